@@ -1,0 +1,1 @@
+"""Encryption-aware Bloom filters for Parquet lakes."""

@@ -1,0 +1,84 @@
+"""Every exception: one root, one class for each thing a caller would do differently.
+
+An error is raised where it is found, without knowing the file; the floor that knows adds the
+place once, with :func:`located`.  Texts never hold key bytes or cell values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class SecureBloomError(Exception):
+    """The root of all errors raised on purpose by this package.
+
+    ``message`` says what was found and what was wanted, ``hint`` what to do about it; ``path``,
+    ``row_group`` and ``column`` say where, as far as known.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        path: str | None = None,
+        row_group: int | None = None,
+        column: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.path = path
+        self.row_group = row_group
+        self.column = column
+
+    def __str__(self) -> str:
+        place = ", ".join(
+            part
+            for part in (
+                self.path,
+                None if self.row_group is None else f"row group {self.row_group}",
+                None if self.column is None else f"column {self.column}",
+            )
+            if part is not None
+        )
+        return f"{place}: {self.message}" if place else self.message
+
+
+class FormatError(SecureBloomError):
+    """The bytes are not what the format says: a damaged, truncated or foreign file."""
+
+
+class UnsupportedFeatureError(SecureBloomError):
+    """The bytes are valid, and use something this package does not do; the text names it."""
+
+
+class IntegrityError(SecureBloomError):
+    """An encrypted or signed module does not authenticate: altered bytes or a wrong key."""
+
+
+class KeyUnavailableError(SecureBloomError):
+    """A key that is needed is not to be had: not in the keyring, or refused by the KMS."""
+
+
+class FileChangedError(SecureBloomError):
+    """The file is no longer the one that was read; nothing was written.  Read it anew."""
+
+
+class PolicyError(SecureBloomError):
+    """What was asked for cannot be: a policy, option, column or value that makes no sense."""
+
+
+@contextmanager
+def located(
+    *, path: str | None = None, row_group: int | None = None, column: str | None = None
+) -> Iterator[None]:
+    """Add the place to any :class:`SecureBloomError` passing by; what is known already stays."""
+    try:
+        yield
+    except SecureBloomError as error:
+        error.path = error.path if error.path is not None else path
+        error.row_group = error.row_group if error.row_group is not None else row_group
+        error.column = error.column if error.column is not None else column
+        raise

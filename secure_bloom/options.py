@@ -1,0 +1,41 @@
+"""What a caller may ask of a filter, and the three kinds of footer: words used on every floor."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from secure_bloom.errors import PolicyError
+
+#: The smallest filter: one block of 256 bits.
+MIN_BYTES = 32
+#: Arrow C++ and parquet-java read no larger bitset.
+MAX_BYTES = 128 * 1024 * 1024
+
+
+class FooterMode(enum.StrEnum):
+    """How a file's footer is stored (Encryption.md 5.4 and 5.5)."""
+
+    PLAINTEXT = "plaintext"
+    SIGNED = "signed"
+    ENCRYPTED = "encrypted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BloomFilterOptions:
+    """What one column's filter must be: at most ``fpp`` false positives, at most ``max_bytes``.
+
+    ``fpp`` is a probability, 0 < fpp < 1; ``max_bytes`` bounds the bitset of one row group.  When
+    both cannot be had, ``max_bytes`` wins and the report says which fpp the filter really has.
+    """
+
+    fpp: float = 0.01
+    max_bytes: int = MAX_BYTES
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.fpp < 1.0:
+            raise PolicyError(f"fpp is {self.fpp}, it must lie between 0 and 1, both excluded")
+        if not MIN_BYTES <= self.max_bytes <= MAX_BYTES:
+            raise PolicyError(
+                f"max_bytes is {self.max_bytes}, it must lie between {MIN_BYTES} and {MAX_BYTES}"
+            )
