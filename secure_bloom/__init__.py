@@ -1,1 +1,80 @@
-"""Encryption-aware Bloom filters for Parquet lakes."""
+"""Encryption-aware Bloom filters for Parquet lakes.
+
+Adds split-block Bloom filters to Parquet files that are already written, without touching a data
+page, encrypted like the columns they belong to; probes them; and shows what stands in a file.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from secure_bloom.errors import (
+        FileChangedError,
+        FormatError,
+        IntegrityError,
+        KeyUnavailableError,
+        PolicyError,
+        SecureBloomError,
+        UnsupportedFeatureError,
+    )
+    from secure_bloom.inspection import inspect
+    from secure_bloom.keys import ExplicitKeys, Keyring, KmsClient
+    from secure_bloom.options import BloomFilterOptions
+    from secure_bloom.policy import KeyPolicy
+    from secure_bloom.reader import Verdict, probe
+    from secure_bloom.sbbf import SplitBlockBloomFilter
+    from secure_bloom.writer import add_bloom_filters
+
+#: Where each public name lives.  They are imported when they are first asked for, so that a probe
+#: of one value does not pay for the writer's pyarrow and numba.
+_HOMES = {
+    "BloomFilterOptions": "options",
+    "ExplicitKeys": "keys",
+    "FileChangedError": "errors",
+    "FormatError": "errors",
+    "IntegrityError": "errors",
+    "KeyPolicy": "policy",
+    "KeyUnavailableError": "errors",
+    "Keyring": "keys",
+    "KmsClient": "keys",
+    "PolicyError": "errors",
+    "SecureBloomError": "errors",
+    "SplitBlockBloomFilter": "sbbf",
+    "UnsupportedFeatureError": "errors",
+    "Verdict": "reader",
+    "add_bloom_filters": "writer",
+    "inspect": "inspection",
+    "probe": "reader",
+}
+
+__all__ = [
+    "BloomFilterOptions",
+    "ExplicitKeys",
+    "FileChangedError",
+    "FormatError",
+    "IntegrityError",
+    "KeyPolicy",
+    "KeyUnavailableError",
+    "Keyring",
+    "KmsClient",
+    "PolicyError",
+    "SecureBloomError",
+    "SplitBlockBloomFilter",
+    "UnsupportedFeatureError",
+    "Verdict",
+    "add_bloom_filters",
+    "inspect",
+    "probe",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'secure_bloom' has no attribute {name!r}")
+    return getattr(import_module(f"secure_bloom.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -3,40 +3,39 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 PACKAGE = Path(__file__).parent.parent / "secure_bloom"
 
-#: Floor of each module, or of a whole package; inside one package its own order is free.
-FLOORS = {
-    "errors": 0,
-    "kernels": 0,
-    "options": 1,
-    "compact": 1,
-    "cipher": 1,
-    "xxh64": 1,
-    "sbbf": 2,
-    "metadata": 3,
-    "keys": 3,
-    "policy": 4,
-    "storage": 3,
-    "footer": 5,
-    "pages": 6,
-    "bloom": 6,
-    "values": 7,
-    "literals": 7,
-    "report": 7,
-    "writer": 8,
-    "reader": 8,
-    "inspection": 8,
-    "spark": 9,
-    "cli": 10,
-    "__init__": 11,
-    "__main__": 11,
+#: The modules and packages of each floor; inside one package its own order is free.
+ROOMS = {
+    0: ["errors", "kernels"],
+    1: ["options", "compact", "cipher", "xxh64", "report"],
+    2: ["sbbf", "metadata", "keys", "storage"],
+    3: ["policy", "schema", "logical", "modules", "sources"],
+    4: ["literals", "footer"],
+    5: ["request", "pages", "bloom"],
+    6: ["survey", "decoding", "inspection", "reader"],
+    7: ["values"],
+    8: ["building"],
+    9: ["planning"],
+    10: ["writer"],
+    11: ["spark"],
+    12: ["cli"],
+    13: ["__init__", "__main__"],
 }
-HEAVY = {"pyspark": {"spark"}, "numba": {"kernels"}, "boto3": {"keys"}}
+FLOORS = {room: floor for floor, rooms in ROOMS.items() for room in rooms}
+#: Only these rooms may name a heavy package, wherever in a module that is.
+HEAVY = {
+    "pyspark": {"spark"},
+    "numba": {"kernels"},
+    "boto3": {"keys"},
+    "pyarrow": {"storage", "decoding", "values", "building"},
+}
 
 
 def _modules() -> list[Path]:
@@ -70,3 +69,17 @@ def test_a_module_imports_only_from_lower_floors(path: Path) -> None:
 
 def test_every_module_has_a_floor() -> None:
     assert {_room(p) for p in _modules()} <= set(FLOORS)
+
+
+@pytest.mark.parametrize("path", _modules(), ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_heavy_packages_stay_in_their_rooms(path: Path) -> None:
+    for name in _imports(path):
+        rooms = HEAVY.get(name.split(".")[0])
+        assert rooms is None or _room(path) in rooms, f"{_room(path)} must not import {name}"
+
+
+@pytest.mark.parametrize("statement", ["import secure_bloom", "from secure_bloom import probe"])
+def test_what_probes_starts_light(statement: str) -> None:
+    heavy = "{'numba', 'numpy', 'pyarrow', 'pyspark'}"
+    code = f"import sys; {statement}; assert not {heavy} & set(sys.modules), sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,61 @@
+# `make demo` and `make test` need Python >= 3.11, make and Java 17+; the rest they install.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+JAVA_HINT := Java 17 or later is needed by Spark: install it (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17), or set JAVA_HOME
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-all check format clean java
+
+help:  ## Show what can be made
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+demo: $(VENV)/.installed-spark java  ## The main job, end to end, on Spark (about a minute)
+	@$(BIN)/secure-bloom demo
+
+test: $(VENV)/.installed-dev java check  ## Style, types and tests (under 10 minutes on 2 cores)
+	$(BIN)/python -m pytest -m "not slow"
+
+test-all: $(VENV)/.installed-dev java check  ## The same with the slow cases
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.installed-dev  ## Style and types alone
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(VENV)/.installed-dev  ## Put the code into shape
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:  ## Remove the virtual environment and all caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Python 3.11 or later is needed; make PYTHON=python3.11 names another one" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || \
+	  { rm -rf $(VENV); echo "Python's venv module is needed (Debian, Ubuntu: apt-get install python3-venv)" >&2; exit 1; }
+
+$(VENV)/.installed-spark: $(VENV)/bin/python pyproject.toml
+	@echo "installing into $(VENV) (PySpark is large: a minute or two)"
+	@$(BIN)/python -m pip install --quiet --editable '.[spark]'
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/bin/python pyproject.toml
+	@echo "installing into $(VENV) (PySpark is large: a minute or two)"
+	@$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@ $(VENV)/.installed-spark
+
+# As root on Debian a missing Java is installed; elsewhere it is said what to install.
+java:
+	@if [ -n "$$JAVA_HOME" ]; then java="$$JAVA_HOME/bin/java"; else java=java; fi; \
+	version() { "$$java" -version 2>&1 | sed -nE 's/.*version "(1\.)?([0-9]+).*/\2/p' | head -n 1; }; \
+	if [ "$$(version)" -ge 17 ] 2>/dev/null; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && [ -z "$$JAVA_HOME" ] && command -v apt-get >/dev/null; then \
+	  echo "Java 17 or later is missing: installing openjdk-17-jre-headless"; \
+	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq openjdk-17-jre-headless \
+	    || DEBIAN_FRONTEND=noninteractive apt-get install -y -qq default-jre-headless; } >/dev/null; \
+	fi; \
+	[ "$$(version)" -ge 17 ] 2>/dev/null || { echo "$(JAVA_HINT)" >&2; exit 1; }

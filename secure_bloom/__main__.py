@@ -1,0 +1,5 @@
+"""``python -m secure_bloom``."""
+
+from secure_bloom.cli import main
+
+main()

@@ -1,0 +1,255 @@
+"""AES module framing: length (4, LE) | nonce (12) | ciphertext | tag (16).  Encryption.md 4 and 5.
+
+The length counts what follows it.  GCM modules end in a tag, CTR modules (page bodies of
+AES_GCM_CTR_V1) have none.  Bytes in, bytes out: which key and which ordinals is decided above.
+"""
+
+from __future__ import annotations
+
+import enum
+import hmac
+import os
+import struct
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.ciphers.algorithms import AES
+from cryptography.hazmat.primitives.ciphers.modes import CTR
+
+from secure_bloom.errors import (
+    FormatError,
+    IntegrityError,
+    KeyUnavailableError,
+    UnsupportedFeatureError,
+)
+
+BytesLike = bytes | bytearray | memoryview
+
+LENGTH_SIZE = 4
+NONCE_SIZE = 12
+TAG_SIZE = 16
+KEY_SIZES = (16, 24, 32)
+#: Behind a plaintext footer: nonce | tag.  Encryption.md 5.5.
+SIGNATURE_SIZE = NONCE_SIZE + TAG_SIZE
+
+#: Ordinals are signed 16-bit integers.  Encryption.md 4.4.2.
+_MAX_ORDINAL = 2**15 - 1
+#: Parquet readers hold the length field in a signed int, and so does OpenSSL.
+_MAX_BODY = 2**31 - 1
+#: The block counter of CTR starts at 1.  Encryption.md 4.2.2.
+_FIRST_COUNTER = (1).to_bytes(4, "big")
+
+
+class ModuleType(enum.IntEnum):
+    """What a module holds: one byte of its AAD.  Encryption.md 4.4.2."""
+
+    FOOTER = 0
+    COLUMN_META_DATA = 1
+    DATA_PAGE = 2
+    DICTIONARY_PAGE = 3
+    DATA_PAGE_HEADER = 4
+    DICTIONARY_PAGE_HEADER = 5
+    COLUMN_INDEX = 6
+    OFFSET_INDEX = 7
+    BLOOM_FILTER_HEADER = 8
+    BLOOM_FILTER_BITSET = 9
+
+
+_CHUNK_ORDINALS = ("row_group", "column")
+_PAGE_ORDINALS = ("row_group", "column", "page")
+#: The ordinals in the AAD of each type, in their order.  Encryption.md 4.4.2.
+_ORDINALS: dict[ModuleType, tuple[str, ...]] = {
+    ModuleType.FOOTER: (),
+    ModuleType.COLUMN_META_DATA: _CHUNK_ORDINALS,
+    ModuleType.DATA_PAGE: _PAGE_ORDINALS,
+    ModuleType.DICTIONARY_PAGE: _CHUNK_ORDINALS,
+    ModuleType.DATA_PAGE_HEADER: _PAGE_ORDINALS,
+    ModuleType.DICTIONARY_PAGE_HEADER: _CHUNK_ORDINALS,
+    ModuleType.COLUMN_INDEX: _CHUNK_ORDINALS,
+    ModuleType.OFFSET_INDEX: _CHUNK_ORDINALS,
+    ModuleType.BLOOM_FILTER_HEADER: _CHUNK_ORDINALS,
+    ModuleType.BLOOM_FILTER_BITSET: _CHUNK_ORDINALS,
+}
+
+
+def module_aad(
+    file_aad: bytes,
+    module_type: ModuleType,
+    row_group: int | None = None,
+    column: int | None = None,
+    page: int | None = None,
+) -> bytes:
+    """The AAD of one module: file_aad | type | ordinals (int16 LE each).  Encryption.md 4.4.
+
+    ``file_aad`` is ``aad_prefix | aad_file_unique``.  Raises UnsupportedFeatureError for an ordinal
+    past 32767, FormatError for a negative one, and ValueError when the ordinals given are not
+    those that the type takes, which is a mistake of the caller.
+    """
+    given = {"row_group": row_group, "column": column, "page": page}
+    ordinals = {name: value for name, value in given.items() if value is not None}
+    if tuple(ordinals) != _ORDINALS[module_type]:
+        raise ValueError(
+            f"a {module_type.name} module takes the ordinals {_ORDINALS[module_type]}, "
+            f"not {tuple(ordinals)}"
+        )
+    for name, ordinal in ordinals.items():
+        _check_ordinal(name, ordinal)
+    packed = struct.pack(f"<B{len(ordinals)}h", module_type, *ordinals.values())
+    return bytes(file_aad) + packed
+
+
+def _check_ordinal(name: str, ordinal: int) -> None:
+    if ordinal < 0:
+        raise FormatError(f"the {name.replace('_', ' ')} ordinal is {ordinal}, it counts from 0")
+    if ordinal > _MAX_ORDINAL:
+        raise UnsupportedFeatureError(
+            f"{name.replace('_', ' ')} ordinal {ordinal} in an encrypted file, "
+            f"Parquet encryption ends at {_MAX_ORDINAL}"
+        )
+
+
+def frame_length(buffer: BytesLike, offset: int = 0) -> int:
+    """Bytes of the whole frame (4 + length field) that starts at ``offset``.
+
+    Raises FormatError when the frame is shorter than its nonce or does not end inside ``buffer``.
+    """
+    remaining = len(buffer) - offset
+    if remaining < LENGTH_SIZE:
+        raise FormatError(
+            f"an encrypted module is truncated: {max(remaining, 0)} bytes remain, "
+            f"its length field has {LENGTH_SIZE}"
+        )
+    length = int.from_bytes(buffer[offset : offset + LENGTH_SIZE], "little")
+    if not NONCE_SIZE <= length <= remaining - LENGTH_SIZE:
+        raise FormatError(
+            f"the length field of an encrypted module is {length}, it must lie between "
+            f"{NONCE_SIZE} and the {remaining - LENGTH_SIZE} bytes that remain"
+        )
+    return LENGTH_SIZE + length
+
+
+def encrypt_gcm(
+    plaintext: BytesLike, key: bytes, aad: bytes, *, _nonce: bytes | None = None
+) -> bytes:
+    """One framed GCM module under a fresh nonce.  Encryption.md 5.1.
+
+    Raises KeyUnavailableError for a key of a wrong size, UnsupportedFeatureError past 2 GiB.
+    """
+    return _frame(seal(plaintext, key, aad, _nonce=_nonce))
+
+
+def decrypt_gcm(module: BytesLike, key: bytes, aad: bytes) -> bytes:
+    """The plaintext of ``module``, exactly one framed GCM module.
+
+    Raises FormatError when the frame is not one, IntegrityError when its tag does not match.
+    """
+    return unseal(_unframe(module), key, aad)
+
+
+def encrypt_ctr(plaintext: BytesLike, key: bytes, *, _nonce: bytes | None = None) -> bytes:
+    """One framed CTR module under a fresh nonce: no tag, no AAD.  Encryption.md 4.2.2."""
+    _check_body(plaintext, NONCE_SIZE)
+    nonce = _fresh_nonce() if _nonce is None else _nonce
+    encryptor = _ctr(key, nonce).encryptor()
+    return _frame(nonce + encryptor.update(plaintext) + encryptor.finalize())
+
+
+def decrypt_ctr(module: BytesLike, key: bytes) -> bytes:
+    """The plaintext of ``module``, exactly one framed CTR module; altered bytes go unnoticed."""
+    body = _unframe(module)
+    decryptor = _ctr(key, bytes(body[:NONCE_SIZE])).decryptor()
+    return decryptor.update(body[NONCE_SIZE:]) + decryptor.finalize()
+
+
+def sign_footer(
+    footer: BytesLike, key: bytes, file_aad: bytes, *, _nonce: bytes | None = None
+) -> bytes:
+    """The signature of a plaintext footer: nonce | tag, 28 bytes.  Encryption.md 5.5."""
+    sealed = seal(footer, key, module_aad(file_aad, ModuleType.FOOTER), _nonce=_nonce)
+    return sealed[:NONCE_SIZE] + sealed[-TAG_SIZE:]
+
+
+def verify_footer(footer: BytesLike, signature: BytesLike, key: bytes, file_aad: bytes) -> None:
+    """Raise IntegrityError unless ``signature`` is that of ``footer``, the bytes as they were read.
+
+    Raises FormatError when the signature does not have 28 bytes.
+    """
+    if len(signature) != SIGNATURE_SIZE:
+        raise FormatError(
+            f"the footer signature has {len(signature)} bytes, wanted {SIGNATURE_SIZE}"
+        )
+    # Encrypting again yields the tag.  The nonce is one that the signer used for these very bytes,
+    # and the ciphertext of altered ones is dropped here, so nothing is given away.
+    nonce = bytes(signature[:NONCE_SIZE])
+    if not hmac.compare_digest(sign_footer(footer, key, file_aad, _nonce=nonce), signature):
+        raise IntegrityError("the footer signature does not match: wrong key or altered bytes")
+
+
+def seal(plaintext: BytesLike, key: bytes, aad: bytes, *, _nonce: bytes | None = None) -> bytes:
+    """Nonce | ciphertext | tag, without a length field: what frames and wrapped keys hold."""
+    _check_body(plaintext, NONCE_SIZE + TAG_SIZE)
+    nonce = _fresh_nonce() if _nonce is None else _nonce
+    return nonce + _gcm(key).encrypt(nonce, plaintext, aad)
+
+
+def unseal(sealed: BytesLike, key: bytes, aad: bytes) -> bytes:
+    """The plaintext of nonce | ciphertext | tag.
+
+    Raises FormatError when it is too short to be that, IntegrityError when the tag does not match.
+    """
+    if len(sealed) < NONCE_SIZE + TAG_SIZE:
+        raise FormatError(
+            f"an encrypted module of {len(sealed)} bytes is too short, nonce and tag "
+            f"alone have {NONCE_SIZE + TAG_SIZE}"
+        )
+    view = memoryview(sealed)
+    try:
+        return _gcm(key).decrypt(view[:NONCE_SIZE], view[NONCE_SIZE:], aad)
+    except InvalidTag as exc:
+        raise IntegrityError(
+            "an encrypted module does not authenticate: wrong key or altered bytes"
+        ) from exc
+
+
+def check_key_size(key: bytes) -> None:
+    """Raise KeyUnavailableError unless ``key`` is one for AES: 16, 24 or 32 bytes."""
+    if len(key) not in KEY_SIZES:
+        raise KeyUnavailableError(f"a key has {len(key)} bytes, AES takes 16, 24 or 32")
+
+
+def _fresh_nonce() -> bytes:
+    # A fresh random nonce for every module: one that repeats under a key breaks GCM
+    # (SP 800-38D 8.3).
+    return os.urandom(NONCE_SIZE)
+
+
+def _gcm(key: bytes) -> AESGCM:
+    check_key_size(key)
+    return AESGCM(key)
+
+
+def _ctr(key: bytes, nonce: bytes) -> Cipher[CTR]:
+    check_key_size(key)
+    return Cipher(AES(key), CTR(nonce + _FIRST_COUNTER))
+
+
+def _check_body(plaintext: BytesLike, overhead: int) -> None:
+    if len(plaintext) + overhead > _MAX_BODY:
+        raise UnsupportedFeatureError(
+            f"a module of {len(plaintext)} bytes, an encrypted one ends at {_MAX_BODY - overhead}"
+        )
+
+
+def _frame(body: bytes) -> bytes:
+    return len(body).to_bytes(LENGTH_SIZE, "little") + body
+
+
+def _unframe(module: BytesLike) -> memoryview:
+    length = frame_length(module)
+    if length != len(module):
+        raise FormatError(
+            f"the length field of an encrypted module is {length - LENGTH_SIZE}, "
+            f"{len(module) - LENGTH_SIZE} bytes follow it"
+        )
+    return memoryview(module)[LENGTH_SIZE:]

@@ -1,0 +1,68 @@
+"""What the verbs share: options, column texts, keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from secure_bloom.errors import PolicyError
+from secure_bloom.keys import Keyring, KmsClient
+from secure_bloom.options import BloomFilterOptions
+from secure_bloom.policy import KeyPolicy
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def with_common_options(function: F) -> F:
+    """``--json``, ``-v`` and ``--keyring``, which every verb has."""
+    for option in (
+        click.option("-v", "--verbose", is_flag=True, help="Say more."),
+        click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout."),
+        click.option(
+            "--keyring",
+            type=click.Path(path_type=Path),
+            help="File with the keys; else the policy's [kms] is asked.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def parse_columns(texts: tuple[str, ...]) -> dict[str, BloomFilterOptions] | None:
+    """``NAME[:fpp=F][:max_bytes=N]``, several times; None for none."""
+    return dict(_parse_column(text) for text in texts) if texts else None
+
+
+_COLUMN_OPTIONS: dict[str, Callable[[str], float]] = {"fpp": float, "max_bytes": int}
+
+
+def _parse_column(text: str) -> tuple[str, BloomFilterOptions]:
+    name, *settings = text.split(":")
+    options: dict[str, Any] = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if key not in _COLUMN_OPTIONS or not equals:
+            raise PolicyError(
+                f"--column {name}: {setting or 'an empty option'} is not an option",
+                hint="write NAME, NAME:fpp=0.01 or NAME:fpp=0.01:max_bytes=65536",
+            )
+        try:
+            options[key] = _COLUMN_OPTIONS[key](value)
+        except ValueError:
+            raise PolicyError(f"--column {name}: {key} is not a number") from None
+    return name, BloomFilterOptions(**options)
+
+
+def load_keys(keyring: Path | None, policy: KeyPolicy | None = None) -> Keyring | KmsClient | None:
+    """The keyring that was named, else the policy's KMS, else none."""
+    if keyring is not None:
+        return Keyring.load(keyring)
+    return None if policy is None or not policy.master_keys() else policy.kms_client()
+
+
+def load_policy(path: Path | None) -> KeyPolicy | None:
+    """The policy that was named, if any."""
+    return None if path is None else KeyPolicy.load(path)

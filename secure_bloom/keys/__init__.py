@@ -1,0 +1,24 @@
+"""Where keys come from: KMS clients, keyrings, key material (PKMT1) and how they meet in a file."""
+
+from __future__ import annotations
+
+from secure_bloom.keys.client import KeyInventory, KmsClient
+from secure_bloom.keys.explicit import ExplicitKeys
+from secure_bloom.keys.keyring import Keyring, KeyringPermissionWarning
+from secure_bloom.keys.material import ExternalReference, KeyMaterial
+from secure_bloom.keys.providers import kms_client
+from secure_bloom.keys.resolver import DataKey, FileKeys, KeyResolver
+
+__all__ = [
+    "DataKey",
+    "ExplicitKeys",
+    "ExternalReference",
+    "FileKeys",
+    "KeyInventory",
+    "KeyMaterial",
+    "KeyResolver",
+    "Keyring",
+    "KeyringPermissionWarning",
+    "KmsClient",
+    "kms_client",
+]

@@ -1,0 +1,98 @@
+"""Tables of configuration files (TOML or JSON), read word by word and type by type.
+
+Errors name the table, the word, the type that was found and the one wanted; never a value, since
+a keyring's values are keys.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from secure_bloom.errors import PolicyError
+
+T = TypeVar("T")
+
+_TYPE_NAMES = {
+    str: "text",
+    bool: "true or false",
+    int: "an integer",
+    float: "a decimal number",
+    dict: "a table",
+    list: "a list",
+    type(None): "null",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigTable:
+    """One table; ``name`` is how errors call it, such as ``[footer]``."""
+
+    name: str
+    entries: Mapping[str, object] = field(repr=False)
+
+    @classmethod
+    def of(cls, name: str, value: object) -> ConfigTable:
+        """``value`` as a table; PolicyError when it is something else."""
+        if not isinstance(value, dict):
+            raise PolicyError(f"{name} is {_type_name(value)}, it must be a table")
+        return cls(name=name, entries=value)
+
+    def allow(self, words: Iterable[str]) -> None:
+        """Raise PolicyError for any word that is not one of ``words``."""
+        known = sorted(words)
+        for word in self.entries:
+            if word not in known:
+                raise PolicyError(
+                    f"{self.name} has the unknown word {word!r}", hint=close_match(word, known)
+                )
+
+    def get(self, word: str, wanted: type[T]) -> T | None:
+        """The value of ``word``, or None where the table does not have it."""
+        value = self.entries.get(word)
+        if value is None and word not in self.entries:
+            return None
+        # `true` is an int to Python, not to the person who wrote the file.
+        if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
+            raise PolicyError(
+                f"{word!r} of {self.name} is {_type_name(value)}, it must be {_TYPE_NAMES[wanted]}"
+            )
+        return value
+
+    def text(self, word: str) -> str | None:
+        """The text of ``word``, not empty, or None where the table does not have it."""
+        value = self.get(word, str)
+        if value is not None and not value.strip():
+            raise PolicyError(f"{word!r} of {self.name} is empty")
+        return value
+
+    def choice(self, word: str, choices: Mapping[str, T]) -> T | None:
+        """What the text of ``word`` stands for in ``choices``, or None where there is no text."""
+        value = self.text(word)
+        if value is None:
+            return None
+        if value not in choices:
+            raise PolicyError(
+                f"{word!r} of {self.name} is {value!r}, it must be one of: {', '.join(choices)}",
+                hint=close_match(value, choices),
+            )
+        return choices[value]
+
+    def table(self, word: str, name: str) -> ConfigTable | None:
+        """The table under ``word``, called ``name``, or None where there is none."""
+        return ConfigTable.of(name, self.entries[word]) if word in self.entries else None
+
+
+def close_match(word: str, known: Iterable[str]) -> str:
+    """A hint: the known word closest to ``word``, else all of them."""
+    known = sorted(known)
+    matches = difflib.get_close_matches(word, known, n=1)
+    if matches:
+        return f"did you mean {matches[0]!r}?"
+    return f"known: {', '.join(known)}" if known else "none is known"
+
+
+def _type_name(value: object) -> str:
+    return _TYPE_NAMES.get(type(value), type(value).__name__)

@@ -1,0 +1,37 @@
+"""KEKs unwrapped during one run: one call to the KMS for each, however many threads want it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+#: KEK id and master key id.
+KekId = tuple[bytes, str]
+
+
+class KekCache:
+    """Unwrapped key encryption keys.  DEKs are not held: each serves one column of one file."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._slots: dict[KekId, _Slot] = {}
+
+    def get(self, kek_id: KekId, unwrap: Callable[[], bytes]) -> bytes:
+        """The KEK; the first caller unwraps it while the others wait for it alone.
+
+        What ``unwrap`` raises reaches its own caller; those who waited try in their turn.
+        """
+        with self._lock:
+            slot = self._slots.setdefault(kek_id, _Slot())
+        with slot.lock:
+            if slot.kek is None:
+                slot.kek = unwrap()
+            return slot.kek
+
+
+class _Slot:
+    """The place of one KEK; its lock is held during the call to the KMS."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.kek: bytes | None = None

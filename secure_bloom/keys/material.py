@@ -1,0 +1,154 @@
+"""Key material PKMT1: the JSON of parquet-java and pyarrow that says how a data key is wrapped.
+
+It is a file's ``key_metadata`` itself (internal storage), or stands in
+``_KEY_MATERIAL_FOR_<file>.json`` and the ``key_metadata`` refers to it (external storage).
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from secure_bloom.errors import FormatError, UnsupportedFeatureError
+
+_TYPE = "PKMT1"
+#: parquet-java and pyarrow draw 16 random bytes for the id of a key encryption key.
+KEK_ID_SIZE = 16
+#: Real material has some 400 bytes; with cloud KMSs' ciphertexts and ARNs a few thousand.
+_MAX_SIZE = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExternalReference:
+    """Key metadata that says: the material is stored beside the file, under this name."""
+
+    key_reference: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrappedKek:
+    """A key encryption key (KEK) as the KMS wrapped it, and its id of 16 random bytes."""
+
+    kek_id: bytes
+    wrapped: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyMaterial:
+    """How one data encryption key (DEK) is wrapped.
+
+    Single wrapping: ``wrapped_dek`` is what the KMS made of the DEK under ``master_key_id``.
+    Double wrapping: ``kek`` is what the KMS made of a key encryption key, and ``wrapped_dek`` =
+    base64(nonce | ciphertext | tag) under that KEK, AAD = the 16 bytes of its id.
+    """
+
+    is_footer_key: bool
+    master_key_id: str
+    wrapped_dek: str = field(repr=False)
+    kek: WrappedKek | None = None
+    kms_instance_id: str | None = None
+    kms_instance_url: str | None = None
+    internal_storage: bool = True
+
+    @classmethod
+    def parse(cls, key_metadata: bytes) -> KeyMaterial | ExternalReference | None:
+        """What ``key_metadata`` says; None for free-form metadata, which is not PKMT1 JSON.
+
+        Raises FormatError for PKMT1 JSON with missing or wrong fields, UnsupportedFeatureError for
+        key material of another type.
+        """
+        fields = _json_object(key_metadata)
+        if fields is None or "keyMaterialType" not in fields:
+            return None
+        if fields["keyMaterialType"] != _TYPE:
+            raise UnsupportedFeatureError(f"key material of a type other than {_TYPE}")
+        # Material in its external file has no word on its storage.
+        if "internalStorage" in fields and not _flag(fields, "internalStorage"):
+            return ExternalReference(key_reference=_text(fields, "keyReference"))
+        return cls(
+            is_footer_key=_flag(fields, "isFooterKey"),
+            master_key_id=_master_key_id(fields),
+            wrapped_dek=_text(fields, "wrappedDEK"),
+            kek=_kek(fields) if _flag(fields, "doubleWrapping") else None,
+            kms_instance_id=_optional_text(fields, "kmsInstanceID"),
+            kms_instance_url=_optional_text(fields, "kmsInstanceURL"),
+            internal_storage="internalStorage" in fields,
+        )
+
+    def serialize(self) -> bytes:
+        """The JSON as pyarrow writes it: compact, in its order of fields."""
+        fields: dict[str, object] = {"keyMaterialType": _TYPE}
+        if self.internal_storage:
+            fields["internalStorage"] = True
+        fields["isFooterKey"] = self.is_footer_key
+        if self.kms_instance_id is not None:
+            fields["kmsInstanceID"] = self.kms_instance_id
+        if self.kms_instance_url is not None:
+            fields["kmsInstanceURL"] = self.kms_instance_url
+        fields["masterKeyID"] = self.master_key_id
+        fields["wrappedDEK"] = self.wrapped_dek
+        fields["doubleWrapping"] = self.kek is not None
+        if self.kek is not None:
+            fields["keyEncryptionKeyID"] = base64.b64encode(self.kek.kek_id).decode("ascii")
+            fields["wrappedKEK"] = self.kek.wrapped
+        return json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _json_object(key_metadata: bytes) -> dict[str, object] | None:
+    if len(key_metadata) > _MAX_SIZE:
+        raise FormatError(
+            f"key metadata of {len(key_metadata)} bytes, at most {_MAX_SIZE} are read"
+        )
+    try:
+        value = json.loads(key_metadata.decode(), object_pairs_hook=_unique)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    fields = dict(pairs)
+    # Parsers differ in which of two they take: one could be shown a key and another use its own.
+    if len(fields) < len(pairs) and "keyMaterialType" in fields:
+        raise FormatError("a field of the key material stands twice")
+    return fields
+
+
+def _kek(fields: Mapping[str, object]) -> WrappedKek:
+    try:
+        kek_id = base64.b64decode(_text(fields, "keyEncryptionKeyID"), validate=True)
+    except ValueError as exc:
+        raise FormatError("keyEncryptionKeyID of the key material is not base64") from exc
+    if len(kek_id) != KEK_ID_SIZE:
+        raise FormatError(
+            f"keyEncryptionKeyID of the key material has {len(kek_id)} bytes, wanted {KEK_ID_SIZE}"
+        )
+    return WrappedKek(kek_id=kek_id, wrapped=_text(fields, "wrappedKEK"))
+
+
+def _master_key_id(fields: Mapping[str, object]) -> str:
+    name = _text(fields, "masterKeyID")
+    # It is shown to people, and no terminal should obey a file.
+    if not name.isprintable():
+        raise FormatError("masterKeyID of the key material is not printable text")
+    return name
+
+
+def _flag(fields: Mapping[str, object], name: str) -> bool:
+    value = fields.get(name)
+    if not isinstance(value, bool):
+        raise FormatError(f"{name} of the key material is missing, or not true or false")
+    return value
+
+
+def _text(fields: Mapping[str, object], name: str) -> str:
+    value = fields.get(name)
+    if not isinstance(value, str) or not value:
+        raise FormatError(f"{name} of the key material is missing, or not a text")
+    return value
+
+
+def _optional_text(fields: Mapping[str, object], name: str) -> str | None:
+    return None if fields.get(name) is None else _text(fields, name)

@@ -1,0 +1,171 @@
+"""The pages of one column chunk, found one by one and decrypted module by module.
+
+    plain:      PageHeader | body                      a page after the other
+    encrypted:  PageHeader module | body module        types 5 and 3 (dictionary), 4 and 2 (data)
+
+A page's body stays compressed here.  Encryption.md 5.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from secure_bloom import cipher, compact
+from secure_bloom.cipher import ModuleType
+from secure_bloom.errors import FormatError, UnsupportedFeatureError
+from secure_bloom.footer import Chunk
+from secure_bloom.metadata import (
+    DataPageHeader,
+    DataPageHeaderV2,
+    DictionaryPageHeader,
+    Encoding,
+    PageHeader,
+    PageType,
+)
+from secure_bloom.modules import ColumnCipher
+from secure_bloom.storage import InputFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """One page: its header, and its body as stored (encrypted in an encrypted chunk)."""
+
+    header: PageHeader
+    stored: memoryview
+    cipher: ColumnCipher | None
+    ordinal: int | None
+
+    @property
+    def is_dictionary(self) -> bool:
+        """Whether this is the chunk's dictionary page."""
+        return self.header.type is PageType.DICTIONARY_PAGE
+
+    @property
+    def num_values(self) -> int:
+        """Values in the page, nulls included; entries of a dictionary page."""
+        return self._detail.num_values
+
+    @property
+    def encoding(self) -> Encoding:
+        """The encoding of the page's values."""
+        return self._detail.encoding
+
+    def body(self) -> bytes | memoryview:
+        """The page's body, decrypted and still compressed."""
+        if self.cipher is None:
+            return self.stored
+        module_type = ModuleType.DICTIONARY_PAGE if self.is_dictionary else ModuleType.DATA_PAGE
+        return self.cipher.decrypt(module_type, self.stored, page=self.ordinal)
+
+    @property
+    def _detail(self) -> DataPageHeader | DataPageHeaderV2 | DictionaryPageHeader:
+        header = self.header
+        detail = (
+            header.data_page_header or header.data_page_header_v2 or header.dictionary_page_header
+        )
+        if detail is None:
+            raise FormatError(f"PageHeader of a {header.type.name} lacks its own header")
+        return detail
+
+
+def read_pages(file: InputFile, chunk: Chunk) -> list[Page]:
+    """All pages of the chunk, dictionary page first where there is one, in the file's order.
+
+    The chunk's bytes are read once and held by the pages; bodies are decrypted when asked for.
+    Raises FormatError where the pages do not hold exactly ``num_values`` values.
+    """
+    start, length = _extent(chunk)
+    stored = memoryview(file.read_at(start, length))
+    return list(_walk(chunk, stored))
+
+
+def read_dictionary_page(file: InputFile, chunk: Chunk) -> Page | None:
+    """The chunk's dictionary page alone, reading nothing behind it; None where there is none."""
+    start, length = _extent(chunk)
+    behind = chunk.meta_data.data_page_offset - start
+    if not 0 < behind <= length:
+        return None
+    page, _ = _read_page(chunk, memoryview(file.read_at(start, behind)), 0, _DICTIONARY)
+    return page if page.is_dictionary else None
+
+
+def _extent(chunk: Chunk) -> tuple[int, int]:
+    meta_data = chunk.meta_data
+    starts = [meta_data.data_page_offset]
+    if _has_dictionary_offset(chunk):
+        starts.append(meta_data.dictionary_page_offset or 0)
+    start, length = min(starts), meta_data.total_compressed_size
+    if start < 4 or length < 0:
+        raise FormatError(f"the column chunk starts at {start} and has {length} bytes")
+    return start, length
+
+
+def _has_dictionary_offset(chunk: Chunk) -> bool:
+    # Some writers store 0 for "none".
+    return (chunk.meta_data.dictionary_page_offset or 0) > 0
+
+
+#: What a header module is encrypted as, and the ordinal in its AAD, for the dictionary page.
+_DICTIONARY = (ModuleType.DICTIONARY_PAGE_HEADER, None)
+
+
+def _walk(chunk: Chunk, stored: memoryview) -> Iterator[Page]:
+    wanted, seen, position, ordinal = chunk.meta_data.num_values, 0, 0, 0
+    expects_dictionary = _has_dictionary_offset(chunk)
+    while seen < wanted:
+        place = _DICTIONARY if expects_dictionary else (ModuleType.DATA_PAGE_HEADER, ordinal)
+        page, position = _read_page(chunk, stored, position, place)
+        expects_dictionary = False
+        if page.header.type is PageType.INDEX_PAGE:
+            continue
+        if not page.is_dictionary:
+            if page.num_values < 0:
+                raise FormatError(f"a page says it has {page.num_values} values")
+            seen += page.num_values
+            ordinal += 1
+        yield page
+    if seen != wanted:
+        raise FormatError(f"the pages hold {seen} values, ColumnMetaData.num_values is {wanted}")
+
+
+def _read_page(
+    chunk: Chunk, stored: memoryview, position: int, place: tuple[ModuleType, int | None]
+) -> tuple[Page, int]:
+    """The page at ``position`` and the position behind it."""
+    if position >= len(stored):
+        raise FormatError(
+            f"the pages end after {position} bytes, before ColumnMetaData.num_values is reached"
+        )
+    header, body_start = _read_header(chunk, stored, position, place)
+    if chunk.cipher is None:
+        body_length = header.compressed_page_size
+    else:
+        body_length = cipher.frame_length(stored, body_start)
+    remaining = len(stored) - body_start
+    if not 0 <= body_length <= remaining:
+        raise FormatError(f"a page's body has {body_length} bytes, {remaining} remain in its chunk")
+    page = Page(
+        header=header,
+        stored=stored[body_start : body_start + body_length],
+        cipher=chunk.cipher,
+        ordinal=place[1],
+    )
+    if chunk.cipher is not None and page.is_dictionary is not (place == _DICTIONARY):
+        raise UnsupportedFeatureError(
+            "an encrypted dictionary page stands where the metadata names none"
+        )
+    return page, body_start + body_length
+
+
+def _read_header(
+    chunk: Chunk, stored: memoryview, position: int, place: tuple[ModuleType, int | None]
+) -> tuple[PageHeader, int]:
+    if chunk.cipher is None:
+        tree, length = compact.decode(stored[position:])
+    else:
+        length = cipher.frame_length(stored, position)
+        module_type, ordinal = place
+        module = stored[position : position + length]
+        tree, _ = compact.decode(chunk.cipher.decrypt(module_type, module, page=ordinal))
+    return PageHeader(tree), position + length

@@ -1,0 +1,214 @@
+"""One file and a request -> the plan of its rewrite, worked out in memory before a byte is written.
+
+New filters stand after everything the file already has, just before the new footer, in row-group
+and column order.  The file's data keeps its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from secure_bloom.bloom import StoredBloomFilter, encode_bloom_filter, read_bloom_filter
+from secure_bloom.building import BuiltFilter, build_filter
+from secure_bloom.footer import (
+    Chunk,
+    Footer,
+    encode_footer,
+    open_chunk,
+    read_tail,
+    set_bloom_filter,
+    unlock,
+)
+from secure_bloom.keys import FileKeys
+from secure_bloom.options import BloomFilterOptions
+from secure_bloom.report import FilterReport
+from secure_bloom.request import FilterRequest
+from secure_bloom.schema import require_filterable
+from secure_bloom.storage import InputFile
+from secure_bloom.values import read_values
+
+#: Runs the builds of one file, in order: ``map`` itself, or that of an executor.
+Mapper = Callable[
+    [Callable[["_Task"], "_Outcome"], "list[_Task]"],
+    "Iterator[_Outcome]",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewritePlan:
+    """The new file: the first ``keep`` bytes of the old one, then ``tail``.
+
+    ``tail`` is empty when there is nothing to do.
+    """
+
+    keep: int
+    tail: tuple[bytes, ...]
+    filters: tuple[FilterReport, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the file already has all that was asked for."""
+        return not self.tail
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file after the rewrite."""
+        return self.keep + sum(map(len, self.tail))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Task:
+    file: InputFile
+    chunk: Chunk
+    options: BloomFilterOptions
+    replace: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Outcome:
+    """A chunk's filter: one that was kept, or one built anew, with what it replaces."""
+
+    task: _Task
+    kept: StoredBloomFilter | None = None
+    built: BuiltFilter | None = None
+
+
+def plan_rewrite(
+    file: InputFile,
+    keys: FileKeys,
+    request: FilterRequest,
+    *,
+    append: bool = False,
+    run: Mapper = map,
+) -> RewritePlan:
+    """Work out the rewrite of ``file``: build every filter that is wanted and not there yet.
+
+    With ``append`` the old footer stays where it is, and the new bytes go after the old end.
+    Raises what reading the footer, the keys, the pages and the filters raises, with row group and
+    column set.
+    """
+    footer = unlock(read_tail(file), keys)
+    tasks = list(_tasks(file, footer, keys, request))
+    outcomes = list(run(_work, tasks))
+    keep = file.size if append else _reclaimed_end(footer, outcomes)
+    parts, filters = _place(outcomes, keep)
+    skipped = _skipped(footer, request)
+    if _needs_footer(outcomes):
+        parts.append(encode_footer(footer))
+    else:
+        keep = file.size
+    return RewritePlan(keep=keep, tail=tuple(parts), filters=(*filters, *skipped))
+
+
+def _tasks(
+    file: InputFile, footer: Footer, keys: FileKeys, request: FilterRequest
+) -> Iterator[_Task]:
+    wanted = request.resolve(footer.leaves)
+    for ordinal in wanted:
+        require_filterable(footer.leaves[ordinal])
+    for row_group in range(len(footer.row_groups)):
+        for ordinal, options in wanted.items():
+            chunk = open_chunk(footer, row_group, ordinal, keys)
+            request.check_key(chunk)
+            yield _Task(file=file, chunk=chunk, options=options, replace=request.replace_filters)
+
+
+def _work(task: _Task) -> _Outcome:
+    if not task.replace:
+        kept = read_bloom_filter(task.file, task.chunk)
+        if kept is not None:
+            return _Outcome(task=task, kept=kept)
+    values = read_values(task.file, task.chunk)
+    return _Outcome(task=task, built=build_filter(task.chunk.leaf, values, task.options))
+
+
+def _needs_footer(outcomes: list[_Outcome]) -> bool:
+    return any(
+        outcome.built is not None or outcome.task.chunk.meta_data.bloom_filter_length is None
+        for outcome in outcomes
+    )
+
+
+def _reclaimed_end(footer: Footer, outcomes: list[_Outcome]) -> int:
+    """Where new filters may start: the end of the data, or of what remains without old filters.
+
+    Only filters that are replaced and stand at the very end, one behind the other, give their
+    room back: nothing else can be there.
+    """
+    end = footer.tail.offset
+    replaced = {}
+    for meta_data in (o.task.chunk.meta_data for o in outcomes if o.built is not None):
+        offset, length = meta_data.bloom_filter_offset, meta_data.bloom_filter_length
+        if offset is not None and length is not None and 4 <= offset < offset + length:
+            replaced[offset + length] = offset
+    while end in replaced:
+        end = replaced[end]
+    return end
+
+
+def _place(outcomes: list[_Outcome], start: int) -> tuple[list[bytes], list[FilterReport]]:
+    """The new modules in order, entered in the chunks' metadata from ``start`` on."""
+    parts: list[bytes] = []
+    reports = []
+    for outcome in outcomes:
+        chunk = outcome.task.chunk
+        had_filter = chunk.meta_data.bloom_filter_offset is not None
+        if outcome.built is not None:
+            parts.append(encode_bloom_filter(outcome.built.filter, chunk.cipher))
+            set_bloom_filter(chunk, start, len(parts[-1]))
+            start += len(parts[-1])
+            reports.append(_built_report(outcome.task, outcome.built, had_filter=had_filter))
+        elif outcome.kept is not None:
+            reports.append(_kept_report(outcome.task, outcome.kept))
+            if chunk.meta_data.bloom_filter_length is None:
+                set_bloom_filter(chunk, outcome.kept.offset, outcome.kept.length)
+    return parts, reports
+
+
+def _built_report(task: _Task, built: BuiltFilter, *, had_filter: bool) -> FilterReport:
+    fpp = built.filter.fpp()
+    missed = fpp > task.options.fpp
+    return FilterReport(
+        row_group=task.chunk.row_group,
+        column=task.chunk.leaf.name,
+        bytes=built.filter.byte_count,
+        values=built.values,
+        fpp_requested=task.options.fpp,
+        fpp=fpp,
+        encrypted=task.chunk.cipher is not None,
+        key=_key_name(task.chunk),
+        source=built.source,
+        action="replaced" if had_filter else "added",
+        reason=f"max_bytes {task.options.max_bytes} is too small for the fpp" if missed else None,
+    )
+
+
+def _kept_report(task: _Task, kept: StoredBloomFilter) -> FilterReport:
+    has_length = task.chunk.meta_data.bloom_filter_length is not None
+    return FilterReport(
+        row_group=task.chunk.row_group,
+        column=task.chunk.leaf.name,
+        bytes=kept.filter.byte_count,
+        fpp_requested=task.options.fpp,
+        fpp=kept.filter.fpp(),
+        encrypted=task.chunk.cipher is not None,
+        key=_key_name(task.chunk),
+        action="kept",
+        reason="it was there already" if has_length else "its missing length was added",
+    )
+
+
+def _key_name(chunk: Chunk) -> str | None:
+    return None if chunk.cipher is None else chunk.cipher.key.name
+
+
+def _skipped(footer: Footer, request: FilterRequest) -> Iterator[FilterReport]:
+    for name in request.missing(footer.leaves):
+        yield FilterReport(
+            row_group=None,
+            column=name,
+            fpp_requested=request.columns[name].fpp,
+            action="skipped",
+            reason="the file has no such column",
+        )

@@ -1,0 +1,62 @@
+"""What a run of ``add_bloom_filters`` did: one record per file and per filter, and their JSON."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+FileStatus = Literal["added", "unchanged", "failed"]
+FilterAction = Literal["added", "kept", "replaced", "skipped"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilterReport:
+    """One column chunk: what happened to its filter.
+
+    ``bytes`` is the size of the bitset; ``values`` how many values were inserted (entries of a
+    dictionary, or values read from pages, nulls left out); ``fpp`` the exact false-positive
+    probability of the filter's own bits; ``key`` the name of the master key it is encrypted under.
+    """
+
+    row_group: int | None
+    column: str
+    bytes: int | None = None
+    values: int | None = None
+    fpp_requested: float | None = None
+    fpp: float | None = None
+    encrypted: bool = False
+    key: str | None = None
+    source: str | None = None
+    action: FilterAction
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileReport:
+    """One file: sizes in bytes, wall-clock seconds, its filters in row-group and column order."""
+
+    path: str
+    status: FileStatus
+    bytes_before: int | None = None
+    bytes_after: int | None = None
+    seconds: float = 0.0
+    filters: tuple[FilterReport, ...] = ()
+    error: str | None = None
+    hint: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddReport:
+    """A whole run; ``dry_run`` when nothing was written."""
+
+    files: tuple[FileReport, ...]
+    dry_run: bool = False
+
+    @property
+    def failed(self) -> tuple[FileReport, ...]:
+        """The files that could not be done; they are as they were."""
+        return tuple(file for file in self.files if file.status == "failed")
+
+    def to_json(self) -> dict[str, Any]:
+        """The document that ``secure-bloom add --json`` prints."""
+        return {"files": [asdict(file) for file in self.files], "dry_run": self.dry_run}

@@ -1,0 +1,107 @@
+"""The leaves of a Parquet schema: the columns that have values, hence filters.
+
+A schema is a depth-first list of nodes.  A leaf's *maximum definition level* counts the nodes on
+its path that may be absent, its *maximum repetition level* those that repeat (Parquet, "Nested
+Encoding").
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError
+from secure_bloom.metadata import FieldRepetitionType, SchemaElement, Type
+
+_WIDTHS = {Type.INT32: 4, Type.INT64: 8, Type.INT96: 12, Type.FLOAT: 4, Type.DOUBLE: 8}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaf:
+    """One column: its path, its own schema element, and the repetition of each node above it."""
+
+    path: tuple[str, ...]
+    element: SchemaElement
+    type: Type
+    repetitions: tuple[FieldRepetitionType, ...]
+
+    @property
+    def name(self) -> str:
+        """The dotted path."""
+        return ".".join(self.path)
+
+    @property
+    def width(self) -> int | None:
+        """Bytes of each value in PLAIN encoding; None where values differ in length."""
+        if self.type is not Type.FIXED_LEN_BYTE_ARRAY:
+            return _WIDTHS.get(self.type)
+        length = self.element.type_length
+        if length is None or length <= 0:
+            raise FormatError(f"SchemaElement.type_length of column {self.name} is {length}")
+        return length
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether a row may hold more than one value of this column."""
+        return FieldRepetitionType.REPEATED in self.repetitions
+
+
+def leaves(schema: list[SchemaElement]) -> tuple[Leaf, ...]:
+    """All leaves of ``schema`` in the order of ``RowGroup.columns``.
+
+    Raises FormatError for a list that is not one whole tree.
+    """
+    if not schema:
+        raise FormatError("the schema has no root")
+    nodes = iter(schema[1:])
+    found = list(_children(nodes, schema[0].num_children or 0, (), ()))
+    if next(nodes, None) is not None:
+        raise FormatError(f"the schema lists {len(schema)} nodes, its tree has fewer")
+    return tuple(found)
+
+
+def _children(
+    nodes: Iterator[SchemaElement],
+    count: int,
+    path: tuple[str, ...],
+    repetitions: tuple[FieldRepetitionType, ...],
+) -> Iterator[Leaf]:
+    # A depth that no real schema has would exhaust the stack before the list of nodes.
+    if len(path) > 200:
+        raise FormatError("the schema nests deeper than 200 levels")
+    for _ in range(count):
+        node = next(nodes, None)
+        if node is None:
+            raise FormatError("the schema's tree has more nodes than its list")
+        below = (*path, node.name)
+        repeated = (*repetitions, node.repetition_type or FieldRepetitionType.REQUIRED)
+        if node.type is None:
+            yield from _children(nodes, node.num_children or 0, below, repeated)
+        else:
+            yield Leaf(path=below, element=node, type=node.type, repetitions=repeated)
+
+
+def select(columns: tuple[Leaf, ...], name: str) -> list[int]:
+    """The ordinals of the leaves that ``name`` means: the leaf itself, or all leaves below it.
+
+    Empty when the schema has no such column.
+    """
+    return [i for i, leaf in enumerate(columns) if f"{leaf.name}.".startswith(f"{name}.")]
+
+
+def require_filterable(leaf: Leaf) -> None:
+    """Raise UnsupportedFeatureError for a column that cannot have a Bloom filter."""
+    if leaf.type is Type.BOOLEAN:
+        raise UnsupportedFeatureError(
+            f"column {leaf.name} is BOOLEAN, which the format gives no Bloom filter",
+            hint="two values never need one: leave the column out",
+        )
+
+
+def unknown_column(name: str, known: Iterable[str]) -> PolicyError:
+    """The error for a name that no file has, with the names that come close."""
+    names = sorted(set(known))
+    close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    hint = f"did you mean {', '.join(close)}" if close else f"columns are {', '.join(names[:20])}"
+    return PolicyError(f"there is no column {name}", hint=hint)

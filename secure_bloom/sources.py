@@ -1,0 +1,61 @@
+"""What a caller points at: paths in, files out, and the keys of each file."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from os import PathLike
+
+from secure_bloom.errors import FormatError, PolicyError
+from secure_bloom.keys import FileKeys, KeyResolver
+from secure_bloom.storage import InputFile
+
+Paths = str | PathLike[str] | Iterable[str | PathLike[str]]
+
+
+def as_paths(paths: Paths) -> list[str]:
+    """One path or many, as a list of texts; PolicyError for none."""
+    many = [paths] if isinstance(paths, str | PathLike) else list(paths)
+    if not many:
+        raise PolicyError("no path is given")
+    return [os.fspath(path) for path in many]
+
+
+def file_keys(resolver: KeyResolver, file: InputFile) -> FileKeys:
+    """The keys of one file; key material stored beside it is read when it is first referred to."""
+    return resolver.for_file(lambda: _external_material(file))
+
+
+def _external_material(file: InputFile) -> Mapping[str, str]:
+    """``_KEY_MATERIAL_FOR_<name>.json``: reference -> key material, both text."""
+    name = f"_KEY_MATERIAL_FOR_{file.name}.json"
+    content = file.read_sibling(name)
+    if content is None:
+        raise FormatError(
+            f"its key material is stored outside, {name} is not beside it",
+            hint="a data file that is moved or renamed needs its key material file to follow",
+        )
+    try:
+        material = json.loads(content)
+    except ValueError:
+        material = None
+    if not isinstance(material, dict) or not all(isinstance(v, str) for v in material.values()):
+        raise FormatError(f"{name} is not a JSON object of texts")
+    return material
+
+
+def output_paths(files: Iterable[str], paths: Iterable[str], output: str) -> dict[str, str]:
+    """Where each file goes below ``output``: its place below the folder it was found in."""
+    folders = [path.rstrip("/") + "/" for path in paths]
+    targets: dict[str, str] = {}
+    for file in files:
+        inside = [folder for folder in folders if file.startswith(folder)]
+        below = file[len(max(inside, key=len)) :] if inside else file.rpartition("/")[2]
+        targets[file] = f"{output.rstrip('/')}/{below}"
+    if len(set(targets.values())) < len(targets):
+        raise PolicyError(
+            "two input files would become one output file",
+            hint="give the folder that holds them, so that their places below it are kept",
+        )
+    return targets

@@ -1,0 +1,169 @@
+"""Java classes for Spark, compiled where they are needed: no JDK, no Maven.
+
+Spark carries the Janino compiler, so a Java runtime is enough.  A compiled jar is kept in the
+user's cache folder under a name made of the source and of Spark's own jars: another source or
+another Spark gives another jar, the same ones cost nothing.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import hashlib
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import zipfile
+from importlib import resources
+from pathlib import Path
+
+from secure_bloom.errors import SecureBloomError
+
+#: What `parquet.encryption.kms.client.class` names: the class inside :func:`kms_jar`.
+KMS_CLIENT_CLASS = "secure_bloom.spark.SecureBloomKms"
+#: Spark 4 runs on Java 17 and later.
+OLDEST_JAVA = 17
+
+_COMPILER = "org.codehaus.commons.compiler.samples.CompilerDemo"
+_INSTALL_JAVA = (
+    "install Java 17 or later (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; "
+    "macOS: brew install openjdk@17), or set JAVA_HOME to the folder of one"
+)
+
+
+class SparkUnavailableError(SecureBloomError):
+    """Spark cannot run here: Java or PySpark is missing or too old; the hint tells the remedy."""
+
+
+def kms_jar() -> Path:
+    """The jar with the keyring's KMS client for parquet-java, for `spark.jars`.
+
+    Compiled on the first call (about a second), found in the cache after that.  Raises
+    :class:`SparkUnavailableError` without PySpark or Java, :class:`SecureBloomError` when the
+    source does not compile.
+    """
+    source = resources.files("secure_bloom.spark").joinpath("SecureBloomKms.java")
+    return compile_jar("SecureBloomKms", source.read_bytes())
+
+
+def compile_jar(class_name: str, source: bytes) -> Path:
+    """The jar of one Java source (UTF-8) with the public class ``class_name``, cached or new.
+
+    The source may use every class on Spark's class path, and must stay within what Janino
+    understands: raw types, no lambdas, no diamonds.
+    """
+    jars = spark_jars()
+    name = f"{class_name}-{_fingerprint(source, jars)}.jar"
+    cached = _user_cache() / name
+    if cached.exists():
+        return cached
+    jar = _writable(cached.parent) / name
+    if not jar.exists():
+        _build(class_name, source, jars, jar)
+    return jar
+
+
+def spark_jars() -> list[Path]:
+    """The jars of the Spark that PySpark will start: `$SPARK_HOME/jars`, else PySpark's own."""
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise SparkUnavailableError(
+            "PySpark is not installed", hint='install it: pip install "secure-bloom[spark]"'
+        )
+    home = Path(os.environ.get("SPARK_HOME") or Path(spec.origin).resolve().parent)
+    jars = sorted((home / "jars").glob("*.jar"))
+    if not jars:
+        raise SparkUnavailableError(
+            f"{home} holds no Spark: no jars/*.jar",
+            hint="unset SPARK_HOME, or set it to the folder of a Spark distribution",
+        )
+    return jars
+
+
+def java() -> Path:
+    """The Java that Spark will run on, found in Spark's way: `$JAVA_HOME/bin/java`, else PATH."""
+    home = os.environ.get("JAVA_HOME")
+    command = shutil.which("java", path=str(Path(home, "bin"))) if home else shutil.which("java")
+    if command is None:
+        where = f"in JAVA_HOME, {home}" if home else "on PATH, and JAVA_HOME is not set"
+        raise SparkUnavailableError(f"no Java {where}", hint=_INSTALL_JAVA)
+    _require_recent(command)
+    return Path(command)
+
+
+def _require_recent(command: str) -> None:
+    """Refuse a Java older than :data:`OLDEST_JAVA`: `version "17.0.15"`, or `"1.8.0_402"` for 8."""
+    # The macOS stand-in for a missing Java prints a text with no version and fails.
+    answer = subprocess.run(  # noqa: S603
+        [command, "-version"], capture_output=True, text=True, check=False
+    ).stderr
+    found = re.search(r'version "(?:1\.)?(\d+)', answer)
+    if found is None:
+        raise SparkUnavailableError(f"{command} -version names no version", hint=_INSTALL_JAVA)
+    if int(found[1]) < OLDEST_JAVA:
+        raise SparkUnavailableError(
+            f"{command} is Java {found[1]}, Spark needs {OLDEST_JAVA} or later", hint=_INSTALL_JAVA
+        )
+
+
+def _fingerprint(source: bytes, jars: list[Path]) -> str:
+    names = "\n".join(jar.name for jar in jars).encode()
+    return hashlib.sha256(names + b"\0" + source).hexdigest()[:16]
+
+
+def _user_cache() -> Path:
+    """`$XDG_CACHE_HOME/secure-bloom`, else `~/.cache/secure-bloom`, whether it exists or not."""
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111
+    return Path(home, "secure-bloom")
+
+
+def _writable(folder: Path) -> Path:
+    """``folder``, made if need be, or a temporary one where it cannot be written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return _temporary_folder()
+    return folder if os.access(folder, os.W_OK | os.X_OK) else _temporary_folder()
+
+
+@functools.cache
+def _temporary_folder() -> Path:
+    """A folder of this process alone: nobody else can put a jar there for Spark to run."""
+    folder = tempfile.mkdtemp(prefix="secure-bloom-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
+
+
+def _build(class_name: str, source: bytes, jars: list[Path], jar: Path) -> None:
+    """Compile and zip beside ``jar``, then rename: others see all of it or nothing."""
+    with tempfile.TemporaryDirectory(dir=jar.parent, prefix="build-") as work:
+        classes = _compile(class_name, source, jars, Path(work))
+        _zip(classes, Path(work, jar.name)).replace(jar)
+
+
+def _compile(class_name: str, source: bytes, jars: list[Path], work: Path) -> Path:
+    """Compile into a new folder below ``work``; returns that folder."""
+    classes, java_file = work / "classes", work / f"{class_name}.java"
+    classes.mkdir()
+    java_file.write_bytes(source)
+    class_path = os.pathsep.join(map(str, jars))
+    command = [str(java()), "-cp", class_path, _COMPILER, "-d", str(classes)]
+    done = subprocess.run(  # noqa: S603
+        [*command, "-classpath", class_path, str(java_file)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise SecureBloomError(f"{class_name}.java does not compile: {done.stderr.strip()}")
+    return classes
+
+
+def _zip(classes: Path, jar: Path) -> Path:
+    with zipfile.ZipFile(jar, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(classes.rglob("*.class")):
+            archive.write(path, path.relative_to(classes))
+    return jar

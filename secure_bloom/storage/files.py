@@ -1,0 +1,70 @@
+"""The three verbs on one file, local or in an object store: open, replace its tail, append.
+
+pyarrow is loaded when the first object-store path is met, not before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from secure_bloom.errors import FormatError, UnsupportedFeatureError
+from secure_bloom.storage.append import append_local
+from secure_bloom.storage.inputs import InputFile
+from secure_bloom.storage.local import LocalFile, open_local
+from secure_bloom.storage.places import is_object_uri
+from secure_bloom.storage.replace import replace_local
+
+
+def open_input(path: str) -> InputFile:
+    """Open a local path, a ``file:`` URI or an object-store URI for reading.
+
+    Raises :class:`PolicyError` when there is no such file or it may not be read, and
+    :class:`FormatError` when it is a folder or empty.
+    """
+    if not is_object_uri(path):
+        return open_local(path)
+    from secure_bloom.storage.objects import open_object
+
+    return open_object(path)
+
+
+def replace_tail(
+    source: InputFile, keep: int, tail: Sequence[bytes], *, output: str | None = None
+) -> int:
+    """Write a new file, ``keep`` bytes of source and then the tail, in the place of source.
+
+    ``output`` names another place for it, local or not; its folders are made.  Returns the new
+    size in bytes.  The change is atomic: whoever looks finds the old file or the new one, and
+    after any exception the old one is there, unchanged, with nothing beside it.  Raises
+    :class:`FileChangedError` when source was changed after it was opened.
+
+    Local files keep permission bits, extended attributes and, as far as the process may, the
+    owner; a symbolic link stays and its target is replaced; another hard link keeps the old
+    content; the stale ``.<name>.crc`` is removed.
+    """
+    if not 0 <= keep <= source.size:
+        raise FormatError(f"keeps {keep} bytes, the file has {source.size}", path=source.path)
+    target = source.location if output is None else output
+    if not is_object_uri(target):
+        return replace_local(source, keep, tail, output)
+    from secure_bloom.storage.objects import replace_object
+
+    return replace_object(source, keep, tail, target)
+
+
+def append_tail(source: InputFile, tail: Sequence[bytes]) -> int:
+    """Write the tail after the last byte of source, in the same file; the new size in bytes.
+
+    Only the new bytes are written, and a full disk is noticed before the first of them.  After
+    any exception the file is as it was.  A SIGKILL or a power cut in mid-write leaves the old
+    bytes and a part of the tail; :func:`truncate_to` goes back from there.  The file's other
+    hard links change too.  Raises :class:`FileChangedError` when source was changed after it was
+    opened, and :class:`UnsupportedFeatureError` for objects, which no store can extend.
+    """
+    if not isinstance(source, LocalFile):
+        raise UnsupportedFeatureError(
+            "objects cannot be extended in place",
+            hint="replace the object instead: leave out --in-place",
+            path=source.path,
+        )
+    return append_local(source, tail)

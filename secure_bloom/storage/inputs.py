@@ -1,0 +1,110 @@
+"""The one view of a file to be read: bounded reads at an offset, siblings, and what it was.
+
+Everything above storage reads through :class:`InputFile`; a file shorter than its footer claims
+is noticed here, once.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from types import TracebackType
+
+from secure_bloom.errors import FormatError, PolicyError
+from secure_bloom.storage.writing import write_all
+
+#: Key material files are a few hundred bytes a column; more is not one.
+MAX_SIBLING_BYTES = 16 * 1024 * 1024
+_CHUNK_BYTES = 64 * 1024 * 1024
+
+
+class InputFile(ABC):
+    """A file open for reading, the same for threads; use it as a context manager.
+
+    ``path`` is the path as the user gave it, ``location`` the same made absolute, ``name`` its
+    last part, ``size`` the bytes at the time of opening.  ``identity`` is opaque: equal as long
+    as nobody changed the file.
+    """
+
+    def __init__(
+        self, *, path: str, location: str, name: str, size: int, identity: tuple[object, ...]
+    ) -> None:
+        if size == 0:
+            raise FormatError("the file is empty", path=path)
+        self.path = path
+        self.location = location
+        self.name = name
+        self.size = size
+        self.identity = identity
+
+    def __enter__(self) -> InputFile:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def read_at(self, offset: int, length: int) -> bytes:
+        """Exactly ``length`` bytes from ``offset``; :class:`FormatError` when not all are there."""
+        if offset < 0 or length < 0 or offset + length > self.size:
+            raise FormatError(
+                f"wants bytes {offset}..{offset + length}, the file has {self.size}", path=self.path
+            )
+        data = self._read(offset, length)
+        if len(data) != length:
+            raise FormatError(
+                f"wants bytes {offset}..{offset + length}, the file ended at {offset + len(data)}",
+                hint="the file was cut while it was read",
+                path=self.path,
+            )
+        return data
+
+    def read_sibling(self, name: str) -> bytes | None:
+        """The content of a file in the same folder, ``None`` when there is none; 16 MiB at most."""
+        if not name or name in (".", "..") or "/" in name or "\0" in name:
+            raise PolicyError(f"{name!r} is not the name of a file beside this one", path=self.path)
+        data = self._read_sibling(name, MAX_SIBLING_BYTES + 1)
+        if data is not None and len(data) > MAX_SIBLING_BYTES:
+            raise FormatError(f"{name} is larger than {MAX_SIBLING_BYTES} bytes", path=self.path)
+        return data
+
+    def chunks(self, keep: int, tail: Sequence[bytes]) -> Iterator[bytes]:
+        """The first ``keep`` bytes in pieces of at most 64 MiB, then the tail in one."""
+        for offset in range(0, keep, _CHUNK_BYTES):
+            yield self.read_at(offset, min(_CHUNK_BYTES, keep - offset))
+        yield b"".join(tail)
+
+    def copy_to(self, fd: int, keep: int, tail: Sequence[bytes]) -> int:
+        """Write the first ``keep`` bytes and the tail to the empty local file ``fd``; the size."""
+        size = 0
+        for chunk in self.chunks(keep, tail):
+            size = write_all(fd, [chunk], size)
+        return size
+
+    def carry_attributes(self, fd: int) -> None:  # noqa: B027  (most stores have none)
+        """Give the open local file ``fd`` this file's permissions, where it has such things."""
+
+    def exclusive(self) -> AbstractContextManager[None]:
+        """Keep other writers of this package off the file, where the store has locks."""
+        return nullcontext()
+
+    @abstractmethod
+    def check_unchanged(self) -> None:
+        """Raise :class:`FileChangedError` unless the path still leads to this very file."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give the file back to the system."""
+
+    @abstractmethod
+    def _read(self, offset: int, length: int) -> bytes:
+        """Up to ``length`` bytes; fewer only where the file ends."""
+
+    @abstractmethod
+    def _read_sibling(self, name: str, limit: int) -> bytes | None:
+        """Up to ``limit`` bytes of the sibling."""

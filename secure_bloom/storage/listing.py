@@ -1,0 +1,112 @@
+# File descriptors and strings, not Path objects, throughout.
+# ruff: noqa: PTH119, PTH207
+"""The Parquet files that paths, folders and patterns mean.
+
+Inside folders the rules are Spark's: names that start with ``.`` or ``_`` are no data, except
+partition folders such as ``_day=1``.  A file named outright is taken whatever its name.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Hashable, Iterable, Iterator
+
+from secure_bloom.errors import PolicyError
+from secure_bloom.storage.places import is_object_uri, local_path
+from secure_bloom.storage.trees import Tree, tree_of
+
+DATA_SUFFIXES = (".parquet", ".parq", ".pq", ".parquet.encrypted")
+SUMMARY_NAMES = ("_metadata", "_common_metadata")
+_PATTERN = frozenset("*?[")
+
+Path = str | os.PathLike[str]
+
+
+def find_files(paths: Path | Iterable[Path]) -> list[str]:
+    """The files that the paths mean, sorted, each once however many paths lead to it.
+
+    A path is a file, a folder (with everything below it), a local pattern (``*``, ``?``, ``[]``,
+    ``**``) or a URI.  Raises :class:`PolicyError` when a path leads to no Parquet file.
+    """
+    found: dict[Hashable, str] = {}
+    for path in _as_list(paths):
+        files = sorted(_files_of(path))
+        if not files:
+            raise PolicyError(
+                "holds no Parquet file",
+                hint=f"looked for names ending in {', '.join(DATA_SUFFIXES)}; "
+                "those that start with _ or . are skipped",
+                path=path,
+            )
+        tree = tree_of(path)
+        for file in files:
+            found.setdefault(tree.key(file), file)
+    return sorted(found.values())
+
+
+def summary_files(paths: Path | Iterable[Path]) -> list[str]:
+    """The ``_metadata`` and ``_common_metadata`` files in the folders among the paths, sorted."""
+    found: dict[Hashable, str] = {}
+    for path in expand(paths):
+        tree = tree_of(path)
+        if not tree.is_folder(path):
+            continue
+        for folder, folders, files in tree.walk(path):
+            folders[:] = filter(_is_data_name, folders)
+            for name in files:
+                if name in SUMMARY_NAMES:
+                    file = tree.join(folder, name)
+                    found.setdefault(tree.key(file), file)
+    return sorted(found.values())
+
+
+def expand(paths: Path | Iterable[Path]) -> list[str]:
+    """The files and folders that are there under these paths, patterns resolved.
+
+    Raises :class:`PolicyError` for a path with nothing under it.
+    """
+    return [place for path in _as_list(paths) for place in _places_of(path)]
+
+
+def _as_list(paths: Path | Iterable[Path]) -> list[str]:
+    if isinstance(paths, (str, os.PathLike)):
+        paths = [paths]
+    return [local_path(path) for path in paths]
+
+
+def _places_of(path: str) -> list[str]:
+    tree = tree_of(path)
+    # What is there literally comes first: a partition's value may hold a bracket.
+    if tree.is_folder(path) or tree.is_file(path):
+        return [path]
+    if _is_pattern(path) and (matches := sorted(glob.glob(path, recursive=True))):
+        return matches
+    raise PolicyError("no such file or folder", path=path)
+
+
+def _is_pattern(path: str) -> bool:
+    return not is_object_uri(path) and not _PATTERN.isdisjoint(path)
+
+
+def _files_of(path: str) -> Iterator[str]:
+    tree = tree_of(path)
+    for place in _places_of(path):
+        if tree.is_folder(place):
+            yield from _data_files_below(tree, place)
+        elif place == path or _is_data_file(os.path.basename(place)):
+            yield place
+
+
+def _data_files_below(tree: Tree, top: str) -> Iterator[str]:
+    for folder, folders, files in tree.walk(top):
+        folders[:] = filter(_is_data_name, folders)
+        yield from (tree.join(folder, name) for name in files if _is_data_file(name))
+
+
+def _is_data_name(name: str) -> bool:
+    return not name.startswith(".") and (not name.startswith("_") or "=" in name)
+
+
+def _is_data_file(name: str) -> bool:
+    return _is_data_name(name) and name.lower().endswith(DATA_SUFFIXES)

@@ -1,0 +1,132 @@
+# File descriptors and strings, not Path objects, throughout.
+# ruff: noqa: PTH100, PTH116, PTH118, PTH119, PTH120
+# The base class documents the methods.
+# ruff: noqa: D102
+"""Files of the local disk: reads with pread on one descriptor, identity, permissions."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+
+from secure_bloom.errors import FileChangedError, FormatError
+from secure_bloom.storage.copying import copy_head
+from secure_bloom.storage.inputs import InputFile
+from secure_bloom.storage.locks import exclusive_lock
+from secure_bloom.storage.places import local_path
+from secure_bloom.storage.refusals import system_errors
+from secure_bloom.storage.writing import write_all
+
+# O_NONBLOCK: opening a named pipe must not wait for a writer; on files it does nothing.
+_READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+# The others speak of the old bytes (security.ima) or are the kernel's own.
+_CARRIED_XATTRS = ("user.", "system.posix_acl_access", "security.selinux")
+
+
+def identity_of(status: os.stat_result) -> tuple[object, ...]:
+    """What changes when a file is replaced, rewritten or extended: device, inode, size, mtime."""
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+class LocalFile(InputFile):
+    """A local file; ``location`` is its absolute path, with symbolic links as they were given."""
+
+    def __init__(self, path: str, fd: int) -> None:
+        status = os.fstat(fd)
+        if stat.S_ISDIR(status.st_mode):
+            raise FormatError("is a folder, not a file", path=path)
+        if not stat.S_ISREG(status.st_mode):
+            raise FormatError("is not a regular file", path=path)
+        self._fd = fd
+        location = os.path.abspath(local_path(path))
+        super().__init__(
+            path=path,
+            location=location,
+            name=os.path.basename(location),
+            size=status.st_size,
+            identity=identity_of(status),
+        )
+
+    def copy_to(self, fd: int, keep: int, tail: Sequence[bytes]) -> int:
+        copy_head(self._fd, fd, keep)
+        return write_all(fd, tail, keep)
+
+    def carry_attributes(self, fd: int) -> None:
+        """Owner as far as we may, extended attributes, then permission bits: chown clears some."""
+        status = os.fstat(self._fd)
+        for owner in ((-1, status.st_gid), (status.st_uid, -1)):
+            with contextlib.suppress(PermissionError):
+                os.fchown(fd, *owner)
+        self._carry_xattrs(fd)
+        os.fchmod(fd, stat.S_IMODE(status.st_mode))
+
+    def _carry_xattrs(self, fd: int) -> None:
+        if not hasattr(os, "listxattr"):
+            return
+        # Best effort: the target's file system may have none, or not let us set them.
+        with contextlib.suppress(OSError):
+            for name in os.listxattr(self._fd):
+                if name.startswith(_CARRIED_XATTRS):
+                    with contextlib.suppress(OSError):
+                        os.setxattr(fd, name, os.getxattr(self._fd, name))
+
+    def exclusive(self) -> AbstractContextManager[None]:
+        return exclusive_lock(self._fd)
+
+    def check_unchanged(self) -> None:
+        try:
+            now = identity_of(os.stat(self.location))
+        except FileNotFoundError as exc:
+            raise FileChangedError("the file is gone", path=self.path) from exc
+        if now != self.identity:
+            raise FileChangedError(
+                "the file was changed after it was read",
+                hint="another program writes here; run again when it is done",
+                path=self.path,
+            )
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+        self._fd = -1
+
+    def _read(self, offset: int, length: int) -> bytes:
+        with system_errors(self.path):
+            return _pread(self._fd, offset, length)
+
+    def _read_sibling(self, name: str, limit: int) -> bytes | None:
+        sibling = os.path.join(os.path.dirname(self.location), name)
+        if not os.path.lexists(sibling):
+            return None
+        with system_errors(sibling):
+            fd = os.open(sibling, _READ)
+            try:
+                return _pread(fd, 0, limit)
+            finally:
+                os.close(fd)
+
+
+def _pread(fd: int, offset: int, length: int) -> bytes:
+    # One call reads at most 2 GiB on Linux, so a long read takes several.
+    data = os.pread(fd, length, offset)
+    if len(data) == length or not data:
+        return data
+    parts = [data]
+    while data and (missing := length - sum(map(len, parts))):
+        data = os.pread(fd, missing, offset + length - missing)
+        parts.append(data)
+    return b"".join(parts)
+
+
+def open_local(path: str) -> LocalFile:
+    """Open a local file; :class:`PolicyError` when there is none or it may not be read."""
+    with system_errors(path):
+        fd = os.open(local_path(path), _READ)
+        try:
+            return LocalFile(path, fd)
+        except BaseException:
+            os.close(fd)
+            raise

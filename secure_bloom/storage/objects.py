@@ -1,0 +1,199 @@
+# The base classes document the methods.
+# ruff: noqa: D102
+"""Objects of S3, Google Cloud Storage, Azure and HDFS through pyarrow.fs.
+
+Only this module imports pyarrow, and the package imports this module when it meets the first
+object-store URI.  Region and endpoint come from the URI's query (pyarrow's
+``FileSystem.from_uri``) or from the environment.  S3 is tested against a server; the others take
+the same way through pyarrow and have not been run.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+
+import pyarrow
+from pyarrow import fs
+
+from secure_bloom.errors import FileChangedError, FormatError, PolicyError, located
+from secure_bloom.storage.inputs import InputFile
+from secure_bloom.storage.places import object_uri
+from secure_bloom.storage.refusals import system_errors
+from secure_bloom.storage.trees import Level, Tree
+from secure_bloom.storage.uploads import upload
+
+#: What stores call the mark that is new with every write.
+_WRITE_MARKS = ("ETag", "etag", "generation")
+
+
+class ObjectFile(InputFile):
+    """One object; ``identity`` is its size, time of writing and entity tag."""
+
+    def __init__(self, path: str) -> None:
+        filesystem, key = _locate(path)
+        self._file, identity = _open(filesystem, key)
+        super().__init__(
+            path=path,
+            location=path,
+            name=key.rpartition("/")[2],
+            size=self._file.size(),
+            identity=identity,
+        )
+
+    def check_unchanged(self) -> None:
+        with _store_errors(self.path):
+            try:
+                file, now = _open(*_locate(self.path))
+            except FileNotFoundError as exc:
+                raise FileChangedError("the object is gone", path=self.path) from exc
+            file.close()
+        if now != self.identity:
+            raise FileChangedError(
+                "the object was changed after it was read",
+                hint="another program writes here; run again when it is done",
+                path=self.path,
+            )
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _read(self, offset: int, length: int) -> bytes:
+        with _store_errors(self.path):
+            data: bytes = self._file.read_at(length, offset)
+        return data
+
+    def _read_sibling(self, name: str, limit: int) -> bytes | None:
+        uri = object_uri(self.path)
+        sibling = str(uri.at(uri.key.rpartition("/")[0] + "/" + name))
+        filesystem, key = _locate(sibling)
+        with _store_errors(sibling):
+            try:
+                with filesystem.open_input_file(key) as file:
+                    data: bytes = file.read(limit)
+            except FileNotFoundError:
+                return None
+        return data
+
+
+def open_object(path: str) -> ObjectFile:
+    """Open an object-store URI for reading; errors as those of :func:`open_input`."""
+    with _store_errors(path):
+        return ObjectFile(path)
+
+
+def replace_object(source: InputFile, keep: int, tail: Sequence[bytes], path: str) -> int:
+    """Make the object at ``path`` ``keep`` bytes of source and the tail; the new size in bytes.
+
+    Tags, access lists and user metadata of an object that stood there are not carried over.
+    """
+    filesystem, key = _locate(path)
+    size = keep + sum(map(len, tail))
+    with _store_errors(path), source.exclusive():
+        source.check_unchanged()
+        upload(filesystem, key, source.chunks(keep, tail), size, source.check_unchanged)
+    return size
+
+
+class ObjectTree(Tree):
+    """Object stores, where folders are what keys have in common."""
+
+    def is_file(self, path: str) -> bool:
+        return bool(self._kind(path) == fs.FileType.File)
+
+    def is_folder(self, path: str) -> bool:
+        return bool(self._kind(path) == fs.FileType.Directory)
+
+    def can_see_folder(self, path: str) -> bool:
+        try:
+            return self.is_folder(path)
+        except PolicyError as error:
+            if "ACCESS_DENIED" in error.message:
+                return False
+            raise
+
+    def names(self, folder: str) -> list[str]:
+        return [info.base_name for info in self._infos(folder, recursive=False)]
+
+    def join(self, folder: str, name: str) -> str:
+        uri = object_uri(folder)
+        return str(uri.at(f"{uri.key}/{name}".lstrip("/")))
+
+    def walk(self, folder: str) -> Iterator[Level]:
+        folders: dict[str, list[str]] = defaultdict(list)
+        files: dict[str, list[str]] = defaultdict(list)
+        for info in self._infos(folder, recursive=True):
+            parent = info.path.rpartition("/")[0]
+            kind = folders if info.type == fs.FileType.Directory else files
+            kind[parent].append(info.base_name)
+        yield from self._levels(folder, folders, files)
+
+    def _levels(
+        self, folder: str, folders: dict[str, list[str]], files: dict[str, list[str]]
+    ) -> Iterator[Level]:
+        _, key = _locate(folder)
+        below = sorted(folders[key])
+        yield folder, below, sorted(files[key])
+        for name in below:
+            yield from self._levels(self.join(folder, name), folders, files)
+
+    def parents(self, path: str) -> list[str]:
+        uri = object_uri(path)
+        parts = uri.key.split("/")[:-1]
+        return [str(uri.at("/".join(parts[:n]))) for n in range(len(parts), -1, -1)]
+
+    def key(self, path: str) -> Hashable:
+        uri = object_uri(path)
+        return (uri.store(), uri.key)
+
+    def _kind(self, path: str) -> fs.FileType:
+        filesystem, key = _locate(path)
+        with _store_errors(path):
+            return filesystem.get_file_info(key).type
+
+    def _infos(self, folder: str, *, recursive: bool) -> list[fs.FileInfo]:
+        filesystem, key = _locate(folder)
+        with _store_errors(folder):
+            infos: list[fs.FileInfo] = filesystem.get_file_info(
+                fs.FileSelector(key, recursive=recursive, allow_not_found=True)
+            )
+        return infos
+
+
+def _locate(path: str) -> tuple[fs.FileSystem, str]:
+    """The file system of a URI, and what pyarrow calls the path in it."""
+    uri = object_uri(path)
+    with _store_errors(path):
+        filesystem, root = _connect(uri.store())
+    return filesystem, f"{root}/{uri.key}" if uri.key else root or "/"
+
+
+@lru_cache(maxsize=16)
+def _connect(store: str) -> tuple[fs.FileSystem, str]:
+    filesystem, root = fs.FileSystem.from_uri(store)
+    return filesystem, root.rstrip("/")
+
+
+def _open(filesystem: fs.FileSystem, key: str) -> tuple[pyarrow.NativeFile, tuple[object, ...]]:
+    """The opened object and its identity."""
+    info = filesystem.get_file_info(key)
+    if info.type == fs.FileType.Directory:
+        raise FormatError("is a folder, not a file")
+    file = filesystem.open_input_file(key)
+    metadata = file.metadata() or {}
+    marks = tuple(metadata.get(name) for name in _WRITE_MARKS)
+    return file, (file.size(), info.mtime_ns, *marks)
+
+
+@contextmanager
+def _store_errors(path: str) -> Iterator[None]:
+    """Errors of pyarrow, most of which are OSErrors, as :class:`PolicyError`."""
+    with located(path=path), system_errors(path):
+        try:
+            yield
+        except pyarrow.ArrowException as exc:
+            if isinstance(exc, OSError):
+                raise
+            raise OSError(str(exc)) from exc

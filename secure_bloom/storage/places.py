@@ -1,0 +1,97 @@
+"""Where a path leads: the local disk or an object store, and the parts of an object's URI.
+
+    s3://bucket/folder/key?endpoint_override=host:port&scheme=http
+    scheme  authority  key           query
+
+Keys are taken literally, as Spark and the AWS command line take them: ``%3A`` in a key is three
+characters.  ``file:`` URIs are percent-decoded (RFC 8089), because there the encoding is the rule.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, replace
+from urllib.parse import unquote
+
+from secure_bloom.errors import PolicyError, UnsupportedFeatureError
+
+#: What a user may write, and how pyarrow calls it.
+OBJECT_SCHEMES = {
+    "s3": "s3",
+    "s3a": "s3",
+    "s3n": "s3",
+    "gs": "gs",
+    "gcs": "gcs",
+    "abfs": "abfs",
+    "abfss": "abfss",
+    "hdfs": "hdfs",
+}
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectUri:
+    """One object or folder of an object store; ``str`` gives the URI back as it was written."""
+
+    scheme: str
+    authority: str
+    key: str
+    query: str
+
+    def __str__(self) -> str:
+        return self._with(self.scheme, "/" + self.key if self.key else "")
+
+    def store(self) -> str:
+        """The URI of the whole store, as pyarrow wants it: no key, but the query."""
+        return self._with(OBJECT_SCHEMES[self.scheme.lower()], "/")
+
+    def at(self, key: str) -> ObjectUri:
+        """The same store at another key."""
+        return replace(self, key=key)
+
+    def _with(self, scheme: str, path: str) -> str:
+        query = "?" + self.query if self.query else ""
+        return f"{scheme}://{self.authority}{path}{query}"
+
+
+def is_object_uri(path: str) -> bool:
+    """Whether the path names an object store; a scheme nobody here can read is an error."""
+    scheme = _SCHEME.match(path)
+    if scheme is None or scheme[1].lower() == "file":
+        return False
+    if scheme[1].lower() not in OBJECT_SCHEMES:
+        known = ", ".join(f"{name}://" for name in OBJECT_SCHEMES)
+        raise UnsupportedFeatureError(
+            f"no way to read {scheme[0]} paths", hint=f"local paths, file: and {known} can be read"
+        )
+    return True
+
+
+def object_uri(path: str) -> ObjectUri:
+    """Take a URI apart.
+
+    A password in it is refused: paths stand in reports and logs.
+    """
+    scheme, rest = path.split("://", 1)
+    rest, _, query = rest.partition("?")
+    authority, _, key = rest.partition("/")
+    if ":" in authority.rpartition("@")[0]:
+        raise PolicyError(
+            "the URI holds a password or secret key",
+            hint="give credentials in the environment, e.g. AWS_ACCESS_KEY_ID",
+        )
+    return ObjectUri(scheme=scheme, authority=authority, key=key.strip("/"), query=query)
+
+
+def local_path(path: str | os.PathLike[str]) -> str:
+    """The file system's path for a local path or a ``file:`` URI (file:/x, file:///x)."""
+    text = os.fspath(path)
+    if not text.lower().startswith("file:/"):
+        return text
+    rest = text[len("file:") :]
+    if rest.startswith("//"):
+        host, _, rest = rest[2:].partition("/")
+        if host not in ("", "localhost"):
+            raise PolicyError(f"the file URI names the host {host!r}", path=text)
+    return unquote("/" + rest.lstrip("/"))

@@ -1,0 +1,112 @@
+# File descriptors and strings, not Path objects, throughout.
+# ruff: noqa: PTH100, PTH112, PTH116, PTH118, PTH120, PTH208
+# The base class documents the methods.
+# ruff: noqa: D102
+"""Folders, the same for a local disk and an object store: what is there, and what is below."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterator
+
+from secure_bloom.storage.places import is_object_uri
+from secure_bloom.storage.refusals import system_errors
+
+#: A folder, the names of its subfolders (the caller may prune the list), of its files.
+Level = tuple[str, list[str], list[str]]
+
+
+class Tree(ABC):
+    """The folders of one store."""
+
+    @abstractmethod
+    def is_file(self, path: str) -> bool:
+        """Whether there is anything at the path that is not a folder."""
+
+    @abstractmethod
+    def is_folder(self, path: str) -> bool:
+        """Whether there is a folder at the path."""
+
+    @abstractmethod
+    def can_see_folder(self, path: str) -> bool:
+        """The same, but a place that we may not look at counts as none."""
+
+    @abstractmethod
+    def names(self, folder: str) -> list[str]:
+        """The names right in a folder, empty when it is none or may not be looked at."""
+
+    @abstractmethod
+    def join(self, folder: str, name: str) -> str:
+        """The path of a name in a folder."""
+
+    @abstractmethod
+    def walk(self, folder: str) -> Iterator[Level]:
+        """The folder and all below it, top-down and in order; loops of links are not followed."""
+
+    @abstractmethod
+    def parents(self, path: str) -> list[str]:
+        """All folders above the path, through whichever links it was reached."""
+
+    @abstractmethod
+    def key(self, path: str) -> Hashable:
+        """Equal for two paths of one file."""
+
+
+class LocalTree(Tree):
+    """The local disk."""
+
+    def is_file(self, path: str) -> bool:
+        return os.path.lexists(path) and not os.path.isdir(path)
+
+    def is_folder(self, path: str) -> bool:
+        return os.path.isdir(path)
+
+    def can_see_folder(self, path: str) -> bool:
+        return os.path.isdir(path)
+
+    def names(self, folder: str) -> list[str]:
+        try:
+            return os.listdir(folder)
+        except OSError:
+            return []
+
+    def join(self, folder: str, name: str) -> str:
+        return os.path.join(folder, name)
+
+    def walk(self, folder: str) -> Iterator[Level]:
+        seen = set()
+        for place, folders, files in os.walk(folder, followlinks=True, onerror=_refuse):
+            status = os.stat(place)
+            inode = (status.st_dev, status.st_ino)
+            if inode in seen:
+                folders.clear()
+                continue
+            seen.add(inode)
+            folders.sort()
+            yield place, folders, sorted(files)
+
+    def parents(self, path: str) -> list[str]:
+        above = []
+        for start in {os.path.abspath(path), os.path.realpath(path)}:
+            while (parent := os.path.dirname(start)) != start:
+                above.append(parent)
+                start = parent
+        return list(dict.fromkeys(above))
+
+    def key(self, path: str) -> Hashable:
+        return os.path.realpath(path)
+
+
+def _refuse(error: OSError) -> None:
+    with system_errors(os.fsdecode(error.filename)):
+        raise error
+
+
+def tree_of(path: str) -> Tree:
+    """The tree that a path belongs to; pyarrow is loaded only for object stores."""
+    if not is_object_uri(path):
+        return LocalTree()
+    from secure_bloom.storage.objects import ObjectTree
+
+    return ObjectTree()

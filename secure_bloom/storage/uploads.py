@@ -1,0 +1,108 @@
+"""Writing an object so that it is visible whole or not at all.
+
+pyarrow's output streams have no abort: closing one, leaving its ``with`` block or merely losing
+the last reference completes the upload with whatever was written so far (apache/arrow#40502).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import secrets
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from typing import Any
+
+from secure_bloom.errors import FormatError
+
+# The others truncate what stands at the key when a stream to it is opened (HDFS, Azure).
+_VISIBLE_WHEN_CLOSED = {"s3", "gcs"}
+
+
+def upload(
+    filesystem: Any,
+    key: str,
+    chunks: Iterable[bytes],
+    size: int,
+    check: Callable[[], None],
+) -> None:
+    """Write the chunks, ``size`` bytes in all, as the object ``key`` of a ``pyarrow.fs`` store.
+
+    ``check`` is called right before the object becomes visible, and may raise to prevent that.
+    After an exception, what stood at the key stands there still.  An S3 upload that was given up
+    leaves its parts, which no listing shows, until the bucket's lifecycle rule
+    (``AbortIncompleteMultipartUpload``) removes them.
+    """
+    if filesystem.type_name in _VISIBLE_WHEN_CLOSED:
+        _write_out_of_reach(filesystem, key, chunks, check)
+    else:
+        _write_beside(filesystem, key, chunks, size, check)
+
+
+def _write_out_of_reach(
+    filesystem: Any,
+    key: str,
+    chunks: Iterable[bytes],
+    check: Callable[[], None],
+) -> None:
+    """Write in a thread: Ctrl-C strikes the main thread only, so no stream is lost half-way."""
+    cancelled = threading.Event()
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        try:
+            pool.submit(_write_or_abandon, filesystem, key, chunks, check, cancelled).result()
+        except BaseException:
+            cancelled.set()
+            raise
+
+
+def _write_or_abandon(
+    filesystem: Any,
+    key: str,
+    chunks: Iterable[bytes],
+    check: Callable[[], None],
+    cancelled: threading.Event,
+) -> None:
+    stream = filesystem.open_output_stream(key, compression=None)
+    try:
+        for chunk in chunks:
+            stream.write(chunk)
+            stream.flush()  # or all chunks would wait in memory for a slow network
+            if cancelled.is_set():
+                raise CancelledError
+        check()
+        stream.close()
+    except BaseException:
+        # One reference too many: never closed, never destroyed, so never completed.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(stream))
+        raise
+
+
+def _write_beside(
+    filesystem: Any,
+    key: str,
+    chunks: Iterable[bytes],
+    size: int,
+    check: Callable[[], None],
+) -> None:
+    """Write under a hidden name, then move: atomic where the store's rename is.
+
+    HDFS refuses to rename onto a file, and pyarrow deletes the old one first: a kill between the
+    two leaves the new content under the hidden name only.  A kill earlier leaves a part of it.
+    """
+    folder, _, name = key.rpartition("/")
+    staged = f"{folder}/.{name}.{secrets.token_hex(4)}.secure-bloom"
+    filesystem.create_dir(folder)
+    try:
+        with filesystem.open_output_stream(staged, compression=None) as stream:
+            for chunk in chunks:
+                stream.write(chunk)
+        written = filesystem.get_file_info(staged).size
+        if written != size:
+            raise FormatError(f"the store holds {written} bytes of the new file, not {size}")
+        check()
+        filesystem.move(staged, key)
+    except BaseException:
+        with contextlib.suppress(Exception):
+            filesystem.delete_file(staged)
+        raise

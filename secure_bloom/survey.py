@@ -1,0 +1,105 @@
+"""Hold a request against every footer, so that what cannot be is told before a file is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from secure_bloom.errors import FormatError, SecureBloomError, located
+from secure_bloom.footer import Footer, find_previous_end, open_chunk, read_tail, unlock
+from secure_bloom.keys import KeyResolver
+from secure_bloom.request import FilterRequest
+from secure_bloom.schema import require_filterable, unknown_column
+from secure_bloom.sources import file_keys
+from secure_bloom.storage import open_input, truncate_to
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """What one file says to a request.
+
+    ``refusal`` is an error of the request itself, which stops the run; ``failure`` one of this
+    file, which does not stop the others.
+    """
+
+    path: str
+    columns: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    refusal: SecureBloomError | None = None
+    failure: SecureBloomError | None = None
+
+
+def survey_file(
+    path: str, request: FilterRequest, resolver: KeyResolver, *, repair: bool = False
+) -> Survey:
+    """Read one footer with its keys, and hold the request against it.  Never raises our errors.
+
+    With ``repair`` what a killed ``--in-place`` run left behind is cut off first.
+    """
+    try:
+        return _survey(path, request, resolver)
+    except SecureBloomError as error:
+        if repair and isinstance(error, FormatError) and repair_torn_append(path):
+            return survey_file(path, request, resolver)
+        return Survey(path=path, failure=error)
+
+
+def _survey(path: str, request: FilterRequest, resolver: KeyResolver) -> Survey:
+    with located(path=path), open_input(path) as file:
+        keys = file_keys(resolver, file)
+        footer = unlock(read_tail(file), keys)
+        refusal = _refusal(path, footer, request)
+        if footer.row_groups and refusal is None:
+            # One row group tells of the keys; all are looked at when the file is planned.
+            for ordinal in request.resolve(footer.leaves):
+                request.check_key(open_chunk(footer, 0, ordinal, keys))
+        return Survey(
+            path=path,
+            columns=tuple(leaf.name for leaf in footer.leaves),
+            missing=tuple(request.missing(footer.leaves)),
+            refusal=refusal,
+        )
+
+
+def _refusal(path: str, footer: Footer, request: FilterRequest) -> SecureBloomError | None:
+    try:
+        with located(path=path):
+            for ordinal in request.resolve(footer.leaves):
+                require_filterable(footer.leaves[ordinal])
+    except SecureBloomError as error:
+        return error
+    return None
+
+
+def check_surveys(surveys: Iterable[Survey]) -> dict[str, SecureBloomError]:
+    """The files that cannot be done, each with its error.
+
+    Raises the first refusal, and PolicyError for a column that no readable file has.
+    """
+    surveys = list(surveys)
+    for survey in surveys:
+        if survey.refusal is not None:
+            raise survey.refusal
+    readable = [survey for survey in surveys if survey.failure is None]
+    if readable:
+        everywhere = set(readable[0].missing).intersection(*(s.missing for s in readable))
+        for name in sorted(everywhere):
+            raise unknown_column(name, (column for s in readable for column in s.columns))
+    return {survey.path: survey.failure for survey in surveys if survey.failure is not None}
+
+
+def repair_torn_append(path: str) -> bool:
+    """Cut off what a killed ``--in-place`` run left behind; True when there was such a thing.
+
+    Such a run leaves the old file whole under a torn tail, so the old end can be found again.
+    """
+    with located(path=path), open_input(path) as file:
+        try:
+            read_tail(file)
+        except FormatError:
+            end = find_previous_end(file)
+            if end is None or end == file.size:
+                return False
+            truncate_to(path, end, file.identity)
+            return True
+    return False

@@ -1,0 +1,172 @@
+"""Add Bloom filters to files: check everything first, then plan and write one file at a time."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+from os import PathLike
+
+from secure_bloom.errors import FileChangedError, PolicyError, SecureBloomError, located
+from secure_bloom.keys import ExplicitKeys, KeyResolver, Keyring, KmsClient
+from secure_bloom.planning import RewritePlan, plan_rewrite
+from secure_bloom.policy import KeyPolicy, check_master_keys
+from secure_bloom.report import AddReport, FileReport
+from secure_bloom.request import Columns, FilterRequest, filter_request
+from secure_bloom.sources import Paths, as_paths, file_keys, output_paths
+from secure_bloom.storage import (
+    InputFile,
+    append_tail,
+    find_files,
+    open_input,
+    refuse_managed,
+    replace_tail,
+)
+from secure_bloom.survey import check_surveys, survey_file
+
+#: Called with the number of files done and the number of files in all.
+Progress = Callable[[int, int], None]
+Keys = Keyring | KmsClient | ExplicitKeys
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteMode:
+    """How files are written: replaced, appended to (``in_place``), or not at all (``dry_run``)."""
+
+    in_place: bool = False
+    dry_run: bool = False
+
+
+def add_bloom_filters(
+    paths: Paths,
+    *,
+    columns: Columns | None = None,
+    policy: KeyPolicy | str | PathLike[str] | None = None,
+    keys: Keys | None = None,
+    in_place: bool = False,
+    output: str | PathLike[str] | None = None,
+    replace_filters: bool = False,
+    dry_run: bool = False,
+    progress: Progress | None = None,
+) -> AddReport:
+    """Add split-block Bloom filters to existing Parquet files without touching a data page.
+
+    ``paths`` are files, folders or globs.  ``columns`` maps column names to their options, or
+    lists names; without it the policy's columns are taken.  ``keys`` defaults to the policy's
+    KMS.  Files are replaced atomically, or with ``in_place`` appended to, or with ``output``
+    written below another folder.  A file that fails is reported and does not stop the others.
+
+    Raises PolicyError or UnsupportedFeatureError before any file is written where the request
+    itself cannot be: an unknown column, a BOOLEAN column, an unknown master key, a managed table.
+    """
+    request = filter_request(columns, policy, replace_filters=replace_filters)
+    if in_place and output is not None:
+        raise PolicyError("in_place and output exclude each other")
+    resolver = KeyResolver(request_keys(request, keys))
+    every = as_paths(paths)
+    refuse_managed(every)
+    files = find_files(every)
+    targets = {} if output is None else output_paths(files, every, os.fspath(output))
+    mode = WriteMode(in_place=in_place, dry_run=dry_run)
+    surveys = (survey_file(path, request, resolver, repair=not dry_run) for path in files)
+    failures = check_surveys(surveys)
+    reports: list[FileReport] = []
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as executor:
+        for path in files:
+            _tell(progress, len(reports), len(files))
+            failure = failures.get(path)
+            reports.append(
+                failed_report(path, failure)
+                if failure is not None
+                else rewrite_file(path, request, resolver, mode, targets.get(path), executor)
+            )
+    _tell(progress, len(files), len(files))
+    return AddReport(files=tuple(reports), dry_run=dry_run)
+
+
+def _tell(progress: Progress | None, done: int, total: int) -> None:
+    if progress is not None:
+        progress(done, total)
+
+
+def request_keys(request: FilterRequest, keys: Keys | None) -> Keys | None:
+    """The keys of a run: those given, else the policy's KMS, which must know the policy's keys."""
+    policy = request.policy
+    if policy is None:
+        return keys
+    if keys is None and policy.master_keys():
+        keys = policy.kms_client()
+    if keys is not None and not isinstance(keys, ExplicitKeys):
+        check_master_keys(policy, keys)
+    return keys
+
+
+def rewrite_file(
+    path: str,
+    request: FilterRequest,
+    resolver: KeyResolver,
+    mode: WriteMode,
+    target: str | None = None,
+    executor: Executor | None = None,
+) -> FileReport:
+    """Do one file; errors of this package become a report with status ``failed``.
+
+    Safe to run twice on one file, at the same time too: the later one finds the file changed,
+    reads it anew, and finds nothing left to do.
+    """
+    started = time.perf_counter()
+    try:
+        with located(path=path):
+            plan, before = _rewrite(path, request, resolver, mode, target, executor)
+    except SecureBloomError as error:
+        return failed_report(path, error, time.perf_counter() - started)
+    return FileReport(
+        path=path,
+        status="unchanged" if plan.is_empty else "added",
+        bytes_before=before,
+        bytes_after=plan.size,
+        seconds=round(time.perf_counter() - started, 6),
+        filters=plan.filters,
+    )
+
+
+def _rewrite(
+    path: str,
+    request: FilterRequest,
+    resolver: KeyResolver,
+    mode: WriteMode,
+    target: str | None,
+    executor: Executor | None,
+) -> tuple[RewritePlan, int]:
+    """Plan and write, anew where another writer was faster; the plan and the old size."""
+    for last_try in (False, False, True):
+        with open_input(path) as file:
+            keys = file_keys(resolver, file)
+            run = map if executor is None else executor.map
+            plan = plan_rewrite(file, keys, request, append=mode.in_place, run=run)
+            try:
+                _write(file, plan, mode, target)
+            except FileChangedError:
+                if last_try:
+                    raise
+                continue
+            return plan, file.size
+    raise AssertionError("the last try returns or raises")
+
+
+def _write(file: InputFile, plan: RewritePlan, mode: WriteMode, target: str | None) -> None:
+    if mode.dry_run or (plan.is_empty and target is None):
+        return
+    if mode.in_place:
+        append_tail(file, plan.tail)
+    else:
+        replace_tail(file, plan.keep, plan.tail, output=target)
+
+
+def failed_report(path: str, error: SecureBloomError, seconds: float = 0.0) -> FileReport:
+    """The report of a file that could not be done and is as it was."""
+    return FileReport(
+        path=path, status="failed", seconds=round(seconds, 6), error=str(error), hint=error.hint
+    )

@@ -1,0 +1,132 @@
+"""XXH64 (seed 0) of PLAIN-encoded values, one or in bulk.  BloomFilter.md, "Hash Function".
+
+What is hashed is the value's bytes in PLAIN encoding, without the length of a BYTE_ARRAY.  One
+value goes through the ``xxhash`` library, arrays through compiled kernels: only the bulk
+functions import numpy and numba.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import xxhash
+
+from secure_bloom.errors import FormatError, PolicyError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Hashes: TypeAlias = NDArray[np.uint64]
+
+#: Values hashed at a time by the `*_chunks` functions: their hashes stay in the CPU's cache.
+CHUNK: Final = 1 << 16
+
+
+def hash_value(value: bytes) -> int:
+    """The hash of one value's bytes, 0 <= hash < 2^64."""
+    return xxhash.xxh64_intdigest(value)
+
+
+def hash_fixed(values: NDArray[Any]) -> Hashes:
+    """The hash of each fixed-width value's little-endian bytes.
+
+    ``values`` is 1-D of integers, floats or void, or 2-D uint8 of shape (n, width); the result
+    has shape (n,).  Raises PolicyError for any other array.
+    """
+    return _hash_rows(_rows(values))
+
+
+def hash_binary(offsets: NDArray[np.int32] | NDArray[np.int64], data: NDArray[np.uint8]) -> Hashes:
+    """The hash of each ``data[offsets[i]:offsets[i + 1]]``: Arrow's layout of binary values.
+
+    ``offsets`` has n + 1 items and need not start at 0; the result has shape (n,).  Raises
+    FormatError for offsets that fall or leave ``data``.
+    """
+    _check_offsets(offsets, data)
+    return _hash_spans(offsets, data)
+
+
+def fixed_chunks(values: NDArray[Any]) -> Iterator[Hashes]:
+    """The hashes of :func:`hash_fixed`, at most ``CHUNK`` at a time."""
+    rows = _rows(values)
+    for start in range(0, len(rows), CHUNK):
+        yield _hash_rows(rows[start : start + CHUNK])
+
+
+def binary_chunks(
+    offsets: NDArray[np.int32] | NDArray[np.int64], data: NDArray[np.uint8]
+) -> Iterator[Hashes]:
+    """The hashes of :func:`hash_binary`, at most ``CHUNK`` at a time; all offsets checked first."""
+    _check_offsets(offsets, data)
+    for start in range(0, len(offsets) - 1, CHUNK):
+        yield _hash_spans(offsets[start : start + CHUNK + 1], data)
+
+
+def _rows(values: NDArray[Any]) -> NDArray[np.uint8]:
+    """The values' little-endian bytes, shape (n, width), without a copy where possible."""
+    import numpy as np
+
+    if values.ndim == 2 and values.dtype == np.uint8:
+        return np.ascontiguousarray(values)
+    if values.ndim != 1 or values.dtype.kind not in "iufV" or values.dtype.hasobject:
+        raise PolicyError(
+            f"cannot hash a {values.ndim}-D array of {values.dtype} as fixed-width values,"
+            " wanted 1-D integers, floats or void, or 2-D uint8"
+        )
+    little = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<"))
+    return little.view(np.uint8).reshape(len(values), values.dtype.itemsize)
+
+
+def _hash_rows(rows: NDArray[np.uint8]) -> Hashes:
+    import numpy as np
+
+    from secure_bloom.kernels.xxh64 import FIXED_WIDTHS, hash_rows
+
+    word, kernel = FIXED_WIDTHS.get(rows.shape[1], (np.uint8, hash_rows))
+    hashes = np.empty(len(rows), np.uint64)
+    kernel(_readable(rows.view(word)), hashes)
+    return hashes
+
+
+def _hash_spans(offsets: NDArray[Any], data: NDArray[np.uint8]) -> Hashes:
+    import numpy as np
+
+    from secure_bloom.kernels.xxh64 import hash_spans
+
+    hashes = np.empty(len(offsets) - 1, np.uint64)
+    hash_spans(_readable(offsets), _readable(data), hashes)
+    return hashes
+
+
+def _readable(array: NDArray[Any]) -> NDArray[Any]:
+    """The array in the one form that the kernels are compiled for: aligned, in C order, read-only.
+
+    Arrow's memory is read-only and numpy's mostly is not: without this, numba would compile twice.
+    """
+    import numpy as np
+
+    readable = np.require(array.view(), requirements=["C", "A"])
+    readable.flags.writeable = False
+    return readable
+
+
+def _check_offsets(offsets: NDArray[Any], data: NDArray[np.uint8]) -> None:
+    """Refuse arrays of a wrong type, and offsets that would read outside ``data``."""
+    import numpy as np
+
+    if offsets.ndim != 1 or offsets.dtype not in (np.int32, np.int64):
+        raise PolicyError(
+            f"offsets are {offsets.ndim}-D {offsets.dtype}, wanted 1-D int32 or int64"
+        )
+    if data.ndim != 1 or data.dtype != np.uint8:
+        raise PolicyError(f"binary data is {data.ndim}-D {data.dtype}, wanted 1-D uint8")
+    if len(offsets) == 0:
+        raise FormatError("binary offsets are empty, wanted one more than values")
+    if np.any(offsets[1:] < offsets[:-1]):
+        raise FormatError("binary offsets fall, each must be at least the one before")
+    if not 0 <= offsets[0] <= offsets[-1] <= len(data):
+        raise FormatError(
+            f"binary offsets run from {offsets[0]} to {offsets[-1]}, the data has {len(data)} bytes"
+        )

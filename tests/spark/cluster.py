@@ -1,0 +1,194 @@
+"""Spark for tests: the settings of a small session, and a real standalone cluster on loopback.
+
+A process holds one SparkContext at most, so what runs on the cluster runs in a process of its own:
+``cluster.run(function, ...)`` calls a module-level function of a test file there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import runpy
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from secure_bloom.spark import session_config
+from secure_bloom.spark.jvm import spark_jars
+from tests.spark.parquet_java import judge_jar
+
+PROJECT = Path(__file__).parents[2]
+POLICY = PROJECT / "keys" / "policy.toml"
+
+_SECONDS = 120
+#: Tests end before a better compiler or a parallel collector would pay for itself.
+_SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+_DEPLOY = "org.apache.spark.deploy"
+#: Ends the whole process group when its standard input closes: when pytest ends, however it ends.
+_GUARD = '"$@" & read -r _; kill -KILL 0'
+
+
+def small_session(master: str, folder: Path, config: Mapping[str, str] | None = None) -> Any:
+    """The builder of a small session under :data:`POLICY`, with its own files in ``folder``."""
+    from pyspark.sql import SparkSession
+
+    secure = session_config(POLICY)
+    settings: dict[str, Any] = {
+        **secure,
+        "spark.jars": f"{secure['spark.jars']},{judge_jar()}",
+        "spark.driver.memory": "768m",
+        "spark.driver.extraJavaOptions": _SHORT_LIVED,
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.executor.memory": "512m",
+        "spark.executor.extraJavaOptions": _SHORT_LIVED,
+        "spark.local.dir": str(folder / "local"),
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        **(config or {}),
+    }
+    # Spark takes the workers' Python from this variable alone.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    return SparkSession.builder.master(master).config(map=settings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """A running cluster: one master, workers with one core and 1 GiB each."""
+
+    url: str
+    folder: Path
+
+    def run(
+        self,
+        function: Callable[..., Any],
+        *args: Any,
+        config: Mapping[str, str] | None = None,
+    ) -> Any:
+        """``function(spark, *args)`` in a new process whose session is on this cluster.
+
+        The function stands at the top of a test file; arguments and result pass as JSON.
+        """
+        task, result = self.folder / "task.json", self.folder / "result.json"
+        task.write_text(
+            json.dumps(
+                {
+                    "url": self.url,
+                    "folder": str(self.folder),
+                    "file": function.__code__.co_filename,
+                    "function": function.__name__,
+                    "args": args,
+                    "config": dict(config or {}),
+                }
+            )
+        )
+        result.unlink(missing_ok=True)
+        assert self._drive(task, result) == 0, (self.folder / "driver.log").read_text()[-8000:]
+        return json.loads(result.read_text())
+
+    def _drive(self, task: Path, result: Path) -> int:
+        """Run :func:`_serve` in a process; its exit status."""
+        command = [sys.executable, "-m", "tests.spark.cluster", str(task), str(result)]
+        with (
+            (self.folder / "driver.log").open("wb") as log,
+            subprocess.Popen(
+                command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=log, stderr=log
+            ) as process,
+        ):
+            try:
+                return process.wait(_SECONDS)
+            finally:
+                process.kill()
+
+
+@contextmanager
+def standalone_cluster(folder: Path, *, workers: int = 2) -> Iterator[Cluster]:
+    """Start a master and its workers; every process of theirs is gone afterwards."""
+    with ExitStack() as stack:
+        log = stack.enter_context(_daemon(folder / "master.log", f"{_DEPLOY}.master.Master"))
+        url = _await(log, r"Starting Spark master at (spark://\S+)")
+        logs = [
+            stack.enter_context(
+                _daemon(
+                    folder / f"worker-{i}.log",
+                    f"{_DEPLOY}.worker.Worker",
+                    *("--cores", "1", "--memory", "1g", "--work-dir", str(folder / f"work-{i}")),
+                    url,
+                )
+            )
+            for i in range(workers)
+        ]
+        for log in logs:
+            _await(log, r"(Successfully registered with master)")
+        yield Cluster(url=url, folder=folder)
+
+
+@contextmanager
+def _daemon(log: Path, main_class: str, *args: str) -> Iterator[Path]:
+    """Run a Spark daemon on ports the system picks, as a process group; yields its log."""
+    spark_home = spark_jars()[0].parents[1]
+    daemon = [str(spark_home / "bin" / "spark-class"), main_class]
+    ports = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
+    small = {
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_MEMORY": "256m",
+        # The REST server would take the fixed port 6066.
+        "SPARK_DAEMON_JAVA_OPTS": f"-Dspark.master.rest.enabled=false {_SHORT_LIVED}",
+    }
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            ["bash", "-c", _GUARD, "guard", *daemon, *ports, *args],
+            stdin=subprocess.PIPE,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **small},
+            start_new_session=True,
+        )
+    try:
+        yield log
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def _await(log: Path, pattern: str) -> str:
+    """The first group of ``pattern`` as soon as the log holds it."""
+    deadline = time.monotonic() + _SECONDS
+    while time.monotonic() < deadline:
+        if found := re.search(pattern, log.read_text()):
+            return found[1]
+        time.sleep(0.1)
+    raise AssertionError(f"{log.name}: no {pattern}\n{log.read_text()[-4000:]}")
+
+
+def _end_with_parent() -> None:
+    """Wait until the test process closes our standard input, as it does when it is killed."""
+    os.read(0, 1)  # not sys.stdin: its lock would be held when the interpreter ends
+    os._exit(1)
+
+
+def _serve(task_file: Path, result_file: Path) -> None:
+    """The other end of :meth:`Cluster.run`."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    task = json.loads(task_file.read_text())
+    # As `__main__`, the file's functions travel to the executors by value.
+    function = runpy.run_path(task["file"], run_name="__main__")[task["function"]]
+    spark = small_session(task["url"], Path(task["folder"]), task["config"]).getOrCreate()
+    try:
+        result_file.write_text(json.dumps(function(spark, *task["args"])))
+    finally:
+        spark.stop()
+
+
+if __name__ == "__main__":
+    _serve(Path(sys.argv[1]), Path(sys.argv[2]))

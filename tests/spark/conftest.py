@@ -1,0 +1,58 @@
+"""Sessions for the Spark tests; without PySpark or Java they are skipped and say why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from secure_bloom.policy import KeyPolicy
+from secure_bloom.spark.jvm import SparkUnavailableError, java, spark_jars
+from tests.spark.cluster import POLICY, Cluster, small_session, standalone_cluster
+from tests.spark.parquet_java import forget_keys
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def spark_installed() -> None:
+    """Skip where Spark cannot run."""
+    try:
+        spark_jars()
+        java()
+    except SparkUnavailableError as error:
+        pytest.skip(f"{error}; {error.hint}")
+
+
+@pytest.fixture(scope="session")
+def policy(spark_installed: None) -> KeyPolicy:
+    """The default policy, `keys/policy.toml`."""
+    return KeyPolicy.load(POLICY)
+
+
+@pytest.fixture(scope="session")
+def spark(
+    spark_installed: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SparkSession]:
+    """A local session with two cores whose writes follow the default policy."""
+    session = small_session("local[2]", tmp_path_factory.mktemp("spark")).getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def cold_keys(spark: SparkSession) -> Iterator[None]:
+    """No key from before the test in the JVM's caches, and none of the test's after it."""
+    forget_keys(spark)
+    yield
+    forget_keys(spark)
+
+
+@pytest.fixture(scope="session")
+def cluster(spark_installed: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A standalone cluster: a master and two workers, each in its own process."""
+    with standalone_cluster(tmp_path_factory.mktemp("cluster")) as running:
+        yield running

@@ -1,0 +1,122 @@
+"""The jar is compiled once, cached where that is possible, and a missing Java is explained."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from secure_bloom.errors import SecureBloomError
+from secure_bloom.spark import jvm
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark_installed")]
+
+GREETING = b"package demo; public class Greeting { public int length() { return %d; } }"
+
+
+def write_java(folder: Path, banner: str) -> Path:
+    """A stand-in for Java in ``folder/bin`` that only tells a version."""
+    command = folder / "bin" / "java"
+    command.parent.mkdir(parents=True)
+    command.write_text(f"#!/bin/sh\necho '{banner}' >&2\n")
+    command.chmod(0o755)
+    return folder
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "secure-bloom"
+
+
+def test_the_kms_jar_holds_the_class_that_sessions_name(cache: Path) -> None:
+    jar = jvm.kms_jar()
+    assert jar.parent == cache
+    with zipfile.ZipFile(jar) as archive:
+        assert archive.namelist() == [jvm.KMS_CLIENT_CLASS.replace(".", "/") + ".class"]
+
+
+def test_the_second_call_compiles_nothing(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    jar = jvm.compile_jar("Greeting", GREETING % 1)
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    assert jvm.compile_jar("Greeting", GREETING % 1) == jar
+    assert list(cache.iterdir()) == [jar]
+
+
+def test_another_source_gives_another_jar(cache: Path) -> None:
+    assert jvm.compile_jar("Greeting", GREETING % 1) != jvm.compile_jar("Greeting", GREETING % 2)
+
+
+def test_another_spark_gives_another_jar(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jar = jvm.compile_jar("Greeting", GREETING % 1)
+    own = tmp_path / "spark" / "jars"
+    own.mkdir(parents=True)
+    for path in jvm.spark_jars():
+        (own / path.name.replace("spark-core", "our-spark-core")).symlink_to(path)
+    monkeypatch.setenv("SPARK_HOME", str(own.parent))
+    assert jvm.compile_jar("Greeting", GREETING % 1) != jar
+
+
+def test_a_cache_that_cannot_be_made_is_replaced_for_the_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    jar = jvm.compile_jar("Greeting", GREETING % 1)
+    assert zipfile.is_zipfile(jar)
+    assert jar.parent.stat().st_mode & 0o077 == 0
+
+
+def test_a_compile_error_names_class_and_line(cache: Path) -> None:
+    with pytest.raises(SecureBloomError, match=r"Greeting\.java does not compile:.*Line 1"):
+        jvm.compile_jar("Greeting", b"public class Greeting { int length() { return; } }")
+    assert list(cache.iterdir()) == []
+
+
+class TestJava:
+    def test_java_home_goes_before_path(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        ours = write_java(tmp_path / "ours", 'openjdk version "21.0.2" 2024-01-16')
+        path = write_java(tmp_path / "path", 'openjdk version "17" 2021-09-14')
+        monkeypatch.setenv("PATH", str(path / "bin"), prepend=os.pathsep)
+        monkeypatch.setenv("JAVA_HOME", str(ours))
+        assert jvm.java() == ours / "bin" / "java"
+        monkeypatch.delenv("JAVA_HOME")
+        assert jvm.java() == path / "bin" / "java"
+
+    @pytest.mark.parametrize(
+        ("banner", "complaint"),
+        [
+            ('java version "1.8.0_402"', "is Java 8, Spark needs 17"),
+            ('openjdk version "11.0.22" 2024-01-16', "is Java 11, Spark needs 17"),
+            ("The operation could not be completed.", "names no version"),
+        ],
+    )
+    def test_an_old_java_is_refused(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, banner: str, complaint: str
+    ) -> None:
+        monkeypatch.setenv("JAVA_HOME", str(write_java(tmp_path, banner)))
+        with pytest.raises(jvm.SparkUnavailableError, match=complaint):
+            jvm.java()
+
+    def test_a_missing_java_is_an_error_that_says_what_to_install(
+        self, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delenv("JAVA_HOME", raising=False)
+        monkeypatch.setenv("PATH", str(tmp_path))
+        with pytest.raises(jvm.SparkUnavailableError, match="no Java on PATH") as caught:
+            jvm.kms_jar()
+        for remedy in ("openjdk-17-jre-headless", "brew install openjdk@17", "JAVA_HOME"):
+            assert remedy in str(caught.value.hint)
+
+    def test_a_spark_home_without_spark_is_named(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+        with pytest.raises(jvm.SparkUnavailableError, match="holds no Spark"):
+            jvm.kms_jar()

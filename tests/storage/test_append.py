@@ -1,0 +1,172 @@
+"""New bytes after the end of a file: all of them, or the old file again."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from secure_bloom.errors import FileChangedError, FormatError, PolicyError
+from secure_bloom.storage import append as appending
+from secure_bloom.storage import append_tail, open_input, replace_tail, truncate_to
+from tests.storage.conftest import OLD, TAIL, contents
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+ADDED = OLD + b"".join(TAIL)
+
+
+def appended(path: Path) -> int:
+    with open_input(str(path)) as file:
+        return append_tail(file, TAIL)
+
+
+def test_the_tail_follows_the_old_bytes_in_the_same_file(data_file: Path) -> None:
+    data_file.with_name(".part-0.parquet.crc").write_bytes(b"crc")
+    inode = data_file.stat().st_ino
+    assert appended(data_file) == len(ADDED)
+    assert contents(data_file.parent) == {"part-0.parquet": ADDED}
+    assert data_file.stat().st_ino == inode
+
+
+def test_through_a_symbolic_link(data_file: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link.parquet"
+    link.symlink_to(data_file)
+    (tmp_path / ".part-0.parquet.crc").write_bytes(b"crc")
+    appended(link)
+    assert link.is_symlink()
+    assert contents(tmp_path) == {"part-0.parquet": ADDED, "link.parquet": ADDED}
+
+
+def test_a_file_changed_since_it_was_read_is_left_alone(data_file: Path) -> None:
+    data_file.with_name(".part-0.parquet.crc").write_bytes(b"crc")
+    with open_input(str(data_file)) as file:
+        data_file.write_bytes(OLD[:-1])
+        before = contents(data_file.parent)
+        with pytest.raises(FileChangedError):
+            append_tail(file, TAIL)
+        assert contents(data_file.parent) == before
+
+
+def test_of_an_append_and_a_replace_the_second_loses(data_file: Path) -> None:
+    with open_input(str(data_file)) as first, open_input(str(data_file)) as second:
+        append_tail(first, TAIL)
+        with pytest.raises(FileChangedError):
+            replace_tail(second, 10, TAIL)
+        with pytest.raises(FileChangedError):
+            append_tail(second, TAIL)
+    assert data_file.read_bytes() == ADDED
+
+
+def test_a_full_disk_is_noticed_before_the_first_byte(
+    small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: object) -> int:
+        raise AssertionError("a byte was written")
+
+    monkeypatch.setattr(appending, "write_all", never)
+    _fill_and_append(small_disk)
+
+
+def test_a_full_disk_that_cannot_be_asked(
+    small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(appending, "_reserve", lambda *_: None)
+    _fill_and_append(small_disk)
+
+
+def _fill_and_append(folder: Path) -> None:
+    path = folder / "part-0.parquet"
+    path.write_bytes(OLD * 40)
+    before, free = contents(folder), os.statvfs(folder).f_bfree
+    with open_input(str(path)) as file:
+        with pytest.raises(PolicyError, match="no space left"):
+            append_tail(file, [b"x" * (1 << 20)])
+        assert contents(folder) == before
+        assert os.statvfs(folder).f_bfree == free
+        file.check_unchanged()
+
+
+def test_a_file_size_limit_in_mid_write(data_file: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(OLD) + 10, hard))
+    try:
+        with pytest.raises(PolicyError, match="too large"):
+            appended(data_file)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert contents(data_file.parent) == {"part-0.parquet": OLD}
+
+
+@pytest.mark.parametrize("error", [OSError(errno.EIO, "I/O error"), KeyboardInterrupt()])
+def test_an_exception_after_the_write_takes_it_back(
+    data_file: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    fsync, calls = os.fsync, []
+
+    def failing_once(fd: int) -> None:
+        calls.append(fd)
+        if len(calls) == 1:
+            raise error
+        fsync(fd)
+
+    monkeypatch.setattr(os, "fsync", failing_once)
+    with open_input(str(data_file)) as file:
+        with pytest.raises((PolicyError, KeyboardInterrupt)):
+            append_tail(file, TAIL)
+        assert contents(data_file.parent) == {"part-0.parquet": OLD}
+        file.check_unchanged()
+
+
+def test_the_disk_may_be_without_reservations(
+    data_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert appended(data_file) == len(ADDED)
+
+
+APPEND = """
+import sys
+from secure_bloom.storage import open_input, append_tail
+with open_input(sys.argv[1]) as file:
+    print("opened", flush=True)
+    append_tail(file, [b"N" * int(sys.argv[2])])
+"""
+
+
+def test_a_kill_leaves_the_old_bytes_and_the_way_back(tmp_path: Path) -> None:
+    path, size = tmp_path / "x.parquet", 64 << 20
+    for _ in range(5):
+        path.write_bytes(OLD)
+        _append_and_kill_in_mid_write(path, size)
+        content = path.read_bytes()
+        torn = content[len(OLD) :]
+        assert content[: len(OLD)] == OLD
+        assert torn == b"N" * len(torn)
+        with open_input(str(path)) as file:
+            truncate_to(str(path), len(OLD), file.identity)
+        assert contents(tmp_path) == {"x.parquet": OLD}
+
+
+def _append_and_kill_in_mid_write(path: Path, size: int) -> None:
+    command = [sys.executable, "-c", APPEND, str(path), str(size)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
+        while path.stat().st_size == len(OLD) and child.poll() is None:
+            pass
+        child.send_signal(signal.SIGKILL)
+
+
+def test_truncate_refuses_another_file_and_more_than_there_is(data_file: Path) -> None:
+    with open_input(str(data_file)) as file:
+        with pytest.raises(FormatError, match="cannot be cut"):
+            truncate_to(str(data_file), len(OLD) + 1, file.identity)
+        data_file.write_bytes(OLD + b"new")
+        with pytest.raises(FileChangedError):
+            truncate_to(str(data_file), 10, file.identity)
+    assert data_file.read_bytes() == OLD + b"new"

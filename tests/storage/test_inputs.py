@@ -1,0 +1,127 @@
+"""Reading a local file: bounds, siblings, identity, and what is no file at all."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from secure_bloom.errors import FileChangedError, FormatError, PolicyError
+from secure_bloom.storage import open_input
+from secure_bloom.storage.inputs import MAX_SIBLING_BYTES
+from tests.storage.conftest import OLD
+
+ANYWHERE = st.integers(-5, len(OLD) + 5) | st.integers(-(2**70), 2**70)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(offset=ANYWHERE, length=ANYWHERE)
+def test_read_at_gives_exactly_these_bytes_or_says_why_not(
+    data_file: Path, offset: int, length: int
+) -> None:
+    with open_input(str(data_file)) as file:
+        if offset >= 0 and length >= 0 and offset + length <= len(OLD):
+            assert file.read_at(offset, length) == OLD[offset : offset + length]
+        else:
+            message = f"bytes {offset}..{offset + length}, the file has {len(OLD)}"
+            with pytest.raises(FormatError, match=message) as caught:
+                file.read_at(offset, length)
+            assert caught.value.path == str(data_file)
+
+
+def test_a_file_has_a_path_a_name_and_a_size(
+    data_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(data_file.parent)
+    with open_input("./part-0.parquet") as file:
+        assert (file.path, file.name, file.size) == ("./part-0.parquet", "part-0.parquet", len(OLD))
+
+
+def test_a_file_uri_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a b?.parquet").write_bytes(b"x")
+    with open_input(f"file://{tmp_path}/a%20b%3F.parquet") as file:
+        assert (file.read_at(0, 1), file.name) == (b"x", "a b?.parquet")
+
+
+def test_threads_share_a_file(data_file: Path) -> None:
+    with open_input(str(data_file)) as file, ThreadPoolExecutor(8) as pool:
+        offsets = [n * 37 % (len(OLD) - 10) for n in range(2000)]
+        for offset, data in zip(
+            offsets, pool.map(lambda at: file.read_at(at, 10), offsets), strict=True
+        ):
+            assert data == OLD[offset : offset + 10]
+
+
+def test_a_file_cut_while_it_is_read_is_a_format_error(data_file: Path) -> None:
+    with open_input(str(data_file)) as file:
+        os.truncate(data_file, 100)
+        with pytest.raises(FormatError, match="the file ended at 100"):
+            file.read_at(90, 20)
+
+
+def test_what_is_not_there_and_what_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(PolicyError, match="no such file") as caught:
+        open_input(str(tmp_path / "none.parquet"))
+    assert caught.value.path == str(tmp_path / "none.parquet")
+    with pytest.raises(FormatError, match="folder"):
+        open_input(str(tmp_path))
+    (tmp_path / "empty").touch()
+    with pytest.raises(FormatError, match="empty"):
+        open_input(str(tmp_path / "empty"))
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(FormatError, match="regular"):
+        open_input(str(tmp_path / "pipe"))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read(data_file: Path) -> None:
+    data_file.chmod(0)
+    with pytest.raises(PolicyError, match="permission denied") as caught:
+        open_input(str(data_file))
+    assert caught.value.hint is not None
+
+
+def test_opening_nothing_leaks_no_descriptor(tmp_path: Path) -> None:
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(5):
+        with pytest.raises(FormatError):
+            open_input(str(tmp_path))
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_siblings_are_read_and_bounded(data_file: Path) -> None:
+    (data_file.parent / "_KEY_MATERIAL_FOR_part-0.json").write_bytes(b"{}")
+    with open_input(str(data_file)) as file:
+        assert file.read_sibling("_KEY_MATERIAL_FOR_part-0.json") == b"{}"
+        assert file.read_sibling("other.json") is None
+        (data_file.parent / "big.json").write_bytes(b"")
+        os.truncate(data_file.parent / "big.json", MAX_SIBLING_BYTES)
+        assert len(file.read_sibling("big.json") or b"") == MAX_SIBLING_BYTES
+        os.truncate(data_file.parent / "big.json", MAX_SIBLING_BYTES + 1)
+        with pytest.raises(FormatError, match=r"big\.json"):
+            file.read_sibling("big.json")
+
+
+@pytest.mark.parametrize("name", ["../x", "/etc/passwd", "", ".", "..", "a/b", "a\0b"])
+def test_a_sibling_is_in_the_same_folder(data_file: Path, name: str) -> None:
+    with open_input(str(data_file)) as file, pytest.raises(PolicyError, match="not the name"):
+        file.read_sibling(name)
+
+
+def test_identity_tells_a_changed_file(data_file: Path) -> None:
+    with open_input(str(data_file)) as file:
+        file.check_unchanged()
+        with open_input(str(data_file)) as again:
+            assert again.identity == file.identity
+        os.utime(data_file, ns=(1, 1))
+        with open_input(str(data_file)) as again:
+            assert again.identity != file.identity
+        with pytest.raises(FileChangedError):
+            file.check_unchanged()
+        data_file.unlink()
+        with pytest.raises(FileChangedError, match="gone"):
+            file.check_unchanged()

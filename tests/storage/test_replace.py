@@ -1,0 +1,401 @@
+"""A file takes the place of another: whole or not at all, and with its attributes."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from secure_bloom.errors import FileChangedError, FormatError, PolicyError
+from secure_bloom.storage import copying, open_input, replace_tail
+from secure_bloom.storage.staging import StagedFile, temporary_name
+from tests.storage.conftest import KEEP, NEW, OLD, TAIL, contents
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+REPLACE = """
+import sys
+from secure_bloom.storage import open_input, replace_tail
+with open_input(sys.argv[1]) as file:
+    print("opened", flush=True)
+    replace_tail(file, int(sys.argv[2]), [b"N" * int(sys.argv[3])])
+"""
+
+
+def replaced(path: Path, **options: str) -> int:
+    with open_input(str(path)) as file:
+        return replace_tail(file, KEEP, TAIL, **options)
+
+
+@pytest.fixture(params=["nameless", "named"])
+def staging(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ways of building the new file; the second is that of systems without O_TMPFILE."""
+    if request.param == "named":
+
+        def no_nameless_files(self: StagedFile) -> int:
+            raise OSError(errno.EOPNOTSUPP, "not here")
+
+        monkeypatch.setattr(StagedFile, "_open_nameless", no_nameless_files)
+
+
+@pytest.mark.usefixtures("staging")
+def test_the_new_file_stands_alone_in_the_old_ones_place(data_file: Path) -> None:
+    assert replaced(data_file) == len(NEW)
+    assert contents(data_file.parent) == {"part-0.parquet": NEW}
+
+
+@pytest.mark.parametrize("keep", [0, 1, 4096, len(OLD)])
+def test_any_head_can_be_kept(data_file: Path, keep: int) -> None:
+    with open_input(str(data_file)) as file:
+        replace_tail(file, keep, [b"!"])
+    assert data_file.read_bytes() == OLD[:keep] + b"!"
+
+
+@pytest.mark.parametrize("keep", [-1, len(OLD) + 1])
+def test_no_more_can_be_kept_than_there_is(data_file: Path, keep: int) -> None:
+    with open_input(str(data_file)) as file, pytest.raises(FormatError, match=f"keeps {keep}"):
+        replace_tail(file, keep, [b"!"])
+    assert contents(data_file.parent) == {"part-0.parquet": OLD}
+
+
+def test_a_tail_of_very_many_parts(data_file: Path) -> None:
+    with open_input(str(data_file)) as file:
+        replace_tail(file, 0, [bytes([n % 256]) for n in range(5000)])
+    assert data_file.read_bytes() == bytes(n % 256 for n in range(5000))
+
+
+@pytest.mark.parametrize("first", range(len(copying._WAYS)))
+def test_every_way_of_copying_copies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: int
+) -> None:
+    def refused(*_: int) -> int:
+        raise OSError(errno.EXDEV, "not between these")
+
+    ways = [refused] * first + copying._WAYS[first:]
+    monkeypatch.setattr(copying, "_WAYS", ways)
+    monkeypatch.setattr(copying, "_STEP_BYTES", 4096)
+    path = tmp_path / "x.parquet"
+    path.write_bytes(OLD)
+    replaced(path)
+    assert path.read_bytes() == NEW
+
+
+def test_output_goes_to_a_new_folder_and_the_input_stays(data_file: Path, tmp_path: Path) -> None:
+    data_file.chmod(0o640)
+    output = tmp_path / "a" / "b" / "out.parquet"
+    assert replaced(data_file, output=f"file://{output}") == len(NEW)
+    assert contents(output.parent) == {"out.parquet": NEW}
+    assert output.stat().st_mode & 0o7777 == 0o640
+    assert contents(tmp_path) == {"part-0.parquet": OLD}
+
+
+def test_output_may_be_on_another_file_system(data_file: Path, small_disk: Path) -> None:
+    replaced(data_file, output=str(small_disk / "out.parquet"))
+    assert contents(small_disk) == {"out.parquet": NEW}
+
+
+def test_output_cannot_be_a_folder(data_file: Path, tmp_path: Path) -> None:
+    with pytest.raises(PolicyError, match="folder"):
+        replaced(data_file, output=str(tmp_path))
+
+
+def test_a_relative_path_means_what_it_meant_when_it_was_opened(
+    data_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(data_file.parent)
+    with open_input("part-0.parquet") as file:
+        (tmp_path / "elsewhere").mkdir()
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        replace_tail(file, KEEP, TAIL)
+    assert data_file.read_bytes() == NEW
+    assert contents(tmp_path / "elsewhere") == {}
+
+
+def test_a_name_as_long_as_names_get(tmp_path: Path) -> None:
+    path = tmp_path / ("x" * 247 + ".parquet")
+    path.write_bytes(OLD)
+    replaced(path)
+    assert contents(tmp_path) == {path.name: NEW}
+
+
+@pytest.mark.usefixtures("staging")
+@pytest.mark.parametrize("mode", [0o600, 0o444, 0o664, 0o2755])
+def test_permission_bits_are_carried_over(data_file: Path, mode: int) -> None:
+    data_file.chmod(mode)
+    replaced(data_file)
+    assert data_file.stat().st_mode & 0o7777 == mode
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_the_owner_is_carried_over(data_file: Path) -> None:
+    os.chown(data_file, 1234, 5678)
+    replaced(data_file)
+    assert (data_file.stat().st_uid, data_file.stat().st_gid) == (1234, 5678)
+
+
+def test_extended_attributes_are_carried_over(data_file: Path) -> None:
+    try:
+        os.setxattr(data_file, "user.lineage", b"job 7")
+    except OSError:
+        pytest.skip("the file system has no extended attributes")
+    replaced(data_file)
+    assert os.getxattr(data_file, "user.lineage") == b"job 7"
+
+
+def test_a_symbolic_link_stays_and_its_target_is_replaced(data_file: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "links"
+    folder.mkdir()
+    link = folder / "link.parquet"
+    link.symlink_to("../part-0.parquet")
+    for stale in (folder / ".link.parquet.crc", tmp_path / ".part-0.parquet.crc"):
+        stale.write_bytes(b"crc")
+    replaced(link)
+    assert link.readlink() == Path("../part-0.parquet")
+    assert contents(tmp_path) == {"part-0.parquet": NEW}
+    assert contents(folder) == {"link.parquet": NEW}
+
+
+@pytest.mark.usefixtures("staging")
+def test_the_stale_checksum_is_gone_before_the_new_file_is_there(
+    data_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sidecar = data_file.with_name(".part-0.parquet.crc")
+    sidecar.write_bytes(b"crc")
+    rename, seen = os.rename, []
+
+    def watched(*arguments: str) -> None:
+        seen.append((sidecar.exists(), data_file.read_bytes() == OLD))
+        rename(*arguments)
+
+    monkeypatch.setattr(os, "rename", watched)
+    replaced(data_file)
+    assert seen == [(False, True)]
+    assert contents(data_file.parent) == {"part-0.parquet": NEW}
+
+
+@pytest.mark.usefixtures("staging")
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda path: path.write_bytes(OLD + b"more"),
+        lambda path: os.utime(path, ns=(1, 1)),
+        lambda path: (
+            path.with_suffix(".x").write_bytes(OLD),
+            path.with_suffix(".x").replace(path),
+        ),
+        lambda path: path.unlink(),
+    ],
+    ids=["longer", "touched", "another file", "gone"],
+)
+def test_a_file_changed_since_it_was_read_is_left_alone(
+    data_file: Path, change: Callable[[Path], object]
+) -> None:
+    data_file.with_name(".part-0.parquet.crc").write_bytes(b"crc")
+    with open_input(str(data_file)) as file:
+        change(data_file)
+        before = contents(data_file.parent)
+        with pytest.raises(FileChangedError):
+            replace_tail(file, KEEP, TAIL)
+        assert contents(data_file.parent) == before
+
+
+@pytest.mark.usefixtures("staging")
+def test_a_change_during_the_copy_is_noticed_too(
+    data_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    give_name = StagedFile.give_name
+
+    def slow(self: StagedFile) -> None:
+        give_name(self)
+        data_file.write_bytes(b"another writer was here")
+
+    monkeypatch.setattr(StagedFile, "give_name", slow)
+    with pytest.raises(FileChangedError):
+        replaced(data_file)
+    assert contents(data_file.parent) == {"part-0.parquet": b"another writer was here"}
+
+
+@pytest.mark.usefixtures("staging")
+@pytest.mark.parametrize("call", ["fsync", "rename", "fchmod", "pwritev"])
+@pytest.mark.parametrize("error", [OSError(errno.EIO, "I/O error"), KeyboardInterrupt()])
+def test_after_any_exception_the_old_file_stands_alone(
+    data_file: Path, monkeypatch: pytest.MonkeyPatch, call: str, error: BaseException
+) -> None:
+    def failing(*_: object, **__: object) -> None:
+        raise error
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, call, failing)
+        with pytest.raises((PolicyError, KeyboardInterrupt)):
+            replaced(data_file)
+    assert contents(data_file.parent) == {"part-0.parquet": OLD}
+
+
+@pytest.mark.usefixtures("staging")
+def test_a_full_disk(small_disk: Path) -> None:
+    path = small_disk / "part-0.parquet"
+    path.write_bytes(OLD * 40)
+    (small_disk / ".part-0.parquet.crc").write_bytes(b"crc")
+    before = contents(small_disk)
+    with open_input(str(path)) as file, pytest.raises(PolicyError, match="no space left") as caught:
+        replace_tail(file, file.size, [b"x" * 100])
+    assert contents(small_disk) == before
+    assert caught.value.hint is not None
+    assert caught.value.path == str(path)
+
+
+@pytest.mark.usefixtures("staging")
+def test_a_file_size_limit(data_file: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (KEEP + 10, hard))
+    try:
+        with pytest.raises(PolicyError, match="too large"):
+            replaced(data_file)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert contents(data_file.parent) == {"part-0.parquet": OLD}
+
+
+WITHOUT_O_TMPFILE = """
+from secure_bloom.storage.staging import StagedFile
+def refused(self): raise OSError
+StagedFile._open_nameless = refused
+"""
+DYING_AT_STEP = """
+import os, signal, sys
+left = int(sys.argv[4])
+def dying(call):
+    def step(*arguments, **options):
+        global left
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        left -= 1
+        return call(*arguments, **options)
+    return step
+for name in ("fchown", "fchmod", "copy_file_range", "pwritev", "fsync", "link", "unlink", "rename"):
+    setattr(os, name, dying(getattr(os, name)))
+"""
+both_stagings = pytest.mark.parametrize(
+    "before", ["", WITHOUT_O_TMPFILE], ids=["nameless", "named"]
+)
+
+
+@both_stagings
+def test_a_kill_before_any_system_call_leaves_the_old_file_or_the_new_one(
+    data_file: Path, run: Run, before: str
+) -> None:
+    new, killed = OLD[:KEEP] + b"N" * 10, []
+    for step in range(100):
+        data_file.write_bytes(OLD)
+        data_file.with_name(".part-0.parquet.crc").write_bytes(b"crc")
+        program = before + DYING_AT_STEP + REPLACE
+        if run(program, data_file, KEEP, 10, step).returncode == 0:
+            break
+        killed.append(data_file.read_bytes())
+        if killed[-1] == new:
+            assert contents(data_file.parent) == {"part-0.parquet": new}
+        else:
+            assert killed[-1] == OLD
+            replaced(data_file)
+            assert contents(data_file.parent) == {"part-0.parquet": NEW}
+    assert len(killed) > 8
+    assert {OLD, new} == set(killed)
+
+
+KILLS = 25
+
+
+@both_stagings
+def test_a_kill_at_any_time_leaves_the_old_file_or_the_new_one(
+    tmp_path: Path, run: Run, before: str
+) -> None:
+    path = tmp_path / "x.parquet"
+    old, size = os.urandom(1 << 20) * 16, 1 << 20
+    new = old + b"N" * size
+    for kill in range(KILLS):
+        path.write_bytes(old)
+        _run_and_kill(before + REPLACE, path, len(old), size, after=0.0015 * kill)
+        content = path.read_bytes()
+        assert content in (old, new)
+        assert set(contents(tmp_path)) <= {"x.parquet", temporary_name("x.parquet")}
+        with open_input(str(path)) as file:
+            replace_tail(file, 10, [])
+        assert contents(tmp_path) == {"x.parquet": old[:10]}
+
+
+def _run_and_kill(program: str, path: Path, keep: int, size: int, *, after: float) -> None:
+    command = [sys.executable, "-c", program, str(path), str(keep), str(size)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        time.sleep(after)
+        child.send_signal(signal.SIGKILL)
+
+
+def test_a_kill_between_the_temporary_name_and_the_rename(data_file: Path, run: Run) -> None:
+    program = "import os, signal\nos.rename = lambda *a: os.kill(os.getpid(), signal.SIGKILL)\n"
+    assert run(program + REPLACE, data_file, KEEP, 10).returncode == -signal.SIGKILL
+    left = temporary_name("part-0.parquet")
+    assert set(contents(data_file.parent)) == {"part-0.parquet", left}
+    assert data_file.read_bytes() == OLD
+    replaced(data_file)
+    assert contents(data_file.parent) == {"part-0.parquet": NEW}
+
+
+def test_the_temporary_file_of_a_living_writer_is_left_alone(data_file: Path, run: Run) -> None:
+    import fcntl
+
+    left = data_file.with_name(temporary_name("part-0.parquet"))
+    with left.open("wb") as living:
+        fcntl.flock(living, fcntl.LOCK_EX)
+        with pytest.raises(FileChangedError, match="another process") as caught:
+            replaced(data_file)
+        assert left.exists()
+    assert left.name in str(caught.value.hint)
+    replaced(data_file)
+    assert not left.exists()
+
+
+def test_of_two_runs_on_one_file_one_wins_and_the_other_says_so(data_file: Path) -> None:
+    program = """
+import sys
+from secure_bloom.errors import FileChangedError
+from secure_bloom.storage import open_input, replace_tail
+with open_input(sys.argv[1]) as file:
+    print("opened", flush=True)
+    sys.stdin.readline()
+    try:
+        replace_tail(file, 100, [sys.argv[2].encode() * 100])
+    except FileChangedError:
+        print("lost")
+    else:
+        print("won")
+"""
+    racers = [
+        subprocess.Popen(
+            [sys.executable, "-c", program, str(data_file), letter],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for letter in "AB"
+    ]
+    for racer in racers:
+        assert racer.stdout is not None
+        racer.stdout.readline()
+    for racer in racers:
+        assert racer.stdin is not None
+        racer.stdin.write("\n")
+        racer.stdin.flush()
+    said = [racer.communicate(timeout=60)[0].strip() for racer in racers]
+    assert sorted(said) == ["lost", "won"]
+    winner = b"AB"[said.index("won")]
+    assert contents(data_file.parent) == {"part-0.parquet": OLD[:100] + bytes([winner]) * 100}

@@ -1,0 +1,121 @@
+"""Compact bytes and trees: both ways, lossless, bounded, and nothing but our errors."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from thrift.protocol.TProtocol import TType
+
+from secure_bloom import compact
+from secure_bloom.compact import Map, Sequence, Struct
+from secure_bloom.errors import FormatError, SecureBloomError
+
+CORPUS = Path(__file__).parent.parent.parent / "shared" / "parquet-testing"
+
+_SCALARS = {
+    TType.BOOL: st.booleans(),
+    TType.BYTE: st.integers(-(2**7), 2**7 - 1),
+    TType.I16: st.integers(-(2**15), 2**15 - 1),
+    TType.I32: st.integers(-(2**31), 2**31 - 1),
+    TType.I64: st.integers(-(2**63), 2**63 - 1),
+    TType.DOUBLE: st.floats(allow_nan=False),
+    TType.STRING: st.binary(max_size=40),
+}
+
+
+def _typed(depth: int) -> st.SearchStrategy[tuple[int, object]]:
+    """A Thrift type with a value of it."""
+    scalars = [st.tuples(st.just(t), values) for t, values in _SCALARS.items()]
+    if depth == 0:
+        return st.one_of(scalars)
+    below = _structs(depth - 1)
+    lists = [
+        st.tuples(st.just(outer), st.builds(Sequence, st.just(t), st.lists(v, max_size=20)))
+        for outer in (TType.LIST, TType.SET)
+        for t, v in [*_SCALARS.items(), (TType.STRUCT, below)]
+    ]
+    pairs = st.lists(st.tuples(_SCALARS[TType.I32], below), min_size=1, max_size=3)
+    maps = st.builds(Map, st.just(TType.I32), st.just(TType.STRUCT), pairs)
+    return st.one_of(
+        *scalars,
+        *lists,
+        st.tuples(st.just(TType.STRUCT), below),
+        st.tuples(st.just(TType.MAP), maps),
+    )
+
+
+def _structs(depth: int) -> st.SearchStrategy[Struct]:
+    return st.builds(Struct, st.dictionaries(st.integers(1, 200), _typed(depth), max_size=6))
+
+
+@given(_structs(2))
+def test_decode_gives_back_what_encode_took(tree: Struct) -> None:
+    encoded = compact.encode(tree)
+    assert compact.decode(encoded) == (tree, len(encoded))
+    assert compact.decode_lossless(encoded + b"\0" * 7) == (tree, len(encoded))
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_parse_or_raise_our_error(garbage: bytes) -> None:
+    try:
+        tree, length = compact.decode(garbage)
+    except SecureBloomError:
+        return
+    assert 0 < length <= len(garbage)
+    assert isinstance(tree, Struct)
+
+
+@given(_structs(1), st.data())
+def test_a_structure_cut_short_is_refused(tree: Struct, data: st.DataObject) -> None:
+    encoded = compact.encode(tree)
+    end = data.draw(st.integers(0, len(encoded) - 1))
+    with pytest.raises(FormatError):
+        compact.decode(encoded[:end])
+
+
+def test_a_container_larger_than_its_bytes_is_refused_before_it_is_read() -> None:
+    # field 1, list of i32, size 2^31 in a varint
+    with pytest.raises(FormatError, match="2147483648 elements"):
+        compact.decode(b"\x19\xf5\x80\x80\x80\x80\x08\x00")
+
+
+def test_a_structure_that_nests_without_end_is_refused() -> None:
+    with pytest.raises(FormatError, match="nest"):
+        compact.decode(b"\x1c" * 10_000)
+
+
+def test_a_field_that_stands_twice_is_refused() -> None:
+    with pytest.raises(FormatError, match="twice"):
+        compact.decode(b"\x15\x02\x05\x02\x04\x00")
+
+
+def test_bytes_not_in_canonical_form_are_refused_for_rewriting() -> None:
+    long_form = b"\x05\x02\x04\x00"  # field 1 with its id in full, where a delta is shorter
+    assert compact.decode(long_form)[1] == 4
+    with pytest.raises(FormatError, match="canonical"):
+        compact.decode_lossless(long_form)
+
+
+def test_a_nan_keeps_its_payload() -> None:
+    bits = struct.pack("<Q", 0x7FF8_0000_DEAD_BEEF)
+    encoded = b"\x17" + bits + b"\x00"
+    assert compact.encode(compact.decode(encoded)[0]) == encoded
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the public corpus is not beside this checkout")
+def test_footers_of_the_public_corpus_come_back_byte_for_byte() -> None:
+    seen = 0
+    for path in sorted(CORPUS.glob("*.parquet*")):
+        content = path.read_bytes()
+        if content[-4:] != b"PAR1":
+            continue
+        length = int.from_bytes(content[-8:-4], "little")
+        footer = content[-8 - length : -8]
+        tree, used = compact.decode_lossless(footer)
+        assert compact.encode(tree) == footer[:used]
+        seen += 1
+    assert seen >= 3
