@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import enum
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,12 @@ class ArrowKms(pe.KmsClient):
 
 def crypto_factory() -> pe.CryptoFactory:
     return pe.CryptoFactory(ArrowKms)
+
+
+def keyring_json(master_keys: Mapping[str, bytes] = MASTER_KEYS) -> str:
+    """The keyring file with these master keys."""
+    encoded = {name: base64.b64encode(key).decode() for name, key in master_keys.items()}
+    return json.dumps({"version": 1, "master_keys": encoded})
 
 
 def customers(rows: int = 3000, seed: int = 7) -> pa.Table:

@@ -175,6 +175,8 @@ def demo_command(folder: Path | None, rows: int) -> int:
 
     The table goes to FOLDER (a new one), else to a temporary folder.  Needs Java 17 or later and
     the extra "spark".
+
+    Exit code: 0 done, 2 error.
     """
     from secure_bloom.spark.demo import run_demo
 

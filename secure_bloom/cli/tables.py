@@ -152,8 +152,9 @@ def _print_file(file: FileInspection, *, verbose: bool) -> None:
     footer = f"{file.footer} footer"
     if file.algorithm:
         footer += f", {file.algorithm}, footer key {file.key or 'unnamed'}"
-    rows = "rows unknown" if file.rows is None else f"{file.rows} rows"
-    click.echo(f"{file.path}: {footer}; {rows} in {len(file.row_groups)} row groups")
+    groups = len(file.row_groups)
+    content = "" if file.rows is None else f"; {file.rows} rows in {groups} row groups"
+    click.echo(f"{file.path}: {footer}{content}")
     if file.note:
         click.echo(f"  note: {file.note}")
     headers = ("column", "type", "encrypted", "key", "filters", "bytes>", "fpp>", "bits set>")

@@ -61,7 +61,8 @@ class LocalFile(InputFile):
             with contextlib.suppress(PermissionError):
                 os.fchown(fd, *owner)
         self._carry_xattrs(fd)
-        os.fchmod(fd, stat.S_IMODE(status.st_mode))
+        # Without setuid and setgid: data has no use for them, and writing clears them anyway.
+        os.fchmod(fd, status.st_mode & (stat.S_IRWXU | stat.S_IRWXG | stat.S_IRWXO))
 
     def _carry_xattrs(self, fd: int) -> None:
         if not hasattr(os, "listxattr"):

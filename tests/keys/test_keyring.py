@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from secure_bloom.errors import FormatError, KeyUnavailableError, PolicyError, SecureBloomError
 from secure_bloom.keys import ExplicitKeys, Keyring, KeyringPermissionWarning, KmsClient
+from tests.keys.secrecy import assert_hidden
 
 KEY = bytes(range(16))
 TEXT = base64.b64encode(KEY).decode()
@@ -195,8 +196,3 @@ class TestSecrecy:
 def test_explicit_keys_are_checked_when_they_are_made(keys: dict) -> None:
     with pytest.raises(PolicyError, match="bytes"):
         ExplicitKeys(**keys)
-
-
-def assert_hidden(key: bytes, shown: str) -> None:
-    for form in (repr(key)[2:-1], key.hex(), base64.b64encode(key).decode()):
-        assert form not in shown

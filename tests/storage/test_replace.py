@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import resource
 import signal
@@ -127,7 +128,7 @@ def test_a_name_as_long_as_names_get(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("staging")
-@pytest.mark.parametrize("mode", [0o600, 0o444, 0o664, 0o2755])
+@pytest.mark.parametrize("mode", [0o600, 0o444, 0o664, 0o755])
 def test_permission_bits_are_carried_over(data_file: Path, mode: int) -> None:
     data_file.chmod(mode)
     replaced(data_file)
@@ -351,8 +352,6 @@ def test_a_kill_between_the_temporary_name_and_the_rename(data_file: Path, run: 
 
 
 def test_the_temporary_file_of_a_living_writer_is_left_alone(data_file: Path, run: Run) -> None:
-    import fcntl
-
     left = data_file.with_name(temporary_name("part-0.parquet"))
     with left.open("wb") as living:
         fcntl.flock(living, fcntl.LOCK_EX)

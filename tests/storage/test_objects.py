@@ -1,0 +1,317 @@
+"""Object stores: the same verbs, against an S3 server on this machine.
+
+Google Cloud Storage, Azure and HDFS are not run; the way of the last two (write beside, then
+move) is run on pyarrow's local file system.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyarrow import fs
+
+from secure_bloom.errors import (
+    FileChangedError,
+    FormatError,
+    PolicyError,
+    UnsupportedFeatureError,
+)
+from secure_bloom.storage import (
+    append_tail,
+    find_files,
+    open_input,
+    refuse_managed,
+    replace_tail,
+    summary_files,
+)
+from secure_bloom.storage.uploads import upload
+from tests.storage.conftest import KEEP, NEW, OLD, TAIL, contents
+
+boto3 = pytest.importorskip("boto3")
+pytest.importorskip("moto.server")
+
+KEY = "lake/ts=2024-01-01 00%3A00/part-0.parquet"
+LARGE = 12 * 1024 * 1024  # pyarrow uploads parts of 10 MiB
+
+
+class Bucket:
+    """A bucket of its own for one test, seen through another client than ours."""
+
+    def __init__(self, port: str) -> None:
+        self.name = f"b{uuid.uuid4().hex}"
+        self.query = f"endpoint_override=127.0.0.1:{port}&scheme=http&region=us-east-1"
+        self.client: Any = boto3.client("s3", endpoint_url=f"http://127.0.0.1:{port}")
+        self.client.create_bucket(Bucket=self.name)
+
+    def uri(self, key: str, scheme: str = "s3") -> str:
+        return f"{scheme}://{self.name}/{key}?{self.query}"
+
+    def put(self, *keys: str, body: bytes = OLD) -> None:
+        for key in keys:
+            self.client.put_object(Bucket=self.name, Key=key, Body=body)
+
+    def objects(self) -> dict[str, bytes]:
+        listing = self.client.list_objects_v2(Bucket=self.name).get("Contents", [])
+        return {
+            entry["Key"]: self.client.get_object(Bucket=self.name, Key=entry["Key"])["Body"].read()
+            for entry in listing
+        }
+
+
+@pytest.fixture(scope="module")
+def port() -> Iterator[str]:
+    program = Path(__file__).with_name("s3_server.py")
+    with subprocess.Popen(
+        [sys.executable, str(program)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as server:
+        assert server.stdout is not None
+        yield server.stdout.readline().strip()
+        assert server.stdin is not None
+        server.stdin.close()
+
+
+@pytest.fixture
+def bucket(port: str, monkeypatch: pytest.MonkeyPatch) -> Bucket:
+    for name, value in {
+        "AWS_ACCESS_KEY_ID": "testing",
+        "AWS_SECRET_ACCESS_KEY": "testing",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }.items():
+        monkeypatch.setenv(name, value)
+    return Bucket(port)
+
+
+@pytest.mark.parametrize("scheme", ["s3", "s3a", "s3n"])
+def test_an_object_is_read_like_a_file(bucket: Bucket, scheme: str) -> None:
+    bucket.put(KEY)
+    with open_input(bucket.uri(KEY, scheme)) as file:
+        assert (file.path, file.name) == (bucket.uri(KEY, scheme), "part-0.parquet")
+        assert file.size == len(OLD)
+        assert file.read_at(100, 50) == OLD[100:150]
+        assert file.read_at(len(OLD), 0) == b""
+        with pytest.raises(FormatError, match=f"the file has {len(OLD)}"):
+            file.read_at(len(OLD) - 1, 2)
+
+
+def test_siblings_of_an_object(bucket: Bucket) -> None:
+    bucket.put(KEY, "top.parquet", "_KEY_MATERIAL_FOR_top.json")
+    bucket.put(KEY.replace("part-0.parquet", "_KEY_MATERIAL_FOR_part-0.json"), body=b"{}")
+    with open_input(bucket.uri(KEY)) as file:
+        assert file.read_sibling("_KEY_MATERIAL_FOR_part-0.json") == b"{}"
+        assert file.read_sibling("none.json") is None
+    with open_input(bucket.uri("top.parquet")) as file:
+        assert file.read_sibling("_KEY_MATERIAL_FOR_top.json") == OLD
+
+
+def test_what_is_no_object(bucket: Bucket) -> None:
+    bucket.put(KEY)
+    bucket.put("empty.parquet", body=b"")
+    with pytest.raises(PolicyError, match="no such file"):
+        open_input(bucket.uri("none.parquet"))
+    with pytest.raises(FormatError, match="folder"):
+        open_input(bucket.uri("lake"))
+    with pytest.raises(FormatError, match="empty") as caught:
+        open_input(bucket.uri("empty.parquet"))
+    assert caught.value.path == bucket.uri("empty.parquet")
+
+
+@pytest.mark.slow  # pyarrow tries again for some seconds
+def test_a_server_that_is_not_there_is_an_error_with_the_path() -> None:
+    uri = "s3://bucket/x.parquet?endpoint_override=127.0.0.1:1&scheme=http&region=us-east-1"
+    with pytest.raises(PolicyError, match="NETWORK_CONNECTION") as caught:
+        open_input(uri)
+    assert caught.value.path == uri
+
+
+def test_a_query_that_pyarrow_does_not_know(bucket: Bucket) -> None:
+    with pytest.raises(PolicyError, match="no_such_option"):
+        open_input(f"s3://{bucket.name}/x.parquet?no_such_option=1&region=us-east-1")
+
+
+def test_an_object_is_replaced(bucket: Bucket) -> None:
+    bucket.put(KEY)
+    with open_input(bucket.uri(KEY)) as file:
+        assert replace_tail(file, KEEP, TAIL) == len(NEW)
+    assert bucket.objects() == {KEY: NEW}
+
+
+def test_an_object_of_several_parts_is_replaced(bucket: Bucket) -> None:
+    body = OLD * (LARGE // len(OLD) + 1)
+    bucket.put(KEY, body=body)
+    with open_input(bucket.uri(KEY)) as file:
+        replace_tail(file, LARGE, TAIL)
+    assert bucket.objects() == {KEY: body[:LARGE] + b"".join(TAIL)}
+
+
+def test_output_goes_from_disk_to_store_and_back(bucket: Bucket, data_file: Path) -> None:
+    with open_input(str(data_file)) as file:
+        replace_tail(file, KEEP, TAIL, output=bucket.uri("out/x.parquet.gz"))
+    assert bucket.objects() == {"out/x.parquet.gz": NEW}
+    with open_input(bucket.uri("out/x.parquet.gz")) as file:
+        replace_tail(file, 10, [b"!"], output=str(data_file.parent / "down/x.parquet"))
+    assert contents(data_file.parent / "down") == {"x.parquet": NEW[:10] + b"!"}
+    assert contents(data_file.parent) == {"part-0.parquet": OLD}
+
+
+def test_an_object_changed_since_it_was_read_is_left_alone(bucket: Bucket) -> None:
+    bucket.put(KEY)
+    with open_input(bucket.uri(KEY)) as file:
+        changed = OLD[::-1]  # the same size, within the same second: only the tag tells
+        bucket.put(KEY, body=changed)
+        with pytest.raises(FileChangedError):
+            replace_tail(file, KEEP, TAIL)
+        assert bucket.objects() == {KEY: changed}
+        bucket.client.delete_object(Bucket=bucket.name, Key=KEY)
+        with pytest.raises(FileChangedError, match="gone"):
+            replace_tail(file, KEEP, TAIL)
+    assert bucket.objects() == {}
+
+
+@pytest.mark.parametrize("size", [len(OLD), LARGE])
+@pytest.mark.parametrize("error", [MemoryError(), KeyboardInterrupt(), OSError("broken")])
+def test_an_upload_given_up_changes_nothing(
+    bucket: Bucket, size: int, error: BaseException
+) -> None:
+    body = b"o" * size
+    bucket.put(KEY, body=body)
+
+    def breaking() -> Iterator[bytes]:
+        yield body[:-1]
+        raise error
+
+    filesystem, root = fs.FileSystem.from_uri(bucket.uri(""))
+    with pytest.raises(type(error)):
+        upload(filesystem, f"{root}/{KEY}", breaking(), size, lambda: None)
+    assert bucket.objects() == {KEY: body}
+
+
+def test_a_change_during_the_upload_is_noticed(bucket: Bucket) -> None:
+    bucket.put(KEY)
+    changed = OLD[::-1]
+
+    class Slow(list[bytes]):
+        def __iter__(self) -> Iterator[bytes]:
+            bucket.put(KEY, body=changed)
+            return super().__iter__()
+
+    with open_input(bucket.uri(KEY)) as file, pytest.raises(FileChangedError):
+        replace_tail(file, KEEP, Slow(TAIL))
+    assert bucket.objects() == {KEY: changed}
+
+
+INTERRUPTED = """
+import os, signal, sys, time
+from secure_bloom.storage import objects, open_input, replace_tail
+from secure_bloom.storage.inputs import InputFile
+def interrupted(self, keep, tail):
+    yield self.read_at(0, keep)
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(1)
+    yield b"never"
+    yield b"ever"
+InputFile.chunks = interrupted
+with open_input(sys.argv[1]) as file:
+    replace_tail(file, 1000, [b"tail"])
+"""
+
+
+def test_ctrl_c_and_the_end_of_the_process_complete_nothing(
+    bucket: Bucket, run: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    bucket.put(KEY)
+    done = run(INTERRUPTED, bucket.uri(KEY))
+    assert done.returncode != 0
+    assert "KeyboardInterrupt" in done.stderr
+    assert bucket.objects() == {KEY: OLD}
+
+
+def test_ctrl_c_while_the_upload_is_opened(bucket: Bucket) -> None:
+    bucket.put(KEY)
+    filesystem, root = fs.FileSystem.from_uri(bucket.uri(""))
+
+    class Interrupting:
+        type_name = filesystem.type_name
+
+        def open_output_stream(self, key: str, **options: Any) -> Any:
+            stream = filesystem.open_output_stream(key, **options)
+            os.kill(os.getpid(), signal.SIGINT)
+            return stream
+
+    with pytest.raises(KeyboardInterrupt):
+        upload(Interrupting(), f"{root}/{KEY}", [NEW], len(NEW), lambda: None)
+    assert bucket.objects() in ({KEY: OLD}, {KEY: NEW})
+
+
+def test_objects_are_not_appended_to(bucket: Bucket) -> None:
+    bucket.put(KEY)
+    with open_input(bucket.uri(KEY)) as file, pytest.raises(UnsupportedFeatureError) as caught:
+        append_tail(file, TAIL)
+    assert "replace" in str(caught.value.hint)
+    assert bucket.objects() == {KEY: OLD}
+
+
+def test_folders_of_a_bucket_are_listed_by_the_same_rules(bucket: Bucket) -> None:
+    data = ["lake/_day=1/x.parquet", KEY, "lake/y.pq"]
+    bucket.put(*data, "lake/_temporary/z.parquet", "lake/.x.parquet.crc", "lake/_metadata", "a.txt")
+    wanted = sorted(bucket.uri(key) for key in data)
+    assert find_files([bucket.uri("lake"), bucket.uri("lake/"), bucket.uri(KEY)]) == wanted
+    assert find_files(bucket.uri("")) == wanted
+    assert find_files(bucket.uri("a.txt")) == [bucket.uri("a.txt")]
+    assert summary_files(bucket.uri("lake")) == [bucket.uri("lake/_metadata")]
+    with open_input(find_files(bucket.uri("lake"))[1]) as file:
+        assert file.read_at(0, 5) == OLD[:5]
+
+
+def test_a_bucket_path_to_nothing_is_an_error(bucket: Bucket) -> None:
+    bucket.put("lake/_SUCCESS")
+    with pytest.raises(PolicyError, match="no such file or folder"):
+        find_files(bucket.uri("none"))
+    with pytest.raises(PolicyError, match="holds no Parquet file"):
+        find_files(bucket.uri("lake"))
+
+
+@pytest.mark.parametrize("path", ["", "lake", "lake/table", "lake/table/day=1/x.parquet"])
+@pytest.mark.parametrize(
+    "log",
+    ["_delta_log/0.json", "metadata/v1.metadata.json", ".hoodie/hoodie.properties"],
+)
+def test_a_managed_table_in_a_bucket_is_refused(bucket: Bucket, path: str, log: str) -> None:
+    bucket.put("lake/table/day=1/x.parquet", "lake/other/y.parquet", f"lake/table/{log}")
+    with pytest.raises(UnsupportedFeatureError) as caught:
+        refuse_managed(bucket.uri(path))
+    assert caught.value.path == bucket.uri("lake/table")
+    refuse_managed([bucket.uri("lake/other"), bucket.uri("lake/other/y.parquet")])
+
+
+def test_stores_without_invisible_uploads_write_beside_and_move(tmp_path: Path) -> None:
+    key = str(tmp_path / "new" / "x.parquet")
+    upload(fs.LocalFileSystem(), key, [b"ab", b"c"], 3, lambda: None)
+    assert contents(tmp_path / "new") == {"x.parquet": b"abc"}
+
+    def breaking() -> Iterator[bytes]:
+        yield b"zz"
+        raise KeyboardInterrupt
+
+    def changed() -> None:
+        raise FileChangedError("changed")
+
+    with pytest.raises(KeyboardInterrupt):
+        upload(fs.LocalFileSystem(), key, breaking(), 3, lambda: None)
+    with pytest.raises(FileChangedError):
+        upload(fs.LocalFileSystem(), key, [b"zzz"], 3, changed)
+    with pytest.raises(FormatError, match="holds 2 bytes"):
+        upload(fs.LocalFileSystem(), key, [b"zz"], 3, lambda: None)
+    assert contents(tmp_path / "new") == {"x.parquet": b"abc"}
