@@ -39,7 +39,7 @@ def replace_local(source: InputFile, keep: int, tail: Sequence[bytes], output: s
 def _replace(
     source: InputFile, keep: int, tail: Sequence[bytes], location: str, target: str
 ) -> int:
-    source.check_unchanged()
+    source.check_unchanged()  # before the work, as after it: the loser of a race waited for this
     with staged_file(target) as staged:
         # First, while the file is empty: nobody may read more here than in the old file.
         source.carry_attributes(staged.fd)

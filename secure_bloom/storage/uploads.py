@@ -74,6 +74,7 @@ def _write_or_abandon(
         stream.close()
     except BaseException:
         # One reference too many: never closed, never destroyed, so never completed.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(stream))
         raise
 
 

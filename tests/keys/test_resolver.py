@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
 import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Barrier
+from threading import Barrier, BrokenBarrierError
 
 import pyarrow as pa
 import pytest
@@ -110,7 +111,17 @@ class TestCaching:
         assert kms.unwraps == 1
 
     def test_threads_that_come_together_make_one_call(self) -> None:
-        kms, together = CountingKms(), Barrier(8)
+        class Meeting(CountingKms):
+            """It answers when a second call comes, else after a while."""
+
+            meeting = Barrier(2)
+
+            def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
+                with contextlib.suppress(BrokenBarrierError):
+                    self.meeting.wait(timeout=0.3)
+                return super().unwrap_key(wrapped_key, master_key_identifier)
+
+        kms, together = Meeting(), Barrier(8)
         metadata, resolver = twice(), KeyResolver(kms)
 
         def ask(_: int) -> bytes:
@@ -120,6 +131,19 @@ class TestCaching:
         with ThreadPoolExecutor(8) as pool:
             assert set(pool.map(ask, range(8))) == {DEK}
         assert kms.unwraps == 1
+
+    def test_nobody_waits_for_the_kek_of_another(self) -> None:
+        class Meeting(CountingKms):
+            meeting = Barrier(2)
+
+            def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
+                self.meeting.wait(timeout=10)
+                return super().unwrap_key(wrapped_key, master_key_identifier)
+
+        resolver = KeyResolver(Meeting())
+        with ThreadPoolExecutor(2) as pool:
+            keys = pool.map(resolver.for_file().footer_key, [twice(), twice()])
+            assert [key.key for key in keys] == [DEK, DEK]
 
     def test_a_kek_that_is_known_does_not_open_under_another_master_key(self) -> None:
         resolver, metadata = KeyResolver(KEYRING), twice()

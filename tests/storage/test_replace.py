@@ -73,6 +73,19 @@ def test_a_tail_of_very_many_parts(data_file: Path) -> None:
     assert data_file.read_bytes() == bytes(n % 256 for n in range(5000))
 
 
+def test_a_system_that_writes_little_at_a_time(
+    data_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pwritev = os.pwritev
+
+    def three_bytes(fd: int, parts: list[memoryview], offset: int) -> int:
+        return pwritev(fd, [b"".join(parts)[:3]], offset)
+
+    monkeypatch.setattr(os, "pwritev", three_bytes)
+    replaced(data_file)
+    assert data_file.read_bytes() == NEW
+
+
 @pytest.mark.parametrize("first", range(len(copying._WAYS)))
 def test_every_way_of_copying_copies(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: int
@@ -241,6 +254,24 @@ def test_after_any_exception_the_old_file_stands_alone(
 
 
 @pytest.mark.usefixtures("staging")
+def test_a_file_system_without_locks(data_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_locks(*_: int) -> None:
+        raise OSError(errno.ENOLCK, "no locks available")
+
+    def failing(_: StagedFile) -> None:
+        raise OSError(errno.EIO, "I/O error")
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    with monkeypatch.context() as broken:
+        broken.setattr(StagedFile, "publish", failing)
+        with pytest.raises(PolicyError):
+            replaced(data_file)
+    assert contents(data_file.parent) == {"part-0.parquet": OLD}
+    replaced(data_file)
+    assert contents(data_file.parent) == {"part-0.parquet": NEW}
+
+
+@pytest.mark.usefixtures("staging")
 def test_a_full_disk(small_disk: Path) -> None:
     path = small_disk / "part-0.parquet"
     path.write_bytes(OLD * 40)
@@ -363,8 +394,7 @@ def test_the_temporary_file_of_a_living_writer_is_left_alone(data_file: Path, ru
     assert not left.exists()
 
 
-def test_of_two_runs_on_one_file_one_wins_and_the_other_says_so(data_file: Path) -> None:
-    program = """
+CONTENDER = """
 import sys
 from secure_bloom.errors import FileChangedError
 from secure_bloom.storage import open_input, replace_tail
@@ -378,23 +408,50 @@ with open_input(sys.argv[1]) as file:
     else:
         print("won")
 """
-    racers = [
-        subprocess.Popen(
-            [sys.executable, "-c", program, str(data_file), letter],
+
+
+class Contender:
+    """A process that has opened the file, and rewrites it when told to."""
+
+    def __init__(self, path: Path, letter: str) -> None:
+        self._child = subprocess.Popen(
+            [sys.executable, "-c", CONTENDER, str(path), letter],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
-        for letter in "AB"
-    ]
-    for racer in racers:
-        assert racer.stdout is not None
-        racer.stdout.readline()
-    for racer in racers:
-        assert racer.stdin is not None
-        racer.stdin.write("\n")
-        racer.stdin.flush()
-    said = [racer.communicate(timeout=60)[0].strip() for racer in racers]
+        assert self._child.stdout is not None
+        assert self._child.stdout.readline() == "opened\n"
+
+    def go(self) -> None:
+        assert self._child.stdin is not None
+        self._child.stdin.write("\n")
+        self._child.stdin.flush()
+
+    def result(self, timeout: float = 60) -> str:
+        return self._child.communicate(timeout=timeout)[0].strip()
+
+
+def test_of_two_runs_on_one_file_one_wins_and_the_other_says_so(data_file: Path) -> None:
+    contenders = [Contender(data_file, letter) for letter in "AB"]
+    for contender in contenders:
+        contender.go()
+    said = [contender.result() for contender in contenders]
     assert sorted(said) == ["lost", "won"]
     winner = b"AB"[said.index("won")]
     assert contents(data_file.parent) == {"part-0.parquet": OLD[:100] + bytes([winner]) * 100}
+
+
+def test_a_run_waits_for_the_one_before_it(data_file: Path) -> None:
+    contender = Contender(data_file, "A")
+    with data_file.open("rb") as running:
+        fcntl.flock(running, fcntl.LOCK_EX)
+        contender.go()
+        with pytest.raises(subprocess.TimeoutExpired):
+            contender.result(timeout=0.5)
+        assert contents(data_file.parent) == {"part-0.parquet": OLD}
+        new = data_file.with_name("new")
+        new.write_bytes(NEW)
+        new.replace(data_file)
+    assert contender.result() == "lost"
+    assert contents(data_file.parent) == {"part-0.parquet": NEW}
