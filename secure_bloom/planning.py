@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from secure_bloom.bloom import StoredBloomFilter, encode_bloom_filter, read_bloom_filter
 from secure_bloom.building import BuiltFilter, build_filter
+from secure_bloom.errors import SecureBloomError
 from secure_bloom.footer import (
     Chunk,
     Footer,
@@ -25,7 +26,7 @@ from secure_bloom.options import BloomFilterOptions
 from secure_bloom.report import FilterReport
 from secure_bloom.request import FilterRequest
 from secure_bloom.schema import require_filterable
-from secure_bloom.storage import InputFile
+from secure_bloom.storage import APPEND_ALIGNMENT, InputFile
 from secure_bloom.values import read_values
 
 #: Runs the builds of one file, in order: ``map`` itself, or that of an executor.
@@ -67,10 +68,10 @@ class _Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Outcome:
-    """A chunk's filter: one that was kept, or one built anew, with what it replaces."""
+    """A chunk's filter: the ``old`` one, or one ``built`` anew in its place."""
 
     task: _Task
-    kept: StoredBloomFilter | None = None
+    old: StoredBloomFilter | None
     built: BuiltFilter | None = None
 
 
@@ -95,10 +96,18 @@ def plan_rewrite(
     parts, filters = _place(outcomes, keep)
     skipped = _skipped(footer, request)
     if _needs_footer(outcomes):
-        parts.append(encode_footer(footer))
+        new_footer = encode_footer(footer)
+        if append:
+            parts.append(_padding(keep + sum(map(len, parts)) + len(new_footer)))
+        parts.append(new_footer)
     else:
         keep = file.size
     return RewritePlan(keep=keep, tail=tuple(parts), filters=(*filters, *skipped))
+
+
+def _padding(size: int) -> bytes:
+    """Zeros that stand before a footer, where nothing refers to them, to align the file's end."""
+    return bytes(-size % APPEND_ALIGNMENT)
 
 
 def _tasks(
@@ -115,12 +124,22 @@ def _tasks(
 
 
 def _work(task: _Task) -> _Outcome:
-    if not task.replace:
-        kept = read_bloom_filter(task.file, task.chunk)
-        if kept is not None:
-            return _Outcome(task=task, kept=kept)
+    old = _old_filter(task)
+    if old is not None and not task.replace:
+        return _Outcome(task=task, old=old)
     values = read_values(task.file, task.chunk)
-    return _Outcome(task=task, built=build_filter(task.chunk.leaf, values, task.options))
+    return _Outcome(task=task, old=old, built=build_filter(task.chunk.leaf, values, task.options))
+
+
+def _old_filter(task: _Task) -> StoredBloomFilter | None:
+    """The filter that is there; a damaged one is an error unless it is to be replaced."""
+    try:
+        return read_bloom_filter(task.file, task.chunk)
+    except SecureBloomError as error:
+        if task.replace:
+            return None
+        error.hint = error.hint or "a damaged filter can be built anew: --replace-filters"
+        raise
 
 
 def _needs_footer(outcomes: list[_Outcome]) -> bool:
@@ -134,14 +153,14 @@ def _reclaimed_end(footer: Footer, outcomes: list[_Outcome]) -> int:
     """Where new filters may start: the end of the data, or of what remains without old filters.
 
     Only filters that are replaced and stand at the very end, one behind the other, give their
-    room back: nothing else can be there.
+    room back.  They were read as filters, so a wrong offset cannot pass data off as one.
     """
     end = footer.tail.offset
-    replaced = {}
-    for meta_data in (o.task.chunk.meta_data for o in outcomes if o.built is not None):
-        offset, length = meta_data.bloom_filter_offset, meta_data.bloom_filter_length
-        if offset is not None and length is not None and 4 <= offset < offset + length:
-            replaced[offset + length] = offset
+    replaced = {
+        outcome.old.offset + outcome.old.length: outcome.old.offset
+        for outcome in outcomes
+        if outcome.built is not None and outcome.old is not None
+    }
     while end in replaced:
         end = replaced[end]
     return end
@@ -159,10 +178,10 @@ def _place(outcomes: list[_Outcome], start: int) -> tuple[list[bytes], list[Filt
             set_bloom_filter(chunk, start, len(parts[-1]))
             start += len(parts[-1])
             reports.append(_built_report(outcome.task, outcome.built, had_filter=had_filter))
-        elif outcome.kept is not None:
-            reports.append(_kept_report(outcome.task, outcome.kept))
+        elif outcome.old is not None:
+            reports.append(_kept_report(outcome.task, outcome.old))
             if chunk.meta_data.bloom_filter_length is None:
-                set_bloom_filter(chunk, outcome.kept.offset, outcome.kept.length)
+                set_bloom_filter(chunk, outcome.old.offset, outcome.old.length)
     return parts, reports
 
 

@@ -2,12 +2,11 @@
 # ruff: noqa: PTH100, PTH116
 """New bytes after the end of a local file, and the way back.
 
-What holds: any exception (a full disk, a limit, Ctrl-C) puts the old file back.  What cannot hold:
-a SIGKILL or a power cut in mid-write leaves the old bytes, untouched, and a part of the new ones
-after them.  One pwritev is not atomic against SIGKILL: Linux checks for it between pages and
-lengthens the file page by page (seen on ext4).  O_DIRECT would lengthen it once, but writes only
-whole sectors, and a Parquet file must end right after its footer.  The caller who meets such a
-file finds where the old footer ends and calls :func:`truncate_to`.
+What holds: any exception (a full disk, a limit, Ctrl-C) puts the old file back.  A SIGKILL leaves
+the old file or the new one where the tail can be written at once (see ``direct``: its end must be
+aligned, and the file system must have O_DIRECT, as ext4 and XFS do).  Elsewhere a SIGKILL or a
+power cut in mid-write leaves the old bytes, untouched, and a part of the new ones after them: the
+caller who meets such a file finds where the old footer ends and calls :func:`truncate_to`.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from secure_bloom.errors import FileChangedError, FormatError
+from secure_bloom.storage.direct import write_at_once
 from secure_bloom.storage.local import LocalFile, identity_of
 from secure_bloom.storage.locks import exclusive_lock
 from secure_bloom.storage.places import local_path
@@ -39,7 +39,9 @@ def append_local(source: LocalFile, tail: Sequence[bytes]) -> int:
     ):
         _reserve(fd, source.size, sum(map(len, tail)))
         remove_sidecars(source.location, os.path.realpath(source.location))
-        size = write_all(fd, tail, source.size)
+        size = source.size + sum(map(len, tail))
+        if not write_at_once(fd, tail, source.size):
+            write_all(fd, tail, source.size)
         os.fsync(fd)
     return size
 
