@@ -4,6 +4,11 @@ Built at an upper bound, from the number of values, then folded while the exact 
 probability of its own bits stays within the request: no count of distinct values is needed.  Both
 zeros go in where either occurs and NaN never does, because engines compare zeros equal and raw
 bits do not (BloomFilter.md hashes raw bits).
+
+A FLOAT16 goes in twice, as its own two bytes and as the four of a FLOAT: DuckDB (seen in 2.0.0)
+looks for the latter and would lose every row with a filter that has only what the format says.
+A BYTE_ARRAY decimal that is stored with more bytes than it needs goes in without them too: readers
+look for the fewest.
 """
 
 from __future__ import annotations
@@ -40,7 +45,8 @@ class BuiltFilter:
 
 def build_filter(leaf: Leaf, values: ChunkValues, options: BloomFilterOptions) -> BuiltFilter:
     """The smallest filter of ``values`` that keeps ``options``; consumes ``values.arrays``."""
-    blocks = block_count_for(values.upper_bound, options.fpp, options.max_bytes)
+    entries = values.upper_bound * (2 if _is_float16(leaf) or _is_byte_array_decimal(leaf) else 1)
+    blocks = block_count_for(entries, options.fpp, options.max_bytes)
     bloom_filter = SplitBlockBloomFilter(blocks)
     count = 0
     for array in values.arrays:
@@ -54,12 +60,41 @@ def build_filter(leaf: Leaf, values: ChunkValues, options: BloomFilterOptions) -
 def insert_array(bloom_filter: SplitBlockBloomFilter, leaf: Leaf, array: pa.Array) -> None:
     """Insert physical values of ``leaf``, an array without nulls."""
     if leaf.type is Type.BYTE_ARRAY:
-        bloom_filter.insert_binary(*_binary_buffers(array))
-    else:
-        fixed = _fixed_values(leaf, array)
-        bloom_filter.insert_fixed(
-            _with_both_zeros(fixed) if fixed.dtype.kind == "f" else np.ascontiguousarray(fixed)
-        )
+        offsets, data = _binary_buffers(array)
+        bloom_filter.insert_binary(offsets, data)
+        if _is_byte_array_decimal(leaf):
+            bloom_filter.insert_binary(*_without_padding(offsets, data))
+        return
+    fixed = _fixed_values(leaf, array)
+    if fixed.dtype.kind == "f":
+        fixed = _with_both_zeros(fixed)
+    bloom_filter.insert_fixed(fixed)
+    if _is_float16(leaf):
+        bloom_filter.insert_fixed(fixed.astype("<f4"))
+
+
+def _is_float16(leaf: Leaf) -> bool:
+    return logical_type(leaf.element).kind is Kind.FLOAT16
+
+
+def _is_byte_array_decimal(leaf: Leaf) -> bool:
+    return leaf.type is Type.BYTE_ARRAY and logical_type(leaf.element).kind is Kind.DECIMAL
+
+
+def _without_padding(offsets: np.ndarray, data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same big-endian numbers without leading bytes that only repeat the sign."""
+    kept = np.ones(len(data), np.bool_)
+    starts, ends = offsets[:-1], offsets[1:]
+    while len(starts):
+        has_two = ends - starts > 1
+        starts, ends = starts[has_two], ends[has_two]
+        sign_of_next = np.where(data[starts + 1] < 0x80, 0x00, 0xFF)
+        is_padded = data[starts] == sign_of_next
+        starts, ends = starts[is_padded], ends[is_padded]
+        kept[starts] = False
+        starts = starts + 1
+    kept_before = np.concatenate([[0], np.cumsum(kept)])
+    return kept_before[offsets], data[kept]
 
 
 def _binary_buffers(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
@@ -73,7 +108,7 @@ def _binary_buffers(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 
 def _fixed_values(leaf: Leaf, array: pa.Array) -> np.ndarray:
     dtype = _FIXED_TYPES.get(leaf.type) or np.dtype(f"V{leaf.width}")
-    if logical_type(leaf.element).kind is Kind.FLOAT16:
+    if _is_float16(leaf):
         dtype = np.dtype("<f2")
     if len(array) == 0:
         return np.empty(0, dtype)

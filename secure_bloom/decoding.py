@@ -115,7 +115,7 @@ def _decode(
         meta_data.dictionary_page_offset = len(_MAGIC)
     footer = _footer(leaf, repetitions, meta_data, rows).encode()
     pieces += [footer, len(footer).to_bytes(4, "little"), _MAGIC]
-    yield from _read(b"".join(pieces))
+    yield from _read(b"".join(pieces), rows)
 
 
 def _footer(
@@ -157,10 +157,12 @@ def _schema(leaf: Leaf, repetitions: tuple[FieldRepetitionType, ...]) -> list[Sc
     return nodes
 
 
-def _read(file: bytes) -> Iterator[pa.Array]:
+def _read(file: bytes, rows: int) -> Iterator[pa.Array]:
+    seen = 0
     try:
         source = pq.ParquetFile(pa.BufferReader(file), pre_buffer=False)
         for batch in source.iter_batches(batch_size=_BATCH_ROWS, use_threads=False):
+            seen += batch.num_rows
             yield _leaf_values(batch.column(0))
     except (pa.ArrowException, OSError):
         # Without the cause: its text may quote a value.
@@ -168,6 +170,9 @@ def _read(file: bytes) -> Iterator[pa.Array]:
             "pyarrow cannot decode the column's pages",
             hint="if other readers can read the file, please report its writer and version",
         ) from None
+    # pyarrow may end early without a word, and a filter would lack the values.
+    if seen != rows:
+        raise FormatError(f"the column's pages hold {seen} rows, {rows} were announced")
 
 
 def _leaf_values(array: pa.Array) -> pa.Array:

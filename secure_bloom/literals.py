@@ -125,14 +125,22 @@ def _decimal(leaf: Leaf, logical: Logical, value: Any) -> tuple[bytes, ...]:
     unscaled = number.scaleb(logical.scale, _EXACT)
     if unscaled != unscaled.to_integral_value():
         raise _NotSuchAValueError
-    return (_unscaled(leaf, int(unscaled)),)
+    return _unscaled(leaf, int(unscaled))
 
 
-def _unscaled(leaf: Leaf, number: int) -> bytes:
+def _unscaled(leaf: Leaf, number: int) -> tuple[bytes, ...]:
     if leaf.type in (Type.INT32, Type.INT64):
-        return number.to_bytes(leaf.width or 0, "little", signed=True)
-    width = leaf.width or (number if number >= 0 else ~number).bit_length() // 8 + 1
-    return number.to_bytes(width, "big", signed=True)
+        return (number.to_bytes(leaf.width or 0, "little", signed=True),)
+    if leaf.type is Type.FIXED_LEN_BYTE_ARRAY:
+        return (number.to_bytes(leaf.width or 0, "big", signed=True),)
+    # BYTE_ARRAY: the fewest bytes, as the format advises, or what some writers pad to.
+    widths = {_signed_width(number), _signed_width(10 ** (leaf.decimal_digits or 1) - 1)}
+    return tuple(number.to_bytes(width, "big", signed=True) for width in sorted(widths))
+
+
+def _signed_width(number: int) -> int:
+    """The fewest bytes of ``number`` in two's complement."""
+    return (number if number >= 0 else ~number).bit_length() // 8 + 1
 
 
 def _date(_leaf: Leaf, _logical: Logical, value: Any) -> tuple[bytes, ...]:

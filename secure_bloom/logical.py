@@ -84,14 +84,37 @@ _CONVERTED = {
     ConvertedType.INT_64: Logical(kind=Kind.INTEGER, bits=64),
 }
 
+#: The physical types that may carry a kind.  LogicalTypes.md.
+_CARRIERS = {
+    Kind.TEXT: {Type.BYTE_ARRAY},
+    Kind.INTEGER: {Type.INT32, Type.INT64},
+    Kind.DECIMAL: {Type.INT32, Type.INT64, Type.BYTE_ARRAY, Type.FIXED_LEN_BYTE_ARRAY},
+    Kind.DATE: {Type.INT32},
+    Kind.TIME: {Type.INT32, Type.INT64},
+    Kind.TIMESTAMP: {Type.INT64},
+    Kind.UUID: {Type.FIXED_LEN_BYTE_ARRAY},
+    Kind.FLOAT16: {Type.FIXED_LEN_BYTE_ARRAY},
+}
+#: Those of FIXED_LEN_BYTE_ARRAY that have one length, in bytes.
+_WIDTHS = {Kind.UUID: 16, Kind.FLOAT16: 2}
+
 
 def logical_type(element: SchemaElement) -> Logical:
-    """The logical type of a leaf; its physical type's own where it declares none known here."""
+    """The logical type of a leaf; its physical type's own where it declares none known here.
+
+    A declaration that its physical type cannot carry is none: the bytes say what is stored.
+    """
+    physical = element.type or Type.BOOLEAN
     declared = element.logicalType
     found = None if declared is None else _from_logical(declared)
     if found is None and element.converted_type is not None:
         found = _from_converted(element, element.converted_type)
-    return found or _PHYSICAL[element.type or Type.BOOLEAN]
+    return found if found and _can_carry(element, found.kind) else _PHYSICAL[physical]
+
+
+def _can_carry(element: SchemaElement, kind: Kind) -> bool:
+    width = _WIDTHS.get(kind, element.type_length)
+    return element.type in _CARRIERS[kind] and element.type_length == width
 
 
 def describe(element: SchemaElement) -> str:

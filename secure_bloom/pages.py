@@ -44,7 +44,10 @@ class Page:
     @property
     def num_values(self) -> int:
         """Values in the page, nulls included; entries of a dictionary page."""
-        return self._detail.num_values
+        count = self._detail.num_values
+        if count < 0:
+            raise FormatError(f"a page says it has {count} values")
+        return count
 
     @property
     def encoding(self) -> Encoding:
@@ -61,9 +64,12 @@ class Page:
     @property
     def _detail(self) -> DataPageHeader | DataPageHeaderV2 | DictionaryPageHeader:
         header = self.header
-        detail = (
-            header.data_page_header or header.data_page_header_v2 or header.dictionary_page_header
-        )
+        details = {
+            PageType.DATA_PAGE: header.data_page_header,
+            PageType.DATA_PAGE_V2: header.data_page_header_v2,
+            PageType.DICTIONARY_PAGE: header.dictionary_page_header,
+        }
+        detail = details.get(header.type)
         if detail is None:
             raise FormatError(f"PageHeader of a {header.type.name} lacks its own header")
         return detail
@@ -120,8 +126,6 @@ def _walk(chunk: Chunk, stored: memoryview) -> Iterator[Page]:
         if page.header.type is PageType.INDEX_PAGE:
             continue
         if not page.is_dictionary:
-            if page.num_values < 0:
-                raise FormatError(f"a page says it has {page.num_values} values")
             seen += page.num_values
             ordinal += 1
         yield page

@@ -93,9 +93,11 @@ def plan_rewrite(
     tasks = list(_tasks(file, footer, keys, request))
     outcomes = list(run(_work, tasks))
     keep = file.size if append else _reclaimed_end(footer, outcomes)
+    # Asked before the new places are entered: they are what makes the difference.
+    needs_footer = _needs_footer(outcomes)
     parts, filters = _place(outcomes, keep)
     skipped = _skipped(footer, request)
-    if _needs_footer(outcomes):
+    if needs_footer:
         new_footer = encode_footer(footer)
         if append:
             parts.append(_padding(keep + sum(map(len, parts)) + len(new_footer)))

@@ -58,10 +58,13 @@ class FilterRequest:
 
 
 def _rule_for(policy: KeyPolicy, path: tuple[str, ...]) -> str | None:
-    """The master key that the policy names for a leaf: its own rule, else its nearest parent's."""
+    """The master key that the policy names for a leaf, or else for its nearest parent that has one.
+
+    A rule that only asks for a filter does not lift the protection of the column it stands in.
+    """
     for length in range(len(path), 0, -1):
         rule = policy.columns.get(".".join(path[:length]))
-        if rule is not None:
+        if rule is not None and rule.key is not None:
             return rule.key
     return None
 

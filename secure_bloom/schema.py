@@ -12,8 +12,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError
-from secure_bloom.metadata import FieldRepetitionType, SchemaElement, Type
+from secure_bloom.metadata import ConvertedType, FieldRepetitionType, SchemaElement, Type
 
+#: More digits than fit 16 bytes.  DuckDB (seen in 2.0.0) reads such decimals as DOUBLE, and would
+#: look the DOUBLE up in a filter of decimals.  Spark and Hive have no such decimals.
+_MAX_DECIMAL_DIGITS = 38
 _WIDTHS = {Type.INT32: 4, Type.INT64: 8, Type.INT96: 12, Type.FLOAT: 4, Type.DOUBLE: 8}
 
 
@@ -40,6 +43,15 @@ class Leaf:
         if length is None or length <= 0:
             raise FormatError(f"SchemaElement.type_length of column {self.name} is {length}")
         return length
+
+    @property
+    def decimal_digits(self) -> int | None:
+        """The precision of a DECIMAL; None for any other column."""
+        declared = self.element.logicalType
+        if declared is not None and declared.DECIMAL is not None:
+            return declared.DECIMAL.precision
+        is_decimal = self.element.converted_type is ConvertedType.DECIMAL
+        return self.element.precision if is_decimal else None
 
     @property
     def is_repeated(self) -> bool:
@@ -91,11 +103,22 @@ def select(columns: tuple[Leaf, ...], name: str) -> list[int]:
 
 
 def require_filterable(leaf: Leaf) -> None:
-    """Raise UnsupportedFeatureError for a column that cannot have a Bloom filter."""
+    """Raise UnsupportedFeatureError for a column that cannot have a Bloom filter, or safely so."""
     if leaf.type is Type.BOOLEAN:
         raise UnsupportedFeatureError(
             f"column {leaf.name} is BOOLEAN, which the format gives no Bloom filter",
             hint="two values never need one: leave the column out",
+        )
+    if leaf.element.converted_type is ConvertedType.INTERVAL:
+        raise UnsupportedFeatureError(
+            f"column {leaf.name} is an INTERVAL, of which a filter could lose rows",
+            hint="DuckDB finds `1 month` by `30 days`, other bytes: leave the column out",
+        )
+    if (leaf.decimal_digits or 0) > _MAX_DECIMAL_DIGITS:
+        raise UnsupportedFeatureError(
+            f"column {leaf.name} is a DECIMAL of {leaf.decimal_digits} digits, of which a filter "
+            f"could lose rows, wanted at most {_MAX_DECIMAL_DIGITS}",
+            hint="DuckDB reads it as DOUBLE, other bytes: leave the column out",
         )
 
 

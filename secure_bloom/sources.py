@@ -28,8 +28,8 @@ def file_keys(resolver: KeyResolver, file: InputFile) -> FileKeys:
 
 
 def _external_material(file: InputFile) -> Mapping[str, str]:
-    """``_KEY_MATERIAL_FOR_<name>.json``: reference -> key material, both text."""
-    name = f"_KEY_MATERIAL_FOR_{file.name}.json"
+    """The key material file: reference -> key material, both text."""
+    name = key_material_name(file.name)
     content = file.read_sibling(name)
     if content is None:
         raise FormatError(
@@ -43,6 +43,17 @@ def _external_material(file: InputFile) -> Mapping[str, str]:
     if not isinstance(material, dict) or not all(isinstance(v, str) for v in material.values()):
         raise FormatError(f"{name} is not a JSON object of texts")
     return material
+
+
+def key_material_name(name: str) -> str:
+    """The name of the file beside the data file ``name`` that holds its key material."""
+    return f"_KEY_MATERIAL_FOR_{name}.json"
+
+
+def sibling(path: str, name: str) -> str:
+    """The path of ``name`` in the folder of ``path``."""
+    folder, slash, _ = path.rpartition("/")
+    return f"{folder}{slash}{name}"
 
 
 def output_paths(files: Iterable[str], paths: Iterable[str], output: str) -> dict[str, str]:

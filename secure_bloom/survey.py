@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from secure_bloom.errors import FormatError, SecureBloomError, located
+from secure_bloom.errors import FileChangedError, FormatError, SecureBloomError, located
 from secure_bloom.footer import Footer, find_previous_end, open_chunk, read_tail, unlock
 from secure_bloom.keys import KeyResolver
 from secure_bloom.request import FilterRequest
 from secure_bloom.schema import require_filterable, unknown_column
 from secure_bloom.sources import file_keys
-from secure_bloom.storage import open_input, truncate_to
+from secure_bloom.storage import InputFile, open_input, truncate_to
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ def survey_file(
     try:
         return _survey(path, request, resolver)
     except SecureBloomError as error:
-        if repair and isinstance(error, FormatError) and repair_torn_append(path):
+        if repair and isinstance(error, FormatError) and mend(path):
             return survey_file(path, request, resolver)
         return Survey(path=path, failure=error)
 
@@ -88,18 +88,34 @@ def check_surveys(surveys: Iterable[Survey]) -> dict[str, SecureBloomError]:
     return {survey.path: survey.failure for survey in surveys if survey.failure is not None}
 
 
-def repair_torn_append(path: str) -> bool:
-    """Cut off what a killed ``--in-place`` run left behind; True when there was such a thing.
+def mend(path: str) -> bool:
+    """Whether a file that was not whole when it was read is whole now.
 
-    Such a run leaves the old file whole under a torn tail, so the old end can be found again.
+    Cuts off what a killed ``--in-place`` run left behind: such a run leaves the old file whole
+    under a torn tail, so the old end can be found again.  Waits for a run that is still writing.
     """
-    with located(path=path), open_input(path) as file:
-        try:
-            read_tail(file)
-        except FormatError:
-            end = find_previous_end(file)
-            if end is None or end == file.size:
-                return False
-            truncate_to(path, end, file.identity)
+    try:
+        with open_input(path) as file:
+            if not _is_whole(file):
+                _cut_back(path, file)
             return True
-    return False
+    except FileChangedError:
+        # Its writer was alive, and has finished by now.
+        return True
+    except SecureBloomError:
+        return False
+
+
+def _is_whole(file: InputFile) -> bool:
+    try:
+        read_tail(file)
+    except FormatError:
+        return False
+    return True
+
+
+def _cut_back(path: str, file: InputFile) -> None:
+    end = find_previous_end(file)
+    if end is None:
+        raise FormatError("holds no whole footer")
+    truncate_to(path, end, file.identity)

@@ -14,7 +14,7 @@ from typing import Literal
 import pyarrow as pa
 
 from secure_bloom.decoding import decode_dictionary, decode_pages
-from secure_bloom.errors import located
+from secure_bloom.errors import FormatError, located
 from secure_bloom.footer import Chunk
 from secure_bloom.metadata import ColumnMetaData, Encoding, PageType
 from secure_bloom.pages import Page, read_dictionary_page, read_pages
@@ -42,11 +42,22 @@ class ChunkValues:
 def read_values(file: InputFile, chunk: Chunk) -> ChunkValues:
     """The values of ``chunk``, read lazily; errors carry its row group and column."""
     with located(row_group=chunk.row_group, column=chunk.leaf.name):
+        if _is_empty(chunk):
+            return ChunkValues(source="pages", upper_bound=0, arrays=iter(()))
         if _says_all_dictionary(chunk.meta_data):
             page = read_dictionary_page(file, chunk)
             if page is not None:
                 return _from_dictionary(chunk, [page])
         return _from_pages(chunk, read_pages(file, chunk))
+
+
+def _is_empty(chunk: Chunk) -> bool:
+    """Whether the chunk has no values: such a chunk may have no pages, and offsets of nought."""
+    values, rows = chunk.meta_data.num_values, chunk.num_rows
+    # A null counts as a value, and so does an empty list.
+    if values < rows:
+        raise FormatError(f"ColumnMetaData.num_values is {values}, the row group has {rows} rows")
+    return values == 0
 
 
 def _says_all_dictionary(meta_data: ColumnMetaData) -> bool:
@@ -66,11 +77,9 @@ def _from_dictionary(chunk: Chunk, pages: Sequence[Page]) -> ChunkValues:
 
 def _from_pages(chunk: Chunk, pages: list[Page]) -> ChunkValues:
     dictionary = [page for page in pages if page.is_dictionary]
-    others = [
-        page
-        for page in pages
-        if not page.is_dictionary and page.encoding not in _DICTIONARY_ENCODINGS
-    ]
+    # Pages that refer to a dictionary which is not there must fail to decode, not count as empty.
+    said = _DICTIONARY_ENCODINGS if dictionary else set[Encoding]()
+    others = [page for page in pages if not page.is_dictionary and page.encoding not in said]
     if dictionary and not others:
         return _from_dictionary(chunk, dictionary)
     if chunk.leaf.is_repeated:

@@ -9,13 +9,26 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from os import PathLike
 
-from secure_bloom.errors import FileChangedError, PolicyError, SecureBloomError, located
+from secure_bloom.errors import (
+    FileChangedError,
+    FormatError,
+    PolicyError,
+    SecureBloomError,
+    located,
+)
 from secure_bloom.keys import ExplicitKeys, KeyResolver, Keyring, KmsClient
 from secure_bloom.planning import RewritePlan, plan_rewrite
 from secure_bloom.policy import KeyPolicy, check_master_keys
 from secure_bloom.report import AddReport, FileReport
 from secure_bloom.request import Columns, FilterRequest, filter_request
-from secure_bloom.sources import Paths, as_paths, file_keys, output_paths
+from secure_bloom.sources import (
+    Paths,
+    as_paths,
+    file_keys,
+    key_material_name,
+    output_paths,
+    sibling,
+)
 from secure_bloom.storage import (
     InputFile,
     append_tail,
@@ -24,7 +37,7 @@ from secure_bloom.storage import (
     refuse_managed,
     replace_tail,
 )
-from secure_bloom.survey import check_surveys, survey_file
+from secure_bloom.survey import check_surveys, mend, survey_file
 
 #: Called with the number of files done and the number of files in all.
 Progress = Callable[[int, int], None]
@@ -37,6 +50,11 @@ class WriteMode:
 
     in_place: bool = False
     dry_run: bool = False
+
+    @property
+    def repairs(self) -> bool:
+        """Whether what a killed ``in_place`` run left behind may be cut off."""
+        return self.in_place and not self.dry_run
 
 
 def add_bloom_filters(
@@ -70,7 +88,7 @@ def add_bloom_filters(
     files = find_files(every)
     targets = {} if output is None else output_paths(files, every, os.fspath(output))
     mode = WriteMode(in_place=in_place, dry_run=dry_run)
-    surveys = (survey_file(path, request, resolver, repair=not dry_run) for path in files)
+    surveys = (survey_file(path, request, resolver, repair=mode.repairs) for path in files)
     failures = check_surveys(surveys)
     reports: list[FileReport] = []
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as executor:
@@ -141,19 +159,31 @@ def _rewrite(
     executor: Executor | None,
 ) -> tuple[RewritePlan, int]:
     """Plan and write, anew where another writer was faster; the plan and the old size."""
-    for last_try in (False, False, True):
-        with open_input(path) as file:
-            keys = file_keys(resolver, file)
-            run = map if executor is None else executor.map
-            plan = plan_rewrite(file, keys, request, append=mode.in_place, run=run)
-            try:
-                _write(file, plan, mode, target)
-            except FileChangedError:
-                if last_try:
-                    raise
-                continue
-            return plan, file.size
-    raise AssertionError("the last try returns or raises")
+    for _ in range(2):
+        try:
+            return _rewrite_once(path, request, resolver, mode, target, executor)
+        except FileChangedError:
+            continue
+        except FormatError:
+            if not (mode.repairs and mend(path)):
+                raise
+    return _rewrite_once(path, request, resolver, mode, target, executor)
+
+
+def _rewrite_once(
+    path: str,
+    request: FilterRequest,
+    resolver: KeyResolver,
+    mode: WriteMode,
+    target: str | None,
+    executor: Executor | None,
+) -> tuple[RewritePlan, int]:
+    with open_input(path) as file:
+        keys = file_keys(resolver, file)
+        run = map if executor is None else executor.map
+        plan = plan_rewrite(file, keys, request, append=mode.in_place, run=run)
+        _write(file, plan, mode, target)
+        return plan, file.size
 
 
 def _write(file: InputFile, plan: RewritePlan, mode: WriteMode, target: str | None) -> None:
@@ -161,8 +191,20 @@ def _write(file: InputFile, plan: RewritePlan, mode: WriteMode, target: str | No
         return
     if mode.in_place:
         append_tail(file, plan.tail)
-    else:
-        replace_tail(file, plan.keep, plan.tail, output=target)
+        return
+    if target is not None:
+        # First, so that no moment sees a file whose keys cannot be found.
+        _carry_key_material(file, target)
+    replace_tail(file, plan.keep, plan.tail, output=target)
+
+
+def _carry_key_material(file: InputFile, target: str) -> None:
+    """Copy key material that is stored beside the file to the folder of its copy."""
+    name = key_material_name(file.name)
+    if file.read_sibling(name) is None:
+        return
+    with open_input(sibling(file.path, name)) as material:
+        replace_tail(material, material.size, (), output=sibling(target, name))
 
 
 def failed_report(path: str, error: SecureBloomError, seconds: float = 0.0) -> FileReport:

@@ -1,11 +1,13 @@
 """The main job, end to end, on Spark: write encrypted, add filters, look values up.
 
-Everything is done with the public interface, so the file may serve as an example.
+Everything that concerns filters is done with the public interface, so the file may serve as an
+example.
 """
 
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 import tempfile
@@ -13,29 +15,34 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from hashlib import sha1
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 import secure_bloom as sb
 from secure_bloom.errors import PolicyError
 from secure_bloom.reader import ProbeReport
-from secure_bloom.spark.jvm import java
-from secure_bloom.spark.metrics import rows_scanned
+from secure_bloom.spark.jvm import SparkUnavailableError, java, spark_jars
+from secure_bloom.spark.metrics import collect_scanned
 from secure_bloom.spark.session import session_config
 from secure_bloom.spark.step import add_bloom_filters
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_FILES = 4
+_FILES = 8
 _ROW_GROUP_BYTES = 1024 * 1024
 _PACKAGE = Path(__file__).parent.parent
 #: In an installed package the default keys are beside the code, in a checkout above it.
 _DEFAULT_KEYS = (_PACKAGE / "default_keys", _PACKAGE.parent / "keys")
+_TABLE = "customers"
+_LOG = "spark.log"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,32 +58,22 @@ class _Lookup:
 
 
 def run_demo(folder: Path | None, rows: int) -> None:
-    """Run the demo in ``folder``, which must not exist yet or be empty; else in a temporary one."""
+    """Run the demo in ``folder``, which must not exist yet or be empty; else in a temporary one.
+
+    Raises PolicyError for another folder or too few ``rows``, and
+    :class:`SparkUnavailableError` where Spark cannot run, before anything is made.
+    """
     if rows < _FILES:
-        raise PolicyError(f"{rows} rows do not fill {_FILES} files")
-    console = Console(highlight=False)
+        raise PolicyError(
+            f"{rows} rows do not fill {_FILES} files", hint="give --rows more of them"
+        )
     java()
+    spark_jars()
     folder = _new_folder(folder)
     policy = _copy_default_keys(folder / "keys")
-    table = str(folder / "customers")
-    with _session(policy, folder) as spark:
-        with _step(console, f"Spark writes {rows:,} customers, encrypted, to {table}"):
-            _write(spark, table, rows)
-        _show_outside(console, table)
-        _add_filters(console, spark, table, policy)
-        keys = sb.KeyPolicy.load(policy).kms_client()
-        emails = {"present": _email(0), "absent": _email(rows)}
-        verdicts = sb.probe(table, "email", emails.values(), keys=keys)
-        _show_probe(console, verdicts, emails)
-        lookups = _lookups(console, spark, table, emails)
-    groups = {
-        (file.path, group.row_group): group.rows
-        for file in sb.inspect(table, keys=keys).files
-        for group in file.row_groups
-    }
-    _show_lookups(console, lookups, groups, verdicts)
-    console.print(f"table and keys stay in {folder}; try:")
-    console.print(f"  secure-bloom inspect {table} --policy {policy}", soft_wrap=True)
+    # Numbers from 0 on make the table's e-mails.
+    emails = {"present": _email(0), "absent": _email(-2)}
+    _Demo(folder, policy, emails).run(rows)
 
 
 def _new_folder(folder: Path | None) -> Path:
@@ -97,38 +94,171 @@ def _copy_default_keys(target: Path) -> Path:
     return target / "policy.toml"
 
 
+def _email(number: int) -> str:
+    digest = sha1(str(number).encode(), usedforsecurity=False).hexdigest()
+    return f"{digest[:16]}@example.com"
+
+
+class _Demo:
+    """One run in one folder: its steps in order, and what they tell."""
+
+    def __init__(self, folder: Path, policy: Path, emails: dict[str, str]) -> None:
+        self._folder = folder
+        self._policy = policy
+        self._table = str(folder / _TABLE)
+        self._emails = emails
+        self._out = Console(highlight=False)
+        self._err = Console(highlight=False, stderr=True)
+
+    def run(self, rows: int) -> None:
+        self._out.print(
+            "An encrypted Parquet table gets Bloom filters after it was written,\n"
+            "each encrypted like its column; then Spark looks two e-mails up.\n"
+        )
+        keys = sb.KeyPolicy.load(self._policy).kms_client()
+        with _session(self._policy, self._folder) as spark:
+            with self._step(f"Spark wrote {rows:,} customers, encrypted under keys/policy.toml"):
+                _write(spark, self._table, rows)
+            self._show_outside()
+            self._add_filters(spark)
+            verdicts = sb.probe(self._table, "email", self._emails.values(), keys=keys)
+            self._show_probe(verdicts)
+            lookups = self._look_up(spark)
+        groups = {
+            (file.path, group.row_group): group.rows
+            for file in sb.inspect(self._table, keys=keys).files
+            for group in file.row_groups
+        }
+        self._show_lookups(lookups, groups, verdicts)
+        self._show_way_on()
+
+    def _say(self, text: str, started: float | None = None) -> None:
+        seconds = "" if started is None else f"  [dim]{time.perf_counter() - started:.1f} s[/]"
+        self._out.print(f"[bold]•[/] {text}{seconds}", soft_wrap=True)
+
+    @contextmanager
+    def _step(self, done: str) -> Iterator[None]:
+        started = time.perf_counter()
+        with self._err.status("Spark is at work"):
+            yield
+        self._say(done, started)
+
+    def _show_outside(self) -> None:
+        """What a reader without keys sees."""
+        files = sb.inspect(self._table).files
+        modes = {f"{file.footer} footer, {file.algorithm}" for file in files}
+        self._say(f"without keys, all that shows of its {len(files)} files: {'; '.join(modes)}")
+
+    def _add_filters(self, spark: SparkSession) -> None:
+        started = time.perf_counter()
+        columns = (TextColumn("adding filters on the executors"), BarColumn(), MofNCompleteColumn())
+        with Progress(*columns, console=self._err, transient=True) as bar:
+            task = bar.add_task("", total=None)
+            report = add_bloom_filters(
+                spark,
+                self._table,
+                self._policy,
+                progress=lambda done, total: bar.update(task, completed=done, total=total),
+            )
+        self._show_report(report, started)
+
+    def _show_report(self, report: DataFrame, started: float) -> None:
+        rows = report.collect()
+        for row in rows:
+            if row.error:
+                raise sb.SecureBloomError(row.error, hint=row.hint)
+        sizes = {row.path: (row.bytes_before, row.bytes_after) for row in rows}
+        before, after = (sum(size[i] for size in sizes.values()) for i in (0, 1))
+        grown = 100 * (after - before) / before
+        added = sum(row.action == "added" for row in rows)
+        self._say(
+            f"{added} Bloom filters added, data pages untouched; files {grown:.1f} % larger",
+            started,
+        )
+
+    def _show_probe(self, report: ProbeReport) -> None:
+        groups = [group for file in report.files for group in file.row_groups]
+        for what, value in self._emails.items():
+            maybe = sum(group.verdicts[value] is sb.Verdict.MAYBE for group in groups)
+            self._say(f"probe: the {what} e-mail may be in {maybe} of {len(groups)} row groups")
+
+    def _look_up(self, spark: SparkSession) -> list[_Lookup]:
+        """Each value without and with the filters, after one run to warm the session up."""
+        with self._step("Spark looked both up, without and with the filters"):
+            _lookup(spark, self._table, "warm-up", "", filters=False)
+            return [
+                _lookup(spark, self._table, what, value, filters=filters)
+                for what, value in self._emails.items()
+                for filters in (False, True)
+            ]
+
+    def _show_lookups(
+        self,
+        lookups: list[_Lookup],
+        groups: dict[tuple[str, int], int],
+        verdicts: ProbeReport,
+    ) -> None:
+        table = Table(box=SIMPLE_HEAD)
+        for name in ("e-mail", "filters"):
+            table.add_column(name, no_wrap=True)
+        for name in ("rows found", "row groups read", "rows scanned", "seconds"):
+            table.add_column(name, justify="right", no_wrap=True)
+        for lookup in lookups:
+            table.add_row(
+                lookup.what,
+                "used" if lookup.filters else "not used",
+                f"{lookup.found}",
+                _groups_read(lookup, groups, verdicts),
+                f"{lookup.rows:,}",
+                f"{lookup.seconds:.2f}",
+            )
+        self._out.print(table)
+
+    def _show_way_on(self) -> None:
+        """Commands to copy, each on one line whatever its length."""
+        program = "secure-bloom"
+        if shutil.which(program) is None:
+            program = f"{shlex.quote(sys.executable)} -m secure_bloom"
+        self._out.print("The table and its keys stay; to look further:")
+        for line in (
+            f"cd {shlex.quote(str(self._folder))}",
+            f"{program} inspect {_TABLE} --policy keys/policy.toml",
+            f"{program} probe {_TABLE} email {self._emails['present']} --policy keys/policy.toml",
+        ):
+            self._out.print(f"  {escape(line)}", soft_wrap=True)
+
+
 @contextmanager
 def _session(policy: Path, folder: Path) -> Iterator[SparkSession]:
+    """A local session; what the JVM has to say goes to a log file in ``folder``."""
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkException
+    from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
     # Python workers must find this package: those of the interpreter that runs the demo do.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    config: dict[str, bool | float | int | str | None] = {
-        **session_config(policy),
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        "spark.log.level": "ERROR",
-    }
-    spark = SparkSession.builder.master("local[*]").config(map=config).getOrCreate()
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    # Nobody else shall reach this session, and a host name that does not resolve not stop it.
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    conf = SparkConf(loadDefaults=False)
+    conf.setMaster("local[*]").setAppName("secure-bloom demo")
+    conf.set("spark.ui.enabled", "false")
+    conf.set("spark.ui.showConsoleProgress", "false")
+    conf.set("spark.sql.warehouse.dir", str(folder / "warehouse"))
+    conf.setAll(list(session_config(policy).items()))
+    with (folder / _LOG).open("wb") as log:
+        try:
+            gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
+            spark = SparkSession(SparkContext(conf=conf, gateway=gateway))
+        except (PySparkException, Py4JError) as error:
+            raise SparkUnavailableError(
+                "Spark did not start", hint=f"{log.name} tells why"
+            ) from error
     try:
         yield spark
     finally:
         spark.stop()
-
-
-@contextmanager
-def _step(console: Console, what: str) -> Iterator[None]:
-    started = time.perf_counter()
-    with console.status(what):
-        yield
-    console.print(f"[bold]•[/] {what}  [dim]{time.perf_counter() - started:.1f} s[/]")
-
-
-def _email(number: int) -> str:
-    from hashlib import sha1
-
-    return sha1(str(number).encode(), usedforsecurity=False).hexdigest()[:16] + "@example.com"
 
 
 def _write(spark: SparkSession, table: str, rows: int) -> None:
@@ -136,111 +266,29 @@ def _write(spark: SparkSession, table: str, rows: int) -> None:
     from pyspark.sql import functions as f
 
     hashed = f.sha1(f.col("id").cast("string"))
+    countries = f.array(*map(f.lit, ("de", "fr", "it", "no")))
     customers = spark.range(0, rows, 1, _FILES).select(
         f.concat(hashed.substr(1, 16), f.lit("@example.com")).alias("email"),
         f.concat(f.lit("DE"), hashed.substr(17, 20)).alias("iban"),
         f.abs(f.xxhash64("id")).alias("national_id"),
-        f.element_at(
-            f.array(*map(f.lit, ("de", "fr", "it", "no"))), (f.col("id") % 4 + 1).cast("int")
-        ).alias("country"),
+        f.element_at(countries, (f.col("id") % 4 + 1).cast("int")).alias("country"),
     )
     customers.write.option("parquet.block.size", _ROW_GROUP_BYTES).parquet(table)
-
-
-def _show_outside(console: Console, table: str) -> None:
-    report = sb.inspect(table)
-    modes = {f"{file.footer} footer, {file.algorithm}" for file in report.files}
-    console.print(
-        f"  {len(report.files)} files: {', '.join(sorted(modes))}; without keys nothing else shows"
-    )
-
-
-def _add_filters(console: Console, spark: SparkSession, table: str, policy: Path) -> None:
-    started = time.perf_counter()
-    columns = (TextColumn("  adding filters on the executors"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=None)
-        report = add_bloom_filters(
-            spark,
-            table,
-            policy,
-            progress=lambda done, total: bar.update(task, completed=done, total=total),
-        )
-    _show_report(console, report, time.perf_counter() - started)
-
-
-def _show_report(console: Console, report: DataFrame, seconds: float) -> None:
-    rows = report.collect()
-    failed = [row for row in rows if row.error]
-    if failed:
-        raise sb.SecureBloomError(failed[0].error, hint=failed[0].hint)
-    sizes = {row.path: (row.bytes_before, row.bytes_after) for row in rows}
-    before, after = (sum(size[i] for size in sizes.values()) for i in (0, 1))
-    console.print(
-        f"[bold]•[/] {len(rows)} Bloom filters added, each under its column's key; "
-        f"files grew by {100 * (after - before) / before:.1f} %  [dim]{seconds:.1f} s[/]"
-    )
-
-
-def _show_probe(console: Console, report: ProbeReport, emails: dict[str, str]) -> None:
-    console.print("[bold]•[/] secure-bloom probes, reading footers and filters only:")
-    for what, value in emails.items():
-        groups = [group for file in report.files for group in file.row_groups]
-        maybe = sum(group.verdicts[value] is sb.Verdict.MAYBE for group in groups)
-        console.print(f"  the {what} e-mail may be in {maybe} of {len(groups)} row groups")
-
-
-def _lookups(
-    console: Console, spark: SparkSession, table: str, emails: dict[str, str]
-) -> list[_Lookup]:
-    """Each value without and with the filters, after one run to warm the session up."""
-    lookups = []
-    with _step(console, "Spark looks both up, without and with the filters"):
-        _lookup(spark, table, "warm-up", "", filters=False)
-        for what, value in emails.items():
-            for filters in (False, True):
-                lookup = _lookup(spark, table, what, value, filters=filters)
-                lookups.append(lookup)
-    return lookups
 
 
 def _lookup(spark: SparkSession, table: str, what: str, value: str, *, filters: bool) -> _Lookup:
     reader = spark.read.option("parquet.filter.bloom.enabled", str(filters).lower())
     query = reader.parquet(table).where(f"email = '{value}'")
     started = time.perf_counter()
-    found = len(query.collect())
-    seconds = time.perf_counter() - started
+    found, scanned = collect_scanned(query)
     return _Lookup(
         what=what,
         value=value,
         filters=filters,
-        found=found,
-        rows=rows_scanned(query),
-        seconds=seconds,
+        found=len(found),
+        rows=scanned,
+        seconds=time.perf_counter() - started,
     )
-
-
-def _show_lookups(
-    console: Console,
-    lookups: list[_Lookup],
-    groups: dict[tuple[str, int], int],
-    verdicts: ProbeReport,
-) -> None:
-    table = Table(title="one customer by e-mail, on Spark", title_justify="left")
-    for name in ("e-mail", "Bloom filters"):
-        table.add_column(name)
-    for name in ("rows found", "row groups read", "rows scanned", "seconds"):
-        table.add_column(name, justify="right")
-    for lookup in lookups:
-        table.add_row(
-            lookup.what,
-            "used" if lookup.filters else "not used",
-            f"{lookup.found}",
-            _groups_read(lookup, groups, verdicts),
-            f"{lookup.rows:,} of {sum(groups.values()):,}",
-            f"{lookup.seconds:.2f}",
-        )
-    console.print(table)
 
 
 def _groups_read(lookup: _Lookup, groups: dict[tuple[str, int], int], verdicts: ProbeReport) -> str:

@@ -6,16 +6,23 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, Row
 
 
 def rows_scanned(df: DataFrame) -> int:
     """Run ``df`` and return the rows its file scans gave: all rows of each row group read."""
-    df.collect()
-    return sum(
-        scan.metrics().apply("numOutputRows").value()
-        for scan in _scans(df._jdf.queryExecution().executedPlan())
-    )
+    return collect_scanned(df)[1]
+
+
+def collect_scanned(df: DataFrame) -> tuple[list[Row], int]:
+    """The rows of ``df``, and how many rows its file scans gave for them.
+
+    Scans of Spark's own file sources are counted, whose metric is ``numOutputRows``; the result of
+    a plan that needed no scan is 0.  Not for Spark Connect, which keeps its plans to itself.
+    """
+    rows = df.collect()
+    plan = df._jdf.queryExecution().executedPlan()
+    return rows, sum(scan.metrics().apply("numOutputRows").value() for scan in _scans(plan))
 
 
 def _scans(plan: Any) -> Iterator[Any]:

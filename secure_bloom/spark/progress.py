@@ -1,4 +1,4 @@
-"""How far the tasks of one Spark job are, told while the driver waits for it."""
+"""How far the tasks of a Spark job are, told while the driver waits for it."""
 
 from __future__ import annotations
 
@@ -18,20 +18,23 @@ _POLL_SECONDS = 0.2
 
 
 @contextmanager
-def task_progress(spark: SparkSession, progress: Progress | None, total: int) -> Iterator[None]:
+def task_progress(
+    spark: SparkSession, progress: Progress | None, *, done: int, total: int
+) -> Iterator[None]:
     """Tell ``progress`` how many tasks of the jobs run inside the block are done.
 
-    A Spark Connect session tells nothing of its tasks: there only the start and end are told.
+    ``done`` of the ``total`` files need no task.  A Spark Connect session tells nothing of its
+    tasks: there only the start and the end are told.
     """
     if progress is None:
         yield
         return
-    progress(0, total)
+    progress(done, total)
     context = _context(spark)
     if context is None:
         yield
     else:
-        with _polled(context, progress, total):
+        with _polled(context, lambda tasks: progress(min(done + tasks, total), total)):
             yield
     progress(total, total)
 
@@ -46,30 +49,31 @@ def _context(spark: SparkSession) -> Any | None:
 
 
 @contextmanager
-def _polled(context: Any, progress: Progress, total: int) -> Iterator[None]:
-    group = f"secure-bloom-{uuid.uuid4().hex}"
+def _polled(context: Any, tell: Callable[[int], None]) -> Iterator[None]:
+    """Call ``tell`` now and then, in a thread, with the tasks done of this block's jobs."""
+    # A tag and not a job group: the caller's own group, and the way to cancel it, stay.
+    tag = f"secure-bloom-{uuid.uuid4().hex}"
     over = threading.Event()
-    watcher = threading.Thread(
-        target=_watch, args=(context.statusTracker(), group, over, progress, total), daemon=True
-    )
-    context.setJobGroup(group, "secure-bloom: Bloom filters")
+    watcher = threading.Thread(target=_watch, args=(context, tag, over, tell), daemon=True)
+    context.addJobTag(tag)
     watcher.start()
     try:
         yield
     finally:
         over.set()
         watcher.join()
-        context.setLocalProperty("spark.jobGroup.id", None)
-        context.setLocalProperty("spark.job.description", None)
+        context.removeJobTag(tag)
 
 
-def _watch(tracker: Any, group: str, over: threading.Event, progress: Progress, total: int) -> None:
+def _watch(context: Any, tag: str, over: threading.Event, tell: Callable[[int], None]) -> None:
     while not over.wait(_POLL_SECONDS):
-        progress(min(_completed(tracker, group), total), total)
+        tell(_completed(context, tag))
 
 
-def _completed(tracker: Any, group: str) -> int:
-    jobs = (tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group))
-    stages = (stage for job in jobs if job is not None for stage in job.stageIds)
-    infos = (tracker.getStageInfo(stage) for stage in stages)
-    return sum(info.numCompletedTasks for info in infos if info is not None)
+def _completed(context: Any, tag: str) -> int:
+    # PySpark's own tracker finds jobs by their group only.
+    jobs = context._jsc.sc().statusTracker().getJobIdsForTag(tag)
+    tracker = context.statusTracker()
+    infos = (tracker.getJobInfo(job) for job in jobs)
+    stages = (tracker.getStageInfo(s) for info in infos if info is not None for s in info.stageIds)
+    return sum(stage.numCompletedTasks for stage in stages if stage is not None)

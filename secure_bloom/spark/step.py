@@ -12,7 +12,8 @@ import pickle
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.keys import KeyResolver
@@ -20,8 +21,10 @@ from secure_bloom.policy import KeyPolicy
 from secure_bloom.report import FileReport
 from secure_bloom.request import Columns, FilterRequest, filter_request
 from secure_bloom.sources import Paths, as_paths
+from secure_bloom.spark.jvm import SparkUnavailableError
 from secure_bloom.spark.progress import Progress, task_progress
 from secure_bloom.storage import find_files, refuse_managed
+from secure_bloom.storage.places import is_object_uri
 from secure_bloom.survey import Survey, check_surveys, survey_file
 from secure_bloom.writer import WriteMode, failed_report, request_keys, rewrite_file
 
@@ -56,10 +59,18 @@ def add_bloom_filters(
     ``paths`` are files, folders or globs that driver and executors see alike.  ``columns`` is as
     for :func:`secure_bloom.add_bloom_filters`; without it the policy's columns are taken.  The
     executors need this package, and the policy's KMS or keyring file, not the driver's keys.
+    ``progress`` is told how many files are done, of how many.
 
     Returns a DataFrame with one row per file, row group and column (:data:`REPORT_SCHEMA`); it
     holds results and runs nothing again.  A file that fails has a row with its ``error``, and is
-    as it was.  Raises as :func:`secure_bloom.add_bloom_filters` does before anything is written.
+    as it was.  A file whose task ran twice may be reported by the second one: "unchanged".
+
+    Raises as :func:`secure_bloom.add_bloom_filters` does before anything is written, and
+    :class:`SparkUnavailableError` where the executors' Python lacks this package.
+
+    Spark kills the slower of two speculative copies; if that one is appending just then, a torn
+    tail stays until the next ``in_place`` run.  It can happen only where ``in_place`` and
+    ``replace_filters`` come together: switch speculation off for those.
 
     A DataFrame that was made over these files before keeps their old sizes and must be read anew:
     ``spark.read.parquet(...)``; for a table, ``REFRESH TABLE``.
@@ -68,16 +79,24 @@ def add_bloom_filters(
     request_keys(request, None)
     every = as_paths(paths)
     refuse_managed(every)
-    files = find_files(every)
-    run = _Run(spark, request, progress)
-    surveys = run.each(files, functools.partial(_survey, repair=not dry_run), None)
-    failures = check_surveys(surveys)
+    files = [_absolute(path) for path in find_files(every)]
+    # The id makes keys unwrapped for this run unfit for the next one in the same worker.
+    shared = pickle.dumps((request, uuid.uuid4().hex))
     mode = WriteMode(in_place=in_place, dry_run=dry_run)
+    survey = functools.partial(_survey, shared=shared, mode=mode)
+    failures = check_surveys(_run_tasks(spark, files, survey))
     todo = [path for path in files if path not in failures]
-    done = {report.path: report for report in run.each(todo, _rewrite, mode)}
+    with task_progress(spark, progress, done=len(failures), total=len(files)):
+        reports = _run_tasks(spark, todo, functools.partial(_rewrite, shared=shared, mode=mode))
+    done = {report.path: report for report in reports}
     done |= {path: failed_report(path, error) for path, error in failures.items()}
     rows = [row for path in files for row in _rows(done[path])]
     return spark.createDataFrame(rows, REPORT_SCHEMA)
+
+
+def _absolute(path: str) -> str:
+    """The path as executors find it: they do not run in the driver's folder."""
+    return path if is_object_uri(path) else str(Path(path).absolute())
 
 
 def _rows(report: FileReport) -> Iterator[tuple[object, ...]]:
@@ -88,37 +107,29 @@ def _rows(report: FileReport) -> Iterator[tuple[object, ...]]:
         yield tuple(row.get(field) for field in _REPORT_FIELDS)
 
 
-class _Run:
-    """One call of the step: what its tasks share, and how their results come back."""
+def _run_tasks(spark: SparkSession, files: Sequence[str], work: Callable[[str], T]) -> list[T]:
+    """``work`` on each file in a task of its own; the results in the order of ``files``."""
+    if not files:
+        return []
+    from pyspark.errors import PythonException
+    from pyspark.sql import functions as f
 
-    def __init__(
-        self, spark: SparkSession, request: FilterRequest, progress: Progress | None
-    ) -> None:
-        self._spark = spark
-        self._progress = progress
-        # The id makes keys unwrapped for this run unfit for the next one in the same worker.
-        self._shared = pickle.dumps((request, uuid.uuid4().hex))
-
-    def each(
-        self, files: Sequence[str], work: Callable[[str, bytes, Any], T], argument: object
-    ) -> list[T]:
-        """``work`` on each file in a task of its own; the results in the order of ``files``."""
-        if not files:
-            return []
-        from pyspark.sql import functions as f
-
-        names, shared = list(files), self._shared
-
-        # A plain Python UDF: it needs no pandas, and Spark Connect has it too.
-        task = f.udf(
-            lambda i: pickle.dumps(work(names[i], shared, argument)), "binary", useArrow=False
-        )
-        tasks = self._spark.range(0, len(names), 1, len(names))
-        with task_progress(self._spark, self._progress, len(names)):
-            rows = tasks.select("id", task.asNondeterministic()("id").alias("result")).collect()
-        results = {row.id: row.result for row in rows}
-        # Written a moment ago by our own tasks, so safe to unpickle.
-        return [pickle.loads(results[i]) for i in range(len(names))]  # noqa: S301
+    # A plain Python UDF: it needs no pandas, and Spark Connect has it too.
+    task = f.udf(lambda i: pickle.dumps(work(files[i])), "binary", useArrow=False)
+    tasks = spark.range(0, len(files), 1, len(files))
+    try:
+        rows = tasks.select("id", task.asNondeterministic()("id").alias("result")).collect()
+    except PythonException as error:
+        if "No module named 'secure_bloom" not in str(error):
+            raise
+        raise SparkUnavailableError(
+            "the Python of the executors does not have secure-bloom",
+            hint="install it there, or set PYSPARK_PYTHON, before the session starts, to a Python "
+            "that has it",
+        ) from error
+    results = {row.id: row.result for row in rows}
+    # Written a moment ago by our own tasks, so safe to unpickle.
+    return [pickle.loads(results[i]) for i in range(len(files))]  # noqa: S301
 
 
 @functools.lru_cache(maxsize=1)
@@ -128,15 +139,20 @@ def _opened(shared: bytes) -> tuple[FilterRequest, KeyResolver]:
     return request, KeyResolver(request_keys(request, None))
 
 
-def _survey(path: str, shared: bytes, _argument: None, *, repair: bool) -> Survey:
+# An executor that cannot reach the KMS fails its files, not the whole job: hence the two `except`.
+
+
+def _survey(path: str, *, shared: bytes, mode: WriteMode) -> Survey:
     try:
         request, resolver = _opened(shared)
     except SecureBloomError as error:
-        # An executor that cannot reach the KMS fails its files, not the whole job.
         return Survey(path=path, failure=error)
-    return survey_file(path, request, resolver, repair=repair)
+    return survey_file(path, request, resolver, repair=mode.repairs)
 
 
-def _rewrite(path: str, shared: bytes, mode: WriteMode) -> FileReport:
-    request, resolver = _opened(shared)
+def _rewrite(path: str, *, shared: bytes, mode: WriteMode) -> FileReport:
+    try:
+        request, resolver = _opened(shared)
+    except SecureBloomError as error:
+        return failed_report(path, error)
     return rewrite_file(path, request, resolver, mode)

@@ -124,6 +124,7 @@ def standalone_cluster(folder: Path, *, workers: int = 2) -> Iterator[Cluster]:
                     f"{_DEPLOY}.worker.Worker",
                     *("--cores", "1", "--memory", "1g", "--work-dir", str(folder / f"work-{i}")),
                     url,
+                    host=worker_host(i),
                 )
             )
             for i in range(workers)
@@ -133,14 +134,22 @@ def standalone_cluster(folder: Path, *, workers: int = 2) -> Iterator[Cluster]:
         yield Cluster(url=url, folder=folder)
 
 
+def worker_host(i: int) -> str:
+    """A host of its own for each worker: speculative copies do not run beside the original.
+
+    Linux answers to all of 127.0.0.0/8, others to its first address alone.
+    """
+    return f"127.0.0.{1 + i}" if sys.platform == "linux" else "127.0.0.1"
+
+
 @contextmanager
-def _daemon(log: Path, main_class: str, *args: str) -> Iterator[Path]:
+def _daemon(log: Path, main_class: str, *args: str, host: str = "127.0.0.1") -> Iterator[Path]:
     """Run a Spark daemon on ports the system picks, as a process group; yields its log."""
     spark_home = spark_jars()[0].parents[1]
     daemon = [str(spark_home / "bin" / "spark-class"), main_class]
-    ports = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
+    ports = ["--host", host, "--port", "0", "--webui-port", "0"]
     small = {
-        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_LOCAL_IP": host,
         "SPARK_DAEMON_MEMORY": "256m",
         # The REST server would take the fixed port 6066.
         "SPARK_DAEMON_JAVA_OPTS": f"-Dspark.master.rest.enabled=false {_SHORT_LIVED}",

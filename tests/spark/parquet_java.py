@@ -1,4 +1,4 @@
-"""parquet-java as the judge: its verdicts on our filters, and the rows Spark really scanned."""
+"""parquet-java as the judge: its verdicts on filters, ours and its own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from secure_bloom.spark.jvm import compile_jar
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 #: Options of a write that shall be plain in a session that encrypts.
 PLAIN_WRITE = {"parquet.encryption.footer.key": "", "parquet.encryption.column.keys": ""}
@@ -47,15 +47,6 @@ def bloom_filter_verdicts(
     return None if verdicts is None else [verdict == 1 for verdict in verdicts]
 
 
-def rows_scanned(df: DataFrame) -> int:
-    """Run ``df`` and return how many rows its scans gave: those of the row groups not pruned."""
-    df.collect()
-    return sum(
-        scan.metrics().apply("numOutputRows").value()
-        for scan in _scans(df._jdf.queryExecution().executedPlan())
-    )
-
-
 @contextmanager
 def only_bloom_filters(spark: SparkSession) -> Iterator[None]:
     """Switch off what else prunes row groups: statistics, dictionaries, column indexes."""
@@ -85,18 +76,3 @@ def _pack(value: float | str | bytes) -> bytes:
         return struct.pack(">d", value)
     raw = value.encode() if isinstance(value, str) else value
     return struct.pack(">i", len(raw)) + raw
-
-
-def _scans(plan: Any) -> Iterator[Any]:
-    """The file scans below a physical plan, through what adaptive execution puts around them."""
-    kind = plan.getClass().getSimpleName()
-    if kind == "FileSourceScanExec":
-        yield plan
-    elif kind == "AdaptiveSparkPlanExec":
-        yield from _scans(plan.executedPlan())
-    elif kind.endswith("QueryStageExec"):
-        yield from _scans(plan.plan())
-    else:
-        children = plan.children()
-        for i in range(children.size()):
-            yield from _scans(children.apply(i))

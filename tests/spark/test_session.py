@@ -15,16 +15,16 @@ import pyarrow.parquet.encryption as pe
 import pytest
 
 from secure_bloom.errors import PolicyError
-from secure_bloom.keys import KmsClient
 from secure_bloom.policy import KeyPolicy
 from secure_bloom.spark import session_config
+from secure_bloom.spark.metrics import rows_scanned
 from tests.spark.cluster import POLICY, Cluster
 from tests.spark.parquet_java import (
     PLAIN_WRITE,
     bloom_filter_verdicts,
     only_bloom_filters,
-    rows_scanned,
 )
+from tests.spark.typed_tables import KeyringForPyarrow, data_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -38,20 +38,6 @@ NATIVE_FILTER = {
 }
 
 
-class KeyringForPyarrow(pe.KmsClient):  # type: ignore[misc]
-    """The Python keyring serving pyarrow, as the Java class serves parquet-java."""
-
-    def __init__(self, keyring: KmsClient) -> None:
-        super().__init__()
-        self.keyring = keyring
-
-    def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
-        return self.keyring.wrap_key(key_bytes, master_key_identifier)
-
-    def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
-        return self.keyring.unwrap_key(wrapped_key, master_key_identifier)
-
-
 def people(spark: SparkSession) -> DataFrame:
     """A table with every column of the default policy, one value of its own in each row."""
     return spark.range(ROWS).selectExpr(
@@ -62,10 +48,6 @@ def people(spark: SparkSession) -> DataFrame:
         "element_at(array('DE', 'FR', 'IT'), cast(id % 3 AS int) + 1) AS country",
         "cast(id AS double) / 2 AS score",
     )
-
-
-def data_files(table: Path | str) -> list[Path]:
-    return sorted(Path(table).glob("*.parquet"))
 
 
 def magics(table: Path | str) -> set[bytes]:

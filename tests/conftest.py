@@ -1,0 +1,42 @@
+"""What holds for every test: none may depend on the machine's speed.
+
+Tests of foreign readers record what they saw; it is held against the page on compatibility, or
+written there with `--compatibility`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests.compatibility import PAGE, Compatibility, parse, render
+
+settings.register_profile(
+    "unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
+settings.load_profile("unhurried")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--compatibility",
+        metavar="FILE",
+        help="write what readers were seen to do into FILE, if all tests pass; not with -n",
+    )
+
+
+@pytest.fixture(scope="session")
+def compatibility(request: pytest.FixtureRequest) -> Iterator[Compatibility]:
+    """Record here what a reader was seen to do; it fails where the committed page differs."""
+    target = request.config.getoption("--compatibility")
+    if target is None:
+        committed = parse(PAGE.read_text()) if PAGE.exists() else frozenset()
+        yield Compatibility(claims=set(), committed=committed)
+        return
+    seen = Compatibility(claims=set())
+    yield seen
+    if request.session.testsfailed == 0:
+        Path(target).write_text(render(seen.claims))

@@ -1,0 +1,292 @@
+"""DuckDB judges our filters, we judge its: the same rows, the same verdicts, the same bits."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import secure_bloom as sb
+from secure_bloom.metadata import ConvertedType, SchemaElement
+from tests.compatibility import Compatibility, Shown
+from tests.interop.columns import CASE_IDS, CASES, COLUMNS, DICTIONARY, Column
+from tests.interop.files import (
+    TypedFile,
+    add_filter,
+    declare,
+    filters_of,
+    folded_to,
+    our_verdicts,
+    typed_file,
+)
+
+duckdb = pytest.importorskip("duckdb")
+
+#: Types whose filters DuckDB leaves alone: it excludes nothing, so there is no verdict to compare.
+LEFT_ALONE = ("INT96", "BYTE_ARRAY decimal", "FIXED_LEN_BYTE_ARRAY decimal")
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect() as connection:
+        connection.execute("SET timezone = 'UTC'")
+        connection.execute("SET threads = 1")
+        yield connection
+
+
+def _rows(database: duckdb.DuckDBPyConnection, path: Path) -> list[tuple]:
+    return database.execute(f"SELECT x::VARCHAR FROM '{path}'").fetchall()
+
+
+def _found(database: duckdb.DuckDBPyConnection, file: TypedFile, numbers: list[int]) -> list[int]:
+    """How many rows an equality lookup of each value finds."""
+    lookups = [
+        f"(SELECT count(*) FROM '{file.path}' WHERE {file.column.lookup.format(literal)})"
+        for literal in map(file.column.literal, numbers)
+    ]
+    return list(database.execute(f"SELECT {', '.join(lookups)}").fetchone())
+
+
+def _verdicts(
+    database: duckdb.DuckDBPyConnection, file: TypedFile, numbers: list[int]
+) -> list[list[str]]:
+    """Per value, DuckDB's verdict in each row group."""
+    probes = [
+        f"SELECT list(if(bloom_filter_excludes, 'absent', 'maybe') ORDER BY row_group_id)"
+        f" FROM parquet_bloom_probe('{file.path}', '{file.column.leaf}', {literal})"
+        for literal in map(file.column.literal, numbers)
+    ]
+    return [verdicts for (verdicts,) in database.execute(" UNION ALL ".join(probes)).fetchall()]
+
+
+def _expected(file: TypedFile, numbers: list[int]) -> list[list[str]]:
+    """Our verdicts; of a FLOAT16 those for the FLOAT that DuckDB looks up in its place."""
+    if file.column.logical != "FLOAT16":
+        return our_verdicts(file, numbers)
+    filters = filters_of(file.path)
+    forms = [_as_floats(file.column.stored(n)) for n in numbers]
+    return [["maybe" if any(map(f.check, form)) else "absent" for f in filters] for form in forms]
+
+
+def _as_floats(value: float) -> set[bytes]:
+    """The bytes of a FLOAT; DuckDB, as we do, takes a zero for both zeros."""
+    signs = (value, -value) if value == 0 else (value,)
+    return {struct.pack("<f", sign) for sign in signs}
+
+
+@pytest.mark.parametrize(("column", "encoding"), CASES, ids=CASE_IDS)
+def test_duckdb_agrees(
+    tmp_path: Path,
+    database: duckdb.DuckDBPyConnection,
+    compatibility: Compatibility,
+    column: Column,
+    encoding: str,
+) -> None:
+    file = typed_file(tmp_path, column, encoding)
+    place = {"type": column.name, "encoding": encoding, "mode": "plain", "reader": "DuckDB"}
+    try:
+        rows = _rows(database, file.path)
+    except duckdb.Error:
+        compatibility.record(Shown.NOT_READ, **place)
+        return
+    sample = file.sample(12)
+    found = _found(database, file, sample)
+    assert all(found)
+    add_filter(file)
+    assert _rows(database, file.path) == rows
+    compatibility.record(Shown.ROWS, **place)
+    assert _found(database, file, sample) == found
+    compatibility.record(Shown.LOOKUPS, **place)
+    if _can_be_asked(column):
+        _check_verdicts(database, file, sample + column.values(0, 24, absent=True))
+        compatibility.record(Shown.VERDICTS, **place)
+
+
+def _can_be_asked(column: Column) -> bool:
+    """Whether `parquet_bloom_probe` takes the column, which must not be nested, and its type."""
+    return column.leaf == "x" and not column.name.startswith(LEFT_ALONE)
+
+
+def _check_verdicts(
+    database: duckdb.DuckDBPyConnection, file: TypedFile, numbers: list[int]
+) -> None:
+    ours = _expected(file, numbers)
+    assert _verdicts(database, file, numbers) == ours
+    absent = [verdict for verdicts in ours[-24:] for verdict in verdicts]
+    # Without false positives the bits could differ unnoticed.
+    assert 0 < absent.count("maybe") < len(absent) / 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "column", list(filter(_can_be_asked, COLUMNS)), ids=lambda column: column.name.replace(" ", "_")
+)
+def test_duckdb_agrees_on_very_many_values(
+    tmp_path: Path, database: duckdb.DuckDBPyConnection, column: Column
+) -> None:
+    file = typed_file(tmp_path, column, DICTIONARY, row_groups=128)
+    add_filter(file)
+    absent = column.values(0, min(300, column.distinct // 2), absent=True)
+    present = file.sample(300)
+    assert all(count for count in _found(database, file, present))
+    _check_verdicts(database, file, present + absent)
+
+
+#: What DuckDB writes with its own filters, as SQL over a number i.
+WRITTEN = {
+    "TINYINT": "(i % 250 - 125)::TINYINT",
+    "USMALLINT": "(i * 7 + 30000)::USMALLINT",
+    "INTEGER": "(i * 7919 - 9999999)::INTEGER",
+    "UINTEGER": "(i * 7919 + 2147000000)::UINTEGER",
+    "BIGINT": "i * 7919 - 9999999",
+    "UBIGINT": "(i * 7919)::UBIGINT + 9223372036854770000::UBIGINT",
+    "FLOAT": "((i + 1) / 7)::FLOAT",
+    "DOUBLE": "(i + 1) / 7",
+    "VARCHAR": "'value ' || i",
+    "BLOB": "encode('value ' || i)",
+}
+
+
+@pytest.mark.parametrize(("sql", "value"), WRITTEN.items(), ids=WRITTEN)
+def test_what_duckdb_writes_holds_the_bits_that_we_would_write(
+    tmp_path: Path, database: duckdb.DuckDBPyConnection, sql: str, value: str
+) -> None:
+    path = tmp_path / "x.parquet"
+    # Each value often, so that DuckDB makes a dictionary, without which it writes no filter.
+    database.execute(
+        f"COPY (SELECT {value} AS x FROM (SELECT n % 900 AS i FROM range(9000) r(n))) TO '{path}'"
+        " (ROW_GROUP_SIZE 4096, DICTIONARY_SIZE_LIMIT 4096,"
+        " BLOOM_FILTER_FALSE_POSITIVE_RATIO 0.1)"
+    )
+    theirs = filters_of(path)
+    _check_their_verdicts(database, path, sql, value)
+    sb.add_bloom_filters(path, columns={"x": sb.BloomFilterOptions(fpp=1e-9)}, replace_filters=True)
+    assert len(theirs) > 1
+    assert folded_to(theirs, filters_of(path)) == theirs
+
+
+def _check_their_verdicts(
+    database: duckdb.DuckDBPyConnection, path: Path, sql: str, value: str
+) -> None:
+    for start, is_present in ((0, True), (100_000, False)):
+        if sql in ("TINYINT", "USMALLINT") and not is_present:
+            start = 905
+        cells = database.execute(
+            f"SELECT DISTINCT {value} AS x FROM range({start}, {start + 60}) r(i)"
+        ).fetchall()
+        for (cell,) in cells:
+            theirs = database.execute(
+                f"SELECT bloom_filter_excludes FROM parquet_bloom_probe('{path}', 'x', ?::{sql})"
+                " ORDER BY row_group_id",
+                [cell],
+            ).fetchall()
+            (probed,) = sb.probe(path, "x", [cell]).files
+            ours = [group.verdicts[cell] == "absent" for group in probed.row_groups]
+            assert ours == [excludes for (excludes,) in theirs]
+
+
+#: Types in which DuckDB looks for other bytes than are stored: `=` would lose rows.
+MISLEADING = {
+    "INTERVAL": pa.array([(i).to_bytes(4, "little") * 3 for i in range(99)], pa.binary(12)),
+    "DECIMAL of 60 digits": pa.array(map(Decimal, range(99)), pa.decimal256(60, 2)),
+}
+
+
+@pytest.mark.parametrize("kind", MISLEADING)
+def test_a_filter_that_would_mislead_duckdb_is_refused(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"x": MISLEADING[kind]}), path, store_schema=False)
+    if kind == "INTERVAL":
+        declare(path, _as_interval)
+    before = path.read_bytes()
+    with pytest.raises(sb.UnsupportedFeatureError, match=f"{kind}.*could lose rows"):
+        sb.add_bloom_filters(path, columns=["x"])
+    assert path.read_bytes() == before
+
+
+def _as_interval(element: SchemaElement) -> None:
+    element.converted_type = ConvertedType.INTERVAL
+
+
+NUMBERS = range(0, 3000, 7)
+#: Conditions on other types than the column's, over expressions, and in lists; of 7 * i.
+CONDITIONS = [
+    "i + 1 = 71",
+    "i::VARCHAR = '70'",
+    "i = 70::DOUBLE",
+    "i IN (70, 77, 78)",
+    "i = 70 OR i = 77",
+    "i IS NOT DISTINCT FROM 70",
+    "i IN (SELECT 70)",
+    "i::DECIMAL(20, 2) = 70.00",
+    "lower(s) = 'v70'",
+    "s COLLATE NOCASE = 'v70'",
+    "s = 'V70' COLLATE NOACCENT",
+    "s::BLOB = 'V70'::BLOB",
+    "f = 10",
+    "f::FLOAT = 10::FLOAT",
+    "d = 7",
+    "d = 7.00::DECIMAL(18, 2)",
+    "d::DOUBLE = 7",
+    "t::DATE = '2020-01-03'",
+    "t = '2020-01-03 22:00:00'::TIMESTAMP_NS",
+    "t = '2020-01-03 22:00:00+00'::TIMESTAMPTZ",
+    "date_trunc('day', t) = '2020-01-03'",
+]
+
+
+def test_conditions_of_every_kind_find_the_same(
+    tmp_path: Path, database: duckdb.DuckDBPyConnection
+) -> None:
+    path = tmp_path / "x.parquet"
+    table = pa.table(
+        {
+            "i": pa.array(NUMBERS, pa.int64()),
+            "s": [f"V{i}" for i in NUMBERS],
+            "f": [i / 7 for i in NUMBERS],
+            "d": pa.array([Decimal(i) / 10 for i in NUMBERS], pa.decimal128(18, 1)),
+            "t": [datetime(2020, 1, 1) + timedelta(hours=i) for i in NUMBERS],
+        }
+    )
+    pq.write_table(table, path, row_group_size=40, store_decimal_as_integer=True)
+    columns = ", ".join(f"count(*) FILTER ({condition})" for condition in CONDITIONS)
+    wanted = list(database.execute(f"SELECT {columns} FROM '{path}'").fetchone())
+    assert all(wanted)
+    sb.add_bloom_filters(path, columns=table.column_names)
+    found = [
+        database.execute(f"SELECT count(*) FROM '{path}' WHERE {condition}").fetchone()[0]
+        for condition in CONDITIONS
+    ]
+    assert found == wanted
+
+
+MIXED = {
+    "long and int": (pa.int64(), pa.int32()),
+    "int and long": (pa.int32(), pa.int64()),
+    "double and float": (pa.float64(), pa.float32()),
+    "double and int": (pa.float64(), pa.int32()),
+    "text and int": (pa.string(), pa.int32()),
+    "bytes and text": (pa.binary(), pa.string()),
+}
+
+
+@pytest.mark.parametrize("kinds", MIXED.values(), ids=MIXED)
+def test_files_of_mixed_types_are_looked_up_by_their_own(
+    tmp_path: Path, database: duckdb.DuckDBPyConnection, kinds: tuple[pa.DataType, pa.DataType]
+) -> None:
+    for kind in kinds:
+        numbers = pa.array(NUMBERS, pa.int64())
+        array = numbers.cast(kind) if kind != pa.binary() else numbers.cast("string").cast(kind)
+        pq.write_table(
+            pa.table({"x": array}), tmp_path / f"{len(list(tmp_path.iterdir()))}.parquet"
+        )
+    assert not sb.add_bloom_filters(tmp_path, columns=["x"]).failed
+    literal = "'70'" if kinds[0] in (pa.string(), pa.binary()) else "70"
+    found = database.execute(f"SELECT x FROM '{tmp_path}/*.parquet' WHERE x = {literal}").fetchall()
+    assert len(found) == 2

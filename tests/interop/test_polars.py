@@ -1,0 +1,74 @@
+"""Polars reads what we wrote as before, plain and encrypted: rows, and lookups of present values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.compatibility import Compatibility, Shown
+from tests.interop.columns import CASE_IDS, CASES, Column
+from tests.interop.files import TypedFile, add_filter, typed_file
+from tests.surgery import opened
+from tests.tables import Mode
+
+pl = pytest.importorskip("polars")
+
+
+def _scan(file: TypedFile) -> pl.LazyFrame:
+    return pl.scan_parquet(file.path, decryption=_keys(file))
+
+
+def _keys(file: TypedFile) -> pl.ParquetDecryptionProperties | None:
+    """The file's data keys, which Polars wants without a KMS."""
+    if file.mode is Mode.PLAIN:
+        return None
+    with opened(file.path) as it:
+        chunk = it.chunk(0, file.column.leaf)
+        columns = None if file.mode is Mode.UNIFORM else {file.column.leaf: chunk.cipher.key.key}
+        return pl.ParquetDecryptionProperties(footer_key=it.footer.key.key, column_keys=columns)
+
+
+def _lookups(file: TypedFile, rows: pl.DataFrame) -> list[int]:
+    """How many rows equal each of some values that are there."""
+    every = rows["x"].drop_nulls().unique(maintain_order=True)
+    values = every.gather_every(max(1, len(every) // 8))
+    return [
+        _scan(file).filter(pl.col("x") == _literal(values, i)).select(pl.len()).collect().item()
+        for i in range(len(values))
+    ]
+
+
+def _literal(values: pl.Series, i: int) -> Any:
+    # By way of the stored number, because Python's times have no nanoseconds.
+    if values.dtype.is_temporal():
+        return pl.lit(values.to_physical()[i]).cast(values.dtype)
+    return pl.lit(values[i], dtype=values.dtype)
+
+
+@pytest.mark.parametrize(("column", "encoding"), CASES, ids=CASE_IDS)
+def test_polars_agrees(
+    tmp_path: Path, compatibility: Compatibility, column: Column, encoding: str
+) -> None:
+    for mode in Mode:
+        file = typed_file(tmp_path, column, encoding, mode, row_groups=3)
+        place = {
+            "type": column.name,
+            "encoding": encoding,
+            "mode": mode.value,
+            "reader": "Polars",
+        }
+        try:
+            rows = _scan(file).collect()
+        except pl.exceptions.PolarsError:
+            compatibility.record(Shown.NOT_READ, **place)
+            continue
+        found = [] if rows["x"].dtype.is_nested() else _lookups(file, rows)
+        add_filter(file)
+        assert _scan(file).collect().equals(rows)
+        compatibility.record(Shown.ROWS, **place)
+        if found:
+            assert all(found)
+            assert _lookups(file, rows) == found
+            compatibility.record(Shown.LOOKUPS, **place)

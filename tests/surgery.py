@@ -1,0 +1,112 @@
+"""Open real files as the package does, and change single places in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from secure_bloom.bloom import read_bloom_filter
+from secure_bloom.cipher import ModuleType
+from secure_bloom.footer import Chunk, Footer, encode_footer, open_chunk, read_tail, unlock
+from secure_bloom.keys import ExplicitKeys, FileKeys, KeyResolver, Keyring
+from secure_bloom.metadata import ColumnMetaData
+from secure_bloom.sbbf import SplitBlockBloomFilter
+from secure_bloom.sources import file_keys
+from secure_bloom.storage import InputFile, open_input
+from tests.tables import KEYRING, SECRETS
+
+CORPUS = Path(__file__).parent.parent.parent / "shared" / "parquet-testing"
+
+
+class Opened(NamedTuple):
+    """A file with its keys and footer."""
+
+    file: InputFile
+    keys: FileKeys
+    footer: Footer
+
+    def chunk(self, row_group: int, name: str) -> Chunk:
+        ordinal = [leaf.name for leaf in self.footer.leaves].index(name)
+        return open_chunk(self.footer, row_group, ordinal, self.keys)
+
+
+@contextmanager
+def opened(path: Path, keys: Keyring | ExplicitKeys | None = KEYRING) -> Iterator[Opened]:
+    with open_input(str(path)) as file:
+        found = file_keys(KeyResolver(keys), file)
+        yield Opened(file, found, unlock(read_tail(file), found))
+
+
+class Spy(InputFile):
+    """Another file's bytes, with a count of those that were read."""
+
+    def __init__(self, file: InputFile) -> None:
+        super().__init__(
+            path=file.path,
+            location=file.location,
+            name=file.name,
+            size=file.size,
+            identity=file.identity,
+        )
+        self._file = file
+        self.bytes_read = 0
+
+    def _read(self, offset: int, length: int) -> bytes:
+        self.bytes_read += length
+        return self._file.read_at(offset, length)
+
+    def _read_sibling(self, name: str, limit: int) -> bytes | None:
+        return None
+
+    def check_unchanged(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def edit_column(
+    path: Path, row_group: int, name: str, change: Callable[[ColumnMetaData], object]
+) -> None:
+    """Change a chunk's metadata and write the footer back, encrypted or signed as it was."""
+    with opened(path) as it:
+        chunk = it.chunk(row_group, name)
+        change(chunk.meta_data)
+        if chunk.column_chunk.encrypted_column_metadata is not None and chunk.cipher is not None:
+            chunk.column_chunk.encrypted_column_metadata = chunk.cipher.encrypt(
+                ModuleType.COLUMN_META_DATA, chunk.meta_data.encode()
+            )
+        content = it.file.read_at(0, it.footer.tail.offset) + encode_footer(it.footer)
+    path.write_bytes(content)
+
+
+def flip(path: Path, offset: int, mask: int = 0x01) -> None:
+    content = bytearray(path.read_bytes())
+    content[offset] ^= mask
+    path.write_bytes(content)
+
+
+def filter_place(path: Path, row_group: int, name: str) -> slice:
+    """Where the filter's modules stand in the file."""
+    with opened(path) as it:
+        meta_data = it.chunk(row_group, name).meta_data
+        start = meta_data.bloom_filter_offset
+        assert start is not None
+        return slice(start, start + (meta_data.bloom_filter_length or 0))
+
+
+def filter_of(
+    path: Path, row_group: int, name: str, keys: Keyring | ExplicitKeys | None = KEYRING
+) -> SplitBlockBloomFilter:
+    with opened(path, keys) as it:
+        stored = read_bloom_filter(it.file, it.chunk(row_group, name))
+    assert stored is not None
+    return stored.filter
+
+
+def assert_tells_no_secret(text: str) -> None:
+    """No key in any form, and no cell of ``tables.customers``."""
+    for secret in [*SECRETS, "@example.com", "DE0000"]:
+        assert secret not in text

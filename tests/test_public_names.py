@@ -1,0 +1,80 @@
+"""The public names are there, cost little to import, and everything raised has one root."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import secure_bloom
+from secure_bloom import errors
+
+WANTED = {
+    "add_bloom_filters",
+    "probe",
+    "inspect",
+    "BloomFilterOptions",
+    "SplitBlockBloomFilter",
+    "Verdict",
+    "KmsClient",
+    "Keyring",
+    "ExplicitKeys",
+    "KeyPolicy",
+    "SecureBloomError",
+    "FormatError",
+    "UnsupportedFeatureError",
+    "IntegrityError",
+    "KeyUnavailableError",
+    "FileChangedError",
+    "PolicyError",
+}
+
+
+def test_every_public_name_is_there() -> None:
+    assert set(secure_bloom.__all__) >= WANTED
+    assert dir(secure_bloom) == sorted(secure_bloom.__all__)
+
+
+@pytest.mark.parametrize("name", sorted(secure_bloom.__all__))
+def test_a_public_name_is_documented(name: str) -> None:
+    assert getattr(secure_bloom, name).__doc__
+
+
+def test_another_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'add_filters'"):
+        _ = secure_bloom.add_filters
+
+
+def test_every_error_has_the_one_root() -> None:
+    classes = [
+        c for c in vars(errors).values() if isinstance(c, type) and c.__module__ == errors.__name__
+    ]
+    assert len(classes) == 7
+    assert all(issubclass(c, secure_bloom.SecureBloomError) for c in classes)
+
+
+def test_an_error_says_where_what_and_what_to_do() -> None:
+    with (
+        pytest.raises(errors.FormatError) as caught,
+        errors.located(path="f", row_group=0),
+        errors.located(row_group=3, column="email"),
+    ):
+        raise errors.FormatError("is cut short", hint="write it again")
+    assert str(caught.value) == "f, row group 3, column email: is cut short"
+    assert caught.value.hint == "write it again"
+
+
+@pytest.mark.parametrize(
+    ("code", "heavy"),
+    [
+        ("import secure_bloom", {"numpy", "pyarrow", "numba", "pyspark"}),
+        ("from secure_bloom import probe, inspect", {"pyarrow", "numba", "pyspark"}),
+    ],
+)
+def test_an_import_does_not_bring_heavy_packages(code: str, heavy: set[str]) -> None:
+    script = f"{code}; import sys; print(*(set(sys.modules) & {heavy!r}))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == ""
