@@ -70,6 +70,10 @@ class PolicyError(SecureBloomError):
     """What was asked for cannot be: a policy, option, column or value that makes no sense."""
 
 
+class SparkUnavailableError(SecureBloomError):
+    """Spark cannot run here: Java or PySpark is missing or too old; the hint tells the remedy."""
+
+
 @contextmanager
 def located(
     *, path: str | None = None, row_group: int | None = None, column: str | None = None

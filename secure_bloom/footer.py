@@ -92,16 +92,16 @@ class Chunk:
     cipher: ColumnCipher | None
 
 
-def read_tail(file: InputFile) -> Tail:
-    """Find the footer of ``file``; FormatError for what does not end as a Parquet file does."""
-    if file.size < len(MAGIC) + TRAILER_SIZE:
-        raise FormatError(f"not a Parquet file: it has {file.size} bytes")
-    first = min(file.size, _FIRST_READ)
-    return _tail_of(file, file.size, file.read_at(file.size - first, first))
+def read_tail(file: InputFile, *, end: int | None = None) -> Tail:
+    """Find the footer of ``file``; FormatError for what does not end as a Parquet file does.
 
-
-def _tail_of(file: InputFile, end: int, last: bytes) -> Tail:
-    """The footer that ends at ``end``; ``last`` are the file's bytes just before it."""
+    ``end`` is where the footer ends, which is where the file does unless its end is torn.
+    """
+    end = file.size if end is None else end
+    if end < len(MAGIC) + TRAILER_SIZE:
+        raise FormatError(f"not a Parquet file: it has {end} bytes")
+    first = min(end, _FIRST_READ)
+    last = file.read_at(end - first, first)
     magic = last[-len(MAGIC) :]
     if magic not in (MAGIC, MAGIC_ENCRYPTED):
         raise FormatError(
@@ -112,7 +112,7 @@ def _tail_of(file: InputFile, end: int, last: bytes) -> Tail:
     offset = end - TRAILER_SIZE - length
     if offset < len(MAGIC):
         raise FormatError(f"the footer's length is {length}, the file has {end} bytes")
-    have = len(last) - TRAILER_SIZE
+    have = first - TRAILER_SIZE
     body = last[have - length : have] if length <= have else file.read_at(offset, length)
     return (_encrypted_tail if magic == MAGIC_ENCRYPTED else _plain_tail)(offset, body)
 
@@ -333,45 +333,3 @@ def encode_footer(footer: Footer) -> bytes:
 
 def _with_trailer(body: bytes, magic: bytes) -> bytes:
     return body + len(body).to_bytes(4, "little") + magic
-
-
-def find_previous_end(file: InputFile) -> int | None:
-    """Where a file ended before an append to it was killed: the last place a whole footer ends.
-
-    Appending leaves the old footer where it was, so it is still there, under a torn tail.  None
-    where no such place is found.
-    """
-    window = 1024 * 1024
-    end = file.size
-    while end > len(MAGIC) + TRAILER_SIZE:
-        start = max(0, end - window)
-        block = file.read_at(start, end - start)
-        for place in _magics(block):
-            if _is_whole_footer(file, start + place):
-                return start + place
-        # Blocks overlap by the trailer, so that no magic falls between two of them.
-        end = start + TRAILER_SIZE if start else 0
-    return None
-
-
-def _magics(block: bytes) -> list[int]:
-    """The ends of all magics in ``block``, last first."""
-    ends = []
-    for magic in (MAGIC, MAGIC_ENCRYPTED):
-        place = block.find(magic)
-        while place >= 0:
-            ends.append(place + len(magic))
-            place = block.find(magic, place + 1)
-    return sorted(ends, reverse=True)
-
-
-def _is_whole_footer(file: InputFile, end: int) -> bool:
-    if end < len(MAGIC) + TRAILER_SIZE:
-        return False
-    try:
-        tail = _tail_of(file, end, file.read_at(end - TRAILER_SIZE, TRAILER_SIZE))
-        if tail.metadata is not None:
-            leaves(tail.metadata.schema)
-    except (FormatError, UnsupportedFeatureError):
-        return False
-    return True

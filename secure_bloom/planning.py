@@ -27,6 +27,7 @@ from secure_bloom.report import FilterReport
 from secure_bloom.request import FilterRequest
 from secure_bloom.schema import require_filterable
 from secure_bloom.storage import APPEND_ALIGNMENT, InputFile
+from secure_bloom.torn import append_mark
 from secure_bloom.values import read_values
 
 #: Runs the builds of one file, in order: ``map`` itself, or that of an executor.
@@ -93,17 +94,17 @@ def plan_rewrite(
     tasks = list(_tasks(file, footer, keys, request))
     outcomes = list(run(_work, tasks))
     keep = file.size if append else _reclaimed_end(footer, outcomes)
+    mark = append_mark(keep) if append else b""
     # Asked before the new places are entered: they are what makes the difference.
     needs_footer = _needs_footer(outcomes)
-    parts, filters = _place(outcomes, keep)
+    parts, filters = _place(outcomes, keep + len(mark))
     skipped = _skipped(footer, request)
-    if needs_footer:
-        new_footer = encode_footer(footer)
-        if append:
-            parts.append(_padding(keep + sum(map(len, parts)) + len(new_footer)))
-        parts.append(new_footer)
-    else:
-        keep = file.size
+    if not needs_footer:
+        return RewritePlan(keep=file.size, tail=(), filters=(*filters, *skipped))
+    parts.append(encode_footer(footer))
+    if append:
+        parts.insert(0, mark)
+        parts.insert(-1, _padding(keep + sum(map(len, parts))))
     return RewritePlan(keep=keep, tail=tuple(parts), filters=(*filters, *skipped))
 
 

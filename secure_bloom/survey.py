@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from secure_bloom.errors import FileChangedError, FormatError, SecureBloomError, located
-from secure_bloom.footer import Footer, find_previous_end, open_chunk, read_tail, unlock
+from secure_bloom.errors import FormatError, SecureBloomError, located
+from secure_bloom.footer import Footer, open_chunk, read_tail, unlock
 from secure_bloom.keys import KeyResolver
 from secure_bloom.request import FilterRequest
 from secure_bloom.schema import require_filterable, unknown_column
 from secure_bloom.sources import file_keys
-from secure_bloom.storage import InputFile, open_input, truncate_to
+from secure_bloom.storage import open_input
+from secure_bloom.torn import mend
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,36 +87,3 @@ def check_surveys(surveys: Iterable[Survey]) -> dict[str, SecureBloomError]:
         for name in sorted(everywhere):
             raise unknown_column(name, (column for s in readable for column in s.columns))
     return {survey.path: survey.failure for survey in surveys if survey.failure is not None}
-
-
-def mend(path: str) -> bool:
-    """Whether a file that was not whole when it was read is whole now.
-
-    Cuts off what a killed ``--in-place`` run left behind: such a run leaves the old file whole
-    under a torn tail, so the old end can be found again.  Waits for a run that is still writing.
-    """
-    try:
-        with open_input(path) as file:
-            if not _is_whole(file):
-                _cut_back(path, file)
-            return True
-    except FileChangedError:
-        # Its writer was alive, and has finished by now.
-        return True
-    except SecureBloomError:
-        return False
-
-
-def _is_whole(file: InputFile) -> bool:
-    try:
-        read_tail(file)
-    except FormatError:
-        return False
-    return True
-
-
-def _cut_back(path: str, file: InputFile) -> None:
-    end = find_previous_end(file)
-    if end is None:
-        raise FormatError("holds no whole footer")
-    truncate_to(path, end, file.identity)

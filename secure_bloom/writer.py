@@ -37,7 +37,8 @@ from secure_bloom.storage import (
     refuse_managed,
     replace_tail,
 )
-from secure_bloom.survey import check_surveys, mend, survey_file
+from secure_bloom.survey import check_surveys, survey_file
+from secure_bloom.torn import mend
 
 #: Called with the number of files done and the number of files in all.
 Progress = Callable[[int, int], None]

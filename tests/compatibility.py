@@ -31,7 +31,7 @@ class Shown(enum.StrEnum):
 
 
 class Claim(NamedTuple):
-    """One thing that a test has seen; texts are free of `,`, `|` and parentheses but in ``type``."""
+    """One thing that a test has seen, in words without `,`, `|` and parentheses but in ``type``."""
 
     type: str
     encoding: str
@@ -51,17 +51,8 @@ class Compatibility:
     claims: set[Claim]
     committed: frozenset[Claim] | None = None
 
-    def record(
-        self,
-        shown: Shown,
-        *,
-        type: str,
-        encoding: str,
-        mode: str,
-        reader: str,
-    ) -> None:
-        """Say that a reader did ``shown``; call it once the test has seen so."""
-        claim = Claim(type, encoding, mode, reader, shown)
+    def record(self, claim: Claim) -> None:
+        """Take what a test has seen; StalePageError where the page says otherwise."""
         self.claims.add(claim)
         if self.committed is not None and claim not in self.committed:
             raise StalePageError(f"{PAGE.name} does not say {claim}: run make compatibility")

@@ -141,7 +141,15 @@ def test_probe_tells_by_its_exit_code(lake: Path) -> None:
 def test_tables_on_stdout_name_files_columns_and_keys(lake: Path) -> None:
     added = run("add", lake / "out", "--policy", lake / "policy.toml", "-v")
     assert_clean(added)
-    for word in ("part-0.parquet", "added", "email", "k_pii", "k_finance", "in clear", "dictionary"):
+    for word in (
+        "part-0.parquet",
+        "added",
+        "email",
+        "k_pii",
+        "k_finance",
+        "in clear",
+        "dictionary",
+    ):
         assert word in added.stdout
     inspected = run("inspect", lake / "out", "--policy", lake / "policy.toml")
     for word in ("encrypted footer", "AES_GCM_V1", "2 of 2", "column key", "k_footer"):

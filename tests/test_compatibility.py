@@ -44,10 +44,9 @@ def test_what_holds_everywhere_is_said_in_a_word() -> None:
 def test_what_the_page_does_not_say_fails() -> None:
     said = Claim("FLOAT", "PLAIN", "plain", "DuckDB", Shown.ROWS)
     page = Compatibility(claims=set(), committed=frozenset({said}))
-    place = {"type": "FLOAT", "encoding": "PLAIN", "mode": "plain", "reader": "DuckDB"}
-    page.record(Shown.ROWS, **place)
+    page.record(said)
     with pytest.raises(StalePageError, match="make compatibility"):
-        page.record(Shown.NOT_READ, **place)
+        page.record(said._replace(shown=Shown.NOT_READ))
 
 
 def test_the_committed_page_is_one_that_was_generated() -> None:

@@ -18,7 +18,7 @@ ROOMS = {
     2: ["sbbf", "metadata", "keys", "storage"],
     3: ["policy", "schema", "logical", "modules", "sources"],
     4: ["literals", "footer"],
-    5: ["request", "pages", "bloom"],
+    5: ["request", "pages", "bloom", "torn"],
     6: ["survey", "decoding", "inspection", "reader"],
     7: ["values"],
     8: ["building"],

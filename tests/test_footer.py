@@ -18,7 +18,6 @@ from secure_bloom.errors import (
 )
 from secure_bloom.footer import (
     encode_footer,
-    find_previous_end,
     open_chunk,
     read_tail,
     set_bloom_filter,
@@ -333,21 +332,6 @@ def test_an_aad_prefix_must_be_the_writers(
     keys = KeyResolver(ExplicitKeys(footer=bytes(16), aad_prefix=given)).for_file()
     with pytest.raises(KeyUnavailableError, match=text):
         unlock(tail, keys)
-
-
-def test_the_end_before_a_torn_append_is_found(path: Path) -> None:
-    whole = path.stat().st_size
-    # A magic that ends no footer, and more than one window of the search.
-    path.write_bytes(path.read_bytes() + b"PAR1" + bytes(1_100_000) + b"PARE" + b"\x07")
-    with open_input(str(path)) as file:
-        assert find_previous_end(file) == whole
-
-
-def test_no_end_is_found_where_there_was_none(tmp_path: Path) -> None:
-    path = tmp_path / "x.parquet"
-    path.write_bytes(b"PAR1" * 50)
-    with open_input(str(path)) as file:
-        assert find_previous_end(file) is None
 
 
 CORPUS_KEYS = ExplicitKeys(

@@ -14,6 +14,8 @@ from secure_bloom.options import BloomFilterOptions
 from secure_bloom.planning import RewritePlan, plan_rewrite
 from secure_bloom.policy import ColumnRule, KeyPolicy
 from secure_bloom.request import filter_request
+from secure_bloom.storage import APPEND_ALIGNMENT
+from secure_bloom.torn import append_mark
 from tests.surgery import edit_column, filter_of, filter_place, flip, opened
 from tests.tables import Mode, customers, read, write
 
@@ -57,7 +59,9 @@ def test_an_append_keeps_the_old_footer(tmp_path: Path, mode: Mode) -> None:
     plan = _plan(path, "email", append=True)
     assert plan.keep == size
     _apply(path, plan)
-    assert filter_place(path, 0, "email").start == size
+    assert filter_place(path, 0, "email").start == size + len(append_mark(size))
+    assert path.read_bytes()[size:].startswith(append_mark(size))
+    assert path.stat().st_size % APPEND_ALIGNMENT == 0
     assert read(path, encrypted=mode is not Mode.PLAIN).equals(before)
 
 

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from secure_bloom import survey
 from secure_bloom.errors import (
-    FileChangedError,
     FormatError,
     KeyUnavailableError,
     PolicyError,
@@ -17,7 +15,8 @@ from secure_bloom.errors import (
 from secure_bloom.keys import KeyResolver
 from secure_bloom.policy import ColumnRule, KeyPolicy
 from secure_bloom.request import filter_request
-from secure_bloom.survey import Survey, check_surveys, mend, survey_file
+from secure_bloom.survey import Survey, check_surveys, survey_file
+from secure_bloom.torn import append_mark
 from tests.tables import KEYRING, Mode, customers, write
 
 
@@ -88,30 +87,9 @@ def test_a_column_that_one_file_has_is_enough() -> None:
 def test_a_torn_tail_is_cut_off_only_when_asked_for(tmp_path: Path, mode: Mode) -> None:
     path = write(tmp_path / "x.parquet", customers(5), mode)
     good = path.read_bytes()
-    torn = good + b"\x15\x40" + bytes(500)
+    torn = good + append_mark(len(good)) + bytes(500)
     path.write_bytes(torn)
     assert isinstance(_survey(path, "email").failure, FormatError)
     assert path.read_bytes() == torn
     assert _survey(path, "email", repair=True).failure is None
     assert path.read_bytes() == good
-
-
-def test_a_file_that_its_writer_finished_meanwhile_is_looked_at_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = write(tmp_path / "x.parquet", customers(5))
-    good = path.read_bytes()
-    path.write_bytes(good + bytes(100))
-
-    def finished(*_: object) -> None:
-        path.write_bytes(good)
-        raise FileChangedError("the file was changed after it was read")
-
-    monkeypatch.setattr(survey, "truncate_to", finished)
-    assert _survey(path, "email", repair=True).failure is None
-
-
-def test_what_is_not_there_or_not_ours_cannot_be_mended(tmp_path: Path) -> None:
-    assert not mend(str(tmp_path / "nothing"))
-    assert not mend(str(tmp_path))
-    assert mend(str(write(tmp_path / "x.parquet", customers(5))))

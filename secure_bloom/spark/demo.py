@@ -26,9 +26,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 import secure_bloom as sb
-from secure_bloom.errors import PolicyError
+from secure_bloom.errors import PolicyError, SparkUnavailableError
 from secure_bloom.reader import ProbeReport
-from secure_bloom.spark.jvm import SparkUnavailableError, java, spark_jars
+from secure_bloom.spark.jvm import java, spark_jars
 from secure_bloom.spark.metrics import collect_scanned
 from secure_bloom.spark.session import session_config
 from secure_bloom.spark.step import add_bloom_filters

@@ -20,7 +20,7 @@ import zipfile
 from importlib import resources
 from pathlib import Path
 
-from secure_bloom.errors import SecureBloomError
+from secure_bloom.errors import SecureBloomError, SparkUnavailableError
 
 #: What `parquet.encryption.kms.client.class` names: the class inside :func:`kms_jar`.
 KMS_CLIENT_CLASS = "secure_bloom.spark.SecureBloomKms"
@@ -32,10 +32,6 @@ _INSTALL_JAVA = (
     "install Java 17 or later (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; "
     "macOS: brew install openjdk@17), or set JAVA_HOME to the folder of one"
 )
-
-
-class SparkUnavailableError(SecureBloomError):
-    """Spark cannot run here: Java or PySpark is missing or too old; the hint tells the remedy."""
 
 
 def kms_jar() -> Path:

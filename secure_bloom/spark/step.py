@@ -15,13 +15,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from secure_bloom.errors import SecureBloomError
+from secure_bloom.errors import SecureBloomError, SparkUnavailableError
 from secure_bloom.keys import KeyResolver
 from secure_bloom.policy import KeyPolicy
 from secure_bloom.report import FileReport
 from secure_bloom.request import Columns, FilterRequest, filter_request
 from secure_bloom.sources import Paths, as_paths
-from secure_bloom.spark.jvm import SparkUnavailableError
 from secure_bloom.spark.progress import Progress, task_progress
 from secure_bloom.storage import find_files, refuse_managed
 from secure_bloom.storage.places import is_object_uri

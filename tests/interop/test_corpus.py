@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 import shutil
+import struct
 from pathlib import Path
+from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as pe
 import pytest
@@ -15,7 +15,7 @@ import secure_bloom as sb
 from secure_bloom.bloom import decode_bloom_filter
 from secure_bloom.metadata import Type
 from secure_bloom.values import read_values
-from tests.surgery import CORPUS, opened
+from tests.surgery import CORPUS, filter_of, opened
 
 pytestmark = pytest.mark.skipif(
     not CORPUS.exists(), reason="needs ../shared/parquet-testing beside the project"
@@ -24,18 +24,16 @@ pytestmark = pytest.mark.skipif(
 #: As the corpus's README names them.
 FOOTER, DOUBLE, FLOAT = b"0123456789012345", b"1234567890123450", b"1234567890123451"
 MASTER_KEYS = {"kf": FOOTER, "kc1": DOUBLE, "kc2": FLOAT}
+BY_PLACE = {"footer": FOOTER, "columns": {"double_field": DOUBLE, "float_field": FLOAT}}
 KEYS = {
     "data keys": sb.Keyring(data_keys=MASTER_KEYS),
-    "data keys, prefix supplied": sb.ExplicitKeys(data_keys=MASTER_KEYS, aad_prefix=b"tester"),
-    "explicit": sb.ExplicitKeys(
-        footer=FOOTER,
-        columns={"double_field": DOUBLE, "float_field": FLOAT},
-        aad_prefix=b"tester",
-    ),
+    "data keys and prefix": sb.ExplicitKeys(data_keys=MASTER_KEYS, aad_prefix=b"tester"),
+    "explicit": sb.ExplicitKeys(**BY_PLACE),
+    "explicit and prefix": sb.ExplicitKeys(**BY_PLACE, aad_prefix=b"tester"),
     "key material beside the file": sb.Keyring(master_keys=MASTER_KEYS),
 }
 EXTERNAL = "external_key_material_java.parquet.encrypted"
-FILES = sorted(p.name for p in CORPUS.glob("*.parquet*")) if CORPUS.exists() else []
+FILES = sorted(p.name for p in CORPUS.glob("[!_]*.parquet*"))
 
 
 def _kinds_of_keys(name: str) -> list[str]:
@@ -43,7 +41,7 @@ def _kinds_of_keys(name: str) -> list[str]:
     if name == EXTERNAL:
         return ["key material beside the file"]
     if "disable_aad_storage" in name:
-        return ["data keys, prefix supplied", "explicit"]
+        return ["data keys and prefix", "explicit and prefix"]
     return ["data keys", "explicit"]
 
 
@@ -61,72 +59,74 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(("name", "kind"), CASES)
 def test_a_file_takes_filters_and_reads_back_equal(folder: Path, name: str, kind: str) -> None:
     path, keys = folder / name, KEYS[kind]
-    before = _values(path, keys)
-    foreign = _read_with_pyarrow(path)
-    report = sb.add_bloom_filters(path, columns=list(before), keys=keys, replace_filters=True)
+    before, rows = _values(path, keys), _foreign_rows(path)
+    columns = {column for _, column in before}
+    report = sb.add_bloom_filters(path, columns=columns, keys=keys, replace_filters=True)
     assert not report.failed
     assert {done.action for done in report.files[0].filters} <= {"added", "replaced"}
     assert _values(path, keys) == before
-    assert _all_found(path, keys, before)
-    if foreign is not None:
-        again = _read_with_pyarrow(path)
-        assert again is not None
-        assert again.equals(foreign)
+    for (row_group, column), values in before.items():
+        assert all(map(filter_of(path, row_group, column, keys).check, values))
+    assert _foreign_rows(path) == rows
 
 
-def _values(path: Path, keys: sb.Keyring | sb.ExplicitKeys) -> dict[str, list]:
-    """The physical values of every column that can have a filter, as we decode them."""
+def _values(path: Path, keys: sb.Keyring | sb.ExplicitKeys) -> dict[tuple[int, str], list[bytes]]:
+    """PLAIN-encoded values by row group and column that can have a filter, as we decode them."""
     with opened(path, keys) as it:
         return {
-            leaf.name: [
-                array.to_pylist()
-                for row_group in range(len(it.footer.row_groups))
+            (row_group, leaf.name): [
+                _plain(leaf.type, value)
                 for array in read_values(it.file, it.chunk(row_group, leaf.name)).arrays
+                for value in array.to_pylist()
             ]
+            for row_group in range(len(it.footer.row_groups))
             for leaf in it.footer.leaves
             if leaf.type is not Type.BOOLEAN
         }
 
 
-def _all_found(path: Path, keys: sb.Keyring | sb.ExplicitKeys, values: dict[str, list]) -> bool:
-    for name in ("double_field", "float_field", "int32_field", "int64_field", "String"):
-        cells = [cell for array in values.get(name, []) for cell in array]
-        if isinstance(cells[:1], list) and cells:
-            groups = sb.probe(path, name, cells, keys=keys).files[0].row_groups
-            if not all(any(g.verdicts[c] == "maybe" for g in groups) for c in cells):
-                return False
-    return True
+_FORMS = {Type.INT32: "<i", Type.INT64: "<q", Type.FLOAT: "<f", Type.DOUBLE: "<d"}
 
 
-def _read_with_pyarrow(path: Path) -> pa.Table | None:
-    """The rows, or None where pyarrow has no way to be given the file's keys.
+def _plain(physical: Type, value: float | bytes) -> bytes:
+    return value if isinstance(value, bytes) else struct.pack(_FORMS[physical], value)
 
-    Its Python keys are one for the whole file, or those of a KMS with key material in the file.
-    """
-    if not path.name.endswith(".encrypted"):
-        return pq.ParquetFile(path).read()
+
+def _foreign_rows(path: Path) -> list[dict[str, Any]]:
+    """The rows as pyarrow has them, or Polars where pyarrow cannot be given the columns' keys."""
+    if path.name.startswith("encrypt_columns"):
+        return _read_with_polars(path)
+    properties = None
     if path.name.startswith("uniform"):
         properties = pe.create_decryption_properties(FOOTER)
-    elif path.name == EXTERNAL:
+    if path.name == EXTERNAL:
         properties = _external_properties(path)
-    else:
-        return None
-    return pq.ParquetFile(path, decryption_properties=properties).read()
+    return pq.ParquetFile(path, decryption_properties=properties).read().to_pylist()
+
+
+def _read_with_polars(path: Path) -> list[dict[str, Any]]:
+    polars = pytest.importorskip("polars")
+    properties = polars.ParquetDecryptionProperties(
+        footer_key=FOOTER,
+        column_keys=BY_PLACE["columns"],
+        aad_prefix=b"tester" if "aad" in path.name else None,
+    )
+    return polars.scan_parquet(path, decryption=properties).collect().to_dicts()
 
 
 def _external_properties(path: Path) -> object:
-    class Kms(pe.KmsClient):
-        def __init__(self, _config: object) -> None:
-            super().__init__()
-
-        def unwrap_key(self, wrapped_key: str | bytes, master_key_identifier: str) -> bytes:
-            text = wrapped_key.decode() if isinstance(wrapped_key, bytes) else wrapped_key
-            assert base64.b64decode(text)
-            return KEYS["key material beside the file"].unwrap_key(text, master_key_identifier)
-
-    return pe.CryptoFactory(Kms).file_decryption_properties(
+    return pe.CryptoFactory(_CorpusKms).file_decryption_properties(
         pe.KmsConnectionConfig(), pe.DecryptionConfiguration(), str(path)
     )
+
+
+class _CorpusKms(pe.KmsClient):
+    def __init__(self, _config: object) -> None:
+        super().__init__()
+
+    def unwrap_key(self, wrapped_key: bytes, master_key_identifier: str) -> bytes:
+        keyring = KEYS["key material beside the file"]
+        return keyring.unwrap_key(wrapped_key.decode(), master_key_identifier)
 
 
 def test_the_serialized_filter_of_the_corpus_is_read() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.metadata import ConvertedType, SchemaElement
-from tests.compatibility import Compatibility, Shown
+from tests.compatibility import Claim, Compatibility, Shown
 from tests.interop.columns import CASE_IDS, CASES, COLUMNS, DICTIONARY, Column
 from tests.interop.files import (
     TypedFile,
@@ -93,19 +93,19 @@ def test_duckdb_agrees(
     try:
         rows = _rows(database, file.path)
     except duckdb.Error:
-        compatibility.record(Shown.NOT_READ, **place)
+        compatibility.record(Claim(**place, shown=Shown.NOT_READ))
         return
     sample = file.sample(12)
     found = _found(database, file, sample)
     assert all(found)
     add_filter(file)
     assert _rows(database, file.path) == rows
-    compatibility.record(Shown.ROWS, **place)
+    compatibility.record(Claim(**place, shown=Shown.ROWS))
     assert _found(database, file, sample) == found
-    compatibility.record(Shown.LOOKUPS, **place)
+    compatibility.record(Claim(**place, shown=Shown.LOOKUPS))
     if _can_be_asked(column):
         _check_verdicts(database, file, sample + column.values(0, 24, absent=True))
-        compatibility.record(Shown.VERDICTS, **place)
+        compatibility.record(Claim(**place, shown=Shown.VERDICTS))
 
 
 def _can_be_asked(column: Column) -> bool:

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
-from tests.compatibility import Compatibility, Shown
+from tests.compatibility import Claim, Compatibility, Shown
 from tests.interop.columns import CASE_IDS, CASES, COLUMNS, DICTIONARY, PLAIN, Column
 from tests.interop.files import (
     add_filter,
@@ -35,9 +35,7 @@ def test_pyarrow_reads_the_same_rows(
         assert read(file.path, encrypted=mode is not Mode.PLAIN).equals(before)
         for verdicts in our_verdicts(file, file.sample(5), keys=kms):
             assert "maybe" in verdicts
-        compatibility.record(
-            Shown.ROWS, type=column.name, encoding=encoding, mode=mode.value, reader="pyarrow"
-        )
+        compatibility.record(Claim(column.name, encoding, mode.value, "pyarrow", Shown.ROWS))
 
 
 @pytest.mark.parametrize("codec", ["none", "snappy", "gzip", "brotli", "lz4", "zstd"])

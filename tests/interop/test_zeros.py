@@ -34,7 +34,7 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 def _duckdb(path: Path) -> list[int]:
     return [
-        duckdb.sql(f"SELECT count(*) FROM '{path}' WHERE x = {literal}").fetchone()[0]
+        duckdb.execute(f"SELECT count(*) FROM '{path}' WHERE x = {literal}").fetchone()[0]
         for literal in LITERALS
     ]
 
@@ -57,6 +57,6 @@ def test_a_zero_is_found_by_either_sign(path: Path) -> None:
 
 def test_nan_is_found_as_before(path: Path) -> None:
     query = f"SELECT count(*) FROM '{path}' WHERE x = 'nan'"
-    before = duckdb.sql(query).fetchone()
+    before = duckdb.execute(query).fetchone()
     sb.add_bloom_filters(path, columns=["x"])
-    assert duckdb.sql(query).fetchone() == before
+    assert duckdb.execute(query).fetchone() == before
