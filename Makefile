@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PARALLEL := --numprocesses logical --maxprocesses 4 --dist loadfile --quiet
 JAVA_HINT := Java 17 or later is needed by Spark: install it (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17), or set JAVA_HOME
 
 .DEFAULT_GOAL := help
@@ -15,10 +16,10 @@ demo: $(VENV)/.installed-spark java  ## The main job, end to end, on Spark (abou
 	@$(BIN)/secure-bloom demo
 
 test: $(VENV)/.installed-dev java check  ## Style, types and tests (under 10 minutes on 2 cores)
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest $(PARALLEL) -m "not slow"
 
 test-all: $(VENV)/.installed-dev java check  ## The same with the slow cases
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(PARALLEL)
 
 check: $(VENV)/.installed-dev  ## Style and types alone
 	$(BIN)/ruff format --check .

@@ -6,7 +6,7 @@ and column order.  The file's data keeps its place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from secure_bloom.bloom import StoredBloomFilter, encode_bloom_filter, read_bloom_filter
@@ -31,10 +31,7 @@ from secure_bloom.torn import append_mark
 from secure_bloom.values import read_values
 
 #: Runs the builds of one file, in order: ``map`` itself, or that of an executor.
-Mapper = Callable[
-    [Callable[["_Task"], "_Outcome"], "list[_Task]"],
-    "Iterator[_Outcome]",
-]
+Mapper = Callable[[Callable[["Task"], "Outcome"], Iterable["Task"]], Iterator["Outcome"]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +57,9 @@ class RewritePlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Task:
+class Task:
+    """One column chunk that is to have a filter."""
+
     file: InputFile
     chunk: Chunk
     options: BloomFilterOptions
@@ -68,10 +67,10 @@ class _Task:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Outcome:
+class Outcome:
     """A chunk's filter: the ``old`` one, or one ``built`` anew in its place."""
 
-    task: _Task
+    task: Task
     old: StoredBloomFilter | None
     built: BuiltFilter | None = None
 
@@ -115,7 +114,7 @@ def _padding(size: int) -> bytes:
 
 def _tasks(
     file: InputFile, footer: Footer, keys: FileKeys, request: FilterRequest
-) -> Iterator[_Task]:
+) -> Iterator[Task]:
     wanted = request.resolve(footer.leaves)
     for ordinal in wanted:
         require_filterable(footer.leaves[ordinal])
@@ -123,18 +122,18 @@ def _tasks(
         for ordinal, options in wanted.items():
             chunk = open_chunk(footer, row_group, ordinal, keys)
             request.check_key(chunk)
-            yield _Task(file=file, chunk=chunk, options=options, replace=request.replace_filters)
+            yield Task(file=file, chunk=chunk, options=options, replace=request.replace_filters)
 
 
-def _work(task: _Task) -> _Outcome:
+def _work(task: Task) -> Outcome:
     old = _old_filter(task)
     if old is not None and not task.replace:
-        return _Outcome(task=task, old=old)
+        return Outcome(task=task, old=old)
     values = read_values(task.file, task.chunk)
-    return _Outcome(task=task, old=old, built=build_filter(task.chunk.leaf, values, task.options))
+    return Outcome(task=task, old=old, built=build_filter(task.chunk.leaf, values, task.options))
 
 
-def _old_filter(task: _Task) -> StoredBloomFilter | None:
+def _old_filter(task: Task) -> StoredBloomFilter | None:
     """The filter that is there; a damaged one is an error unless it is to be replaced."""
     try:
         return read_bloom_filter(task.file, task.chunk)
@@ -145,14 +144,14 @@ def _old_filter(task: _Task) -> StoredBloomFilter | None:
         raise
 
 
-def _needs_footer(outcomes: list[_Outcome]) -> bool:
+def _needs_footer(outcomes: list[Outcome]) -> bool:
     return any(
         outcome.built is not None or outcome.task.chunk.meta_data.bloom_filter_length is None
         for outcome in outcomes
     )
 
 
-def _reclaimed_end(footer: Footer, outcomes: list[_Outcome]) -> int:
+def _reclaimed_end(footer: Footer, outcomes: list[Outcome]) -> int:
     """Where new filters may start: the end of the data, or of what remains without old filters.
 
     Only filters that are replaced and stand at the very end, one behind the other, give their
@@ -169,7 +168,7 @@ def _reclaimed_end(footer: Footer, outcomes: list[_Outcome]) -> int:
     return end
 
 
-def _place(outcomes: list[_Outcome], start: int) -> tuple[list[bytes], list[FilterReport]]:
+def _place(outcomes: list[Outcome], start: int) -> tuple[list[bytes], list[FilterReport]]:
     """The new modules in order, entered in the chunks' metadata from ``start`` on."""
     parts: list[bytes] = []
     reports = []
@@ -188,7 +187,7 @@ def _place(outcomes: list[_Outcome], start: int) -> tuple[list[bytes], list[Filt
     return parts, reports
 
 
-def _built_report(task: _Task, built: BuiltFilter, *, had_filter: bool) -> FilterReport:
+def _built_report(task: Task, built: BuiltFilter, *, had_filter: bool) -> FilterReport:
     fpp = built.filter.fpp()
     missed = fpp > task.options.fpp
     return FilterReport(
@@ -206,7 +205,7 @@ def _built_report(task: _Task, built: BuiltFilter, *, had_filter: bool) -> Filte
     )
 
 
-def _kept_report(task: _Task, kept: StoredBloomFilter) -> FilterReport:
+def _kept_report(task: Task, kept: StoredBloomFilter) -> FilterReport:
     has_length = task.chunk.meta_data.bloom_filter_length is not None
     return FilterReport(
         row_group=task.chunk.row_group,

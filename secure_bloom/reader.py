@@ -107,9 +107,10 @@ def probe(
         try:
             with located(path=path), open_input(path) as file:
                 reports.append(_probe_file(file, column, every, resolver, known))
-        except PolicyError:
-            raise
         except SecureBloomError as error:
+            if isinstance(error, PolicyError) and error.column is not None:
+                # The question itself is wrong, for this file and all others.
+                raise
             reports.append(FileProbe(path=path, error=str(error), hint=error.hint))
     if known and not any(name == column or name.startswith(f"{column}.") for name in known):
         raise unknown_column(column, known)
@@ -125,8 +126,9 @@ def _probe_file(
     ordinals = select(footer.leaves, column)
     if len(ordinals) > 1:
         raise PolicyError(
-            f"{column} has {len(ordinals)} leaves",
+            f"the column has {len(ordinals)} leaves",
             hint="name one of " + ", ".join(footer.leaves[i].name for i in ordinals),
+            column=column,
         )
     probed = _encoded(footer.leaves[ordinals[0]], values) if ordinals else {}
     return FileProbe(

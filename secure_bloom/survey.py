@@ -17,7 +17,7 @@ from secure_bloom.torn import mend
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """What one file says to a request.
+    """What one file says to a request; ``chunks`` of its column chunks are to have filters.
 
     ``refusal`` is an error of the request itself, which stops the run; ``failure`` one of this
     file, which does not stop the others.
@@ -26,6 +26,7 @@ class Survey:
     path: str
     columns: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
+    chunks: int = 0
     refusal: SecureBloomError | None = None
     failure: SecureBloomError | None = None
 
@@ -58,6 +59,7 @@ def _survey(path: str, request: FilterRequest, resolver: KeyResolver) -> Survey:
             path=path,
             columns=tuple(leaf.name for leaf in footer.leaves),
             missing=tuple(request.missing(footer.leaves)),
+            chunks=len(footer.row_groups) * len(request.resolve(footer.leaves)),
             refusal=refusal,
         )
 

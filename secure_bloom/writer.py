@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from os import PathLike
@@ -17,7 +17,7 @@ from secure_bloom.errors import (
     located,
 )
 from secure_bloom.keys import ExplicitKeys, KeyResolver, Keyring, KmsClient
-from secure_bloom.planning import RewritePlan, plan_rewrite
+from secure_bloom.planning import Mapper, Outcome, RewritePlan, Task, plan_rewrite
 from secure_bloom.policy import KeyPolicy, check_master_keys
 from secure_bloom.report import AddReport, FileReport
 from secure_bloom.request import Columns, FilterRequest, filter_request
@@ -40,7 +40,7 @@ from secure_bloom.storage import (
 from secure_bloom.survey import check_surveys, survey_file
 from secure_bloom.torn import mend
 
-#: Called with the number of files done and the number of files in all.
+#: Called with the number of column chunks done and the number of them in all.
 Progress = Callable[[int, int], None]
 Keys = Keyring | KmsClient | ExplicitKeys
 
@@ -89,25 +89,52 @@ def add_bloom_filters(
     files = find_files(every)
     targets = {} if output is None else output_paths(files, every, os.fspath(output))
     mode = WriteMode(in_place=in_place, dry_run=dry_run)
-    surveys = (survey_file(path, request, resolver, repair=mode.repairs) for path in files)
+    surveys = [survey_file(path, request, resolver, repair=mode.repairs) for path in files]
     failures = check_surveys(surveys)
+    meter = _Meter(progress, sum(survey.chunks for survey in surveys))
     reports: list[FileReport] = []
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as executor:
-        for path in files:
-            _tell(progress, len(reports), len(files))
-            failure = failures.get(path)
+        run = meter.counting(executor)
+        for survey in surveys:
+            failure = failures.get(survey.path)
             reports.append(
-                failed_report(path, failure)
+                failed_report(survey.path, failure)
                 if failure is not None
-                else rewrite_file(path, request, resolver, mode, targets.get(path), executor)
+                else rewrite_file(
+                    survey.path, request, resolver, mode, targets.get(survey.path), run
+                )
             )
-    _tell(progress, len(files), len(files))
+            meter.finish(survey.chunks)
     return AddReport(files=tuple(reports), dry_run=dry_run)
 
 
-def _tell(progress: Progress | None, done: int, total: int) -> None:
-    if progress is not None:
-        progress(done, total)
+class _Meter:
+    """Tells how many column chunks are done, of how many."""
+
+    def __init__(self, progress: Progress | None, total: int) -> None:
+        self._progress = progress
+        self._total = total
+        self._before = 0
+        self._tell(0)
+
+    def counting(self, executor: Executor) -> Mapper:
+        """``executor.map``, telling of each outcome as it comes."""
+
+        def run(work: Callable[[Task], Outcome], tasks: Iterable[Task]) -> Iterator[Outcome]:
+            for done, outcome in enumerate(executor.map(work, tasks), start=1):
+                self._tell(done)
+                yield outcome
+
+        return run
+
+    def finish(self, chunks: int) -> None:
+        """A file of so many chunks is done, or given up."""
+        self._before += chunks
+        self._tell(0)
+
+    def _tell(self, done: int) -> None:
+        if self._progress is not None:
+            self._progress(min(self._before + done, self._total), self._total)
 
 
 def request_keys(request: FilterRequest, keys: Keys | None) -> Keys | None:
@@ -128,7 +155,7 @@ def rewrite_file(
     resolver: KeyResolver,
     mode: WriteMode,
     target: str | None = None,
-    executor: Executor | None = None,
+    run: Mapper = map,
 ) -> FileReport:
     """Do one file; errors of this package become a report with status ``failed``.
 
@@ -138,7 +165,7 @@ def rewrite_file(
     started = time.perf_counter()
     try:
         with located(path=path):
-            plan, before = _rewrite(path, request, resolver, mode, target, executor)
+            plan, before = _rewrite(path, request, resolver, mode, target, run)
     except SecureBloomError as error:
         return failed_report(path, error, time.perf_counter() - started)
     return FileReport(
@@ -157,18 +184,18 @@ def _rewrite(
     resolver: KeyResolver,
     mode: WriteMode,
     target: str | None,
-    executor: Executor | None,
+    run: Mapper,
 ) -> tuple[RewritePlan, int]:
     """Plan and write, anew where another writer was faster; the plan and the old size."""
     for _ in range(2):
         try:
-            return _rewrite_once(path, request, resolver, mode, target, executor)
+            return _rewrite_once(path, request, resolver, mode, target, run)
         except FileChangedError:
             continue
         except FormatError:
             if not (mode.repairs and mend(path)):
                 raise
-    return _rewrite_once(path, request, resolver, mode, target, executor)
+    return _rewrite_once(path, request, resolver, mode, target, run)
 
 
 def _rewrite_once(
@@ -177,11 +204,10 @@ def _rewrite_once(
     resolver: KeyResolver,
     mode: WriteMode,
     target: str | None,
-    executor: Executor | None,
+    run: Mapper,
 ) -> tuple[RewritePlan, int]:
     with open_input(path) as file:
         keys = file_keys(resolver, file)
-        run = map if executor is None else executor.map
         plan = plan_rewrite(file, keys, request, append=mode.in_place, run=run)
         _write(file, plan, mode, target)
         return plan, file.size

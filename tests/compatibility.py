@@ -67,8 +67,8 @@ Each type was written by pyarrow in each of the encodings of its row, got filter
 - **rows**: the reader returns the same rows before and after.
 - **lookups**: it finds every present value by equality, as before.
 - **verdicts**: asked for a value, its own Bloom filter code answers as ours does, for present and
-  absent values, false positives included. A reader that is never said to give verdicts does not
-  look into the filters of that type, so they neither help nor harm it.
+  absent values, false positives included. Where this is missing, the reader leaves filters of the
+  type alone, or has no way to be asked.
 - **not read**: it cannot read such a file, with or without filters.
 
 What stands in parentheses limits this to some encodings or encryption modes; otherwise it holds
@@ -85,9 +85,7 @@ def render(claims: Iterable[Claim]) -> str:
     }
     lines = [_INTRODUCTION, *_row("reader", "version", "files"), *_rule(3)]
     lines += [
-        line
-        for name, modes in readers.items()
-        for line in _row(name, _version(name), *[_all(modes)])
+        line for name, modes in readers.items() for line in _row(name, _version(name), _all(modes))
     ]
     lines += ["", *_row("type", "encodings", *readers), *_rule(2 + len(readers))]
     for name in sorted({claim.type for claim in claims}):
@@ -138,13 +136,16 @@ def _all(names: Iterable[str]) -> str:
 
 
 def _fold(claims: set[Claim], encodings: list[str], modes: list[str]) -> str:
-    texts = []
+    by_limits: dict[str, list[str]] = {}
     for shown in Shown:
         places = {(c.encoding, c.mode) for c in claims if c.shown is shown}
         if places:
-            limits = _limits(places, encodings, modes)
-            texts.append(f"{shown} ({_all(limits)})" if limits else str(shown))
-    return ", ".join(texts)
+            limits = _all(_limits(places, encodings, modes))
+            by_limits.setdefault(limits, []).append(shown)
+    return "; ".join(
+        f"{_all(shown)} ({limits})" if limits else _all(shown)
+        for limits, shown in by_limits.items()
+    )
 
 
 def _limits(places: set[tuple[str, str]], encodings: list[str], modes: list[str]) -> list[str]:
@@ -161,13 +162,13 @@ def _limits(places: set[tuple[str, str]], encodings: list[str], modes: list[str]
 
 
 def _unfold(cell: str, encodings: list[str], modes: list[str]) -> Iterator[tuple[Shown, str, str]]:
-    words = "|".join(Shown)
-    for shown, limits in re.findall(rf"({words})(?: \(([^)]*)\))?", cell):
+    for part in filter(None, cell.split("; ")):
+        every, _, limits = part.removesuffix(")").partition(" (")
         for encoding in encodings:
             for mode in modes:
                 names = {encoding, mode, f"{encoding} in {mode}"}
                 if not limits or names & set(limits.split(", ")):
-                    yield Shown(shown), encoding, mode
+                    yield from ((Shown(shown), encoding, mode) for shown in every.split(", "))
 
 
 def _version(reader: str) -> str:

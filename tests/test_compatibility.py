@@ -38,7 +38,7 @@ def test_what_holds_everywhere_is_said_in_a_word() -> None:
         for mode in ("plain", "uniform")
     ]
     page = render([*everywhere, Claim("FLOAT", "PLAIN", "plain", "DuckDB", Shown.LOOKUPS)])
-    assert "| FLOAT | PLAIN, dictionary | rows, lookups (PLAIN in plain) |" in page
+    assert "| FLOAT | PLAIN, dictionary | rows; lookups (PLAIN in plain) |" in page
 
 
 def test_what_the_page_does_not_say_fails() -> None:

@@ -50,7 +50,7 @@ def test_every_error_has_the_one_root() -> None:
     classes = [
         c for c in vars(errors).values() if isinstance(c, type) and c.__module__ == errors.__name__
     ]
-    assert len(classes) == 7
+    assert len(classes) == 8
     assert all(issubclass(c, secure_bloom.SecureBloomError) for c in classes)
 
 

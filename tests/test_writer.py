@@ -402,8 +402,11 @@ def test_a_file_that_keeps_changing_is_given_up_with_a_name(
 
 def test_progress_goes_from_nothing_to_all(table_folder: Path) -> None:
     seen: list[tuple[int, int]] = []
-    _add(table_folder, progress=lambda done, total: seen.append((done, total)))
-    assert seen == [(0, 2), (1, 2), (2, 2)]
+    report = _add(table_folder, progress=lambda done, total: seen.append((done, total)))
+    chunks = sum(len(file.filters) for file in report.files)
+    assert {total for _, total in seen} == {chunks}
+    assert sorted({done for done, _ in seen}) == list(range(chunks + 1))
+    assert seen == sorted(seen)
 
 
 def test_a_column_that_only_some_files_have(tmp_path: Path) -> None:

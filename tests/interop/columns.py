@@ -30,7 +30,7 @@ _ENCODINGS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Column:
     """One type of column ``x``.
 

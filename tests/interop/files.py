@@ -20,7 +20,7 @@ from tests.tables import KEYRING, Mode, write
 #: So few that they fill one block of 256 bits to about 10 % false positives.
 ROWS_PER_GROUP = 42
 #: Values are spread over many small filters: a reader asked once gives as many verdicts.
-ROW_GROUPS = 24
+ROW_GROUPS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 import struct
 from pathlib import Path
-from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as pe
 import pytest
@@ -92,8 +92,13 @@ def _plain(physical: Type, value: float | bytes) -> bytes:
     return value if isinstance(value, bytes) else struct.pack(_FORMS[physical], value)
 
 
-def _foreign_rows(path: Path) -> list[dict[str, Any]]:
-    """The rows as pyarrow has them, or Polars where pyarrow cannot be given the columns' keys."""
+def _foreign_rows(path: Path) -> pa.Table | None:
+    """The rows as pyarrow has them, or Polars where pyarrow cannot be given the columns' keys.
+
+    None of AES_GCM_CTR_V1 with column keys, which no reader here opens but ours.
+    """
+    if "_ctr" in path.name:
+        return None
     if path.name.startswith("encrypt_columns"):
         return _read_with_polars(path)
     properties = None
@@ -101,17 +106,17 @@ def _foreign_rows(path: Path) -> list[dict[str, Any]]:
         properties = pe.create_decryption_properties(FOOTER)
     if path.name == EXTERNAL:
         properties = _external_properties(path)
-    return pq.ParquetFile(path, decryption_properties=properties).read().to_pylist()
+    return pq.ParquetFile(path, decryption_properties=properties).read()
 
 
-def _read_with_polars(path: Path) -> list[dict[str, Any]]:
+def _read_with_polars(path: Path) -> pa.Table:
     polars = pytest.importorskip("polars")
     properties = polars.ParquetDecryptionProperties(
         footer_key=FOOTER,
         column_keys=BY_PLACE["columns"],
         aad_prefix=b"tester" if "aad" in path.name else None,
     )
-    return polars.scan_parquet(path, decryption=properties).collect().to_dicts()
+    return polars.scan_parquet(path, decryption=properties).collect().to_arrow()
 
 
 def _external_properties(path: Path) -> object:
@@ -124,9 +129,9 @@ class _CorpusKms(pe.KmsClient):
     def __init__(self, _config: object) -> None:
         super().__init__()
 
-    def unwrap_key(self, wrapped_key: bytes, master_key_identifier: str) -> bytes:
+    def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
         keyring = KEYS["key material beside the file"]
-        return keyring.unwrap_key(wrapped_key.decode(), master_key_identifier)
+        return keyring.unwrap_key(wrapped_key, master_key_identifier)
 
 
 def test_the_serialized_filter_of_the_corpus_is_read() -> None:

@@ -166,7 +166,7 @@ def test_what_duckdb_writes_holds_the_bits_that_we_would_write(
     )
     theirs = filters_of(path)
     _check_their_verdicts(database, path, sql, value)
-    sb.add_bloom_filters(path, columns={"x": sb.BloomFilterOptions(fpp=1e-9)}, replace_filters=True)
+    sb.add_bloom_filters(path, columns={"x": sb.BloomFilterOptions(fpp=1e-4)}, replace_filters=True)
     assert len(theirs) > 1
     assert folded_to(theirs, filters_of(path)) == theirs
 

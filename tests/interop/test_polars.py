@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.compatibility import Claim, Compatibility, Shown
 from tests.interop.columns import CASE_IDS, CASES, Column
-from tests.interop.files import TypedFile, add_filter, typed_file
+from tests.interop.conftest import Pairs
+from tests.interop.files import TypedFile
 from tests.surgery import opened
 from tests.tables import Mode
 
@@ -49,26 +49,20 @@ def _literal(values: pl.Series, i: int) -> Any:
 
 @pytest.mark.parametrize(("column", "encoding"), CASES, ids=CASE_IDS)
 def test_polars_agrees(
-    tmp_path: Path, compatibility: Compatibility, column: Column, encoding: str
+    pairs: Pairs, compatibility: Compatibility, column: Column, encoding: str
 ) -> None:
     for mode in Mode:
-        file = typed_file(tmp_path, column, encoding, mode, row_groups=3)
-        place = {
-            "type": column.name,
-            "encoding": encoding,
-            "mode": mode.value,
-            "reader": "Polars",
-        }
+        before, after = pairs(column, encoding, mode)
+        claim = Claim(column.name, encoding, mode.value, "Polars", Shown.ROWS)
         try:
-            rows = _scan(file).collect()
+            rows = _scan(before).collect()
         except pl.exceptions.PolarsError:
-            compatibility.record(Claim(**place, shown=Shown.NOT_READ))
+            compatibility.record(claim._replace(shown=Shown.NOT_READ))
             continue
-        found = [] if rows["x"].dtype.is_nested() else _lookups(file, rows)
-        add_filter(file)
-        assert _scan(file).collect().equals(rows)
-        compatibility.record(Claim(**place, shown=Shown.ROWS))
-        if found:
+        assert _scan(after).collect().equals(rows)
+        compatibility.record(claim)
+        if not rows["x"].dtype.is_nested():
+            found = _lookups(before, rows)
             assert all(found)
-            assert _lookups(file, rows) == found
-            compatibility.record(Claim(**place, shown=Shown.LOOKUPS))
+            assert _lookups(after, rows) == found
+            compatibility.record(claim._replace(shown=Shown.LOOKUPS))

@@ -7,12 +7,15 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyarrow.parquet.encryption as pe
 import pytest
 
 import secure_bloom as sb
 from tests.compatibility import Claim, Compatibility, Shown
 from tests.interop.columns import CASE_IDS, CASES, COLUMNS, DICTIONARY, PLAIN, Column
+from tests.interop.conftest import Pairs
 from tests.interop.files import (
+    ROWS_PER_GROUP,
     add_filter,
     filters_of,
     folded_to,
@@ -24,16 +27,14 @@ from tests.tables import ArrowKms, Mode, crypto_factory, customers, read, write
 
 @pytest.mark.parametrize(("column", "encoding"), CASES, ids=CASE_IDS)
 def test_pyarrow_reads_the_same_rows(
-    tmp_path: Path, compatibility: Compatibility, column: Column, encoding: str
+    pairs: Pairs, compatibility: Compatibility, column: Column, encoding: str
 ) -> None:
-    # One object, given to pyarrow's CryptoFactory and to us.
-    kms = ArrowKms()
     for mode in Mode:
-        file = typed_file(tmp_path, column, encoding, mode, row_groups=2)
-        before = read(file.path, encrypted=mode is not Mode.PLAIN)
-        add_filter(file, keys=kms)
-        assert read(file.path, encrypted=mode is not Mode.PLAIN).equals(before)
-        for verdicts in our_verdicts(file, file.sample(5), keys=kms):
+        before, after = pairs(column, encoding, mode)
+        is_encrypted = mode is not Mode.PLAIN
+        rows = read(before.path, encrypted=is_encrypted)
+        assert read(after.path, encrypted=is_encrypted).equals(rows)
+        for verdicts in our_verdicts(after, after.sample(5), keys=ArrowKms()):
             assert "maybe" in verdicts
         compatibility.record(Claim(column.name, encoding, mode.value, "pyarrow", Shown.ROWS))
 
@@ -74,16 +75,15 @@ PLAIN_TYPES = [c for c in COLUMNS if not any(word in c.name for word in RICHER)]
 
 @pytest.mark.parametrize("column", PLAIN_TYPES, ids=lambda c: c.name.replace(" ", "_"))
 def test_pyarrows_filters_hold_the_bits_that_we_would_write(tmp_path: Path, column: Column) -> None:
-    file = typed_file(
-        tmp_path, column, PLAIN, bloom_filter_options={column.leaf: {"ndv": 42, "fpp": 0.1}}
-    )
+    asked = {column.leaf: {"ndv": ROWS_PER_GROUP, "fpp": 0.1}}
+    file = typed_file(tmp_path, column, PLAIN, row_groups=8, bloom_filter_options=asked)
     theirs = filters_of(file.path, column.leaf)
     absent = column.values(0, 24, absent=True)
     said = [verdict for verdicts in our_verdicts(file, absent) for verdict in verdicts]
     assert 0 < said.count("maybe") < len(said) / 4
     for verdicts in our_verdicts(file, file.sample(24)):
         assert "maybe" in verdicts
-    options = {column.leaf: sb.BloomFilterOptions(fpp=1e-9)}
+    options = {column.leaf: sb.BloomFilterOptions(fpp=1e-4)}
     sb.add_bloom_filters(file.path, columns=options, replace_filters=True)
     assert folded_to(theirs, filters_of(file.path, column.leaf)) == theirs
 
@@ -95,7 +95,7 @@ def test_pyarrows_zeros_are_kept_apart_and_ours_are_not(tmp_path: Path) -> None:
         table, path, use_dictionary=False, bloom_filter_options={"x": {"ndv": 8, "fpp": 0.01}}
     )
     (theirs,) = filters_of(path)
-    sb.add_bloom_filters(path, columns={"x": sb.BloomFilterOptions(fpp=1e-9)}, replace_filters=True)
+    sb.add_bloom_filters(path, columns={"x": sb.BloomFilterOptions(fpp=1e-6)}, replace_filters=True)
     (ours,) = folded_to([theirs], filters_of(path))
     zero = bytes(8)
     assert not theirs.check(zero)
@@ -128,8 +128,6 @@ def test_pyarrow_opens_an_encrypted_file_with_our_filters_in_every_way(
 ) -> None:
     path = write(tmp_path / "x.parquet", customers(), mode)
     sb.add_bloom_filters(path, columns=["email", "iban", "id"], keys=ArrowKms())
-    import pyarrow.parquet.encryption as pe
-
     properties = crypto_factory().file_decryption_properties(pe.KmsConnectionConfig())
     file = pq.ParquetFile(path, decryption_properties=properties, pre_buffer=True)
     assert file.read_row_groups([1], columns=["email"]).equals(

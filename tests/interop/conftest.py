@@ -1,0 +1,35 @@
+"""Files before and after they got filters, made once for all readers."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from functools import cache
+
+import pytest
+
+import secure_bloom as sb
+from tests.interop.columns import Column
+from tests.interop.files import TypedFile, typed_file
+from tests.tables import ArrowKms, Mode
+
+Pairs = Callable[[Column, str, Mode], tuple[TypedFile, TypedFile]]
+
+
+@pytest.fixture(scope="session")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> Pairs:
+    """A small file of a type, encoding and mode, and its copy with filters.
+
+    The keys are an object of pyarrow's own interface, the one that its CryptoFactory gets too.
+    """
+    kms = ArrowKms()
+
+    @cache
+    def pair(column: Column, encoding: str, mode: Mode) -> tuple[TypedFile, TypedFile]:
+        before = typed_file(tmp_path_factory.mktemp("pair"), column, encoding, mode, row_groups=3)
+        target = before.path.parent / "filtered"
+        report = sb.add_bloom_filters(before.path, columns=[column.leaf], keys=kms, output=target)
+        assert not report.failed
+        return before, dataclasses.replace(before, path=target / before.path.name)
+
+    return pair
