@@ -7,10 +7,10 @@ PARALLEL := --numprocesses logical --maxprocesses 4 --dist loadfile --quiet
 JAVA_HINT := Java 17 or later is needed by Spark: install it (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17), or set JAVA_HOME
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check format clean java
+.PHONY: help demo test test-all check compatibility format clean java
 
 help:  ## Show what can be made
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 demo: $(VENV)/.installed-spark java  ## The main job, end to end, on Spark (about a minute)
 	@$(BIN)/secure-bloom demo
@@ -25,6 +25,9 @@ check: $(VENV)/.installed-dev  ## Style and types alone
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+compatibility: $(VENV)/.installed-dev java  ## Write docs/compatibility.md from what readers were seen to do
+	$(BIN)/python -m pytest tests/interop tests/spark -m "not slow" --compatibility docs/compatibility.md
 
 format: $(VENV)/.installed-dev  ## Put the code into shape
 	$(BIN)/ruff format .

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from secure_bloom.bloom import read_bloom_filter
+from secure_bloom.bloom import StoredBloomFilter, read_bloom_filter
 from secure_bloom.errors import KeyUnavailableError, SecureBloomError, located
-from secure_bloom.footer import Footer, Tail, open_chunk, read_tail, unlock
+from secure_bloom.footer import Chunk, Footer, Tail, open_chunk, read_tail, unlock
 from secure_bloom.keys import ExplicitKeys, FileKeys, KeyResolver, Keyring, KmsClient
 from secure_bloom.logical import describe
 from secure_bloom.metadata import ColumnChunk
@@ -18,13 +18,18 @@ from secure_bloom.storage import InputFile, find_files, open_input
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BloomInspection:
-    """A filter: its place, its bitset's bytes, exact fpp and share of set bits where readable."""
+    """A filter: its place, its bitset's bytes, exact fpp and share of set bits where readable.
+
+    ``missed`` is how many values of the column the filter does not have, where that was checked:
+    with more than none, queries lose rows.
+    """
 
     offset: int
     length: int | None
     bytes: int | None = None
     fpp: float | None = None
     fill: float | None = None
+    missed: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,25 +74,40 @@ class InspectReport:
 
     files: tuple[FileInspection, ...]
 
+    @property
+    def wrong(self) -> tuple[tuple[FileInspection, RowGroupInspection, ColumnInspection], ...]:
+        """The filters that were checked and miss values of their column."""
+        return tuple(
+            (file, group, column)
+            for file in self.files
+            for group in file.row_groups
+            for column in group.columns
+            if column.bloom is not None and column.bloom.missed
+        )
+
     def to_json(self) -> dict[str, Any]:
         """The document that ``secure-bloom inspect --json`` prints."""
         return {"files": [asdict(file) for file in self.files]}
 
 
 def inspect(
-    paths: Paths, *, keys: Keyring | KmsClient | ExplicitKeys | None = None
+    paths: Paths,
+    *,
+    keys: Keyring | KmsClient | ExplicitKeys | None = None,
+    check: bool = False,
 ) -> InspectReport:
     """Describe files, as far as the keys at hand go; what needs no key works without any.
 
-    A file that cannot be read is reported with its error and does not stop the others.
+    With ``check`` the values of every column that has a filter are read, and looked for in it.  A
+    file that cannot be read is reported with its error and does not stop the others.
     """
     resolver = KeyResolver(keys)
     return InspectReport(
-        files=tuple(_inspect_file(path, resolver) for path in find_files(as_paths(paths)))
+        files=tuple(_inspect_file(path, resolver, check) for path in find_files(as_paths(paths)))
     )
 
 
-def _inspect_file(path: str, resolver: KeyResolver) -> FileInspection:
+def _inspect_file(path: str, resolver: KeyResolver, check: bool) -> FileInspection:
     try:
         with located(path=path), open_input(path) as file:
             keys = file_keys(resolver, file)
@@ -95,13 +115,8 @@ def _inspect_file(path: str, resolver: KeyResolver) -> FileInspection:
             try:
                 footer = unlock(tail, keys, allow_unverified=True)
             except KeyUnavailableError as error:
-                return _describe(path, tail, None, keys, (), error.message)
-            groups = tuple(
-                _row_group(file, footer, index, keys) for index in range(len(footer.row_groups))
-            )
-            unchecked = tail.mode is FooterMode.SIGNED and footer.key is None
-            note = "the signature was not checked: no footer key" if unchecked else None
-            return _describe(path, tail, footer, keys, groups, note)
+                return _describe(path, tail, keys, note=error.message)
+            return _Inspector(file=file, footer=footer, keys=keys, check=check).describe()
     except SecureBloomError as error:
         return FileInspection(path=path, error=str(error), hint=error.hint)
 
@@ -109,9 +124,10 @@ def _inspect_file(path: str, resolver: KeyResolver) -> FileInspection:
 def _describe(
     path: str,
     tail: Tail,
-    footer: Footer | None,
     keys: FileKeys,
-    groups: tuple[RowGroupInspection, ...],
+    *,
+    rows: int | None = None,
+    groups: tuple[RowGroupInspection, ...] = (),
     note: str | None,
 ) -> FileInspection:
     return FileInspection(
@@ -119,52 +135,79 @@ def _describe(
         footer=tail.mode,
         algorithm=None if tail.algorithm is None else tail.algorithm.member(),
         key=None if tail.algorithm is None else keys.describe(tail.key_metadata),
-        rows=None if footer is None else footer.metadata.num_rows,
+        rows=rows,
         row_groups=groups,
         note=note,
     )
 
 
-def _row_group(
-    file: InputFile, footer: Footer, row_group: int, keys: FileKeys
-) -> RowGroupInspection:
-    return RowGroupInspection(
-        row_group=row_group,
-        rows=footer.row_groups[row_group].num_rows,
-        columns=tuple(
-            _column(file, footer, row_group, column, keys) for column in range(len(footer.leaves))
-        ),
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Inspector:
+    """One file whose footer can be read."""
 
+    file: InputFile
+    footer: Footer
+    keys: FileKeys
+    check: bool
 
-def _column(
-    file: InputFile, footer: Footer, row_group: int, column: int, keys: FileKeys
-) -> ColumnInspection:
-    column_chunk = footer.columns[row_group][column]
-    encrypted, key = _encryption(column_chunk, footer, keys)
-    note = None
-    try:
-        chunk = open_chunk(footer, row_group, column, keys)
-        stored = read_bloom_filter(file, chunk)
-        bloom = None
-        if stored is not None:
-            bloom = BloomInspection(
-                offset=stored.offset,
-                length=chunk.meta_data.bloom_filter_length,
-                bytes=stored.filter.byte_count,
-                fpp=stored.filter.fpp(),
-                fill=stored.filter.fill(),
-            )
-    except SecureBloomError as error:
-        bloom, note = _visible_bloom(column_chunk), error.message
-    return ColumnInspection(
-        column=footer.leaves[column].name,
-        type=describe(footer.leaves[column].element),
-        encrypted=encrypted,
-        key=key,
-        bloom=bloom,
-        note=note,
-    )
+    def describe(self) -> FileInspection:
+        tail = self.footer.tail
+        unchecked = tail.mode is FooterMode.SIGNED and self.footer.key is None
+        return _describe(
+            self.file.path,
+            tail,
+            self.keys,
+            rows=self.footer.metadata.num_rows,
+            groups=tuple(self._row_group(i) for i in range(len(self.footer.row_groups))),
+            note="the signature was not checked: no footer key" if unchecked else None,
+        )
+
+    def _row_group(self, row_group: int) -> RowGroupInspection:
+        return RowGroupInspection(
+            row_group=row_group,
+            rows=self.footer.row_groups[row_group].num_rows,
+            columns=tuple(
+                self._column(row_group, column) for column in range(len(self.footer.leaves))
+            ),
+        )
+
+    def _column(self, row_group: int, column: int) -> ColumnInspection:
+        column_chunk = self.footer.columns[row_group][column]
+        encrypted, key = _encryption(column_chunk, self.footer, self.keys)
+        leaf = self.footer.leaves[column]
+        note = None
+        try:
+            bloom = self._bloom(open_chunk(self.footer, row_group, column, self.keys))
+        except SecureBloomError as error:
+            bloom, note = _visible_bloom(column_chunk), error.message
+        return ColumnInspection(
+            column=leaf.name,
+            type=describe(leaf.element),
+            encrypted=encrypted,
+            key=key,
+            bloom=bloom,
+            note=note,
+        )
+
+    def _bloom(self, chunk: Chunk) -> BloomInspection | None:
+        stored = read_bloom_filter(self.file, chunk)
+        if stored is None:
+            return None
+        return BloomInspection(
+            offset=stored.offset,
+            length=chunk.meta_data.bloom_filter_length,
+            bytes=stored.filter.byte_count,
+            fpp=stored.filter.fpp(),
+            fill=stored.filter.fill(),
+            missed=self._missed(chunk, stored) if self.check else None,
+        )
+
+    def _missed(self, chunk: Chunk, stored: StoredBloomFilter) -> int:
+        # Imported here: to describe a file needs no pyarrow.
+        from secure_bloom.building import check_filter
+        from secure_bloom.values import read_values
+
+        return check_filter(chunk.leaf, read_values(self.file, chunk), stored.filter)
 
 
 def _encryption(

@@ -130,7 +130,9 @@ def _work(task: Task) -> Outcome:
     if old is not None and not task.replace:
         return Outcome(task=task, old=old)
     values = read_values(task.file, task.chunk)
-    return Outcome(task=task, old=old, built=build_filter(task.chunk.leaf, values, task.options))
+    before = None if old is None else old.filter
+    built = build_filter(task.chunk.leaf, values, task.options, old=before)
+    return Outcome(task=task, old=old, built=built)
 
 
 def _old_filter(task: Task) -> StoredBloomFilter | None:
@@ -189,7 +191,6 @@ def _place(outcomes: list[Outcome], start: int) -> tuple[list[bytes], list[Filte
 
 def _built_report(task: Task, built: BuiltFilter, *, had_filter: bool) -> FilterReport:
     fpp = built.filter.fpp()
-    missed = fpp > task.options.fpp
     return FilterReport(
         row_group=task.chunk.row_group,
         column=task.chunk.leaf.name,
@@ -201,8 +202,15 @@ def _built_report(task: Task, built: BuiltFilter, *, had_filter: bool) -> Filter
         key=_key_name(task.chunk),
         source=built.source,
         action="replaced" if had_filter else "added",
-        reason=f"max_bytes {task.options.max_bytes} is too small for the fpp" if missed else None,
+        reason="; ".join(_built_remarks(task, built, fpp)) or None,
     )
+
+
+def _built_remarks(task: Task, built: BuiltFilter, fpp: float) -> Iterator[str]:
+    if built.missed:
+        yield f"the old one missed {built.missed} values of its column: queries lost rows with it"
+    if fpp > task.options.fpp:
+        yield f"max_bytes {task.options.max_bytes} is too small for the fpp"
 
 
 def _kept_report(task: Task, kept: StoredBloomFilter) -> FilterReport:

@@ -17,7 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from secure_bloom.building import BuiltFilter, build_filter, insert_array
+from secure_bloom.building import BuiltFilter, build_filter
+from secure_bloom.entries import insert_array
 from secure_bloom.literals import physical_values
 from secure_bloom.metadata import FieldRepetitionType, LogicalType, SchemaElement, Type
 from secure_bloom.options import BloomFilterOptions

@@ -148,3 +148,19 @@ def test_the_report_is_json_without_secrets(
     document = json.dumps(sb.inspect(_filtered(tmp_path, mode), keys=keys).to_json())
     assert json.loads(document)["files"][0]["footer"] == FOOTERS[mode][0]
     assert_tells_no_secret(document)
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_a_check_finds_the_filter_that_misses_values(tmp_path: Path, wrong: bool) -> None:
+    path = write(tmp_path / "x.parquet", customers(60), row_group_size=60)
+    sb.add_bloom_filters(path, columns=["email", "score"])
+    if wrong:
+        place = filter_place(path, 0, "email")
+        content = bytearray(path.read_bytes())
+        content[place.stop - 32 : place.stop] = bytes(32)
+        path.write_bytes(content)
+    report = sb.inspect(path, check=True)
+    found = {c.column: c.bloom and c.bloom.missed for c in report.files[0].row_groups[0].columns}
+    assert bool(found["email"]) is wrong
+    assert found["score"] == 0
+    assert [column.column for _, _, column in report.wrong] == (["email"] if wrong else [])

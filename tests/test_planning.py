@@ -209,3 +209,19 @@ def test_a_filter_in_every_leaf_below_a_name(tmp_path: Path) -> None:
         sb.Verdict.MAYBE,
         sb.Verdict.ABSENT,
     }
+
+
+def test_a_filter_that_misses_values_is_told_when_it_is_replaced(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.parquet", customers(60), row_group_size=60)
+    _apply(path, _plan(path, "email"))
+    place = filter_place(path, 0, "email")
+    content = bytearray(path.read_bytes())
+    content[place.stop - 32 : place.stop] = bytes(32)
+    path.write_bytes(content)
+    plan = _plan(path, "email", replace_filters=True)
+    (report,) = plan.filters
+    assert report.action == "replaced"
+    assert "missed" in (report.reason or "")
+    _apply(path, plan)
+    (again,) = _plan(path, "email", replace_filters=True).filters
+    assert again.reason is None

@@ -16,6 +16,7 @@ from secure_bloom.reader import FileProbe, Verdict, probe
 from secure_bloom.report import FileReport
 
 EXIT_MAYBE, EXIT_ABSENT, EXIT_ERROR, EXIT_NO_FILTER = 0, 1, 2, 3
+EXIT_WRONG_FILTER = 1
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -141,10 +142,12 @@ def _probe_code(verdicts: frozenset[Verdict]) -> int:
 @cli.command("inspect")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option("--policy", "policy_path", type=click.Path(path_type=Path), help="For its [kms].")
+@click.option("--check", is_flag=True, help="Read the values too, and look for each in its filter.")
 @with_common_options
 def inspect_command(
     paths: tuple[str, ...],
     policy_path: Path | None,
+    check: bool,
     keyring: Path | None,
     as_json: bool,
     verbose: bool,
@@ -156,15 +159,17 @@ def inspect_command(
 
     \b
     secure-bloom inspect out/ --keyring keys/dev-keyring.json
+    secure-bloom inspect out/ --check
 
-    Exit code: 0 done, 2 error.
+    Exit code: 0 done, 1 with --check: a filter misses values of its column, 2 error.
     """
-    report = inspect(paths, keys=load_keys(keyring, load_policy(policy_path)))
+    report = inspect(paths, keys=load_keys(keyring, load_policy(policy_path)), check=check)
     if as_json:
         tables.print_json(report.to_json())
     else:
         tables.print_inspect_report(report, verbose=verbose)
-    return _complain([file for file in report.files if file.error is not None]) or 0
+    failed = [file for file in report.files if file.error is not None]
+    return _complain(failed) or (EXIT_WRONG_FILTER if report.wrong else 0)
 
 
 @cli.command("demo")

@@ -82,6 +82,8 @@ def _remark(report: FilterReport) -> str | None:
     """What the user should know of a filter that is not quite what was asked for."""
     if report.action == "skipped":
         return f"column {report.column} is missing in some files: {report.reason}"
+    if report.action == "replaced" and report.reason:
+        return f"column {report.column}, filters that were replaced: {report.reason}"
     if report.reason and (report.fpp or 0.0) > (report.fpp_requested or 1.0):
         return (
             f"column {report.column}: false positives above the {report.fpp_requested:.3g} "
@@ -146,6 +148,12 @@ def print_inspect_report(report: InspectReport, *, verbose: bool) -> None:
     for file in report.files:
         if file.error is None:
             _print_file(file, verbose=verbose)
+    for file, group, column in report.wrong:
+        missed = column.bloom.missed if column.bloom else 0
+        click.echo(
+            f"wrong filter: {file.path}, row group {group.row_group}, column {column.column}: "
+            f"misses {missed} values, queries lose rows; add --replace-filters mends it"
+        )
 
 
 def _print_file(file: FileInspection, *, verbose: bool) -> None:
