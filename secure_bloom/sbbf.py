@@ -7,7 +7,9 @@ are handled without numpy and numba; only the bulk functions import them.
 
 from __future__ import annotations
 
+import functools
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -227,13 +229,13 @@ def block_count_for(values: int, fpp: float, max_bytes: int) -> int:
             f"cannot size a Bloom filter for {values} values in {max_bytes} bytes,"
             f" wanted at least 0 and {BYTES_PER_BLOCK}"
         )
-    largest = 1 << ((max_bytes // BYTES_PER_BLOCK).bit_length() - 1)
-    block_count = 1
-    while block_count < largest and _unlucky_fpp(values, block_count) > fpp:
-        block_count *= 2
-    return block_count
+    largest = (max_bytes // BYTES_PER_BLOCK).bit_length() - 1
+    return 1 << bisect_left(
+        range(largest), -fpp, key=lambda exponent: -_unlucky_fpp(values, 1 << exponent)
+    )
 
 
+@functools.lru_cache(maxsize=4096)  # row groups of one table are of one size
 def _unlucky_fpp(values: int, block_count: int) -> float:
     """The expected fpp plus six standard deviations of the exact fpp over random fillings.
 

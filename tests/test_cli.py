@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from secure_bloom.cli import commands
 from secure_bloom.keys import Keyring
 from tests import tables
 from tests.surgery import filter_place
@@ -278,7 +277,7 @@ def test_an_unforeseen_error_is_one_line_without_its_text(
 
     from secure_bloom.cli import main
 
-    monkeypatch.setattr(commands, "inspect", explode)
+    monkeypatch.setattr("secure_bloom.inspection.inspect", explode)
     with pytest.raises(SystemExit) as caught:
         main(["inspect", "anything"])
     assert caught.value.code == 2

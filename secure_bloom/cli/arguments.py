@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from secure_bloom.errors import PolicyError
 from secure_bloom.keys import Keyring, KmsClient
 from secure_bloom.options import BloomFilterOptions
-from secure_bloom.policy import KeyPolicy
+
+if TYPE_CHECKING:
+    from secure_bloom.policy import KeyPolicy
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -65,4 +67,8 @@ def load_keys(keyring: Path | None, policy: KeyPolicy | None = None) -> Keyring 
 
 def load_policy(path: Path | None) -> KeyPolicy | None:
     """The policy that was named, if any."""
-    return None if path is None else KeyPolicy.load(path)
+    if path is None:
+        return None
+    from secure_bloom.policy import KeyPolicy
+
+    return KeyPolicy.load(path)

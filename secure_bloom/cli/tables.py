@@ -6,13 +6,15 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from secure_bloom.inspection import ColumnInspection, FileInspection, InspectReport
 from secure_bloom.reader import ProbeReport, Verdict
-from secure_bloom.report import AddReport, FileReport, FilterReport
+
+if TYPE_CHECKING:
+    from secure_bloom.inspection import ColumnInspection, FileInspection, InspectReport
+    from secure_bloom.report import AddReport, FileReport, FilterReport
 
 _WIDE = 240
 

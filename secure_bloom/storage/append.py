@@ -11,7 +11,6 @@ caller who meets such a file finds where the old footer ends and calls :func:`tr
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 import sys
@@ -91,6 +90,8 @@ def _reserve(fd: int, offset: int, length: int) -> None:
     """Have the disk say now that it is full; the file keeps its size, unlike posix_fallocate."""
     if not sys.platform.startswith("linux") or length == 0:
         return
+    import ctypes  # slow to import, and not for readers
+
     fallocate = ctypes.CDLL(None, use_errno=True).fallocate
     fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_long, ctypes.c_long]
     if fallocate(fd, _FALLOC_FL_KEEP_SIZE, offset, length) == 0:
