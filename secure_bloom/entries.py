@@ -1,7 +1,9 @@
 """Arrow arrays of a column's physical values -> what stands in its filter for them.
 
-A filter hashes raw bits, and engines compare values, so both zeros go in where either occurs and
-NaN never does.  Some values go in under a second form, because a reader looks for that one:
+A filter hashes raw bits, and engines compare values: both zeros go in where either occurs, and
+where a NaN does also the two that readers look NaN up by (Spark pushes ``x = NaN`` down to the
+filter, and finds NaN equal to NaN).  Some values go in under a second form, because a reader looks
+for that one:
 
 - a FLOAT16 as the four bytes of a FLOAT: DuckDB (seen in 2.0.0) would lose every row with a filter
   that has only what the format says;
@@ -42,7 +44,7 @@ def forms(leaf: Leaf) -> int:
 
 def insert_array(bloom_filter: SplitBlockBloomFilter, leaf: Leaf, array: pa.Array) -> None:
     """Insert physical values of ``leaf``, an array without nulls, under all their forms."""
-    entries = _stored_form(leaf, array)
+    entries = _with_nans(_stored_form(leaf, array))
     _insert(bloom_filter, entries)
     if forms(leaf) > 1:
         _insert(bloom_filter, _second_form(entries))
@@ -52,8 +54,9 @@ def count_missed(bloom_filter: SplitBlockBloomFilter, leaf: Leaf, array: pa.Arra
     """How many values of ``array`` the filter does not have, though it should have all.
 
     Only the form that the format prescribes is asked for, and both zeros where either occurs.
+    Other writers' filters need not have NaN.
     """
-    chunks = _hashes(_stored_form(leaf, array))
+    chunks = _hashes(_without_nans(_stored_form(leaf, array)))
     return sum(int((~bloom_filter.check_hashes(chunk)).sum()) for chunk in chunks)
 
 
@@ -131,7 +134,20 @@ def _fixed_values(leaf: Leaf, array: pa.Array) -> NDArray[Any]:
 
 
 def _with_both_zeros(values: NDArray[Any]) -> NDArray[Any]:
-    kept: NDArray[Any] = values[~np.isnan(values)]
-    if (kept == 0).any():
-        return np.concatenate([kept, np.array([0.0, -0.0], dtype=values.dtype)])
-    return kept
+    if (values == 0).any():
+        return np.concatenate([values, np.array([0.0, -0.0], dtype=values.dtype)])
+    return values
+
+
+def _with_nans(entries: Entries) -> Entries:
+    """The same with the quiet NaN of either sign, where there is any NaN."""
+    if isinstance(entries, tuple) or entries.dtype.kind != "f" or not np.isnan(entries).any():
+        return entries
+    quiet = np.array([np.nan], dtype=entries.dtype)
+    return np.concatenate([entries, np.copysign(quiet, 1), np.copysign(quiet, -1)])
+
+
+def _without_nans(entries: Entries) -> Entries:
+    if isinstance(entries, tuple) or entries.dtype.kind != "f":
+        return entries
+    return entries[~np.isnan(entries)]

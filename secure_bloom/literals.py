@@ -52,7 +52,9 @@ def physical_values(leaf: Leaf, value: object) -> tuple[bytes, ...] | None:
     try:
         return _CONVERTERS[logical.kind](leaf, logical, value)
     except (ValueError, ArithmeticError, TypeError, struct.error):
-        wanted = _WANTED[logical.kind].format(width=leaf.width, logical=logical)
+        wanted = _WANTED[logical.kind].format(
+            width=leaf.width, logical=logical, zone="Z" if logical.is_utc else ""
+        )
         raise PolicyError(
             f"the value is not one the column can hold, wanted {wanted}", column=leaf.name
         ) from None
@@ -67,7 +69,9 @@ _WANTED = {
     Kind.DECIMAL: "a decimal number with at most {logical.scale} digits after the point",
     Kind.DATE: "a date, such as 2024-03-01",
     Kind.TIME: "a time of the day, such as 10:00:00, no finer than the column's unit",
-    Kind.TIMESTAMP: "a timestamp, such as 2024-03-01T10:00:00Z, no finer than the column's unit",
+    Kind.TIMESTAMP: (
+        "a timestamp, such as 2024-03-01T10:00:00{zone}, no finer than the column's unit"
+    ),
     Kind.INT96: "a timestamp, such as 2024-03-01T10:00:00Z",
     Kind.UUID: "a UUID, such as 01234567-89ab-cdef-0123-456789abcdef",
     Kind.BOOLEAN: "true or false; BOOLEAN columns have no filter",

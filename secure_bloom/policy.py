@@ -109,7 +109,8 @@ class KeyPolicy:
         """The KMS client of ``[kms]``; PolicyError when there is none or it cannot be made."""
         if not self.kms:
             raise PolicyError(
-                "the policy has no [kms]", hint="add [kms] with a client, or give keys yourself"
+                "the policy has no [kms]",
+                hint="add [kms] with a client, or give keys yourself: --keyring FILE",
             )
         return kms_client(self.kms, self.base)
 

@@ -112,7 +112,7 @@ def probe(
                 # The question itself is wrong, for this file and all others.
                 raise
             reports.append(FileProbe(path=path, error=str(error), hint=error.hint))
-    if known and not any(name == column or name.startswith(f"{column}.") for name in known):
+    if known and column not in known:
         raise unknown_column(column, known)
     return ProbeReport(column=column, files=tuple(reports))
 
@@ -124,6 +124,8 @@ def _probe_file(
     footer = unlock(read_tail(file), keys, allow_unverified=True)
     known.update(leaf.name for leaf in footer.leaves)
     ordinals = select(footer.leaves, column)
+    if ordinals:
+        known.add(column)
     if len(ordinals) > 1:
         raise PolicyError(
             f"the column has {len(ordinals)} leaves",

@@ -95,11 +95,16 @@ def _children(
 
 
 def select(columns: tuple[Leaf, ...], name: str) -> list[int]:
-    """The ordinals of the leaves that ``name`` means: the leaf itself, or all leaves below it.
+    """The ordinals of the leaves that ``name`` means: the leaf of that name, or all below it.
 
     Empty when the schema has no such column.
     """
-    return [i for i, leaf in enumerate(columns) if f"{leaf.name}.".startswith(f"{name}.")]
+    exact = [i for i, leaf in enumerate(columns) if leaf.name == name]
+    return exact or [i for i, leaf in enumerate(columns) if name in _parents(leaf)]
+
+
+def _parents(leaf: Leaf) -> list[str]:
+    return [".".join(leaf.path[:depth]) for depth in range(1, len(leaf.path))]
 
 
 def require_filterable(leaf: Leaf) -> None:
@@ -125,6 +130,8 @@ def require_filterable(leaf: Leaf) -> None:
 def unknown_column(name: str, known: Iterable[str]) -> PolicyError:
     """The error for a name that no file has, with the names that come close."""
     names = sorted(set(known))
-    close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    lowered = {known_name.lower(): known_name for known_name in names}
+    matches = difflib.get_close_matches(name.lower(), lowered, n=3, cutoff=0.6)
+    close = [lowered[match] for match in matches]
     hint = f"did you mean {', '.join(close)}" if close else f"columns are {', '.join(names[:20])}"
     return PolicyError(f"there is no column {name}", hint=hint)

@@ -93,11 +93,12 @@ def test_every_value_is_found(data: st.DataObject, kind: pa.DataType, dictionary
     ],
 )
 @pytest.mark.parametrize("zero", [0.0, -0.0])
-def test_either_zero_stands_for_both_and_nan_for_nothing(
+def test_either_zero_and_any_nan_stand_for_both_signs(
     kind: pa.DataType, forms: list[str], zero: float, dictionary: bool
 ) -> None:
     numpy_type = kind.to_pandas_dtype()
-    for values, wanted in ([zero, 1.5], [0.0, -0.0, 1.5]), ([float("nan"), 1.5], [1.5]):
+    nan = float("nan")
+    for values, wanted in ([zero, 1.5], [0.0, -0.0, 1.5]), ([nan, 1.5], [nan, -nan, 1.5]):
         array = pa.array([numpy_type(v) for v in values], kind)
         _, built = _build(array, BloomFilterOptions(), use_dictionary=dictionary)
         same = SplitBlockBloomFilter(built.filter.block_count)

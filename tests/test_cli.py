@@ -315,3 +315,47 @@ def test_inspect_check_tells_a_wrong_filter_by_its_exit_code(tmp_path: Path) -> 
     mended = run("add", path, "--column", "email", "--replace-filters")
     assert "queries lost rows" in mended.stdout
     assert run("inspect", path, "--check").returncode == 0
+
+
+def test_a_column_name_may_hold_colons_and_is_given_once(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"a b:c": [1, 2]}), path)
+    done = run("add", path, "--column", "a b:c:fpp=0.1:max_bytes=64", "--json")
+    (report,) = json.loads(done.stdout)["files"][0]["filters"]
+    assert (report["column"], report["fpp_requested"]) == ("a b:c", 0.1)
+    assert_error(run("add", path, "--column", "a b:c", "--column", "a b:c:fpp=0.5"), "twice")
+
+
+@pytest.mark.parametrize(
+    "arguments", [("inspect", "nothing"), ("add", "nothing", "--column", "x"), ("fly",)]
+)
+def test_an_error_is_a_json_document_where_json_is_asked_for(arguments: tuple[str, ...]) -> None:
+    done = run(*arguments, "--json")
+    assert_error(done)
+    document = json.loads(done.stdout)
+    assert document["error"] in done.stderr
+    assert set(document) == {"error", "hint"}
+
+
+def test_a_negative_number_is_told_how_to_be_written(tmp_path: Path) -> None:
+    path = tables.write(tmp_path / "x.parquet", tables.customers(5))
+    run("add", path, "--column", "id")
+    assert_error(run("probe", path, "id", "-5"), "-- -5")
+    assert run("probe", path, "id", "--", "-5").returncode == 1
+
+
+def test_the_kms_of_a_policy_is_asked_though_the_policy_names_no_key(lake: Path) -> None:
+    policy = lake / "filters.toml"
+    policy.write_text(
+        '[kms]\nclient = "keyring"\nkeyring = "keyring.json"\n[columns.email]\nbloom = true\n'
+    )
+    done = run("add", lake / "out", "--policy", policy)
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_output_folder_that_is_the_input_is_refused(lake: Path) -> None:
+    before = (lake / "out" / "part-0.parquet").read_bytes()
+    policy = lake / "policy.toml"
+    done = run("add", lake / "out", "--policy", policy, "--output", lake / "out")
+    assert_error(done, "overwrite the input")
+    assert (lake / "out" / "part-0.parquet").read_bytes() == before

@@ -118,3 +118,13 @@ def test_an_unknown_name_gets_those_that_come_close() -> None:
     assert "emial" in error.message
     assert error.hint == "did you mean email"
     assert unknown_column("zzz", ["email", "iban"]).hint == "columns are email, iban"
+
+
+def test_a_name_with_a_dot_is_no_child_of_its_prefix() -> None:
+    columns = leaves(_schema(pa.schema([("x", pa.int32()), ("x.y", pa.int32())])))
+    assert select(columns, "x") == [0]
+    assert select(columns, "x.y") == [1]
+
+
+def test_another_case_is_a_close_match() -> None:
+    assert unknown_column("ID", ["id", "name"]).hint == "did you mean id"

@@ -6,9 +6,11 @@ a hint, never a traceback.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import warnings
+from dataclasses import dataclass
 
 import click
 
@@ -19,25 +21,39 @@ EXIT_ERROR = 2
 _EXIT_INTERRUPTED = 130
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Failure:
+    """Why there is no result, as told on stderr and, with ``--json``, on stdout."""
+
+    message: str
+    hint: str | None = None
+    code: int = EXIT_ERROR
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     warnings.showwarning = _show_warning
-    sys.exit(_run(arguments))
+    given = sys.argv[1:] if arguments is None else arguments
+    outcome = _run(given)
+    if isinstance(outcome, _Failure):
+        _tell(outcome, as_json="--json" in given)
+        sys.exit(outcome.code)
+    sys.exit(outcome)
 
 
-def _run(arguments: list[str] | None) -> int:
+def _run(arguments: list[str]) -> int | _Failure:
+    """The exit code of the verb, or why there is none."""
     try:
         code = cli.main(arguments, prog_name="secure-bloom", standalone_mode=False)
     except SecureBloomError as error:
-        return _fail(str(error), error.hint)
-    except click.UsageError as error:
-        command = error.ctx.command_path if error.ctx else "secure-bloom"
-        return _fail(error.format_message(), f"see {command} --help")
+        return _Failure(message=str(error), hint=error.hint)
     except click.ClickException as error:
-        return _fail(error.format_message(), None)
+        return _Failure(message=error.format_message(), hint=_usage_hint(error))
     except (KeyboardInterrupt, click.Abort):
-        say("error", "interrupted; files already done stay done, the others are as they were")
-        return _EXIT_INTERRUPTED
+        return _Failure(
+            message="interrupted; files already done stay done, the others are as they were",
+            code=_EXIT_INTERRUPTED,
+        )
     except BrokenPipeError:
         # The reader of our output went away; what it saw was right.  Python would complain again
         # when it flushes at exit.
@@ -47,18 +63,28 @@ def _run(arguments: list[str] | None) -> int:
         if os.environ.get("SECURE_BLOOM_DEBUG"):
             raise
         # Only the type: the text of an unforeseen error could hold anything.
-        return _fail(
-            f"unforeseen {type(error).__name__}",
-            "this is a bug, please report it; SECURE_BLOOM_DEBUG=1 shows where it happened",
+        return _Failure(
+            message=f"unforeseen {type(error).__name__}",
+            hint="this is a bug, please report it; SECURE_BLOOM_DEBUG=1 shows where it happened",
         )
     return code if isinstance(code, int) else 0
 
 
-def _fail(message: str, hint: str | None) -> int:
-    say("error", message)
-    if hint:
-        say("hint", hint)
-    return EXIT_ERROR
+def _usage_hint(error: click.ClickException) -> str | None:
+    if not isinstance(error, click.UsageError):
+        return None
+    command = error.ctx.command_path if error.ctx else "secure-bloom"
+    if isinstance(error, click.NoSuchOption) and error.option_name[1:2].isdigit():
+        return "write -- before values that start with a minus: probe PATH COLUMN -- -5"
+    return f"see {command} --help"
+
+
+def _tell(failure: _Failure, *, as_json: bool) -> None:
+    say("error", failure.message)
+    if failure.hint:
+        say("hint", failure.hint)
+    if as_json:
+        click.echo(json.dumps({"error": failure.message, "hint": failure.hint}, indent=2))
 
 
 def say(kind: str, message: str) -> None:

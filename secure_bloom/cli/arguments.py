@@ -35,20 +35,27 @@ def with_common_options(function: F) -> F:
 
 def parse_columns(texts: tuple[str, ...]) -> dict[str, BloomFilterOptions] | None:
     """``NAME[:fpp=F][:max_bytes=N]``, several times; None for none."""
-    return dict(_parse_column(text) for text in texts) if texts else None
+    columns: dict[str, BloomFilterOptions] = {}
+    for text in texts:
+        name, options = _parse_column(text)
+        if name in columns:
+            raise PolicyError(f"--column {name} is given twice")
+        columns[name] = options
+    return columns or None
 
 
 _COLUMN_OPTIONS: dict[str, Callable[[str], float]] = {"fpp": float, "max_bytes": int}
 
 
 def _parse_column(text: str) -> tuple[str, BloomFilterOptions]:
-    name, *settings = text.split(":")
-    options: dict[str, Any] = {}
-    for setting in settings:
-        key, equals, value = setting.partition("=")
-        if key not in _COLUMN_OPTIONS or not equals:
+    # From behind, as far as there are settings: a name may hold colons itself.
+    name, options = text, dict[str, Any]()
+    while ":" in name and "=" in name.rpartition(":")[2]:
+        name, _, setting = name.rpartition(":")
+        key, _, value = setting.partition("=")
+        if key not in _COLUMN_OPTIONS:
             raise PolicyError(
-                f"--column {name}: {setting or 'an empty option'} is not an option",
+                f"--column {name}: {key} is not an option",
                 hint="write NAME, NAME:fpp=0.01 or NAME:fpp=0.01:max_bytes=65536",
             )
         try:
@@ -62,7 +69,7 @@ def load_keys(keyring: Path | None, policy: KeyPolicy | None = None) -> Keyring 
     """The keyring that was named, else the policy's KMS, else none."""
     if keyring is not None:
         return Keyring.load(keyring)
-    return None if policy is None or not policy.master_keys() else policy.kms_client()
+    return policy.kms_client() if policy is not None and policy.kms else None
 
 
 def load_policy(path: Path | None) -> KeyPolicy | None:

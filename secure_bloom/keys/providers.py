@@ -70,6 +70,9 @@ _PROVIDERS = {
 }
 
 
+_VERBS = ("wrap_key", "unwrap_key")
+
+
 def _foreign_client(name: str, table: ConfigTable) -> KmsClient:
     options = {word: value for word, value in table.entries.items() if word != "client"}
     make = _imported(name)
@@ -84,12 +87,10 @@ def _foreign_client(name: str, table: ConfigTable) -> KmsClient:
             f"{type(exc).__name__}",
             hint="every other word of [kms] is given to the class by name",
         ) from exc
-    if not isinstance(client, KmsClient):
-        raise PolicyError(f"{name} of [kms] has no wrap_key and unwrap_key")
     return client
 
 
-def _imported(name: str) -> Callable[..., object]:
+def _imported(name: str) -> type[KmsClient]:
     module, _, attribute = name.partition(":")
     try:
         found: object = getattr(importlib.import_module(module), attribute)
@@ -98,6 +99,7 @@ def _imported(name: str) -> Callable[..., object]:
             f"{name} of [kms] cannot be imported",
             hint="its package must be installed where the keys are unwrapped, executors included",
         ) from exc
-    if not callable(found):
-        raise PolicyError(f"{name} of [kms] is not a class")
+    # Before it is called: a policy must not be a way to call just any function.
+    if not isinstance(found, type) or not all(hasattr(found, verb) for verb in _VERBS):
+        raise PolicyError(f"{name} of [kms] is not a class with {' and '.join(_VERBS)}")
     return found
