@@ -5,17 +5,22 @@ field is written back with all others byte for byte.  Reading and writing go thr
 library's ``TCompactProtocol``; this module adds the bounds (lengths, counts, depth) and the check
 that a tree gives back the very bytes it came from.
 
+A footer lists thousands of column chunks, of which few are looked at.  So a structure in a list
+stays the bytes it was, measured by the library's C code, until one of its fields is asked for;
+bytes that nobody asked for are written back as they are.
+
 Thrift compact protocol: https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
 """
 
 from __future__ import annotations
 
+import io
 import struct
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 from uuid import UUID
 
-from thrift.protocol.TCompactProtocol import TCompactProtocol
+from thrift.protocol.TCompactProtocol import TCompactProtocol, TCompactProtocolAccelerated
 from thrift.protocol.TProtocol import TProtocolException, TType
 from thrift.transport.TTransport import TMemoryBuffer, TTransportBase, TTransportException
 
@@ -28,11 +33,45 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 Value: TypeAlias = "bool | int | float | bytes | UUID | Struct | Sequence | Map"
 
 
-@dataclass(slots=True)
 class Struct:
-    """A structure: field id -> (Thrift type, value), in the order of the wire."""
+    """A structure: field id -> (Thrift type, value), in the order of the wire.
 
-    fields: dict[int, tuple[int, Value]] = field(default_factory=dict)
+    One that was read from a list is held as bytes until ``fields`` is asked for; that can raise
+    FormatError, as :func:`decode_lossless` does.
+    """
+
+    __slots__ = ("_encoded", "_fields")
+
+    def __init__(
+        self, fields: dict[int, tuple[int, Value]] | None = None, *, encoded: bytes | None = None
+    ) -> None:
+        self._encoded = encoded
+        self._fields: dict[int, tuple[int, Value]] = {} if fields is None else fields
+
+    @property
+    def fields(self) -> dict[int, tuple[int, Value]]:
+        """The fields; they may be changed."""
+        if self._encoded is not None:
+            tree, _ = decode_lossless(self._encoded)
+            self._fields, self._encoded = tree._fields, None
+        return self._fields
+
+    @fields.setter
+    def fields(self, fields: dict[int, tuple[int, Value]]) -> None:
+        self._fields, self._encoded = fields, None
+
+    @property
+    def encoded(self) -> bytes | None:
+        """The bytes of a structure that nobody has looked into."""
+        return self._encoded
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Struct) and self.fields == other.fields
+
+    __hash__ = None  # type: ignore[assignment]  # it changes
+
+    def __repr__(self) -> str:
+        return f"Struct({self.fields!r})"
 
 
 @dataclass(slots=True)
@@ -102,7 +141,15 @@ class _BoundedTransport(TTransportBase):  # type: ignore[misc]
 
     def __init__(self, buffer: Buffer) -> None:
         self._view = memoryview(buffer)
+        self._measure: _Measure | None = None
         self.position = 0
+
+    def read_struct_as_it_is(self) -> bytes:
+        """The bytes of the structure that starts here."""
+        if self._measure is None:
+            self._measure = _Measure(self._view)
+        start, self.position = self.position, self._measure.end(self.position)
+        return bytes(self._view[start : self.position])
 
     @property
     def remaining(self) -> int:
@@ -114,6 +161,42 @@ class _BoundedTransport(TTransportBase):  # type: ignore[misc]
         start, self.position = self.position, self.position + size
         return bytes(self._view[start : self.position])
 
+
+class _Measure:
+    """Finds where structures end: the library's C code, reading one into nothing."""
+
+    def __init__(self, buffer: memoryview) -> None:
+        # What the C code reads from: it wants a BytesIO, and what would refill it.
+        self.cstringio_buf = io.BytesIO(buffer)
+        self._protocol = TCompactProtocolAccelerated(
+            self, string_length_limit=len(buffer), container_length_limit=len(buffer)
+        )
+
+    def cstringio_refill(self, _partial: bytes, _wanted: int) -> io.BytesIO:
+        raise TTransportException(TTransportException.END_OF_FILE, "structure is cut short")
+
+    def end(self, start: int) -> int:
+        """Where the structure at ``start`` ends; FormatError where there is none.
+
+        Beside the library's own errors its C code raises Python's: TypeError for a Thrift type
+        that is none, OverflowError for a size too large.  All of them mean damaged bytes.
+        """
+        self.cstringio_buf.seek(start)
+        try:
+            self._protocol._fast_decode(_Nothing(), self._protocol, [_Nothing, ()])
+        except (TProtocolException, TTransportException, EOFError, *_C_ERRORS) as exc:
+            raise FormatError(f"Thrift structure is damaged behind byte {start}") from exc
+        return self.cstringio_buf.tell()
+
+
+_C_ERRORS = (TypeError, ValueError, OverflowError, SystemError)
+
+
+class _Nothing:
+    """A structure of which no field is wanted."""
+
+
+_CAN_MEASURE = hasattr(TCompactProtocolAccelerated(TMemoryBuffer()), "_fast_decode")
 
 _SCALAR_READERS = {
     TType.BOOL: TCompactProtocol.readBool,
@@ -167,7 +250,10 @@ def _read_struct(protocol: Any, transport: _BoundedTransport, depth: int) -> Str
 def _read_sequence(protocol: Any, transport: _BoundedTransport, depth: int) -> Sequence:
     element_type, size = protocol.readListBegin()
     _check_count(size, transport)
-    items = [_read_value(protocol, transport, element_type, depth) for _ in range(size)]
+    if element_type == TType.STRUCT and _CAN_MEASURE:
+        items: list[Value] = [Struct(encoded=transport.read_struct_as_it_is()) for _ in range(size)]
+    else:
+        items = [_read_value(protocol, transport, element_type, depth) for _ in range(size)]
     protocol.readListEnd()
     return Sequence(element_type, items)
 
@@ -211,6 +297,9 @@ def _write_value(protocol: Any, ttype: int, value: Any) -> None:
 
 
 def _write_struct(protocol: Any, tree: Struct) -> None:
+    if tree.encoded is not None:
+        protocol.trans.write(tree.encoded)
+        return
     protocol.writeStructBegin("")
     for field_id, (ttype, value) in tree.fields.items():
         protocol.writeFieldBegin("", ttype, field_id)

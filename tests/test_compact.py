@@ -119,3 +119,47 @@ def test_footers_of_the_public_corpus_come_back_byte_for_byte() -> None:
         assert compact.encode(tree) == footer[:used]
         seen += 1
     assert seen >= 3
+
+
+def _listed(*structs: bytes) -> bytes:
+    """Field 1: a list of these structures."""
+    return b"\x19" + bytes([len(structs) << 4 | 0x0C]) + b"".join(structs) + b"\x00"
+
+
+def test_structures_of_a_list_stay_bytes_until_they_are_looked_at() -> None:
+    one, two = compact.encode(Struct({1: (TType.I32, 5)})), compact.encode(Struct())
+    tree, length = compact.decode_lossless(_listed(one, two))
+    assert length == len(_listed(one, two))
+    first, second = tree.fields[1][1].items
+    assert (first.encoded, second.encoded) == (one, two)
+    first.fields[1] = (TType.I32, 6)
+    assert first.encoded is None
+    changed = compact.encode(Struct({1: (TType.I32, 6)}))
+    assert compact.encode(tree) == _listed(changed, two)
+
+
+def test_a_structure_of_a_list_that_would_come_back_otherwise_is_refused_when_looked_at() -> None:
+    long_form = b"\x05\x02\x04\x00"
+    tree, _ = compact.decode_lossless(_listed(long_form, b"\x00"))
+    assert compact.encode(tree) == _listed(long_form, b"\x00")
+    with pytest.raises(FormatError, match="canonical"):
+        _ = tree.fields[1][1].items[0].fields
+
+
+@given(st.lists(_structs(1), max_size=5), st.data())
+def test_a_list_that_is_damaged_raises_our_error(trees: list[Struct], data: st.DataObject) -> None:
+    encoded = bytearray(_listed(*map(compact.encode, trees)))
+    place = data.draw(st.integers(0, len(encoded) - 1))
+    encoded[place] = data.draw(st.integers(0, 255))
+    try:
+        tree, _ = compact.decode(bytes(encoded))
+        repr(tree)
+    except SecureBloomError:
+        pass
+
+
+def test_without_the_librarys_c_code_the_same_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded = _listed(compact.encode(Struct({1: (TType.I32, 5)})))
+    lazily = compact.decode_lossless(encoded)
+    monkeypatch.setattr(compact, "_CAN_MEASURE", False)
+    assert compact.decode_lossless(encoded) == lazily
