@@ -53,8 +53,10 @@ class _Field(Generic[T]):
         try:
             return self.kind.load(value)
         except ValueError as exc:
+            # A number tells the reader what to look for; a text could be anything.
+            shown = value if isinstance(value, int) else "a value"
             raise UnsupportedFeatureError(
-                f"{self.label} holds a value that is no {self.kind.name} known here"
+                f"{self.label} is {shown}, which is no {self.kind.name} known here"
             ) from exc
 
     def __set__(self, view: View, value: T) -> None:
@@ -391,6 +393,8 @@ class DataPageHeaderV2(View):
     num_nulls = Required(2, I32)
     num_rows = Required(3, I32)
     encoding = Required(4, enum_of(Encoding))
+    definition_levels_byte_length = Required(5, I32)
+    repetition_levels_byte_length = Required(6, I32)
 
 
 class PageHeader(View):

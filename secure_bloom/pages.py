@@ -3,7 +3,9 @@
     plain:      PageHeader | body                      a page after the other
     encrypted:  PageHeader module | body module        types 5 and 3 (dictionary), 4 and 2 (data)
 
-A page's body stays compressed here.  Encryption.md 5.2.
+Of a data page of version 2 parquet-java leaves the levels in clear, before the body module, where
+Arrow encrypts all of the body: both are read.  A page's body stays compressed here.
+Encryption.md 5.2.
 """
 
 from __future__ import annotations
@@ -29,10 +31,14 @@ from secure_bloom.storage import InputFile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """One page: its header, and its body as stored (encrypted in an encrypted chunk)."""
+    """One page: its header, and its body as stored (encrypted in an encrypted chunk).
+
+    The first ``clear`` bytes of an encrypted body are not part of its module.
+    """
 
     header: PageHeader
     stored: memoryview
+    clear: int = 0
     cipher: ColumnCipher | None
     ordinal: int | None
 
@@ -59,7 +65,9 @@ class Page:
         if self.cipher is None:
             return self.stored
         module_type = ModuleType.DICTIONARY_PAGE if self.is_dictionary else ModuleType.DATA_PAGE
-        return self.cipher.decrypt(module_type, self.stored, page=self.ordinal)
+        module = self.stored[self.clear :]
+        plain = self.cipher.decrypt(module_type, module, page=self.ordinal)
+        return bytes(self.stored[: self.clear]) + plain if self.clear else plain
 
     @property
     def _detail(self) -> DataPageHeader | DataPageHeaderV2 | DictionaryPageHeader:
@@ -82,8 +90,7 @@ def read_pages(file: InputFile, chunk: Chunk) -> list[Page]:
     Raises FormatError where the pages do not hold exactly ``num_values`` values.
     """
     start, length = _extent(chunk)
-    stored = memoryview(file.read_at(start, length))
-    return list(_walk(chunk, stored))
+    return list(_walk(chunk, file.view_at(start, length)))
 
 
 def read_dictionary_page(file: InputFile, chunk: Chunk) -> Page | None:
@@ -142,16 +149,19 @@ def _read_page(
             f"the pages end after {position} bytes, before ColumnMetaData.num_values is reached"
         )
     header, body_start = _read_header(chunk, stored, position, place)
+    clear = 0
     if chunk.cipher is None:
         body_length = header.compressed_page_size
     else:
-        body_length = cipher.frame_length(stored, body_start)
+        clear = _levels_in_clear(header, stored[body_start:])
+        body_length = clear + cipher.frame_length(stored, body_start + clear)
     remaining = len(stored) - body_start
     if not 0 <= body_length <= remaining:
         raise FormatError(f"a page's body has {body_length} bytes, {remaining} remain in its chunk")
     page = Page(
         header=header,
         stored=stored[body_start : body_start + body_length],
+        clear=clear,
         cipher=chunk.cipher,
         ordinal=place[1],
     )
@@ -160,6 +170,22 @@ def _read_page(
             "an encrypted dictionary page stands where the metadata names none"
         )
     return page, body_start + body_length
+
+
+def _levels_in_clear(header: PageHeader, stored: memoryview) -> int:
+    """How many bytes of levels stand before the body's module: all of them, or none.
+
+    The size that the header gives to the body tells.
+    """
+    detail = header.data_page_header_v2
+    if detail is None:
+        return 0
+    levels = detail.repetition_levels_byte_length + detail.definition_levels_byte_length
+    if not 0 < levels <= len(stored) - cipher.LENGTH_SIZE:
+        return 0
+    start = levels + cipher.LENGTH_SIZE
+    length = int.from_bytes(stored[levels:start], "little")
+    return levels if start + length == header.compressed_page_size else 0
 
 
 def _read_header(

@@ -113,7 +113,7 @@ def probe(
                 raise
             reports.append(FileProbe(path=path, error=str(error), hint=error.hint))
     if known and column not in known:
-        raise unknown_column(column, known)
+        raise unknown_column(column, known, (report.path for report in reports))
     return ProbeReport(column=column, files=tuple(reports))
 
 

@@ -44,12 +44,22 @@ class FileReport:
     error: str | None = None
     hint: str | None = None
 
+    @property
+    def changes(self) -> bool:
+        """Whether the file gets another footer."""
+        return self.status == "added"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddReport:
-    """A whole run; ``dry_run`` when nothing was written."""
+    """A whole run; ``dry_run`` when nothing was written.
+
+    ``notes`` tell of files that were left alone and should not be: summary files that describe
+    changed ones.
+    """
 
     files: tuple[FileReport, ...]
+    notes: tuple[str, ...] = ()
     dry_run: bool = False
 
     @property
@@ -59,4 +69,8 @@ class AddReport:
 
     def to_json(self) -> dict[str, Any]:
         """The document that ``secure-bloom add --json`` prints."""
-        return {"files": [asdict(file) for file in self.files], "dry_run": self.dry_run}
+        return {
+            "files": [asdict(file) for file in self.files],
+            "notes": list(self.notes),
+            "dry_run": self.dry_run,
+        }

@@ -127,8 +127,13 @@ def require_filterable(leaf: Leaf) -> None:
         )
 
 
-def unknown_column(name: str, known: Iterable[str]) -> PolicyError:
-    """The error for a name that no file has, with the names that come close."""
+def unknown_column(name: str, known: Iterable[str], paths: Iterable[str] = ()) -> PolicyError:
+    """The error for a name that none of the files at ``paths`` has, with names that come close."""
+    if any(part.startswith(f"{name}=") for path in paths for part in path.split("/")):
+        return PolicyError(
+            f"{name} is a partition column: its values stand in names of folders, not in the files",
+            hint="leave it out: readers skip whole folders by it and need no filter",
+        )
     names = sorted(set(known))
     lowered = {known_name.lower(): known_name for known_name in names}
     matches = difflib.get_close_matches(name.lower(), lowered, n=3, cutoff=0.6)

@@ -6,10 +6,11 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from os import PathLike
+from pathlib import Path
 
 from secure_bloom.errors import FormatError, PolicyError
 from secure_bloom.keys import FileKeys, KeyResolver
-from secure_bloom.storage import InputFile
+from secure_bloom.storage import InputFile, below, join, local_path, name_of
 
 Paths = str | PathLike[str] | Iterable[str | PathLike[str]]
 
@@ -50,20 +51,20 @@ def key_material_name(name: str) -> str:
     return f"_KEY_MATERIAL_FOR_{name}.json"
 
 
-def sibling(path: str, name: str) -> str:
-    """The path of ``name`` in the folder of ``path``."""
-    folder, slash, _ = path.rpartition("/")
-    return f"{folder}{slash}{name}"
-
-
 def output_paths(files: Iterable[str], paths: Iterable[str], output: str) -> dict[str, str]:
     """Where each file goes below ``output``: its place below the folder it was found in."""
-    folders = [path.rstrip("/") + "/" for path in paths]
+    folders = [local_path(path) for path in paths]
     targets: dict[str, str] = {}
     for file in files:
-        inside = [folder for folder in folders if file.startswith(folder)]
-        below = file[len(max(inside, key=len)) :] if inside else file.rpartition("/")[2]
-        targets[file] = f"{output.rstrip('/')}/{below}"
+        places = [place for folder in folders if (place := below(file, folder)) is not None]
+        targets[file] = join(local_path(output), min(places, key=len, default=name_of(file)))
+    for file, target in targets.items():
+        if Path(file).absolute() == Path(target).absolute():
+            raise PolicyError(
+                "the output would overwrite the input",
+                hint="name another folder, or leave --output out to replace the files",
+                path=file,
+            )
     if len(set(targets.values())) < len(targets):
         raise PolicyError(
             "two input files would become one output file",

@@ -87,5 +87,6 @@ def check_surveys(surveys: Iterable[Survey]) -> dict[str, SecureBloomError]:
     if readable:
         everywhere = set(readable[0].missing).intersection(*(s.missing for s in readable))
         for name in sorted(everywhere):
-            raise unknown_column(name, (column for s in readable for column in s.columns))
+            columns = (column for s in readable for column in s.columns)
+            raise unknown_column(name, columns, (s.path for s in readable))
     return {survey.path: survey.failure for survey in surveys if survey.failure is not None}

@@ -76,6 +76,8 @@ def _from_dictionary(chunk: Chunk, pages: Sequence[Page]) -> ChunkValues:
 
 
 def _from_pages(chunk: Chunk, pages: list[Page]) -> ChunkValues:
+    # pyarrow takes an empty data page for the end of the chunk.
+    pages = [page for page in pages if page.is_dictionary or page.num_values > 0]
     dictionary = [page for page in pages if page.is_dictionary]
     # Pages that refer to a dictionary which is not there must fail to decode, not count as empty.
     said = _DICTIONARY_ENCODINGS if dictionary else set[Encoding]()

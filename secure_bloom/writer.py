@@ -27,16 +27,18 @@ from secure_bloom.sources import (
     file_keys,
     key_material_name,
     output_paths,
-    sibling,
 )
 from secure_bloom.storage import (
     InputFile,
     append_tail,
     find_files,
     open_input,
+    refuse_append,
     refuse_managed,
     replace_tail,
+    sibling,
 )
+from secure_bloom.summaries import summary_notes
 from secure_bloom.survey import check_surveys, survey_file
 from secure_bloom.torn import mend
 
@@ -87,6 +89,8 @@ def add_bloom_filters(
     every = as_paths(paths)
     refuse_managed(every)
     files = find_files(every)
+    if in_place:
+        refuse_append(files)
     targets = {} if output is None else output_paths(files, every, os.fspath(output))
     mode = WriteMode(in_place=in_place, dry_run=dry_run)
     surveys = [survey_file(path, request, resolver, repair=mode.repairs) for path in files]
@@ -105,7 +109,8 @@ def add_bloom_filters(
                 )
             )
             meter.finish(survey.chunks)
-    return AddReport(files=tuple(reports), dry_run=dry_run)
+    changed = [targets.get(report.path, report.path) for report in reports if report.changes]
+    return AddReport(files=tuple(reports), notes=summary_notes(changed), dry_run=dry_run)
 
 
 class _Meter:
@@ -142,7 +147,7 @@ def request_keys(request: FilterRequest, keys: Keys | None) -> Keys | None:
     policy = request.policy
     if policy is None:
         return keys
-    if keys is None and policy.master_keys():
+    if keys is None and (policy.kms or policy.master_keys()):
         keys = policy.kms_client()
     if keys is not None and not isinstance(keys, ExplicitKeys):
         check_master_keys(policy, keys)

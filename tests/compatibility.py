@@ -71,6 +71,9 @@ Each type was written by pyarrow in each of the encodings of its row, got filter
   type alone, or has no way to be asked.
 - **not read**: it cannot read such a file, with or without filters.
 
+Spark has `spark.sql.timeType.enabled` set. Its verdicts are parquet-java's, of types that Spark
+does not read or looks up without filters too.
+
 What stands in parentheses limits this to some encodings or encryption modes; otherwise it holds
 for all of the row, and all of the reader.
 """

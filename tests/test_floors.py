@@ -19,7 +19,7 @@ ROOMS = {
     3: ["policy", "schema", "logical", "modules", "sources"],
     4: ["literals", "footer"],
     5: ["request", "pages", "bloom", "torn"],
-    6: ["survey", "decoding", "reader"],
+    6: ["summaries", "survey", "decoding", "reader"],
     7: ["values"],
     8: ["entries"],
     9: ["building"],

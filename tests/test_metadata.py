@@ -68,7 +68,7 @@ def test_a_field_of_another_thrift_type_is_named() -> None:
 
 def test_an_enum_number_from_the_future_is_unsupported_not_a_guess() -> None:
     tree = compact.Struct({4: (8, 77)})
-    with pytest.raises(UnsupportedFeatureError, match=r"ColumnMetaData\.codec"):
+    with pytest.raises(UnsupportedFeatureError, match=r"ColumnMetaData\.codec is 77, which is no"):
         _ = ColumnMetaData(tree).codec
 
 

@@ -7,10 +7,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from secure_bloom.cipher import ModuleType, encrypt_gcm, module_aad
+from secure_bloom.cipher import ModuleType, encrypt_ctr, encrypt_gcm, module_aad
 from secure_bloom.errors import FormatError, IntegrityError, SecureBloomError
 from secure_bloom.footer import Chunk
 from secure_bloom.metadata import (
+    ColumnMetaData,
     DataPageHeader,
     DictionaryPageHeader,
     Encoding,
@@ -185,6 +186,49 @@ def test_pages_in_another_order_do_not_authenticate(tmp_path: Path) -> None:
     path.write_bytes(content)
     with opened(path) as it, pytest.raises(IntegrityError):
         _data_pages(it.chunk(0, "iban"), it.file)[0].body()
+
+
+@pytest.mark.parametrize("algorithm", ["AES_GCM_V1", "AES_GCM_CTR_V1"])
+def test_levels_that_parquet_java_leaves_in_clear_are_read(tmp_path: Path, algorithm: str) -> None:
+    """Spark with `parquet.writer.version=v2`: levels, then a module of the values alone."""
+    options = {"use_dictionary": False, "data_page_version": "2.0", "compression": "none"}
+    encryption = {"encryption_algorithm": algorithm}
+    path = write(
+        tmp_path / "x.parquet", customers(50), Mode.ENCRYPTED, encryption=encryption, **options
+    )
+    with opened(path) as it:
+        chunk = it.chunk(0, "email")
+        (page,) = read_pages(it.file, chunk)
+        body, data_end = bytes(page.body()), it.footer.tail.offset
+        stored = _as_parquet_java_stores(page.header, body, chunk)
+    content = path.read_bytes()
+    path.write_bytes(content[:data_end] + stored + content[data_end:])
+
+    def point_at_it(meta_data: ColumnMetaData) -> None:
+        meta_data.data_page_offset = data_end
+        meta_data.total_compressed_size = len(stored)
+
+    edit_column(path, 0, "email", point_at_it)
+    with opened(path) as it:
+        (page,) = read_pages(it.file, it.chunk(0, "email"))
+        assert page.body() == body
+
+
+def _as_parquet_java_stores(header: PageHeader, body: bytes, chunk: Chunk) -> bytes:
+    assert header.data_page_header_v2 is not None
+    assert chunk.cipher is not None
+    levels = header.data_page_header_v2.definition_levels_byte_length
+    assert levels > 0
+    key, place = chunk.cipher.key.key, (chunk.row_group, 0, 0)
+    if chunk.cipher.uses_ctr:
+        module = encrypt_ctr(body[levels:], key)
+    else:
+        aad = module_aad(chunk.cipher.file_aad, ModuleType.DATA_PAGE, *place)
+        module = encrypt_gcm(body[levels:], key, aad)
+    header = header.copy()
+    header.compressed_page_size = levels + len(module)
+    aad = module_aad(chunk.cipher.file_aad, ModuleType.DATA_PAGE_HEADER, *place)
+    return encrypt_gcm(header.encode(), key, aad) + body[:levels] + module
 
 
 def test_a_dictionary_page_that_the_metadata_does_not_name_is_refused(tmp_path: Path) -> None:

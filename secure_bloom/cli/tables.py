@@ -60,11 +60,11 @@ def print_add_report(report: AddReport, *, verbose: bool) -> None:
     actions = Counter(f.action for file in report.files for f in file.filters)
     grown = sum((f.bytes_after or 0) - (f.bytes_before or 0) for f in report.files)
     counted = ", ".join(f"{count} {action}" for action, count in sorted(actions.items()))
-    did = "would be written" if report.dry_run else "written"
-    click.echo(f"filters: {counted or 'none'}; {human_bytes(grown)} {did}")
-    for line in sorted(
-        {_remark(f) for file in report.files for f in file.filters} - {None}, key=str
-    ):
+    would = "would be " if report.dry_run else ""
+    size = f"{human_bytes(abs(grown))} {'smaller' if grown < 0 else 'larger'}"
+    click.echo(f"filters: {counted or 'none'}; the files {would or 'are '}{size}")
+    remarks = {_remark(f) for file in report.files for f in file.filters} - {None}
+    for line in (*sorted(remarks, key=str), *report.notes):
         click.echo(f"note: {line}")
 
 

@@ -10,6 +10,7 @@ import functools
 import os
 import pickle
 import uuid
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -22,8 +23,9 @@ from secure_bloom.report import FileReport
 from secure_bloom.request import Columns, FilterRequest, filter_request
 from secure_bloom.sources import Paths, as_paths
 from secure_bloom.spark.progress import Progress, task_progress
-from secure_bloom.storage import find_files, refuse_managed
+from secure_bloom.storage import find_files, refuse_append, refuse_managed
 from secure_bloom.storage.places import is_object_uri
+from secure_bloom.summaries import summary_notes
 from secure_bloom.survey import Survey, check_surveys, survey_file
 from secure_bloom.writer import WriteMode, failed_report, request_keys, rewrite_file
 
@@ -63,6 +65,7 @@ def add_bloom_filters(
     Returns a DataFrame with one row per file, row group and column (:data:`REPORT_SCHEMA`); it
     holds results and runs nothing again.  A file that fails has a row with its ``error``, and is
     as it was.  A file whose task ran twice may be reported by the second one: "unchanged".
+    What :class:`secure_bloom.report.AddReport` has as notes is told by ``warnings.warn``.
 
     Raises as :func:`secure_bloom.add_bloom_filters` does before anything is written, and
     :class:`SparkUnavailableError` where the executors' Python lacks this package.
@@ -79,6 +82,8 @@ def add_bloom_filters(
     every = as_paths(paths)
     refuse_managed(every)
     files = [_absolute(path) for path in find_files(every)]
+    if in_place:
+        refuse_append(files)
     # The id makes keys unwrapped for this run unfit for the next one in the same worker.
     shared = pickle.dumps((request, uuid.uuid4().hex))
     mode = WriteMode(in_place=in_place, dry_run=dry_run)
@@ -88,6 +93,8 @@ def add_bloom_filters(
     with task_progress(spark, progress, done=len(failures), total=len(files)):
         reports = _run_tasks(spark, todo, functools.partial(_rewrite, shared=shared, mode=mode))
     done = {report.path: report for report in reports}
+    for note in summary_notes(report.path for report in reports if report.changes):
+        warnings.warn(note, stacklevel=2)
     done |= {path: failed_report(path, error) for path, error in failures.items()}
     rows = [row for path in files for row in _rows(done[path])]
     return spark.createDataFrame(rows, REPORT_SCHEMA)

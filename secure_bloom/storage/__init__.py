@@ -6,19 +6,27 @@ bytes.  Importing it loads neither pyarrow nor numpy.
 
 from secure_bloom.storage.append import truncate_to
 from secure_bloom.storage.direct import APPEND_ALIGNMENT
-from secure_bloom.storage.files import append_tail, open_input, replace_tail
+from secure_bloom.storage.files import append_tail, open_input, refuse_append, replace_tail
 from secure_bloom.storage.inputs import InputFile
-from secure_bloom.storage.listing import find_files, summary_files
+from secure_bloom.storage.listing import file_key, find_files, summary_files
 from secure_bloom.storage.managed import refuse_managed
+from secure_bloom.storage.places import below, join, local_path, name_of, sibling
 
 __all__ = [
     "APPEND_ALIGNMENT",
     "InputFile",
     "append_tail",
+    "below",
+    "file_key",
     "find_files",
+    "join",
+    "local_path",
+    "name_of",
     "open_input",
+    "refuse_append",
     "refuse_managed",
     "replace_tail",
+    "sibling",
     "summary_files",
     "truncate_to",
 ]

@@ -5,7 +5,7 @@ pyarrow is loaded when the first object-store path is met, not before.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
 from secure_bloom.storage.append import append_local
@@ -65,9 +65,20 @@ def append_tail(source: InputFile, tail: Sequence[bytes]) -> int:
     store can extend.
     """
     if not isinstance(source, LocalFile):
-        raise UnsupportedFeatureError(
-            "objects cannot be extended in place",
-            hint="replace the object instead: leave out --in-place",
-            path=source.path,
-        )
+        raise _cannot_extend(source.path)
     return append_local(source, tail)
+
+
+def refuse_append(paths: Iterable[str]) -> None:
+    """Raise :class:`UnsupportedFeatureError` for the first object among the paths."""
+    for path in paths:
+        if is_object_uri(path):
+            raise _cannot_extend(path)
+
+
+def _cannot_extend(path: str) -> UnsupportedFeatureError:
+    return UnsupportedFeatureError(
+        "objects cannot be extended in place",
+        hint="replace the object instead: leave out --in-place",
+        path=path,
+    )

@@ -17,7 +17,7 @@ from secure_bloom.storage.places import is_object_uri, local_path
 from secure_bloom.storage.trees import Tree, tree_of
 
 DATA_SUFFIXES = (".parquet", ".parq", ".pq", ".parquet.encrypted")
-SUMMARY_NAMES = ("_metadata", "_common_metadata")
+_SUMMARY_NAME = "_metadata"
 _PATTERN = frozenset("*?[")
 
 Path = str | os.PathLike[str]
@@ -45,20 +45,34 @@ def find_files(paths: Path | Iterable[Path]) -> list[str]:
     return sorted(found.values())
 
 
-def summary_files(paths: Path | Iterable[Path]) -> list[str]:
-    """The ``_metadata`` and ``_common_metadata`` files in the folders among the paths, sorted."""
+def file_key(path: str) -> Hashable:
+    """Equal for two paths of one file."""
+    return tree_of(path).key(path)
+
+
+def summary_files(files: Iterable[str]) -> list[str]:
+    """The ``_metadata`` files in the folders of these files and in those above them, sorted.
+
+    ``_common_metadata`` is none of them: it has the schema alone.  A folder that we may not look
+    into counts as one without.
+    """
     found: dict[Hashable, str] = {}
-    for path in expand(paths):
-        tree = tree_of(path)
-        if not tree.is_folder(path):
-            continue
-        for folder, folders, files in tree.walk(path):
-            folders[:] = filter(_is_data_name, folders)
-            for name in files:
-                if name in SUMMARY_NAMES:
-                    file = tree.join(folder, name)
-                    found.setdefault(tree.key(file), file)
+    checked: set[str] = set()
+    for file in files:
+        tree = tree_of(file)
+        for folder in tree.parents(file):
+            if folder not in checked and _has_summary(tree, folder):
+                summary = tree.join(folder, _SUMMARY_NAME)
+                found.setdefault(tree.key(summary), summary)
+            checked.add(folder)
     return sorted(found.values())
+
+
+def _has_summary(tree: Tree, folder: str) -> bool:
+    try:
+        return tree.is_file(tree.join(folder, _SUMMARY_NAME))
+    except PolicyError:
+        return False
 
 
 def expand(paths: Path | Iterable[Path]) -> list[str]:

@@ -45,20 +45,20 @@ def _kind_by_asking(tree: Tree, folder: str) -> str | None:
 
 def _kind_by_names(tree: Tree, folder: str, folders: list[str]) -> str | None:
     if "_delta_log" in folders:
-        return "Delta"
+        return "a Delta"
     if ".hoodie" in folders:
-        return "Hudi"
+        return "a Hudi"
     if "metadata" in folders and any(
         ".metadata.json" in name for name in tree.names(tree.join(folder, "metadata"))
     ):
-        return "Iceberg"
+        return "an Iceberg"
     return None
 
 
 def _refuse(folder: str, kind: str | None) -> None:
     if kind is not None:
         raise UnsupportedFeatureError(
-            f"a {kind} table: its log records the size of every file, and replacing or extending "
+            f"{kind} table: its log records the size of every file, and replacing or extending "
             "one under it breaks the table",
             hint="write the table's rows to plain Parquet files and add filters there",
             path=folder,

@@ -84,6 +84,40 @@ def object_uri(path: str) -> ObjectUri:
     return ObjectUri(scheme=scheme, authority=authority, key=key.strip("/"), query=query)
 
 
+def sibling(path: str, name: str) -> str:
+    """The path of ``name`` in the folder of ``path``."""
+    if not is_object_uri(path):
+        folder, slash, _ = path.rpartition("/")
+        return f"{folder}{slash}{name}"
+    uri = object_uri(path)
+    folder, slash, _ = uri.key.rpartition("/")
+    return str(uri.at(f"{folder}{slash}{name}"))
+
+
+def join(folder: str, name: str) -> str:
+    """The path of ``name``, which may have folders of its own, in ``folder``."""
+    if not is_object_uri(folder):
+        return f"{folder.rstrip('/')}/{name}"
+    uri = object_uri(folder)
+    return str(uri.at(f"{uri.key}/{name}".lstrip("/")))
+
+
+def below(path: str, folder: str) -> str | None:
+    """Where the file lies in ``folder``; None where it lies elsewhere."""
+    if is_object_uri(path) and is_object_uri(folder):
+        file, top = object_uri(path), object_uri(folder)
+        if file.store() != top.store():
+            return None
+        path, folder = f"/{file.key}", f"/{top.key}"
+    prefix = folder.rstrip("/") + "/"
+    return path.removeprefix(prefix) if path.startswith(prefix) else None
+
+
+def name_of(path: str) -> str:
+    """The last part of a path."""
+    return (object_uri(path).key if is_object_uri(path) else path).rpartition("/")[2]
+
+
 def local_path(path: str | os.PathLike[str]) -> str:
     """The file system's path for a local path or a ``file:`` URI (file:/x, file:///x)."""
     text = os.fspath(path)

@@ -160,6 +160,15 @@ class TestReport:
         assert outcomes(report) == {("added", "added")}
         assert content(table) == before
 
+    def test_a_summary_of_changed_files_is_warned_of(
+        self, spark: SparkSession, table: Path
+    ) -> None:
+        # What cannot be read may describe any file.
+        (table / "_metadata").write_bytes(b"of another writer")
+        with pytest.warns(UserWarning, match=r"_metadata describes files that got filters"):
+            add_bloom_filters(spark, table, POLICY, columns=COLUMNS)
+        assert (table / "_metadata").read_bytes() == b"of another writer"
+
     def test_filters_are_replaced_when_that_is_asked_for(
         self, spark: SparkSession, table: Path
     ) -> None:

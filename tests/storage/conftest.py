@@ -1,4 +1,4 @@
-"""A folder to write in, and child processes to kill."""
+"""A folder to write in, a bucket of an S3 server, and child processes to kill."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import contextlib
 import os
 import subprocess
 import sys
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,3 +55,61 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def contents(folder: Path) -> dict[str, bytes]:
     """Every file in a folder, hidden ones too: what a failed write must leave alone."""
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+class Bucket:
+    """A bucket of its own for one test, seen through another client than ours."""
+
+    def __init__(self, port: str) -> None:
+        self.name = f"b{uuid.uuid4().hex}"
+        self.query = f"endpoint_override=127.0.0.1:{port}&scheme=http&region=us-east-1"
+        import boto3
+
+        self.client: Any = boto3.client("s3", endpoint_url=f"http://127.0.0.1:{port}")
+        self.client.create_bucket(Bucket=self.name)
+
+    def uri(self, key: str, scheme: str = "s3") -> str:
+        return f"{scheme}://{self.name}/{key}?{self.query}"
+
+    def put(self, *keys: str, body: bytes = OLD) -> None:
+        for key in keys:
+            self.client.put_object(Bucket=self.name, Key=key, Body=body)
+
+    def objects(self) -> dict[str, bytes]:
+        listing = self.client.list_objects_v2(Bucket=self.name).get("Contents", [])
+        return {
+            entry["Key"]: self.client.get_object(Bucket=self.name, Key=entry["Key"])["Body"].read()
+            for entry in listing
+        }
+
+
+@pytest.fixture(scope="session")
+def port() -> Iterator[str]:
+    """Where an S3 server listens."""
+    pytest.importorskip("boto3")
+    pytest.importorskip("moto.server")
+    program = Path(__file__).with_name("s3_server.py")
+    with subprocess.Popen(
+        [sys.executable, str(program)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as server:
+        assert server.stdout is not None
+        yield server.stdout.readline().strip()
+        assert server.stdin is not None
+        server.stdin.close()
+
+
+@pytest.fixture
+def bucket(port: str, monkeypatch: pytest.MonkeyPatch) -> Bucket:
+    """A new bucket, and the right to use it."""
+    for name, value in {
+        "AWS_ACCESS_KEY_ID": "testing",
+        "AWS_SECRET_ACCESS_KEY": "testing",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }.items():
+        monkeypatch.setenv(name, value)
+    return Bucket(port)

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from secure_bloom.errors import FileChangedError, FormatError, PolicyError
-from secure_bloom.storage import open_input
+from secure_bloom.storage import inputs, open_input
 from secure_bloom.storage.inputs import MAX_SIBLING_BYTES
 from tests.storage.conftest import OLD
 
@@ -31,6 +31,17 @@ def test_read_at_gives_exactly_these_bytes_or_says_why_not(
             with pytest.raises(FormatError, match=message) as caught:
                 file.read_at(offset, length)
             assert caught.value.path == str(data_file)
+
+
+@pytest.mark.parametrize("length", [0, 1, 999, 1000, 1001, 2000, 5555])
+def test_a_view_is_read_in_pieces(
+    data_file: Path, monkeypatch: pytest.MonkeyPatch, length: int
+) -> None:
+    monkeypatch.setattr(inputs, "_CHUNK_BYTES", 1000)
+    with open_input(str(data_file)) as file:
+        assert file.view_at(7, length) == OLD[7 : 7 + length]
+        with pytest.raises(FormatError, match=f"the file has {len(OLD)}"):
+            file.view_at(len(OLD) - length, 2**62)
 
 
 def test_a_file_has_a_path_a_name_and_a_size(

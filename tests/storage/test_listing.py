@@ -121,11 +121,19 @@ def test_a_folder_without_data_is_an_error_with_a_hint(tmp_path: Path) -> None:
         assert ".parquet" in str(caught.value.hint)
 
 
-def test_summary_files_are_those_of_the_folders(tmp_path: Path) -> None:
-    made(tmp_path, "x.parquet", "_metadata", "day=1/_common_metadata", "_temporary/_metadata")
-    found = summary_files([tmp_path, tmp_path / "x.parquet", tmp_path / "day=1"])
-    assert below(tmp_path, found) == ["_metadata", "day=1/_common_metadata"]
-    assert summary_files(tmp_path / "x.parquet") == []
+def test_summary_files_are_those_of_the_folders_above(tmp_path: Path) -> None:
+    made(
+        tmp_path,
+        "_metadata",
+        "t/day=1/x.parquet",
+        "t/day=1/_metadata",
+        "t/day=1/_common_metadata",
+        "t/day=2/y.parquet",
+        "t/day=2/_metadata/z",
+        "t/day=3/_metadata",
+    )
+    found = summary_files([f"{tmp_path}/t/day=1/x.parquet", f"{tmp_path}/t/day=2/y.parquet"])
+    assert below(tmp_path, found) == ["_metadata", "t/day=1/_metadata"]
 
 
 LOGS = {

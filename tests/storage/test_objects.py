@@ -10,8 +10,6 @@ import gc
 import os
 import signal
 import subprocess
-import sys
-import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -34,65 +32,10 @@ from secure_bloom.storage import (
     summary_files,
 )
 from secure_bloom.storage.uploads import upload
-from tests.storage.conftest import KEEP, NEW, OLD, TAIL, contents
-
-boto3 = pytest.importorskip("boto3")
-pytest.importorskip("moto.server")
+from tests.storage.conftest import KEEP, NEW, OLD, TAIL, Bucket, contents
 
 KEY = "lake/ts=2024-01-01 00%3A00/part-0.parquet"
 LARGE = 12 * 1024 * 1024  # pyarrow uploads parts of 10 MiB
-
-
-class Bucket:
-    """A bucket of its own for one test, seen through another client than ours."""
-
-    def __init__(self, port: str) -> None:
-        self.name = f"b{uuid.uuid4().hex}"
-        self.query = f"endpoint_override=127.0.0.1:{port}&scheme=http&region=us-east-1"
-        self.client: Any = boto3.client("s3", endpoint_url=f"http://127.0.0.1:{port}")
-        self.client.create_bucket(Bucket=self.name)
-
-    def uri(self, key: str, scheme: str = "s3") -> str:
-        return f"{scheme}://{self.name}/{key}?{self.query}"
-
-    def put(self, *keys: str, body: bytes = OLD) -> None:
-        for key in keys:
-            self.client.put_object(Bucket=self.name, Key=key, Body=body)
-
-    def objects(self) -> dict[str, bytes]:
-        listing = self.client.list_objects_v2(Bucket=self.name).get("Contents", [])
-        return {
-            entry["Key"]: self.client.get_object(Bucket=self.name, Key=entry["Key"])["Body"].read()
-            for entry in listing
-        }
-
-
-@pytest.fixture(scope="module")
-def port() -> Iterator[str]:
-    program = Path(__file__).with_name("s3_server.py")
-    with subprocess.Popen(
-        [sys.executable, str(program)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as server:
-        assert server.stdout is not None
-        yield server.stdout.readline().strip()
-        assert server.stdin is not None
-        server.stdin.close()
-
-
-@pytest.fixture
-def bucket(port: str, monkeypatch: pytest.MonkeyPatch) -> Bucket:
-    for name, value in {
-        "AWS_ACCESS_KEY_ID": "testing",
-        "AWS_SECRET_ACCESS_KEY": "testing",
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_EC2_METADATA_DISABLED": "true",
-    }.items():
-        monkeypatch.setenv(name, value)
-    return Bucket(port)
 
 
 @pytest.mark.parametrize("scheme", ["s3", "s3a", "s3n"])
@@ -273,7 +216,7 @@ def test_folders_of_a_bucket_are_listed_by_the_same_rules(bucket: Bucket) -> Non
     assert find_files([bucket.uri("lake"), bucket.uri("lake/"), bucket.uri(KEY)]) == wanted
     assert find_files(bucket.uri("")) == wanted
     assert find_files(bucket.uri("a.txt")) == [bucket.uri("a.txt")]
-    assert summary_files(bucket.uri("lake")) == [bucket.uri("lake/_metadata")]
+    assert summary_files([bucket.uri(KEY)]) == [bucket.uri("lake/_metadata")]
     with open_input(find_files(bucket.uri("lake"))[1]) as file:
         assert file.read_at(0, 5) == OLD[:5]
 

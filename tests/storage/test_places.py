@@ -11,7 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
-from secure_bloom.storage.places import is_object_uri, local_path, object_uri
+from secure_bloom.storage.places import (
+    below,
+    is_object_uri,
+    join,
+    local_path,
+    name_of,
+    object_uri,
+    sibling,
+)
 
 
 @pytest.mark.parametrize(
@@ -54,6 +62,53 @@ def test_a_uri_has_parts_and_the_query_stays() -> None:
     assert (uri.authority, uri.key) == ("bucket", "a%3Ab/x.parquet")
     assert uri.store() == "s3://bucket/?endpoint_override=h:1&scheme=http"
     assert str(uri.at("y")) == "s3a://bucket/y?endpoint_override=h:1&scheme=http"
+
+
+QUERY = "?endpoint_override=h:1&scheme=http"
+
+
+@pytest.mark.parametrize(
+    ("path", "beside"),
+    [
+        ("x.parquet", "n"),
+        ("/x.parquet", "/n"),
+        ("t/x.parquet", "t/n"),
+        ("s3://bucket/x.parquet", "s3://bucket/n"),
+        (f"s3a://bucket/t/x.parquet{QUERY}", f"s3a://bucket/t/n{QUERY}"),
+    ],
+)
+def test_a_name_beside_a_file(path: str, beside: str) -> None:
+    assert sibling(path, "n") == beside
+    assert name_of(path) == "x.parquet"
+
+
+@pytest.mark.parametrize(
+    ("folder", "inside"),
+    [
+        ("t", "t/a/n"),
+        ("/t/", "/t/a/n"),
+        ("/", "/a/n"),
+        ("s3://bucket", "s3://bucket/a/n"),
+        (f"s3a://bucket/t/{QUERY}", f"s3a://bucket/t/a/n{QUERY}"),
+    ],
+)
+def test_a_place_in_a_folder(folder: str, inside: str) -> None:
+    assert join(folder, "a/n") == inside
+    assert below(inside, folder) == "a/n"
+
+
+@pytest.mark.parametrize(
+    ("path", "folder"),
+    [
+        ("/table-2/x", "/table"),
+        ("s3://bucket/table-2/x", "s3://bucket/table"),
+        ("s3://other/table/x", "s3://bucket/table"),
+        (f"s3://bucket/table/x{QUERY}", "s3://bucket/table"),
+        ("/table/x", "s3://bucket/table"),
+    ],
+)
+def test_a_file_outside_a_folder(path: str, folder: str) -> None:
+    assert below(path, folder) is None
 
 
 def test_a_password_in_a_uri_is_refused_and_not_repeated() -> None:

@@ -1,0 +1,176 @@
+"""Spark reads every type, encoding and mode as before; parquet-java's verdicts are ours."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import secure_bloom as sb
+from secure_bloom.spark.metrics import collect_scanned
+from tests.compatibility import Claim, Compatibility, Shown
+from tests.interop.columns import COLUMNS, Column
+from tests.interop.files import TypedFile, typed_file
+from tests.spark.lookups import lookup
+from tests.spark.parquet_java import forget_keys, only_bloom_filters
+from tests.spark.verdicts import check_verdicts
+from tests.tables import KEYRING, Mode, keyring_json
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+#: One block of 256 bits: about a tenth of the absent values pass, so that bits are compared.
+FPP = 0.1
+ROW_GROUPS = 3
+#: Where Spark's `=` becomes parquet-java's, and so asks a filter; it leaves all others alone.
+LOOKED_UP = {
+    "INT32 8 bits",
+    "INT32 16 bits",
+    "INT32 32 bits",
+    "INT32 date",
+    "INT32 decimal(9, 2)",
+    "INT64 64 bits",
+    "INT64 decimal(18, 2)",
+    "INT64 in a struct",
+    "INT64 time us",
+    "INT64 timestamp ms UTC",
+    "INT64 timestamp us UTC",
+    "FLOAT",
+    "DOUBLE",
+    "FIXED_LEN_BYTE_ARRAY decimal(9, 2)",
+    "FIXED_LEN_BYTE_ARRAY decimal(18, 2)",
+    "FIXED_LEN_BYTE_ARRAY decimal(38, 2)",
+    "BYTE_ARRAY",
+    "BYTE_ARRAY string",
+}
+SETTINGS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.timeType.enabled": "true",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def session(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The session with the keys of ``tests.tables``, in UTC, with the type TIME."""
+    keyring = tmp_path_factory.mktemp("keys") / "keyring.json"
+    keyring.write_text(keyring_json())
+    settings = {**SETTINGS, "secure_bloom.keyring": str(keyring)}
+    forget_keys(spark)
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    yield
+    for name in settings:
+        spark.conf.unset(name)
+    forget_keys(spark)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """A file without filters, and the path of its copy with them."""
+
+    before: TypedFile
+    after: Path
+
+
+def _pairs(folder: Path, column: Column, encoding: str) -> list[Pair]:
+    """The type in one encoding, in every mode."""
+    files = [
+        typed_file(_made(folder / encoding), column, encoding, mode, row_groups=ROW_GROUPS)
+        for mode in Mode
+    ]
+    output = folder / f"{encoding}-filtered"
+    options = {column.leaf: sb.BloomFilterOptions(fpp=FPP)}
+    report = sb.add_bloom_filters(folder / encoding, columns=options, keys=KEYRING, output=output)
+    assert not report.failed
+    return [Pair(before=file, after=output / file.path.name) for file in files]
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def _read(spark: SparkSession, paths: Sequence[Path]) -> DataFrame:
+    """The files as one table; the first one says what the column is, for all of them."""
+    names = list(map(str, paths))
+    return spark.read.schema(spark.read.parquet(names[0]).schema).parquet(*names)
+
+
+def _rows(spark: SparkSession, paths: Sequence[Path]) -> dict[Path, list[Any]]:
+    """The rows of each file, in its order."""
+    rows = defaultdict(list)
+    for path, value in _read(spark, paths).selectExpr("_metadata.file_path", "x").collect():
+        rows[Path(path.removeprefix("file:"))].append(value)
+    return rows
+
+
+def _check_lookups(spark: SparkSession, column: Column, pairs: list[Pair]) -> None:
+    """Every value is found as often as it is there, and by the filters alone where Spark asks."""
+    table = _read(spark, [pair.after for pair in pairs])
+    sample = pairs[0].before.sample(4)
+    queries = (
+        lookup(table, column, n).selectExpr("_metadata.file_path", f"{n} AS n") for n in sample
+    )
+    union = next(queries)
+    for query in queries:
+        union = union.unionAll(query)
+    with only_bloom_filters(spark):
+        rows, scanned = collect_scanned(union)
+    found = Counter((Path(path.removeprefix("file:")), n) for path, n in rows)
+    assert found == {
+        (pair.after, n): pair.before.present.count(n) for pair in pairs for n in sample
+    }
+    is_pruned = scanned < len(sample) * table.count()
+    assert is_pruned is (column.name in LOOKED_UP)
+
+
+@pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.name.replace(" ", "_"))
+def test_spark_agrees(
+    spark: SparkSession, tmp_path: Path, compatibility: Compatibility, column: Column
+) -> None:
+    by_encoding = {encoding: _pairs(tmp_path, column, encoding) for encoding in column.encodings}
+    readable = _readable(spark, by_encoding)
+    passed = 0
+    for encoding, pairs in by_encoding.items():
+        shown = [Shown.VERDICTS]
+        shown += [Shown.ROWS, Shown.LOOKUPS] if encoding in readable else [Shown.NOT_READ]
+        for pair in pairs:
+            present = pair.before.sample(36)
+            passed += check_verdicts(spark, pair.after, column.leaf, column, present)
+            for what in shown:
+                mode = pair.before.mode.value
+                compatibility.record(Claim(column.name, encoding, mode, "Spark", what))
+    # Without false positives the bits could differ unnoticed.
+    assert passed > 0
+    if readable:
+        _check_lookups(spark, column, [pair for e in readable for pair in by_encoding[e]])
+
+
+def _readable(spark: SparkSession, by_encoding: dict[str, list[Pair]]) -> list[str]:
+    """The encodings that Spark can read: all, if all files at once, else those it reads alone.
+
+    What it reads with filters must be what it reads without.
+    """
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    pairs = [pair for some in by_encoding.values() for pair in some]
+    try:
+        rows = _rows(spark, [path for pair in pairs for path in (pair.before.path, pair.after)])
+    except (PySparkException, Py4JJavaError):
+        if len(by_encoding) == 1:
+            return []
+        alone = (_readable(spark, {encoding: some}) for encoding, some in by_encoding.items())
+        return list(itertools.chain(*alone))
+    for pair in pairs:
+        assert rows[pair.before.path]
+        assert rows[pair.after] == rows[pair.before.path]
+    return list(by_encoding)

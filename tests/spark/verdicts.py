@@ -1,0 +1,81 @@
+"""Our verdicts against parquet-java's, for values of any type."""
+
+from __future__ import annotations
+
+import itertools
+import struct
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import secure_bloom as sb
+from secure_bloom.keys import Keyring, KmsClient
+from secure_bloom.literals import physical_values
+from secure_bloom.metadata import Type
+from tests.interop.columns import Column
+from tests.spark.parquet_java import bloom_filter_verdicts
+from tests.surgery import opened
+from tests.tables import KEYRING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: How many absent values are asked for.
+ABSENT = 84
+
+
+def check_verdicts(
+    spark: SparkSession,
+    path: Path,
+    name: str,
+    column: Column,
+    present: list[int],
+    keys: Keyring | KmsClient = KEYRING,
+) -> int:
+    """Our probe and parquet-java say the same; returns how many absent values both let pass.
+
+    ``name`` is the leaf that holds the column's values.
+    """
+    absent = column.values(0, ABSENT, absent=True)
+    texts = [column.written(n) for n in present + absent]
+    (probed,) = sb.probe(path, name, texts, keys=keys).files
+    assert probed.error is None
+    forms = _forms(path, name, texts, keys)
+    said = [
+        _parquet_java(spark, path, row_group, name, forms)
+        for row_group in range(len(probed.row_groups))
+    ]
+    assert said == [
+        [group.verdicts[text] is sb.Verdict.MAYBE for text in texts] for group in probed.row_groups
+    ]
+    found = [any(verdicts) for verdicts in zip(*said, strict=True)]
+    assert all(found[: len(present)])
+    return sum(sum(verdicts[len(present) :]) for verdicts in said)
+
+
+def _parquet_java(
+    spark: SparkSession, path: Path, row_group: int, name: str, forms: list[list[Any]]
+) -> list[bool]:
+    """Whether a value may be there, in any of its forms."""
+    flat = list(itertools.chain(*forms))
+    verdicts = bloom_filter_verdicts(spark, path, row_group, name, flat)
+    assert verdicts is not None
+    each = iter(verdicts)
+    return [any(list(itertools.islice(each, len(form)))) for form in forms]
+
+
+def _forms(path: Path, name: str, texts: list[str], keys: Keyring | KmsClient) -> list[list[Any]]:
+    """The physical values under which each value may stand, as parquet-java takes them."""
+    with opened(path, keys) as it:
+        leaf = next(leaf for leaf in it.footer.leaves if leaf.name == name)
+    return [
+        [_unpacked(leaf.type, encoding) for encoding in physical_values(leaf, text) or ()]
+        for text in texts
+    ]
+
+
+_FORMATS = {Type.INT32: "<i", Type.INT64: "<q", Type.FLOAT: "<f", Type.DOUBLE: "<d"}
+
+
+def _unpacked(physical: Type, encoding: bytes) -> int | float | bytes:
+    form = _FORMATS.get(physical)
+    return encoding if form is None else struct.unpack(form, encoding)[0]

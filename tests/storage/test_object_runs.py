@@ -1,0 +1,155 @@
+"""The main job on an object store, end to end: add, probe and inspect by URI."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyarrow.parquet.encryption as pe
+import pytest
+
+import secure_bloom as sb
+from tests.storage.conftest import Bucket
+from tests.tables import KEYRING, Mode, crypto_factory, customers, keyring_json, read, write
+
+ROWS = 300
+KEYS = ["lake/day=1/part-0.parquet", "lake/day=2/part-0.parquet"]
+MODES = pytest.mark.parametrize("mode", list(Mode), ids=lambda mode: mode.name)
+
+
+@pytest.fixture
+def lake(bucket: Bucket, tmp_path: Path, mode: Mode) -> Bucket:
+    """Two objects of customers in ``lake/``, and what Spark leaves beside them."""
+    for seed, key in enumerate(KEYS):
+        path = write(tmp_path / "x.parquet", customers(ROWS, seed), mode, row_group_size=100)
+        bucket.put(key, body=path.read_bytes())
+        path.unlink()
+    bucket.put("lake/_SUCCESS", "lake/day=1/.part-0.parquet.crc", body=b"")
+    return bucket
+
+
+def _rows(content: bytes, folder: Path, mode: Mode) -> pa.Table:
+    path = folder / "fetched.parquet"
+    path.write_bytes(content)
+    return read(path, encrypted=mode is not Mode.PLAIN)
+
+
+def _check(uri: str, files: int = 2) -> None:
+    """Filters answer and are seen."""
+    email = customers(ROWS, 0)["email"][0].as_py()
+    probed = sb.probe(uri, "email", [email, "nobody"], keys=KEYRING)
+    assert len(probed.files) == files
+    assert not probed.failed
+    said = [group.verdicts for file in probed.files for group in file.row_groups]
+    assert {str(each["nobody"]) for each in said} == {"absent"}
+    assert "maybe" in {str(each[email]) for each in said}
+    inspected = sb.inspect(uri, keys=KEYRING)
+    for file in inspected.files:
+        assert file.error is None
+        assert all(group.columns[0].bloom is not None for group in file.row_groups)
+
+
+@MODES
+@pytest.mark.parametrize("scheme", ["s3", "s3a"])
+def test_objects_get_filters(lake: Bucket, tmp_path: Path, mode: Mode, scheme: str) -> None:
+    before = lake.objects()
+    uri = lake.uri("lake", scheme)
+    report = sb.add_bloom_filters(uri, columns=["email", "id"], keys=KEYRING)
+    assert [(file.path, file.status) for file in report.files] == [
+        (lake.uri(key, scheme), "added") for key in KEYS
+    ]
+    after = lake.objects()
+    assert after.keys() == before.keys()
+    for seed, key in enumerate(KEYS):
+        assert _rows(after[key], tmp_path, mode).equals(customers(ROWS, seed))
+        assert len(after[key]) == report.files[seed].bytes_after
+    _check(uri)
+    _check(lake.uri(KEYS[0], scheme), files=1)
+    again = sb.add_bloom_filters(uri, columns=["email"], keys=KEYRING)
+    assert {file.status for file in again.files} == {"unchanged"}
+    replaced = sb.add_bloom_filters(uri, columns=["email"], keys=KEYRING, replace_filters=True)
+    assert {f.action for file in replaced.files for f in file.filters} == {"replaced"}
+    _check(uri)
+
+
+@pytest.mark.parametrize("mode", [Mode.PLAIN])
+def test_in_place_is_refused_with_a_hint(lake: Bucket) -> None:
+    before = lake.objects()
+    with pytest.raises(sb.UnsupportedFeatureError, match="objects cannot be extended") as caught:
+        sb.add_bloom_filters(lake.uri("lake"), columns=["email"], in_place=True)
+    assert "leave out --in-place" in str(caught.value.hint)
+    assert lake.objects() == before
+
+
+@pytest.mark.parametrize("mode", [Mode.ENCRYPTED])
+def test_output_goes_from_disk_to_store_and_back(
+    lake: Bucket, bucket: Bucket, tmp_path: Path, mode: Mode
+) -> None:
+    down, up = tmp_path / "down", bucket.uri("up/again")
+    there = sb.add_bloom_filters(lake.uri("lake"), columns=["email"], keys=KEYRING, output=down)
+    assert not there.failed
+    names = [key.removeprefix("lake/") for key in KEYS]
+    assert sorted(str(p.relative_to(down)) for p in down.rglob("*.parquet")) == names
+    back = sb.add_bloom_filters(down, columns=["email", "id"], keys=KEYRING, output=up)
+    assert not back.failed
+    objects = bucket.objects()
+    assert [key for key in objects if key.startswith("up/")] == [f"up/again/{n}" for n in names]
+    for seed, name in enumerate(names):
+        assert _rows(objects[f"up/again/{name}"], tmp_path, mode).equals(customers(ROWS, seed))
+    _check(str(down))
+    _check(up)
+    within = sb.add_bloom_filters(
+        bucket.uri(KEYS[0]), columns=["email"], keys=KEYRING, output=bucket.uri("single")
+    )
+    assert not within.failed
+    assert "single/part-0.parquet" in bucket.objects()
+
+
+def test_key_material_outside_an_object_follows_it(bucket: Bucket, tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    configuration = pe.EncryptionConfiguration(
+        footer_key="k_footer", column_keys={"k_pii": ["email"]}, internal_key_material=False
+    )
+    properties = crypto_factory().file_encryption_properties(
+        pe.KmsConnectionConfig(), configuration, str(path)
+    )
+    pq.write_table(customers(ROWS, 0), path, encryption_properties=properties)
+    material = "_KEY_MATERIAL_FOR_x.parquet.json"
+    for name in ("x.parquet", material):
+        bucket.put(f"from/{name}", body=(tmp_path / name).read_bytes())
+    for place in ("from", "to"):
+        report = sb.add_bloom_filters(
+            bucket.uri("from"),
+            columns=["email"],
+            keys=KEYRING,
+            output=None if place == "from" else bucket.uri(place),
+        )
+        assert not report.failed
+        objects = bucket.objects()
+        assert objects[f"{place}/{material}"] == (tmp_path / material).read_bytes()
+        _check(bucket.uri(place), files=1)
+
+
+@pytest.mark.parametrize("mode", [Mode.ENCRYPTED])
+def test_the_command_line_takes_uris(lake: Bucket, tmp_path: Path) -> None:
+    keyring = tmp_path / "keyring.json"
+    keyring.write_text(keyring_json())
+    keyring.chmod(0o600)
+    uri, email = lake.uri("lake", "s3a"), customers(ROWS, 0)["email"][0].as_py()
+
+    def run(*words: str, code: int = 0) -> dict:
+        command = [sys.executable, "-m", "secure_bloom", *words, "--keyring", str(keyring)]
+        done = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False)
+        assert done.returncode == code, done.stderr
+        return json.loads(done.stdout)
+
+    added = run("add", uri, "--column", "email")
+    assert [file["path"] for file in added["files"]] == [lake.uri(key, "s3a") for key in KEYS]
+    assert len(run("probe", uri, "email", email)["files"]) == 2
+    run("probe", uri, "email", "nobody", code=1)
+    groups = run("inspect", uri)["files"][0]["row_groups"]
+    assert groups[0]["columns"][0]["bloom"]["bytes"] > 0
