@@ -8,11 +8,13 @@ from os import PathLike
 
 from secure_bloom.errors import PolicyError
 from secure_bloom.footer import Chunk
+from secure_bloom.keys import ExplicitKeys, Keyring, KmsClient
 from secure_bloom.options import BloomFilterOptions
-from secure_bloom.policy import KeyPolicy
+from secure_bloom.policy import KeyPolicy, check_master_keys
 from secure_bloom.schema import Leaf, select
 
 Columns = Mapping[str, BloomFilterOptions] | Iterable[str]
+Keys = Keyring | KmsClient | ExplicitKeys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,3 +97,15 @@ def filter_request(
             hint="name columns, or give a policy in which columns have bloom = true",
         )
     return FilterRequest(columns=wanted, policy=policy, replace_filters=replace_filters)
+
+
+def request_keys(request: FilterRequest, keys: Keys | None) -> Keys | None:
+    """The keys of a run: those given, else the policy's KMS, which must know the policy's keys."""
+    policy = request.policy
+    if policy is None:
+        return keys
+    if keys is None and (policy.kms or policy.master_keys()):
+        keys = policy.kms_client()
+    if keys is not None and not isinstance(keys, ExplicitKeys):
+        check_master_keys(policy, keys)
+    return keys

@@ -3,61 +3,24 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
 from os import PathLike
 
-from secure_bloom.errors import (
-    FileChangedError,
-    FormatError,
-    PolicyError,
-    SecureBloomError,
-    located,
-)
-from secure_bloom.keys import ExplicitKeys, KeyResolver, Keyring, KmsClient
-from secure_bloom.planning import Mapper, Outcome, RewritePlan, Task, plan_rewrite
-from secure_bloom.policy import KeyPolicy, check_master_keys
+from secure_bloom.errors import PolicyError
+from secure_bloom.keys import KeyResolver
+from secure_bloom.planning import Mapper, Outcome, Task
+from secure_bloom.policy import KeyPolicy
 from secure_bloom.report import AddReport, FileReport
-from secure_bloom.request import Columns, FilterRequest, filter_request
-from secure_bloom.sources import (
-    Paths,
-    as_paths,
-    file_keys,
-    key_material_name,
-    output_paths,
-)
-from secure_bloom.storage import (
-    InputFile,
-    append_tail,
-    find_files,
-    open_input,
-    refuse_append,
-    refuse_managed,
-    replace_tail,
-    sibling,
-)
+from secure_bloom.request import Columns, Keys, filter_request, request_keys
+from secure_bloom.rewriting import Rewriter, WriteMode, failed_report
+from secure_bloom.sources import Paths, as_paths, output_paths
+from secure_bloom.storage import find_files, refuse_append, refuse_managed
 from secure_bloom.summaries import summary_notes
 from secure_bloom.survey import check_surveys, survey_file
-from secure_bloom.torn import mend
 
 #: Called with the number of column chunks done and the number of them in all.
 Progress = Callable[[int, int], None]
-Keys = Keyring | KmsClient | ExplicitKeys
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteMode:
-    """How files are written: replaced, appended to (``in_place``), or not at all (``dry_run``)."""
-
-    in_place: bool = False
-    dry_run: bool = False
-
-    @property
-    def repairs(self) -> bool:
-        """Whether what a killed ``in_place`` run left behind may be cut off."""
-        return self.in_place and not self.dry_run
 
 
 def add_bloom_filters(
@@ -95,6 +58,7 @@ def add_bloom_filters(
     mode = WriteMode(in_place=in_place, dry_run=dry_run)
     surveys = [survey_file(path, request, resolver, repair=mode.repairs) for path in files]
     failures = check_surveys(surveys)
+    rewriter = Rewriter(request=request, resolver=resolver, mode=mode)
     meter = _Meter(progress, sum(survey.chunks for survey in surveys))
     reports: list[FileReport] = []
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as executor:
@@ -104,9 +68,7 @@ def add_bloom_filters(
             reports.append(
                 failed_report(survey.path, failure)
                 if failure is not None
-                else rewrite_file(
-                    survey.path, request, resolver, mode, targets.get(survey.path), run
-                )
+                else rewriter.rewrite(survey.path, target=targets.get(survey.path), run=run)
             )
             meter.finish(survey.chunks)
     changed = [targets.get(report.path, report.path) for report in reports if report.changes]
@@ -140,107 +102,3 @@ class _Meter:
     def _tell(self, done: int) -> None:
         if self._progress is not None:
             self._progress(min(self._before + done, self._total), self._total)
-
-
-def request_keys(request: FilterRequest, keys: Keys | None) -> Keys | None:
-    """The keys of a run: those given, else the policy's KMS, which must know the policy's keys."""
-    policy = request.policy
-    if policy is None:
-        return keys
-    if keys is None and (policy.kms or policy.master_keys()):
-        keys = policy.kms_client()
-    if keys is not None and not isinstance(keys, ExplicitKeys):
-        check_master_keys(policy, keys)
-    return keys
-
-
-def rewrite_file(
-    path: str,
-    request: FilterRequest,
-    resolver: KeyResolver,
-    mode: WriteMode,
-    target: str | None = None,
-    run: Mapper = map,
-) -> FileReport:
-    """Do one file; errors of this package become a report with status ``failed``.
-
-    Safe to run twice on one file, at the same time too: the later one finds the file changed,
-    reads it anew, and finds nothing left to do.
-    """
-    started = time.perf_counter()
-    try:
-        with located(path=path):
-            plan, before = _rewrite(path, request, resolver, mode, target, run)
-    except SecureBloomError as error:
-        return failed_report(path, error, time.perf_counter() - started)
-    return FileReport(
-        path=path,
-        status="unchanged" if plan.is_empty else "added",
-        bytes_before=before,
-        bytes_after=plan.size,
-        seconds=round(time.perf_counter() - started, 6),
-        filters=plan.filters,
-    )
-
-
-def _rewrite(
-    path: str,
-    request: FilterRequest,
-    resolver: KeyResolver,
-    mode: WriteMode,
-    target: str | None,
-    run: Mapper,
-) -> tuple[RewritePlan, int]:
-    """Plan and write, anew where another writer was faster; the plan and the old size."""
-    for _ in range(2):
-        try:
-            return _rewrite_once(path, request, resolver, mode, target, run)
-        except FileChangedError:
-            continue
-        except FormatError:
-            if not (mode.repairs and mend(path)):
-                raise
-    return _rewrite_once(path, request, resolver, mode, target, run)
-
-
-def _rewrite_once(
-    path: str,
-    request: FilterRequest,
-    resolver: KeyResolver,
-    mode: WriteMode,
-    target: str | None,
-    run: Mapper,
-) -> tuple[RewritePlan, int]:
-    with open_input(path) as file:
-        keys = file_keys(resolver, file)
-        plan = plan_rewrite(file, keys, request, append=mode.in_place, run=run)
-        _write(file, plan, mode, target)
-        return plan, file.size
-
-
-def _write(file: InputFile, plan: RewritePlan, mode: WriteMode, target: str | None) -> None:
-    if mode.dry_run or (plan.is_empty and target is None):
-        return
-    if mode.in_place:
-        append_tail(file, plan.tail)
-        return
-    if target is not None:
-        # First, so that no moment sees a file whose keys cannot be found.
-        _carry_key_material(file, target)
-    replace_tail(file, plan.keep, plan.tail, output=target)
-
-
-def _carry_key_material(file: InputFile, target: str) -> None:
-    """Copy key material that is stored beside the file to the folder of its copy."""
-    name = key_material_name(file.name)
-    if file.read_sibling(name) is None:
-        return
-    with open_input(sibling(file.path, name)) as material:
-        replace_tail(material, material.size, (), output=sibling(target, name))
-
-
-def failed_report(path: str, error: SecureBloomError, seconds: float = 0.0) -> FileReport:
-    """The report of a file that could not be done and is as it was."""
-    return FileReport(
-        path=path, status="failed", seconds=round(seconds, 6), error=str(error), hint=error.hint
-    )

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import secure_bloom as sb
-from secure_bloom import writer
+from secure_bloom import rewriting
 from secure_bloom.errors import (
     FileChangedError,
     PolicyError,
@@ -393,7 +393,7 @@ def test_a_file_that_keeps_changing_is_given_up_with_a_name(
         tries.append(1)
         raise FileChangedError("the file was changed after it was read")
 
-    monkeypatch.setattr(writer, "replace_tail", changed)
+    monkeypatch.setattr(rewriting, "replace_tail", changed)
     (report,) = _add(path).files
     assert report.status == "failed"
     assert "changed" in str(report.error)

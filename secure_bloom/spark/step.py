@@ -20,14 +20,14 @@ from secure_bloom.errors import SecureBloomError, SparkUnavailableError
 from secure_bloom.keys import KeyResolver
 from secure_bloom.policy import KeyPolicy
 from secure_bloom.report import FileReport
-from secure_bloom.request import Columns, FilterRequest, filter_request
+from secure_bloom.request import Columns, FilterRequest, filter_request, request_keys
+from secure_bloom.rewriting import Rewriter, WriteMode, failed_report
 from secure_bloom.sources import Paths, as_paths
 from secure_bloom.spark.progress import Progress, task_progress
 from secure_bloom.storage import find_files, refuse_append, refuse_managed
 from secure_bloom.storage.places import is_object_uri
 from secure_bloom.summaries import summary_notes
 from secure_bloom.survey import Survey, check_surveys, survey_file
-from secure_bloom.writer import WriteMode, failed_report, request_keys, rewrite_file
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -161,4 +161,4 @@ def _rewrite(path: str, *, shared: bytes, mode: WriteMode) -> FileReport:
         request, resolver = _opened(shared)
     except SecureBloomError as error:
         return failed_report(path, error)
-    return rewrite_file(path, request, resolver, mode)
+    return Rewriter(request=request, resolver=resolver, mode=mode).rewrite(path)

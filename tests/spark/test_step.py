@@ -26,9 +26,9 @@ from secure_bloom.errors import (
     UnsupportedFeatureError,
 )
 from secure_bloom.request import filter_request
+from secure_bloom.rewriting import WriteMode
 from secure_bloom.spark import add_bloom_filters, step
 from secure_bloom.spark.metrics import collect_scanned, rows_scanned
-from secure_bloom.writer import WriteMode
 from tests.spark.cluster import POLICY, Cluster, worker_host
 from tests.spark.parquet_java import PLAIN_WRITE, only_bloom_filters
 from tests.spark.typed_tables import copy, data_files, row_groups, write

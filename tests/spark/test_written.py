@@ -32,15 +32,15 @@ pytestmark = pytest.mark.spark
 KEYS = sb.KeyPolicy.load(POLICY).kms_client()
 #: Their values without the nulls fill one block of 256 bits to about 10 % false positives.
 ROWS = 49
-#: Spark writes decimals of few digits as integers, and reads neither these types nor writes them.
-_UNREAD = ("FLOAT16", "UUID", "time ns", "timestamp ns")
+#: What Spark cannot read, or writes in another unit.
+_LEFT_OUT = ("FLOAT16", "UUID", "time ns", "timestamp ns")
 #: The types that Spark writes, each under the name of its column.
 WRITABLE = {
     f"c{i}": column
     for i, column in enumerate(COLUMNS)
     if column.declare is None
     and not any(column.options.values())
-    and not any(word in column.name for word in _UNREAD)
+    and not any(word in column.name for word in _LEFT_OUT)
     and column.arrow != pa.time32("ms")
 }
 LEAVES = {name: column.leaf.replace("x", name, 1) for name, column in WRITABLE.items()}
