@@ -152,7 +152,7 @@ def test_tables_on_stdout_name_files_columns_and_keys(lake: Path) -> None:
     ):
         assert word in added.stdout
     inspected = run("inspect", lake / "out", "--policy", lake / "policy.toml")
-    for word in ("encrypted footer", "AES_GCM_V1", "2 of 2", "column key", "k_footer"):
+    for word in ("encrypted footer", "AES_GCM_V1", "2 of 2", "in clear", "k_pii", "k_footer"):
         assert word in inspected.stdout
     probed = run("probe", lake / "out", "email", "nobody", "--policy", lake / "policy.toml")
     assert "nobody" in probed.stdout

@@ -6,7 +6,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from secure_bloom.report import AddReport, FileReport, FilterReport
 
 _WIDE = 240
+_NAME_LENGTH = 26
 
 
 def print_json(document: dict[str, Any]) -> None:
@@ -27,7 +28,7 @@ def print_json(document: dict[str, Any]) -> None:
 def print_table(
     headers: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None
 ) -> None:
-    """Rows under headers; headers that end in ``>`` head columns of numbers."""
+    """Rows under headers; headers that end in ``>`` head columns of numbers.  Cells never wrap."""
     from rich import box
     from rich.console import Console
     from rich.markup import escape
@@ -36,16 +37,15 @@ def print_table(
     # Off a terminal nobody wants a path cut to fit 80 columns.
     console = Console(width=None if sys.stdout.isatty() else _WIDE, highlight=False)
     table = Table(
-        title=title and escape(title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD
+        title=title and escape(title),
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
     )
     for header in headers:
-        is_number = header.endswith(">")
-        table.add_column(
-            header.removesuffix(">"),
-            justify="right" if is_number else "left",
-            overflow="fold",
-            no_wrap=is_number,
-        )
+        justify: Literal["left", "right"] = "right" if header.endswith(">") else "left"
+        table.add_column(header.removesuffix(">"), justify=justify, no_wrap=True)
     for row in rows:
         table.add_row(*("" if cell is None else escape(str(cell)) for cell in row))
     console.print(table)
@@ -53,8 +53,9 @@ def print_table(
 
 def print_add_report(report: AddReport, *, verbose: bool) -> None:
     """What became of each file, then the sums."""
-    headers = ("file", "status", "filters", "size before>", "size after>", "seconds>")
-    print_table(headers, (_file_row(file) for file in report.files))
+    headers = ("file", "status", "filters", "before>", "after>", "seconds>")
+    names = _short_names([file.path for file in report.files])
+    print_table(headers, (_file_row(file, names[file.path]) for file in report.files))
     if verbose:
         _print_filters(report)
     actions = Counter(f.action for file in report.files for f in file.filters)
@@ -68,10 +69,27 @@ def print_add_report(report: AddReport, *, verbose: bool) -> None:
         click.echo(f"note: {line}")
 
 
-def _file_row(file: FileReport) -> tuple[object, ...]:
+def _short_names(paths: Sequence[str]) -> dict[str, str]:
+    """What a terminal shows of each path: without a folder that is the same for all, and short."""
+    if not sys.stdout.isatty():
+        return {path: path for path in paths}
+    folders = {path.rpartition("/")[0] for path in paths}
+    common = f"{folders.pop()}/" if len(folders) == 1 else ""
+    return {path: _shortened(path.removeprefix(common)) for path in paths}
+
+
+def _shortened(name: str) -> str:
+    """The name with its middle left out, where it is long."""
+    if len(name) <= _NAME_LENGTH:
+        return name
+    tail = _NAME_LENGTH // 3
+    return f"{name[: _NAME_LENGTH - tail - 1]}…{name[-tail:]}"
+
+
+def _file_row(file: FileReport, name: str) -> tuple[object, ...]:
     actions = Counter(f.action for f in file.filters)
     return (
-        file.path,
+        name,
         file.status,
         ", ".join(f"{count} {action}" for action, count in sorted(actions.items())),
         human_bytes(file.bytes_before),
@@ -95,12 +113,10 @@ def _remark(report: FilterReport) -> str | None:
 
 
 def _print_filters(report: AddReport) -> None:
-    headers = ("file", "row group>", "column", "action", "from", "values>", "bytes>", "fpp>", "key")
-    print_table(
-        headers,
-        (
+    headers = ("row group>", "column", "action", "from", "values>", "bytes>", "fpp>", "key")
+    for file in report.files:
+        rows = [
             (
-                file.path,
                 f.row_group,
                 f.column,
                 f.action,
@@ -110,10 +126,10 @@ def _print_filters(report: AddReport) -> None:
                 _percent(f.fpp),
                 f.key or ("" if f.encrypted else "in clear"),
             )
-            for file in report.files
             for f in file.filters
-        ),
-    )
+        ]
+        if rows:
+            print_table(headers, rows, title=file.path)
 
 
 def print_probe_report(report: ProbeReport, *, verbose: bool) -> None:
@@ -125,24 +141,22 @@ def print_probe_report(report: ProbeReport, *, verbose: bool) -> None:
             for value, verdict in group.verdicts.items():
                 counts.setdefault(str(value), Counter())[verdict] += 1
                 if verdict is Verdict.MAYBE:
-                    places.setdefault(str(value), []).append(f"{file.path}#{group.row_group}")
-    headers = ("value", "absent>", "maybe>", "no filter>", "may be in (file#row group)")
-    rows = []
-    for value, count in counts.items():
-        found = places.get(value, [])
-        shown = found if verbose else found[:3]
-        more = f" and {len(found) - len(shown)} more" if len(found) > len(shown) else ""
-        rows.append(
-            (
-                value,
-                count[Verdict.ABSENT],
-                count[Verdict.MAYBE],
-                count[Verdict.NO_FILTER],
-                "\n".join(shown) + more,
-            )
-        )
+                    place = f"{file.path}, row group {group.row_group}"
+                    places.setdefault(str(value), []).append(place)
+    headers = ("value", *(f"{verdict.replace('_', ' ')}>" for verdict in Verdict))
+    rows = ((value, *(count[verdict] for verdict in Verdict)) for value, count in counts.items())
     title = f"row groups of {len(report.files)} files, by what the filter of {report.column} says"
     print_table(headers, rows, title=title)
+    for value, found in places.items():
+        _print_places(value, found, limit=None if verbose else 5)
+
+
+def _print_places(value: str, found: list[str], *, limit: int | None) -> None:
+    click.echo(f"{value} may be in")
+    for place in found[:limit]:
+        click.echo(f"  {place}")
+    if limit is not None and len(found) > limit:
+        click.echo(f"  and {len(found) - limit} more row groups: -v names them all")
 
 
 def print_inspect_report(report: InspectReport, *, verbose: bool) -> None:
@@ -165,13 +179,15 @@ def _print_file(file: FileInspection, *, verbose: bool) -> None:
     groups = len(file.row_groups)
     content = "" if file.rows is None else f"; {file.rows} rows in {groups} row groups"
     click.echo(f"{file.path}: {footer}{content}")
-    if file.note:
-        click.echo(f"  note: {file.note}")
-    headers = ("column", "type", "encrypted", "key", "filters", "bytes>", "fpp>", "bits set>")
+    columns = [column for group in file.row_groups for column in group.columns]
+    notes = {f"column {column.column}: {column.note}" for column in columns if column.note}
+    for note in (*([file.note] if file.note else []), *sorted(notes)):
+        click.echo(f"  note: {note}")
+    headers = ("column", "type", "key", "filters", "bytes>", "fpp>", "bits set>")
     if not verbose:
-        columns = zip(*(group.columns for group in file.row_groups), strict=True)
+        by_column = zip(*(group.columns for group in file.row_groups), strict=True)
         if file.row_groups:
-            print_table(headers, (_column_row(list(chunks)) for chunks in columns))
+            print_table(headers, (_column_row(list(chunks)) for chunks in by_column))
         return
     for group in file.row_groups:
         print_table(
@@ -181,17 +197,20 @@ def _print_file(file: FileInspection, *, verbose: bool) -> None:
         )
 
 
+_KEY_PLACES = {"no": "in clear", "footer_key": "{key} (footer)", "column_key": "{key}"}
+
+
 def _column_row(chunks: list[ColumnInspection]) -> tuple[object, ...]:
     first = chunks[0]
     blooms = [chunk.bloom for chunk in chunks if chunk.bloom is not None]
-    notes = sorted({chunk.note for chunk in chunks if chunk.note})
-    have = f"{len(blooms)} of {len(chunks)}" if blooms or not notes else "?"
+    unknown = not blooms and any(chunk.note for chunk in chunks)
+    have = "?" if unknown else f"{len(blooms)} of {len(chunks)}"
     return (
         first.column,
-        first.type,
-        first.encrypted.replace("_", " "),
-        first.key,
-        "; ".join([have, *notes]),
+        # The logical type says more to a person than how it is stored.
+        first.type.rpartition(" ")[2].lower(),
+        _KEY_PLACES[first.encrypted].format(key=first.key or "unnamed"),
+        have,
         sum(bloom.bytes or 0 for bloom in blooms) or None,
         _percent(max((b.fpp for b in blooms if b.fpp is not None), default=None)),
         _percent(max((b.fill for b in blooms if b.fill is not None), default=None)),
