@@ -20,12 +20,12 @@ from secure_bloom.metadata import (
     BloomFilterCompression,
     BloomFilterHash,
     BloomFilterHeader,
-    Empty,
 )
 from secure_bloom.modules import ColumnCipher
 from secure_bloom.options import MAX_BYTES
 from secure_bloom.sbbf import SplitBlockBloomFilter
 from secure_bloom.storage import InputFile
+from secure_bloom.views import Empty
 
 #: Far more than any header takes (16 bytes plain, 128 in parquet-java's padded module).
 _HEADER_LIMIT = 1024

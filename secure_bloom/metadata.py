@@ -1,203 +1,30 @@
-"""The Parquet structures as typed views over lossless Thrift trees.
+"""The Parquet structures as typed views.
 
-A view reads and writes single fields of the tree it stands on; what it does not name stays as it
-is.  Field ids and types are those of ``thrift/parquet.thrift``, which a test holds them to.  Only
+Field ids and types are those of ``thrift/parquet.thrift``, which a test holds them to.  Only
 structures and fields that this package uses are declared.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Self, TypeVar, cast, overload
 
-from thrift.protocol.TProtocol import TType
-
-from secure_bloom import compact
-from secure_bloom.errors import FormatError, UnsupportedFeatureError
-
-T = TypeVar("T")
-E = TypeVar("E", bound=enum.IntEnum)
-V = TypeVar("V", bound="View")
-
-
-@dataclass(frozen=True, slots=True)
-class Kind(Generic[T]):
-    """How a field's value stands in the tree: its name in the IDL, Thrift type, load and dump."""
-
-    name: str
-    ttype: int
-    load: Callable[[Any], T]
-    dump: Callable[[T], Any]
-
-
-class _Field(Generic[T]):
-    """One declared field: a descriptor that reads and writes the tree under a view."""
-
-    def __init__(self, field_id: int, kind: Kind[T]) -> None:
-        self.id = field_id
-        self.kind = kind
-        self.label = f"field {field_id}"
-
-    def __set_name__(self, owner: type[View], name: str) -> None:
-        self.label = f"{owner.__name__}.{name}"
-
-    def load(self, view: View) -> T | None:
-        found = view.tree.fields.get(self.id)
-        if found is None:
-            return None
-        ttype, value = found
-        if ttype != self.kind.ttype:
-            raise FormatError(f"{self.label} has Thrift type {ttype}, wanted {self.kind.name}")
-        try:
-            return self.kind.load(value)
-        except ValueError as exc:
-            # A number tells the reader what to look for; a text could be anything.
-            shown = value if isinstance(value, int) else "a value"
-            raise UnsupportedFeatureError(
-                f"{self.label} is {shown}, which is no {self.kind.name} known here"
-            ) from exc
-
-    def __set__(self, view: View, value: T) -> None:
-        fields = view.tree.fields
-        is_new = self.id not in fields
-        fields[self.id] = (self.kind.ttype, self.kind.dump(value))
-        if is_new:
-            # Ascending ids are what every writer produces; unknown fields keep their place.
-            view.tree.fields = dict(sorted(fields.items()))
-
-
-class Required(_Field[T]):
-    """A field that must be there; reading it raises FormatError where it is not."""
-
-    @overload
-    def __get__(self, view: None, owner: type) -> Self: ...
-    @overload
-    def __get__(self, view: View, owner: type) -> T: ...
-    def __get__(self, view: View | None, owner: type) -> Self | T:
-        if view is None:
-            return self
-        value = self.load(view)
-        if value is None:
-            raise FormatError(f"{self.label} is missing")
-        return value
-
-
-class Optional(_Field[T]):
-    """A field that may be absent: ``None``."""
-
-    @overload
-    def __get__(self, view: None, owner: type) -> Self: ...
-    @overload
-    def __get__(self, view: View, owner: type) -> T | None: ...
-    def __get__(self, view: View | None, owner: type) -> Self | T | None:
-        return self if view is None else self.load(view)
-
-    def __delete__(self, view: View) -> None:
-        view.tree.fields.pop(self.id, None)
-
-
-class View:
-    """A typed view on one Thrift structure."""
-
-    __slots__ = ("tree",)
-    FIELDS: ClassVar[dict[str, _Field[Any]]] = {}
-
-    def __init__(self, tree: compact.Struct | None = None) -> None:
-        self.tree = compact.Struct() if tree is None else tree
-
-    def __init_subclass__(cls) -> None:
-        cls.FIELDS = {name: f for name, f in vars(cls).items() if isinstance(f, _Field)}
-
-    @classmethod
-    def of(cls, **fields: object) -> Self:
-        """A new structure with the named fields set."""
-        view = cls()
-        for name, value in fields.items():
-            setattr(view, name, value)
-        return view
-
-    def copy(self) -> Self:
-        """A view on a copy; structures below are shared."""
-        return type(self)(compact.Struct(dict(self.tree.fields)))
-
-    def encode(self) -> bytes:
-        """The structure's Thrift compact bytes."""
-        return compact.encode(self.tree)
-
-
-class Union(View):
-    """A Thrift union: exactly one member is set."""
-
-    __slots__ = ()
-
-    def member(self) -> str:
-        """The name of the member that is set; UnsupportedFeatureError for one not known here."""
-        names = [n for n, f in self.FIELDS.items() if f.id in self.tree.fields]
-        if len(names) != 1 or len(self.tree.fields) != 1:
-            ids = sorted(self.tree.fields)
-            raise UnsupportedFeatureError(
-                f"{type(self).__name__} has member ids {ids}, wanted one of {list(self.FIELDS)}"
-            )
-        return names[0]
-
-
-def _same(value: Any) -> Any:
-    return value
-
-
-def _integer(bits: int) -> Callable[[Any], int]:
-    limit = 1 << (bits - 1)
-
-    def load(value: int) -> int:
-        if not -limit <= value < limit:
-            raise FormatError(f"an i{bits} holds {value}")
-        return value
-
-    return load
-
-
-def _load_text(value: bytes) -> str:
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        raise FormatError("a string of the metadata is not UTF-8") from None
-
-
-BOOL: Kind[bool] = Kind("bool", TType.BOOL, _same, _same)
-I16: Kind[int] = Kind("i16", TType.I16, _integer(16), _same)
-I32: Kind[int] = Kind("i32", TType.I32, _integer(32), _same)
-I64: Kind[int] = Kind("i64", TType.I64, _integer(64), _same)
-I8: Kind[int] = Kind("i8", TType.BYTE, _same, _same)
-BINARY: Kind[bytes] = Kind("binary", TType.STRING, _same, _same)
-STRING: Kind[str] = Kind("string", TType.STRING, _load_text, str.encode)
-
-
-def enum_of(cls: type[E]) -> Kind[E]:
-    """An enumeration; a number it does not have is refused by name when it is read."""
-    return Kind(cls.__name__, TType.I32, cls, int)
-
-
-def struct_of(cls: type[V]) -> Kind[V]:
-    """A structure or union seen through its own view, which stands on the same tree."""
-    return Kind(cls.__name__, TType.STRUCT, cls, lambda view: view.tree)
-
-
-def list_of(kind: Kind[T]) -> Kind[list[T]]:
-    """A list; the views in it stand on the tree, the list itself is a copy."""
-
-    def load(sequence: compact.Sequence) -> list[T]:
-        if sequence.items and sequence.element_type != kind.ttype:
-            raise FormatError(
-                f"a list has elements of Thrift type {sequence.element_type}, wanted {kind.name}"
-            )
-        return [kind.load(item) for item in sequence.items]
-
-    def dump(values: Iterable[T]) -> compact.Sequence:
-        return compact.Sequence(kind.ttype, [kind.dump(value) for value in values])
-
-    return Kind(f"list<{kind.name}>", TType.LIST, load, cast(Any, dump))
+from secure_bloom.views import (
+    BINARY,
+    BOOL,
+    I8,
+    I16,
+    I32,
+    I64,
+    STRING,
+    Optional,
+    Required,
+    Union,
+    View,
+    empty,
+    enum_of,
+    list_of,
+    struct_of,
+)
 
 
 class Type(enum.IntEnum):
@@ -285,16 +112,6 @@ class PageType(enum.IntEnum):
     DATA_PAGE_V2 = 3
 
 
-class Empty(View):
-    """A structure without fields: it says something by being there."""
-
-    __slots__ = ()
-
-
-def _empty(name: str) -> Kind[Empty]:
-    return Kind(name, TType.STRUCT, Empty, lambda view: view.tree)
-
-
 class DecimalType(View):
     """Unscaled integer and scale."""
 
@@ -305,9 +122,9 @@ class DecimalType(View):
 class TimeUnit(Union):
     """Unit of a time or timestamp."""
 
-    MILLIS = Optional(1, _empty("MilliSeconds"))
-    MICROS = Optional(2, _empty("MicroSeconds"))
-    NANOS = Optional(3, _empty("NanoSeconds"))
+    MILLIS = Optional(1, empty("MilliSeconds"))
+    MICROS = Optional(2, empty("MicroSeconds"))
+    NANOS = Optional(3, empty("NanoSeconds"))
 
 
 class TimestampType(View):
@@ -334,20 +151,20 @@ class IntType(View):
 class LogicalType(Union):
     """Logical types."""
 
-    STRING = Optional(1, _empty("StringType"))
-    MAP = Optional(2, _empty("MapType"))
-    LIST = Optional(3, _empty("ListType"))
-    ENUM = Optional(4, _empty("EnumType"))
+    STRING = Optional(1, empty("StringType"))
+    MAP = Optional(2, empty("MapType"))
+    LIST = Optional(3, empty("ListType"))
+    ENUM = Optional(4, empty("EnumType"))
     DECIMAL = Optional(5, struct_of(DecimalType))
-    DATE = Optional(6, _empty("DateType"))
+    DATE = Optional(6, empty("DateType"))
     TIME = Optional(7, struct_of(TimeType))
     TIMESTAMP = Optional(8, struct_of(TimestampType))
     INTEGER = Optional(10, struct_of(IntType))
-    UNKNOWN = Optional(11, _empty("NullType"))
-    JSON = Optional(12, _empty("JsonType"))
-    BSON = Optional(13, _empty("BsonType"))
-    UUID = Optional(14, _empty("UUIDType"))
-    FLOAT16 = Optional(15, _empty("Float16Type"))
+    UNKNOWN = Optional(11, empty("NullType"))
+    JSON = Optional(12, empty("JsonType"))
+    BSON = Optional(13, empty("BsonType"))
+    UUID = Optional(14, empty("UUIDType"))
+    FLOAT16 = Optional(15, empty("Float16Type"))
 
 
 class SchemaElement(View):
@@ -412,19 +229,19 @@ class PageHeader(View):
 class BloomFilterAlgorithm(Union):
     """How the filter's bits are laid out."""
 
-    BLOCK = Optional(1, _empty("SplitBlockAlgorithm"))
+    BLOCK = Optional(1, empty("SplitBlockAlgorithm"))
 
 
 class BloomFilterHash(Union):
     """The hash of the filter."""
 
-    XXHASH = Optional(1, _empty("XxHash"))
+    XXHASH = Optional(1, empty("XxHash"))
 
 
 class BloomFilterCompression(Union):
     """The compression of the bitset."""
 
-    UNCOMPRESSED = Optional(1, _empty("Uncompressed"))
+    UNCOMPRESSED = Optional(1, empty("Uncompressed"))
 
 
 class BloomFilterHeader(View):
@@ -472,7 +289,7 @@ class EncryptionWithColumnKey(View):
 class ColumnCryptoMetaData(Union):
     """Which key a column chunk is encrypted with."""
 
-    ENCRYPTION_WITH_FOOTER_KEY = Optional(1, _empty("EncryptionWithFooterKey"))
+    ENCRYPTION_WITH_FOOTER_KEY = Optional(1, empty("EncryptionWithFooterKey"))
     ENCRYPTION_WITH_COLUMN_KEY = Optional(2, struct_of(EncryptionWithColumnKey))
 
 

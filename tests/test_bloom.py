@@ -25,10 +25,10 @@ from secure_bloom.metadata import (
     BloomFilterCompression,
     BloomFilterHash,
     BloomFilterHeader,
-    Empty,
 )
 from secure_bloom.modules import ColumnCipher
 from secure_bloom.sbbf import SplitBlockBloomFilter
+from secure_bloom.views import Empty
 from tests.surgery import (
     CORPUS,
     Spy,

@@ -8,7 +8,8 @@ import pytest
 
 from secure_bloom import compact, metadata
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
-from secure_bloom.metadata import ColumnMetaData, Required, Type, View
+from secure_bloom.metadata import ColumnMetaData, Type
+from secure_bloom.views import Required, View
 from tests import idl
 
 VIEWS = [
