@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from secure_bloom.entries import count_missed, forms, insert_array
+from secure_bloom.entries import count_missed, forms, insert_entries
 from secure_bloom.options import BloomFilterOptions
 from secure_bloom.sbbf import SplitBlockBloomFilter, block_count_for
 from secure_bloom.schema import Leaf
-from secure_bloom.values import ChunkValues
+from secure_bloom.values import ChunkEntries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,20 +31,20 @@ class BuiltFilter:
 
 def build_filter(
     leaf: Leaf,
-    values: ChunkValues,
+    values: ChunkEntries,
     options: BloomFilterOptions,
     *,
     old: SplitBlockBloomFilter | None = None,
 ) -> BuiltFilter:
-    """The smallest filter of ``values`` that keeps ``options``; consumes ``values.arrays``."""
-    entries = values.upper_bound * forms(leaf)
-    blocks = block_count_for(entries, options.fpp, options.max_bytes)
+    """The smallest filter of ``values`` that keeps ``options``; consumes ``values.entries``."""
+    bound = values.upper_bound * forms(leaf)
+    blocks = block_count_for(bound, options.fpp, options.max_bytes)
     bloom_filter = SplitBlockBloomFilter(blocks)
     count = missed = 0
-    for array in values.arrays:
-        insert_array(bloom_filter, leaf, array)
-        count += len(array)
-        missed += 0 if old is None else count_missed(old, leaf, array)
+    for entries in values.entries:
+        insert_entries(bloom_filter, leaf, entries)
+        count += len(entries)
+        missed += 0 if old is None else count_missed(old, entries)
     return BuiltFilter(
         filter=bloom_filter.folded_to(options.fpp),
         values=count,
@@ -53,6 +53,6 @@ def build_filter(
     )
 
 
-def check_filter(leaf: Leaf, values: ChunkValues, bloom_filter: SplitBlockBloomFilter) -> int:
-    """How many of ``values`` the filter does not have; consumes ``values.arrays``."""
-    return sum(count_missed(bloom_filter, leaf, array) for array in values.arrays)
+def check_filter(values: ChunkEntries, bloom_filter: SplitBlockBloomFilter) -> int:
+    """How many of ``values`` the filter does not have; consumes ``values.entries``."""
+    return sum(count_missed(bloom_filter, entries) for entries in values.entries)

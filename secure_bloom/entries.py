@@ -1,4 +1,4 @@
-"""Arrow arrays of a column's physical values -> what stands in its filter for them.
+"""A column's physical values, as arrays that can be hashed -> what stands in its filter for them.
 
 A filter hashes raw bits, and engines compare values: both zeros go in where either occurs, and
 where a NaN does also the two that readers look NaN up by (Spark pushes ``x = NaN`` down to the
@@ -14,7 +14,8 @@ for that one:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 import pyarrow as pa
@@ -26,8 +27,24 @@ from secure_bloom.metadata import Type
 from secure_bloom.sbbf import SplitBlockBloomFilter
 from secure_bloom.schema import Leaf
 
-#: Values of one width, or offsets and data of Arrow's binary layout.
-Entries: TypeAlias = NDArray[Any] | tuple[NDArray[Any], NDArray[np.uint8]]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Binary:
+    """Values of any length: value ``i`` is ``data[offsets[i] + prefix:offsets[i + 1]]``.
+
+    Without ``prefix`` that is Arrow's binary layout, with 4 Parquet's PLAIN encoding.
+    """
+
+    offsets: NDArray[Any]
+    data: NDArray[np.uint8]
+    prefix: int = 0
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+
+#: Values of one width, in the type that their bytes have, or of any length.
+Entries: TypeAlias = NDArray[Any] | Binary
 
 _FIXED_TYPES: dict[Type, np.dtype[Any]] = {
     Type.INT32: np.dtype("<i4"),
@@ -42,48 +59,47 @@ def forms(leaf: Leaf) -> int:
     return 2 if _is_float16(leaf) or _is_byte_array_decimal(leaf) else 1
 
 
-def insert_array(bloom_filter: SplitBlockBloomFilter, leaf: Leaf, array: pa.Array) -> None:
-    """Insert physical values of ``leaf``, an array without nulls, under all their forms."""
-    entries = _with_nans(_stored_form(leaf, array))
+def as_entries(leaf: Leaf, array: pa.Array) -> Entries:
+    """Physical values of ``leaf``, an Arrow array without nulls, without a copy."""
+    if leaf.type is Type.BYTE_ARRAY:
+        return _binary_buffers(array)
+    return _fixed_values(leaf, array)
+
+
+def insert_entries(bloom_filter: SplitBlockBloomFilter, leaf: Leaf, values: Entries) -> None:
+    """Insert physical values of ``leaf`` under all their forms."""
+    entries = _with_nans(_with_both_zeros(values))
     _insert(bloom_filter, entries)
     if forms(leaf) > 1:
         _insert(bloom_filter, _second_form(entries))
 
 
-def count_missed(bloom_filter: SplitBlockBloomFilter, leaf: Leaf, array: pa.Array) -> int:
-    """How many values of ``array`` the filter does not have, though it should have all.
+def count_missed(bloom_filter: SplitBlockBloomFilter, values: Entries) -> int:
+    """How many of ``values`` the filter does not have, though it should have all.
 
     Only the form that the format prescribes is asked for, and both zeros where either occurs.
     Other writers' filters need not have NaN.
     """
-    chunks = _hashes(_without_nans(_stored_form(leaf, array)))
+    chunks = _hashes(_without_nans(_with_both_zeros(values)))
     return sum(int((~bloom_filter.check_hashes(chunk)).sum()) for chunk in chunks)
 
 
 def _insert(bloom_filter: SplitBlockBloomFilter, entries: Entries) -> None:
-    if isinstance(entries, tuple):
-        bloom_filter.insert_binary(*entries)
+    if isinstance(entries, Binary):
+        bloom_filter.insert_binary(entries.offsets, entries.data, prefix=entries.prefix)
     else:
         bloom_filter.insert_fixed(entries)
 
 
 def _hashes(entries: Entries) -> Iterator[NDArray[np.uint64]]:
-    if isinstance(entries, tuple):
-        return xxh64.binary_chunks(*entries)
+    if isinstance(entries, Binary):
+        return xxh64.binary_chunks(entries.offsets, entries.data, prefix=entries.prefix)
     return xxh64.fixed_chunks(entries)
 
 
-def _stored_form(leaf: Leaf, array: pa.Array) -> Entries:
-    """The values as the format hashes them."""
-    if leaf.type is Type.BYTE_ARRAY:
-        return _binary_buffers(array)
-    fixed = _fixed_values(leaf, array)
-    return _with_both_zeros(fixed) if fixed.dtype.kind == "f" else fixed
-
-
 def _second_form(entries: Entries) -> Entries:
-    if isinstance(entries, tuple):
-        return _without_padding(*entries)
+    if isinstance(entries, Binary):
+        return _without_padding(entries)
     return entries.astype("<f4")
 
 
@@ -95,12 +111,13 @@ def _is_byte_array_decimal(leaf: Leaf) -> bool:
     return leaf.type is Type.BYTE_ARRAY and logical_type(leaf.element).kind is Kind.DECIMAL
 
 
-def _without_padding(
-    offsets: NDArray[Any], data: NDArray[np.uint8]
-) -> tuple[NDArray[Any], NDArray[np.uint8]]:
+def _without_padding(numbers: Binary) -> Binary:
     """The same big-endian numbers without leading bytes that only repeat the sign."""
+    offsets, data = numbers.offsets, numbers.data
     kept = np.ones(len(data), np.bool_)
-    starts, ends = offsets[:-1], offsets[1:]
+    for byte in range(numbers.prefix):
+        kept[offsets[:-1] + byte] = False
+    starts, ends = offsets[:-1] + numbers.prefix, offsets[1:]
     while len(starts):
         has_two = ends - starts > 1
         starts, ends = starts[has_two], ends[has_two]
@@ -110,22 +127,26 @@ def _without_padding(
         kept[starts] = False
         starts = starts + 1
     kept_before = np.concatenate([[0], np.cumsum(kept)])
-    return kept_before[offsets], data[kept]
+    return Binary(offsets=kept_before[offsets], data=data[kept])
 
 
-def _binary_buffers(array: pa.Array) -> tuple[NDArray[Any], NDArray[np.uint8]]:
-    """Offsets (one more than values) and data of Arrow's binary layout."""
+def _binary_buffers(array: pa.Array) -> Binary:
     is_large = pa.types.is_large_binary(array.type)
     _, offsets, data = array.buffers()
     every = np.frombuffer(offsets, dtype="<i8" if is_large else "<i4")
     content = np.empty(0, np.uint8) if data is None else np.frombuffer(data, dtype=np.uint8)
-    return every[array.offset : array.offset + len(array) + 1], content
+    return Binary(offsets=every[array.offset : array.offset + len(array) + 1], data=content)
+
+
+def fixed_type(leaf: Leaf) -> np.dtype[Any]:
+    """The type of values that all have ``leaf.width`` bytes."""
+    if _is_float16(leaf):
+        return np.dtype("<f2")
+    return _FIXED_TYPES.get(leaf.type) or np.dtype(f"V{leaf.width}")
 
 
 def _fixed_values(leaf: Leaf, array: pa.Array) -> NDArray[Any]:
-    dtype = _FIXED_TYPES.get(leaf.type) or np.dtype(f"V{leaf.width}")
-    if _is_float16(leaf):
-        dtype = np.dtype("<f2")
+    dtype = fixed_type(leaf)
     if len(array) == 0:
         return np.empty(0, dtype)
     return np.frombuffer(
@@ -133,21 +154,23 @@ def _fixed_values(leaf: Leaf, array: pa.Array) -> NDArray[Any]:
     )
 
 
-def _with_both_zeros(values: NDArray[Any]) -> NDArray[Any]:
-    if (values == 0).any():
+def _with_both_zeros(values: Entries) -> Entries:
+    if _is_floating(values) and (values == 0).any():
         return np.concatenate([values, np.array([0.0, -0.0], dtype=values.dtype)])
     return values
 
 
 def _with_nans(entries: Entries) -> Entries:
     """The same with the quiet NaN of either sign, where there is any NaN."""
-    if isinstance(entries, tuple) or entries.dtype.kind != "f" or not np.isnan(entries).any():
+    if not _is_floating(entries) or not np.isnan(entries).any():
         return entries
     quiet = np.array([np.nan], dtype=entries.dtype)
     return np.concatenate([entries, np.copysign(quiet, 1), np.copysign(quiet, -1)])
 
 
 def _without_nans(entries: Entries) -> Entries:
-    if isinstance(entries, tuple) or entries.dtype.kind != "f":
-        return entries
-    return entries[~np.isnan(entries)]
+    return entries[~np.isnan(entries)] if _is_floating(entries) else entries
+
+
+def _is_floating(entries: Entries) -> TypeGuard[NDArray[Any]]:
+    return not isinstance(entries, Binary) and entries.dtype.kind == "f"

@@ -205,9 +205,9 @@ class _Inspector:
     def _missed(self, chunk: Chunk, stored: StoredBloomFilter) -> int:
         # Imported here: to describe a file needs no pyarrow.
         from secure_bloom.building import check_filter
-        from secure_bloom.values import read_values
+        from secure_bloom.values import read_entries
 
-        return check_filter(chunk.leaf, read_values(self.file, chunk), stored.filter)
+        return check_filter(read_entries(self.file, chunk), stored.filter)
 
 
 def _encryption(

@@ -182,9 +182,26 @@ class SchemaElement(View):
 
 
 class Statistics(View):
-    """Statistics of a column chunk; only what sizing needs."""
+    """Statistics of a column chunk; ``max`` and ``min`` are the older ones, in signed order."""
 
+    max = Optional(1, BINARY)
+    min = Optional(2, BINARY)
     null_count = Optional(3, I64)
+    max_value = Optional(5, BINARY)
+    min_value = Optional(6, BINARY)
+    nan_count = Optional(9, I64)
+
+
+class SizeStatistics(View):
+    """Sizes of a column chunk's values, and how many of them are at each level."""
+
+    unencoded_byte_array_data_bytes = Optional(1, I64)
+
+
+class GeospatialStatistics(View):
+    """Which geometries a column chunk holds, and where they lie."""
+
+    geospatial_types = Optional(2, list_of(I32))
 
 
 class DataPageHeader(View):
@@ -212,6 +229,7 @@ class DataPageHeaderV2(View):
     encoding = Required(4, enum_of(Encoding))
     definition_levels_byte_length = Required(5, I32)
     repetition_levels_byte_length = Required(6, I32)
+    is_compressed = Optional(7, BOOL)
 
 
 class PageHeader(View):
@@ -277,6 +295,8 @@ class ColumnMetaData(View):
     encoding_stats = Optional(13, list_of(struct_of(PageEncodingStats)))
     bloom_filter_offset = Optional(14, I64)
     bloom_filter_length = Optional(15, I32)
+    size_statistics = Optional(16, struct_of(SizeStatistics))
+    geospatial_statistics = Optional(17, struct_of(GeospatialStatistics))
 
 
 class EncryptionWithColumnKey(View):
@@ -293,12 +313,40 @@ class ColumnCryptoMetaData(Union):
     ENCRYPTION_WITH_COLUMN_KEY = Optional(2, struct_of(EncryptionWithColumnKey))
 
 
+class PageLocation(View):
+    """Where a data page stands, header included, and the row it starts with."""
+
+    offset = Required(1, I64)
+    compressed_page_size = Required(2, I32)
+    first_row_index = Required(3, I64)
+
+
+class OffsetIndex(View):
+    """The places of all data pages of a column chunk."""
+
+    page_locations = Required(1, list_of(struct_of(PageLocation)))
+
+
+class ColumnIndex(View):
+    """Statistics of all data pages of a column chunk, in their order."""
+
+    null_pages = Required(1, list_of(BOOL))
+    min_values = Required(2, list_of(BINARY))
+    max_values = Required(3, list_of(BINARY))
+    null_counts = Optional(5, list_of(I64))
+    nan_counts = Optional(8, list_of(I64))
+
+
 class ColumnChunk(View):
     """A column chunk as the footer lists it."""
 
     file_path = Optional(1, STRING)
     file_offset = Required(2, I64)
     meta_data = Optional(3, struct_of(ColumnMetaData))
+    offset_index_offset = Optional(4, I64)
+    offset_index_length = Optional(5, I32)
+    column_index_offset = Optional(6, I64)
+    column_index_length = Optional(7, I32)
     crypto_metadata = Optional(8, struct_of(ColumnCryptoMetaData))
     encrypted_column_metadata = Optional(9, BINARY)
 
@@ -309,6 +357,8 @@ class RowGroup(View):
     columns = Required(1, list_of(struct_of(ColumnChunk)))
     total_byte_size = Required(2, I64)
     num_rows = Required(3, I64)
+    file_offset = Optional(5, I64)
+    total_compressed_size = Optional(6, I64)
     ordinal = Optional(7, I16)
 
 
@@ -335,6 +385,21 @@ class EncryptionAlgorithm(Union):
     AES_GCM_CTR_V1 = Optional(2, struct_of(AesGcmCtrV1))
 
 
+class KeyValue(View):
+    """A text that a writer left for readers, under its name."""
+
+    key = Required(1, STRING)
+    value = Optional(2, STRING)
+
+
+class ColumnOrder(Union):
+    """The order that a column's ``min_value`` and ``max_value`` are in."""
+
+    TYPE_ORDER = Optional(1, empty("TypeDefinedOrder"))
+    IEEE_754_TOTAL_ORDER = Optional(2, empty("IEEE754TotalOrder"))
+    INT96_TIMESTAMP_ORDER = Optional(3, empty("Int96TimestampOrder"))
+
+
 class FileMetaData(View):
     """The footer."""
 
@@ -342,7 +407,9 @@ class FileMetaData(View):
     schema = Required(2, list_of(struct_of(SchemaElement)))
     num_rows = Required(3, I64)
     row_groups = Required(4, list_of(struct_of(RowGroup)))
+    key_value_metadata = Optional(5, list_of(struct_of(KeyValue)))
     created_by = Optional(6, STRING)
+    column_orders = Optional(7, list_of(struct_of(ColumnOrder)))
     encryption_algorithm = Optional(8, struct_of(EncryptionAlgorithm))
     footer_signing_key_metadata = Optional(9, BINARY)
 

@@ -28,7 +28,7 @@ from secure_bloom.request import FilterRequest
 from secure_bloom.schema import require_filterable
 from secure_bloom.storage import APPEND_ALIGNMENT, InputFile
 from secure_bloom.torn import append_mark
-from secure_bloom.values import read_values
+from secure_bloom.values import read_entries
 
 #: Runs the builds of one file, in order: ``map`` itself, or that of an executor.
 Mapper = Callable[[Callable[["Task"], "Outcome"], Iterable["Task"]], Iterator["Outcome"]]
@@ -93,18 +93,28 @@ def plan_rewrite(
     tasks = list(_tasks(file, footer, keys, request))
     outcomes = list(run(_work, tasks))
     keep = file.size if append else _reclaimed_end(footer, outcomes)
-    mark = append_mark(keep) if append else b""
     # Asked before the new places are entered: they are what makes the difference.
     needs_footer = _needs_footer(outcomes)
-    parts, filters = _place(outcomes, keep + len(mark))
+    parts, filters = _place(outcomes, keep + len(_mark(keep, append=append)))
     skipped = _skipped(footer, request)
     if not needs_footer:
         return RewritePlan(keep=file.size, tail=(), filters=(*filters, *skipped))
-    parts.append(encode_footer(footer))
+    tail = new_tail(footer, keep, parts, append=append)
+    return RewritePlan(keep=keep, tail=tail, filters=(*filters, *skipped))
+
+
+def new_tail(
+    footer: Footer, keep: int, parts: Iterable[bytes] = (), *, append: bool
+) -> tuple[bytes, ...]:
+    """What is written behind ``keep``: ``parts`` and the footer, in an append between its marks."""
+    tail = [_mark(keep, append=append), *parts, encode_footer(footer)]
     if append:
-        parts.insert(0, mark)
-        parts.insert(-1, _padding(keep + sum(map(len, parts))))
-    return RewritePlan(keep=keep, tail=tuple(parts), filters=(*filters, *skipped))
+        tail.insert(-1, _padding(keep + sum(map(len, tail))))
+    return tuple(part for part in tail if part)
+
+
+def _mark(keep: int, *, append: bool) -> bytes:
+    return append_mark(keep) if append else b""
 
 
 def _padding(size: int) -> bytes:
@@ -129,7 +139,7 @@ def _work(task: Task) -> Outcome:
     old = _old_filter(task)
     if old is not None and not task.replace:
         return Outcome(task=task, old=old)
-    values = read_values(task.file, task.chunk)
+    values = read_entries(task.file, task.chunk)
     before = None if old is None else old.filter
     built = build_filter(task.chunk.leaf, values, task.options, old=before)
     return Outcome(task=task, old=old, built=built)

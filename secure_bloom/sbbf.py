@@ -125,10 +125,14 @@ class SplitBlockBloomFilter:
             self.insert_hashes(hashes)
 
     def insert_binary(
-        self, offsets: NDArray[np.int32] | NDArray[np.int64], data: NDArray[np.uint8]
+        self,
+        offsets: NDArray[np.int32] | NDArray[np.int64],
+        data: NDArray[np.uint8],
+        *,
+        prefix: int = 0,
     ) -> None:
         """Insert binary values, as :func:`xxh64.hash_binary` takes them; all of them or none."""
-        for hashes in xxh64.binary_chunks(offsets, data):
+        for hashes in xxh64.binary_chunks(offsets, data, prefix=prefix):
             self.insert_hashes(hashes)
 
     def fpp(self) -> float:

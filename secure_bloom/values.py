@@ -7,18 +7,22 @@ and the pages after it are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 import pyarrow as pa
 
 from secure_bloom.decoding import decode_dictionary, decode_pages
+from secure_bloom.entries import Entries, as_entries
 from secure_bloom.errors import FormatError, located
 from secure_bloom.footer import Chunk
 from secure_bloom.metadata import ColumnMetaData, Encoding, PageType
 from secure_bloom.pages import Page, read_dictionary_page, read_pages
+from secure_bloom.plain import plain_entries
 from secure_bloom.storage import InputFile
+
+T = TypeVar("T")
 
 _DICTIONARY_ENCODINGS = {Encoding.PLAIN_DICTIONARY, Encoding.RLE_DICTIONARY}
 _DATA_PAGES = {PageType.DATA_PAGE, PageType.DATA_PAGE_V2}
@@ -28,7 +32,7 @@ _GROUP_BYTES = 16 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkValues:
-    """The values of one chunk, once at least each, nulls left out.
+    """The values of one chunk, once at least each, nulls left out, as Arrow arrays.
 
     ``upper_bound`` is known before the first array: at most so many values come, so many distinct
     ones at most.  ``arrays`` can be iterated once.
@@ -39,16 +43,67 @@ class ChunkValues:
     arrays: Iterator[pa.Array]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChunkEntries:
+    """As :class:`ChunkValues`, in the cheapest form that can be hashed."""
+
+    source: Literal["dictionary", "pages"]
+    upper_bound: int
+    entries: Iterator[Entries]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Selection:
+    """The pages of a chunk that say all its values: dictionary pages' entries, and data pages."""
+
+    chunk: Chunk
+    dictionary: Sequence[Page] = ()
+    data: Sequence[Page] = ()
+
+    @property
+    def source(self) -> Literal["dictionary", "pages"]:
+        return "dictionary" if self.dictionary and not self.data else "pages"
+
+    @property
+    def upper_bound(self) -> int:
+        counted = self.data if self.is_whole else [*self.dictionary, *self.data]
+        return sum(page.num_values for page in counted)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the data pages are all there are: a page may start inside a row of a list."""
+        return bool(self.data) and self.chunk.leaf.is_repeated
+
+
 def read_values(file: InputFile, chunk: Chunk) -> ChunkValues:
     """The values of ``chunk``, read lazily; errors carry its row group and column."""
+    selection = _select(file, chunk)
+    return ChunkValues(
+        source=selection.source,
+        upper_bound=selection.upper_bound,
+        arrays=_located(chunk, _arrays(selection)),
+    )
+
+
+def read_entries(file: InputFile, chunk: Chunk) -> ChunkEntries:
+    """As :func:`read_values`, for filters: PLAIN pages are not made into Arrow arrays."""
+    selection = _select(file, chunk)
+    return ChunkEntries(
+        source=selection.source,
+        upper_bound=selection.upper_bound,
+        entries=_located(chunk, _entries(selection)),
+    )
+
+
+def _select(file: InputFile, chunk: Chunk) -> _Selection:
     with located(row_group=chunk.row_group, column=chunk.leaf.name):
         if _is_empty(chunk):
-            return ChunkValues(source="pages", upper_bound=0, arrays=iter(()))
+            return _Selection(chunk=chunk)
         if _says_all_dictionary(chunk.meta_data):
             page = read_dictionary_page(file, chunk)
             if page is not None:
-                return _from_dictionary(chunk, [page])
-        return _from_pages(chunk, read_pages(file, chunk))
+                return _Selection(chunk=chunk, dictionary=[page])
+        return _select_pages(chunk, read_pages(file, chunk))
 
 
 def _is_empty(chunk: Chunk) -> bool:
@@ -67,46 +122,55 @@ def _says_all_dictionary(meta_data: ColumnMetaData) -> bool:
     return bool(data) and all(encoding in _DICTIONARY_ENCODINGS for encoding in data)
 
 
-def _from_dictionary(chunk: Chunk, pages: Sequence[Page]) -> ChunkValues:
-    return ChunkValues(
-        source="dictionary",
-        upper_bound=sum(page.num_values for page in pages),
-        arrays=_located(chunk, _decode_dictionaries(chunk, pages)),
-    )
-
-
-def _from_pages(chunk: Chunk, pages: list[Page]) -> ChunkValues:
+def _select_pages(chunk: Chunk, pages: Iterable[Page]) -> _Selection:
     # pyarrow takes an empty data page for the end of the chunk.
     pages = [page for page in pages if page.is_dictionary or page.num_values > 0]
     dictionary = [page for page in pages if page.is_dictionary]
     # Pages that refer to a dictionary which is not there must fail to decode, not count as empty.
     said = _DICTIONARY_ENCODINGS if dictionary else set[Encoding]()
     others = [page for page in pages if not page.is_dictionary and page.encoding not in said]
-    if dictionary and not others:
-        return _from_dictionary(chunk, dictionary)
-    if chunk.leaf.is_repeated:
-        # A page may start inside a row, so pages cannot be left out or decoded in groups.
-        decoded = _decode(chunk, pages, chunk.num_rows, has_dictionary=bool(dictionary))
-        bound = sum(page.num_values for page in pages if not page.is_dictionary)
-    else:
-        decoded = _decode_flat(chunk, dictionary, others)
-        bound = sum(page.num_values for page in [*dictionary, *others])
-    return ChunkValues(source="pages", upper_bound=bound, arrays=_located(chunk, decoded))
+    if others and chunk.leaf.is_repeated:
+        others = [page for page in pages if not page.is_dictionary]
+    return _Selection(chunk=chunk, dictionary=dictionary, data=others)
 
 
-def _decode_flat(
-    chunk: Chunk, dictionary: Sequence[Page], pages: Sequence[Page]
-) -> Iterator[pa.Array]:
-    yield from _decode_dictionaries(chunk, dictionary)
+def _arrays(selection: _Selection) -> Iterator[pa.Array]:
+    chunk = selection.chunk
+    if selection.is_whole:
+        every = [*selection.dictionary, *selection.data]
+        yield from _decode(chunk, every, chunk.num_rows, has_dictionary=bool(selection.dictionary))
+        return
+    yield from _dictionary_arrays(selection)
+    yield from _flat_arrays(chunk, selection.data)
+
+
+def _entries(selection: _Selection) -> Iterator[Entries]:
+    chunk = selection.chunk
+    if selection.is_whole:
+        yield from (as_entries(chunk.leaf, array) for array in _arrays(selection))
+        return
+    left = []
+    for page in selection.data:
+        entries = plain_entries(chunk.leaf, chunk.meta_data.codec, page)
+        if entries is None:
+            left.append(page)
+        else:
+            yield entries
+    for arrays in (_dictionary_arrays(selection), _flat_arrays(chunk, left)):
+        yield from (as_entries(chunk.leaf, array) for array in arrays)
+
+
+def _dictionary_arrays(selection: _Selection) -> Iterator[pa.Array]:
+    for page in selection.dictionary:
+        if page.num_values > 0:
+            codec = selection.chunk.meta_data.codec
+            yield from decode_dictionary(selection.chunk.leaf, codec, page)
+
+
+def _flat_arrays(chunk: Chunk, pages: Iterable[Page]) -> Iterator[pa.Array]:
     for group in _groups(pages):
         rows = sum(page.num_values for page in group)
         yield from _decode(chunk, group, rows, has_dictionary=False)
-
-
-def _decode_dictionaries(chunk: Chunk, pages: Sequence[Page]) -> Iterator[pa.Array]:
-    for page in pages:
-        if page.num_values > 0:
-            yield from decode_dictionary(chunk.leaf, chunk.meta_data.codec, page)
 
 
 def _decode(
@@ -118,7 +182,7 @@ def _decode(
     yield from decode_pages(chunk.leaf, codec, pages, rows=rows, has_dictionary=has_dictionary)
 
 
-def _groups(pages: Sequence[Page]) -> Iterator[list[Page]]:
+def _groups(pages: Iterable[Page]) -> Iterator[list[Page]]:
     group: list[Page] = []
     size = 0
     for page in pages:
@@ -131,6 +195,6 @@ def _groups(pages: Sequence[Page]) -> Iterator[list[Page]]:
         yield group
 
 
-def _located(chunk: Chunk, arrays: Iterator[pa.Array]) -> Iterator[pa.Array]:
+def _located(chunk: Chunk, values: Iterator[T]) -> Iterator[T]:
     with located(row_group=chunk.row_group, column=chunk.leaf.name):
-        yield from arrays
+        yield from values

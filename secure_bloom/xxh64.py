@@ -38,14 +38,17 @@ def hash_fixed(values: NDArray[Any]) -> Hashes:
     return _hash_rows(_rows(values))
 
 
-def hash_binary(offsets: NDArray[np.int32] | NDArray[np.int64], data: NDArray[np.uint8]) -> Hashes:
-    """The hash of each ``data[offsets[i]:offsets[i + 1]]``: Arrow's layout of binary values.
+def hash_binary(
+    offsets: NDArray[np.int32] | NDArray[np.int64], data: NDArray[np.uint8], *, prefix: int = 0
+) -> Hashes:
+    """The hash of each ``data[offsets[i] + prefix:offsets[i + 1]]``.
 
-    ``offsets`` has n + 1 items and need not start at 0; the result has shape (n,).  Raises
-    FormatError for offsets that fall or leave ``data``.
+    Without ``prefix`` that is Arrow's layout of binary values; with 4 it is Parquet's PLAIN, where
+    each value stands behind its length.  ``offsets`` has n + 1 items and need not start at 0; the
+    result has shape (n,).  Raises FormatError for offsets that fall or leave ``data``.
     """
-    _check_offsets(offsets, data)
-    return _hash_spans(offsets, data)
+    _check_offsets(offsets, data, prefix)
+    return _hash_spans(offsets, data, prefix)
 
 
 def fixed_chunks(values: NDArray[Any]) -> Iterator[Hashes]:
@@ -56,12 +59,12 @@ def fixed_chunks(values: NDArray[Any]) -> Iterator[Hashes]:
 
 
 def binary_chunks(
-    offsets: NDArray[np.int32] | NDArray[np.int64], data: NDArray[np.uint8]
+    offsets: NDArray[np.int32] | NDArray[np.int64], data: NDArray[np.uint8], *, prefix: int = 0
 ) -> Iterator[Hashes]:
     """The hashes of :func:`hash_binary`, at most ``CHUNK`` at a time; all offsets checked first."""
-    _check_offsets(offsets, data)
+    _check_offsets(offsets, data, prefix)
     for start in range(0, len(offsets) - 1, CHUNK):
-        yield _hash_spans(offsets[start : start + CHUNK + 1], data)
+        yield _hash_spans(offsets[start : start + CHUNK + 1], data, prefix)
 
 
 def _rows(values: NDArray[Any]) -> NDArray[np.uint8]:
@@ -90,13 +93,13 @@ def _hash_rows(rows: NDArray[np.uint8]) -> Hashes:
     return hashes
 
 
-def _hash_spans(offsets: NDArray[Any], data: NDArray[np.uint8]) -> Hashes:
+def _hash_spans(offsets: NDArray[Any], data: NDArray[np.uint8], prefix: int) -> Hashes:
     import numpy as np
 
     from secure_bloom.kernels.xxh64 import hash_spans
 
     hashes = np.empty(len(offsets) - 1, np.uint64)
-    hash_spans(_readable(offsets), _readable(data), hashes)
+    hash_spans(_readable(offsets), prefix, _readable(data), hashes)
     return hashes
 
 
@@ -112,7 +115,7 @@ def _readable(array: NDArray[Any]) -> NDArray[Any]:
     return readable
 
 
-def _check_offsets(offsets: NDArray[Any], data: NDArray[np.uint8]) -> None:
+def _check_offsets(offsets: NDArray[Any], data: NDArray[np.uint8], prefix: int) -> None:
     """Refuse arrays of a wrong type, and offsets that would read outside ``data``."""
     import numpy as np
 
@@ -130,3 +133,6 @@ def _check_offsets(offsets: NDArray[Any], data: NDArray[np.uint8]) -> None:
         raise FormatError(
             f"binary offsets run from {offsets[0]} to {offsets[-1]}, the data has {len(data)} bytes"
         )
+    # Not before the offsets are known to be small: a difference could wrap.
+    if prefix and np.any(offsets[1:] - offsets[:-1] < prefix):
+        raise FormatError(f"a binary value is shorter than the {prefix} bytes before it")

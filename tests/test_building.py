@@ -18,13 +18,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from secure_bloom.building import BuiltFilter, build_filter
-from secure_bloom.entries import insert_array
+from secure_bloom.entries import as_entries, insert_entries
 from secure_bloom.literals import physical_values
 from secure_bloom.metadata import FieldRepetitionType, LogicalType, SchemaElement, Type
 from secure_bloom.options import BloomFilterOptions
 from secure_bloom.sbbf import SplitBlockBloomFilter
 from secure_bloom.schema import Leaf
-from secure_bloom.values import ChunkValues, read_values
+from secure_bloom.values import ChunkEntries, read_entries
 from tests.surgery import opened
 from tests.tables import write
 
@@ -64,7 +64,7 @@ def _build(array: pa.Array, options: BloomFilterOptions, **write_options: Any) -
         path = write(Path(folder) / "x.parquet", table, row_group_size=10**6, **write_options)
         with opened(path) as it:
             chunk = it.chunk(0, "x")
-            return chunk.leaf, build_filter(chunk.leaf, read_values(it.file, chunk), options)
+            return chunk.leaf, build_filter(chunk.leaf, read_entries(it.file, chunk), options)
 
 
 def _numbers(count: int) -> list[int]:
@@ -168,7 +168,7 @@ def _leaf(type_: Type, **fields: Any) -> Leaf:
 def test_of_a_slice_only_its_own_values_are_inserted(leaf: Leaf, array, encoded) -> None:
     for part in (array, array.slice(1, 2), array.slice(3), array.slice(0, 0)):
         got, wanted = SplitBlockBloomFilter(4), SplitBlockBloomFilter(4)
-        insert_array(got, leaf, part)
+        insert_entries(got, leaf, as_entries(leaf, part))
         for value in part.to_pylist():
             wanted.insert(encoded(value))
         assert got == wanted
@@ -181,8 +181,10 @@ def test_a_float16_of_another_width_is_hashed_as_the_bytes_it_is(type_length: in
     values = [bytes([i]) * type_length for i in range(5)]
     built: BuiltFilter = build_filter(
         leaf,
-        ChunkValues(
-            source="pages", upper_bound=5, arrays=iter([pa.array(values, pa.binary(type_length))])
+        ChunkEntries(
+            source="pages",
+            upper_bound=5,
+            entries=iter([as_entries(leaf, pa.array(values, pa.binary(type_length)))]),
         ),
         BloomFilterOptions(),
     )

@@ -19,7 +19,7 @@ from secure_bloom.cipher import ModuleType, decrypt_gcm, module_aad
 from secure_bloom.metadata import FileMetaData
 from secure_bloom.options import FooterMode
 from secure_bloom.sbbf import SplitBlockBloomFilter
-from secure_bloom.values import read_values
+from secure_bloom.values import read_entries
 from tests.surgery import Opened, filter_of, opened
 from tests.tables import KEYRING, Mode, write
 from tests.test_building import TYPES
@@ -94,7 +94,7 @@ def _built(path: Path, fpp: float) -> list[SplitBlockBloomFilter]:
     options = sb.BloomFilterOptions(fpp=fpp)
     with opened(path) as it:
         chunks = [it.chunk(row_group, "x") for row_group in range(len(it.footer.row_groups))]
-        return [build_filter(c.leaf, read_values(it.file, c), options).filter for c in chunks]
+        return [build_filter(c.leaf, read_entries(it.file, c), options).filter for c in chunks]
 
 
 NAMES = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="."), min_size=1)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import struct
 import tempfile
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from secure_bloom.entries import Binary, Entries, as_entries
 from secure_bloom.errors import FormatError, IntegrityError, UnsupportedFeatureError
-from secure_bloom.footer import encode_footer
+from secure_bloom.footer import Chunk, encode_footer
 from secure_bloom.metadata import (
     ColumnMetaData,
     CompressionCodec,
@@ -27,8 +29,9 @@ from secure_bloom.metadata import (
     PageEncodingStats,
     PageHeader,
     PageType,
+    Type,
 )
-from secure_bloom.values import ChunkValues, read_values
+from secure_bloom.values import ChunkValues, read_entries, read_values
 from tests.surgery import Opened, Spy, edit_column, opened
 from tests.tables import Mode, customers, write
 
@@ -64,13 +67,37 @@ def _leaf_values(value: Any) -> Iterator[Any]:
 def _all_values(it: Opened) -> tuple[set[Any], set[str]]:
     found, sources = set(), set()
     for row_group, leaf in itertools.product(range(len(it.footer.row_groups)), it.footer.leaves):
-        values = read_values(it.file, it.chunk(row_group, leaf.name))
-        got = [_key(v) for array in values.arrays for v in array.to_pylist()]
+        chunk = it.chunk(row_group, leaf.name)
+        values = read_values(it.file, chunk)
+        arrays = list(values.arrays)
+        got = [_key(v) for array in arrays for v in array.to_pylist()]
+        if leaf.type is not Type.BOOLEAN:
+            assert _hashable(it, chunk) == _as_bytes(as_entries(leaf, array) for array in arrays)
         assert None not in got
         assert len(set(got)) <= len(got) <= values.upper_bound
         found.update(got)
         sources.add(values.source)
     return found, sources
+
+
+def _hashable(it: Opened, chunk: Chunk) -> Counter[bytes]:
+    """The same values as they go into a filter, some of them decoded without pyarrow."""
+    values = read_entries(it.file, chunk)
+    found = _as_bytes(values.entries)
+    assert found.total() <= values.upper_bound
+    return found
+
+
+def _as_bytes(every: Iterable[Entries]) -> Counter[bytes]:
+    return Counter(value for entries in every for value in _each(entries))
+
+
+def _each(entries: Entries) -> Iterator[bytes]:
+    if not isinstance(entries, Binary):
+        yield from (value.tobytes() for value in entries)
+        return
+    for start, end in itertools.pairwise(entries.offsets):
+        yield entries.data[start + entries.prefix : end].tobytes()
 
 
 def _wanted(table: pa.Table) -> set[Any]:

@@ -124,10 +124,10 @@ def hash_span(data: Bytes, start: U64, end: U64) -> U64:
 
 
 @kernel
-def hash_spans(offsets: NDArray[Any], data: Bytes, hashes: Hashes) -> None:
-    """Hash ``data[offsets[i]:offsets[i + 1]]`` into ``hashes[i]``; the offsets must be checked."""
+def hash_spans(offsets: NDArray[Any], prefix: int, data: Bytes, hashes: Hashes) -> None:
+    """Hash ``data[offsets[i] + prefix:offsets[i + 1]]`` into ``hashes[i]``; checked before."""
     for i in range(hashes.size):
-        hashes[i] = hash_span(data, U64(offsets[i]), U64(offsets[i + 1]))
+        hashes[i] = hash_span(data, U64(offsets[i]) + U64(prefix), U64(offsets[i + 1]))
 
 
 @kernel

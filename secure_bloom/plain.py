@@ -1,0 +1,122 @@
+"""PLAIN pages of flat columns: their values where they lie, without an Arrow array around them.
+
+Most values that go into a filter stand in such pages, and a hash needs no more than to know where
+each one starts.  Whatever else a page holds is left to pyarrow: a page that is not what this room
+expects gives ``None``, never a guess.  Parquet, "Data Pages" and "Encodings".
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from secure_bloom.entries import Binary, Entries, fixed_type
+from secure_bloom.metadata import CompressionCodec, Encoding, FieldRepetitionType
+from secure_bloom.pages import Page
+from secure_bloom.schema import Leaf
+
+_CODECS = {
+    CompressionCodec.SNAPPY: "snappy",
+    CompressionCodec.GZIP: "gzip",
+    CompressionCodec.BROTLI: "brotli",
+    CompressionCodec.ZSTD: "zstd",
+    CompressionCodec.LZ4_RAW: "lz4_raw",
+}
+_LENGTH_SIZE = 4
+_MAX_BIT_WIDTH = 8
+
+
+def plain_entries(leaf: Leaf, codec: CompressionCodec, page: Page) -> Entries | None:
+    """The values of a data page, nulls left out; None where pyarrow must decode the page."""
+    is_known = codec is CompressionCodec.UNCOMPRESSED or codec in _CODECS
+    if page.encoding is not Encoding.PLAIN or leaf.is_repeated or not is_known:
+        return None
+    try:
+        parts = _levels_and_values(leaf, codec, page)
+    except (pa.ArrowException, OSError):
+        return None
+    if parts is None:
+        return None
+    levels, values = parts
+    count = _count_defined(leaf, levels, page.num_values)
+    if count is None:
+        return None
+    return _byte_arrays(values, count) if leaf.width is None else _fixed(leaf, values, count)
+
+
+def _levels_and_values(
+    leaf: Leaf, codec: CompressionCodec, page: Page
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8]] | None:
+    """The definition levels and the values of a page, both decompressed; None if it has neither."""
+    body, size = page.body(), page.header.uncompressed_page_size
+    detail = page.header.data_page_header_v2
+    if detail is None:
+        return _split_v1(leaf, _decompressed(codec, body, size))
+    levels = detail.definition_levels_byte_length
+    if detail.repetition_levels_byte_length != 0 or not 0 <= levels <= len(body):
+        return None
+    is_compressed = detail.is_compressed is not False
+    values = body[levels:]
+    if is_compressed and len(values):
+        return _bytes(body[:levels]), _decompressed(codec, values, size - levels)
+    return _bytes(body[:levels]), _bytes(values)
+
+
+def _split_v1(
+    leaf: Leaf, content: NDArray[np.uint8]
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8]] | None:
+    """A v1 page's levels stand before its values, behind their length."""
+    if _max_definition_level(leaf) == 0:
+        return content[:0], content
+    end = _LENGTH_SIZE + int.from_bytes(content[:_LENGTH_SIZE].tobytes(), "little")
+    return (content[_LENGTH_SIZE:end], content[end:]) if end <= len(content) else None
+
+
+def _decompressed(
+    codec: CompressionCodec, body: bytes | memoryview, size: int
+) -> NDArray[np.uint8]:
+    if codec is CompressionCodec.UNCOMPRESSED:
+        return _bytes(body)
+    if size < 0:
+        raise pa.ArrowInvalid("a page of less than nothing")
+    return _bytes(pa.Codec(_CODECS[codec]).decompress(body, decompressed_size=size))
+
+
+def _bytes(buffer: bytes | memoryview | pa.Buffer) -> NDArray[np.uint8]:
+    return np.frombuffer(buffer, dtype=np.uint8)
+
+
+def _max_definition_level(leaf: Leaf) -> int:
+    return sum(it is not FieldRepetitionType.REQUIRED for it in leaf.repetitions)
+
+
+def _count_defined(leaf: Leaf, levels: NDArray[np.uint8], values: int) -> int | None:
+    """How many of a page's values are not null."""
+    from secure_bloom.kernels.plain import DAMAGED, count_level
+
+    highest = _max_definition_level(leaf)
+    if highest == 0:
+        return values
+    if highest.bit_length() > _MAX_BIT_WIDTH:
+        return None
+    count = count_level(levels, highest.bit_length(), highest, values)
+    return None if count == DAMAGED else int(count)
+
+
+def _fixed(leaf: Leaf, values: NDArray[np.uint8], count: int) -> Entries | None:
+    dtype = fixed_type(leaf)
+    if len(values) < count * dtype.itemsize:
+        return None
+    return np.frombuffer(values, dtype=dtype, count=count)
+
+
+def _byte_arrays(values: NDArray[np.uint8], count: int) -> Entries | None:
+    from secure_bloom.kernels.plain import DAMAGED, byte_array_offsets
+
+    if len(values) < count * _LENGTH_SIZE:
+        return None
+    offsets = np.empty(count + 1, np.int64)
+    if byte_array_offsets(values, offsets) == DAMAGED:
+        return None
+    return Binary(offsets=offsets, data=values, prefix=_LENGTH_SIZE)
