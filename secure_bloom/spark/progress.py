@@ -19,27 +19,31 @@ _POLL_SECONDS = 0.2
 
 @contextmanager
 def task_progress(
-    spark: SparkSession, progress: Progress | None, *, done: int, total: int
+    spark: SparkSession, progress: Progress | None, *, done: int, total: int, tasks: int
 ) -> Iterator[None]:
-    """Tell ``progress`` how many tasks of the jobs run inside the block are done.
+    """Tell ``progress`` how many files are done by the job that runs inside the block.
 
-    ``done`` of the ``total`` files need no task.  A Spark Connect session tells nothing of its
-    tasks: there only the start and the end are told.
+    ``done`` of the ``total`` files need no task, ``tasks`` share the others evenly.  A Spark
+    Connect session tells nothing of its tasks: there only the start and the end are told.
     """
     if progress is None:
         yield
         return
     progress(done, total)
-    context = _context(spark)
+    context = context_of(spark)
     if context is None:
         yield
     else:
-        with _polled(context, lambda tasks: progress(min(done + tasks, total), total)):
+        left = total - done
+        with _polled(
+            context, lambda n: progress(done + left * min(n, tasks) // max(tasks, 1), total)
+        ):
             yield
     progress(total, total)
 
 
-def _context(spark: SparkSession) -> Any | None:
+def context_of(spark: SparkSession) -> Any | None:
+    """The session's context; None in a Spark Connect session, which has none here."""
     from pyspark.errors import PySparkException
 
     try:

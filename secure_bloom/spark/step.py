@@ -1,4 +1,4 @@
-"""The step after the write: add filters to a table's files on the executors, one task a file.
+"""The step after the write: add filters to a table's files on the executors.
 
 The driver ships the policy and file names, never a key: each executor asks the policy's KMS
 itself.  A task that runs twice, as a retry or a speculative copy, finds the filters there.
@@ -11,12 +11,12 @@ import os
 import pickle
 import uuid
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from secure_bloom.errors import SecureBloomError, SparkUnavailableError
+from secure_bloom.errors import SecureBloomError
 from secure_bloom.keys import KeyResolver
 from secure_bloom.policy import KeyPolicy
 from secure_bloom.report import FileReport
@@ -24,6 +24,7 @@ from secure_bloom.request import Columns, FilterRequest, filter_request, request
 from secure_bloom.rewriting import Rewriter, WriteMode, failed_report
 from secure_bloom.sources import Paths, as_paths
 from secure_bloom.spark.progress import Progress, task_progress
+from secure_bloom.spark.tasks import run_tasks, task_count
 from secure_bloom.storage import find_files, refuse_append, refuse_managed
 from secure_bloom.storage.places import is_object_uri
 from secure_bloom.summaries import summary_notes
@@ -31,8 +32,6 @@ from secure_bloom.survey import Survey, check_surveys, survey_file
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-T = TypeVar("T")
 
 #: One row per file, row group and column; a file without any of them has one row.
 REPORT_SCHEMA = (
@@ -56,6 +55,8 @@ def add_bloom_filters(
     progress: Progress | None = None,
 ) -> DataFrame:
     """Add Bloom filters to the Parquet files at ``paths``, one Spark task a file.
+
+    Where there are more than 64 files, and more than 16 for each core, a task has several.
 
     ``paths`` are files, folders or globs that driver and executors see alike.  ``columns`` is as
     for :func:`secure_bloom.add_bloom_filters`; without it the policy's columns are taken.  The
@@ -81,17 +82,20 @@ def add_bloom_filters(
     request_keys(request, None)
     every = as_paths(paths)
     refuse_managed(every)
-    files = [_absolute(path) for path in find_files(every)]
+    files = [absolute_path(path) for path in find_files(every)]
     if in_place:
         refuse_append(files)
     # The id makes keys unwrapped for this run unfit for the next one in the same worker.
     shared = pickle.dumps((request, uuid.uuid4().hex))
     mode = WriteMode(in_place=in_place, dry_run=dry_run)
     survey = functools.partial(_survey, shared=shared, mode=mode)
-    failures = check_surveys(_run_tasks(spark, files, survey))
+    tasks = task_count(spark, len(files), at_least=64, per_core=4)
+    failures = check_surveys(run_tasks(spark, files, survey, tasks=tasks))
     todo = [path for path in files if path not in failures]
-    with task_progress(spark, progress, done=len(failures), total=len(files)):
-        reports = _run_tasks(spark, todo, functools.partial(_rewrite, shared=shared, mode=mode))
+    rewrite = functools.partial(_rewrite, shared=shared, mode=mode)
+    tasks = task_count(spark, len(todo), at_least=64, per_core=16)
+    with task_progress(spark, progress, done=len(failures), total=len(files), tasks=tasks):
+        reports = run_tasks(spark, todo, rewrite, tasks=tasks)
     done = {report.path: report for report in reports}
     for note in summary_notes(report.path for report in reports if report.changes):
         warnings.warn(note, stacklevel=2)
@@ -100,7 +104,7 @@ def add_bloom_filters(
     return spark.createDataFrame(rows, REPORT_SCHEMA)
 
 
-def _absolute(path: str) -> str:
+def absolute_path(path: str) -> str:
     """The path as executors find it: they do not run in the driver's folder."""
     return path if is_object_uri(path) else str(Path(path).absolute())
 
@@ -111,31 +115,6 @@ def _rows(report: FileReport) -> Iterator[tuple[object, ...]]:
     for filter_ in file.pop("filters") or [{}]:
         row = {**file, **filter_}
         yield tuple(row.get(field) for field in _REPORT_FIELDS)
-
-
-def _run_tasks(spark: SparkSession, files: Sequence[str], work: Callable[[str], T]) -> list[T]:
-    """``work`` on each file in a task of its own; the results in the order of ``files``."""
-    if not files:
-        return []
-    from pyspark.errors import PythonException
-    from pyspark.sql import functions as f
-
-    # A plain Python UDF: it needs no pandas, and Spark Connect has it too.
-    task = f.udf(lambda i: pickle.dumps(work(files[i])), "binary", useArrow=False)
-    tasks = spark.range(0, len(files), 1, len(files))
-    try:
-        rows = tasks.select("id", task.asNondeterministic()("id").alias("result")).collect()
-    except PythonException as error:
-        if "No module named 'secure_bloom" not in str(error):
-            raise
-        raise SparkUnavailableError(
-            "the Python of the executors does not have secure-bloom",
-            hint="install it there, or set PYSPARK_PYTHON, before the session starts, to a Python "
-            "that has it",
-        ) from error
-    results = {row.id: row.result for row in rows}
-    # Written a moment ago by our own tasks, so safe to unpickle.
-    return [pickle.loads(results[i]) for i in range(len(files))]  # noqa: S301
 
 
 @functools.lru_cache(maxsize=1)

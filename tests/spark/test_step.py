@@ -29,6 +29,7 @@ from secure_bloom.request import filter_request
 from secure_bloom.rewriting import WriteMode
 from secure_bloom.spark import add_bloom_filters, step
 from secure_bloom.spark.metrics import collect_scanned, rows_scanned
+from secure_bloom.spark.tasks import task_count
 from tests.spark.cluster import POLICY, Cluster, worker_host
 from tests.spark.parquet_java import PLAIN_WRITE, only_bloom_filters
 from tests.spark.typed_tables import copy, data_files, row_groups, write
@@ -204,6 +205,24 @@ class TestReport:
         tracker = context.statusTracker()
         stages = [stage for job in jobs for stage in tracker.getJobInfo(job).stageIds]
         assert [tracker.getStageInfo(stage).numTasks for stage in stages] == [FILES, FILES]
+
+    def test_of_many_files_a_task_has_several(
+        self, spark: SparkSession, table: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assert task_count(spark, 1000, at_least=64, per_core=16) == 64  # on two cores
+        assert task_count(spark, 1000, at_least=64, per_core=64) == 128
+        data_files(table)[1].write_bytes(b"not Parquet at all")
+        told: list[tuple[int, int]] = []
+        monkeypatch.setattr(step, "task_count", lambda *_, **__: 2)
+        report = add_bloom_filters(
+            spark, table, POLICY, columns=COLUMNS, progress=lambda *args: told.append(args)
+        )
+        assert [row.path for row in report.select("path").distinct().orderBy("path").collect()] == [
+            str(path) for path in data_files(table)
+        ]
+        assert report.where("status = 'failed'").count() == 1
+        assert {row.action for row in report.where("status != 'failed'").collect()} == {"added"}
+        assert (told[0], told[-1]) == ((1, FILES), (FILES, FILES))
 
 
 class TestProgress:
