@@ -1,0 +1,95 @@
+"""The two hashes of Hudi's filters, and the positions of a key: single keys, in plain Python.
+
+Hadoop's ``MurmurHash`` is MurmurHash2 but for the last one to three bytes: they are signed, and the
+very last is the lowest.  ``JenkinsHash`` is lookup3's ``hashlittle``.  Each position comes from
+the hash before it:
+
+    seed = 0; k times: seed = hash(key, seed), position = |seed rem bits|
+
+where ``seed`` is signed and the remainder is truncated, as in Java.
+"""
+
+from __future__ import annotations
+
+import enum
+import struct
+from collections.abc import Callable, Iterator
+
+_MASK = 0xFFFFFFFF
+_M = 0x5BD1E995
+_GOLDEN = 0xDEADBEEF
+
+
+class HashType(enum.IntEnum):
+    """The hash of a filter, as its header numbers it."""
+
+    JENKINS = 0
+    MURMUR = 1
+
+
+def hash_key(hash_type: HashType, key: bytes, seed: int) -> int:
+    """The hash of ``key``, 0 <= hash < 2^32; ``seed`` counts modulo 2^32."""
+    return _HASHES[hash_type](key, seed & _MASK)
+
+
+def positions(hash_type: HashType, key: bytes, num_hashes: int, vector_size: int) -> Iterator[int]:
+    """The positions of ``key`` in a row of ``vector_size`` bits, lazily: ``num_hashes`` of them."""
+    h = 0
+    for _ in range(num_hashes):
+        h = hash_key(hash_type, key, h)
+        yield min(h, (1 << 32) - h) % vector_size
+
+
+def _murmur(key: bytes, seed: int) -> int:
+    h = seed ^ len(key)
+    whole = len(key) & ~3
+    for (k,) in struct.iter_unpack("<I", key[:whole]):
+        k = k * _M & _MASK
+        h = (h * _M ^ (k ^ k >> 24) * _M) & _MASK
+    rest = key[whole:]
+    if rest:
+        for place, byte in enumerate(reversed(struct.unpack(f"{len(rest)}b", rest))):
+            h ^= byte << 8 * place
+        h = h * _M & _MASK
+    h = (h ^ h >> 13) * _M & _MASK
+    return h ^ h >> 15
+
+
+def _jenkins(key: bytes, seed: int) -> int:
+    a = b = c = (_GOLDEN + len(key) + seed) & _MASK
+    if not key:
+        return c
+    # The last block, of 1 to 12 bytes, is filled with zeros and mixed in another way.
+    *blocks, last = struct.iter_unpack("<III", key + bytes(-len(key) % 12))
+    for x, y, z in blocks:
+        a, b, c = _mix(a + x & _MASK, b + y & _MASK, c + z & _MASK)
+    a, b, c = (n + w & _MASK for n, w in zip((a, b, c), last, strict=True))
+    return _final(a, b, c)
+
+
+def _rotate(x: int, bits: int) -> int:
+    return (x << bits | x >> 32 - bits) & _MASK
+
+
+def _mix(a: int, b: int, c: int) -> tuple[int, int, int]:
+    for first, second, third in ((4, 6, 8), (16, 19, 4)):
+        a, c = (a - c & _MASK) ^ _rotate(c, first), c + b & _MASK
+        b, a = (b - a & _MASK) ^ _rotate(a, second), a + c & _MASK
+        c, b = (c - b & _MASK) ^ _rotate(b, third), b + a & _MASK
+    return a, b, c
+
+
+def _final(a: int, b: int, c: int) -> int:
+    c = (c ^ b) - _rotate(b, 14) & _MASK
+    a = (a ^ c) - _rotate(c, 11) & _MASK
+    b = (b ^ a) - _rotate(a, 25) & _MASK
+    c = (c ^ b) - _rotate(b, 16) & _MASK
+    a = (a ^ c) - _rotate(c, 4) & _MASK
+    b = (b ^ a) - _rotate(a, 14) & _MASK
+    return (c ^ b) - _rotate(b, 24) & _MASK
+
+
+_HASHES: dict[HashType, Callable[[bytes, int], int]] = {
+    HashType.JENKINS: _jenkins,
+    HashType.MURMUR: _murmur,
+}

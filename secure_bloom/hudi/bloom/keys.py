@@ -1,0 +1,83 @@
+"""Record keys as bytes, one or many: UTF-8, never empty, in the order of Java's strings.
+
+Java compares strings by UTF-16 code units, where a character above U+FFFF comes before those from
+U+E000 on.  In UTF-8 those are the ones that start with the bytes EE and EF: with these two moved
+behind all others, bytes compare as Java's strings do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from secure_bloom.errors import PolicyError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+#: No UTF-8 has the bytes FE and FF, so the way back is safe too.
+TO_JAVA_ORDER = bytes.maketrans(b"\xee\xef", b"\xfe\xff")
+FROM_JAVA_ORDER = bytes.maketrans(b"\xfe\xff", b"\xee\xef")
+
+
+def key_bytes(key: str) -> bytes:
+    """The bytes that are hashed; PolicyError, without the key, for one that Hudi refuses."""
+    if not isinstance(key, str):
+        raise PolicyError(f"a record key is of type {type(key).__name__}, wanted text")
+    try:
+        encoded = key.encode()
+    except UnicodeEncodeError:
+        raise PolicyError("a record key is not Unicode text: half of a pair stands alone") from None
+    if not encoded:
+        raise PolicyError("a record key is empty, which Hudi refuses")
+    return encoded
+
+
+def keys_bytes(keys: Iterable[str]) -> list[bytes]:
+    """:func:`key_bytes` of each; PolicyError too for one text in the place of several."""
+    if isinstance(keys, str):
+        raise PolicyError("record keys are one text, wanted several", hint="write [key]")
+    return [key_bytes(key) for key in keys]
+
+
+def java_order(key: bytes) -> bytes:
+    """What ``key`` is compared by, and to, in Java's order."""
+    return key.translate(TO_JAVA_ORDER)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class PackedKeys:
+    """Many keys, in Arrow's layout: key ``i`` is ``data[offsets[i]:offsets[i + 1]]``.
+
+    ``offsets`` are int64, ``data`` is uint8; both are trusted to fit, so they come from
+    :meth:`of` or from Arrow.
+    """
+
+    offsets: NDArray[np.int64]
+    data: NDArray[np.uint8]
+
+    def __post_init__(self) -> None:
+        if (self.offsets[1:] <= self.offsets[:-1]).any():
+            raise PolicyError("a record key is empty, which Hudi refuses")
+        # The kernels are compiled for one form alone.
+        self.data.flags.writeable = False
+        self.offsets.flags.writeable = False
+
+    @classmethod
+    def of(cls, keys: Iterable[bytes]) -> PackedKeys:
+        """The keys one behind the other."""
+        import numpy as np
+
+        every = list(keys)
+        offsets = np.fromiter(accumulate(map(len, every), initial=0), np.int64, len(every) + 1)
+        return cls(offsets=offsets, data=np.frombuffer(b"".join(every), np.uint8))
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def part(self, start: int, stop: int) -> PackedKeys:
+        """Keys ``start`` to ``stop``, without a copy."""
+        return PackedKeys(offsets=self.offsets[start : stop + 1], data=self.data)

@@ -1,0 +1,112 @@
+"""What the footers of base files say of their record keys."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass, field
+from os import PathLike
+from typing import Any
+
+from secure_bloom.errors import SecureBloomError, located
+from secure_bloom.footer import read_tail, unlock
+from secure_bloom.hudi.bloom.base import HudiBloomFilter
+from secure_bloom.hudi.bloom.description import RecordKeyDescription, describe_record_keys
+from secure_bloom.hudi.bloom.entry import KeyRange, RecordKeyEntry, read_entry
+from secure_bloom.keys import KeyResolver
+from secure_bloom.metadata import FileMetaData
+from secure_bloom.request import Keys
+from secure_bloom.sources import Paths, as_paths, file_keys
+from secure_bloom.storage import InputFile, find_files, open_input
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordKeyFilter:
+    """A file's filter and its key range; None for what the footer does not have."""
+
+    filter: HudiBloomFilter | None
+    min_key: str | None = field(repr=False)
+    max_key: str | None = field(repr=False)
+
+    @property
+    def type_code(self) -> str | None:
+        """``SIMPLE`` or ``DYNAMIC_V0``."""
+        return None if self.filter is None else self.filter.TYPE_CODE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileShow:
+    """One file: what its footer says in numbers, and the ends of its key range."""
+
+    path: str
+    hudi: RecordKeyDescription | None = None
+    min_key: str | None = field(default=None, repr=False)
+    max_key: str | None = field(default=None, repr=False)
+    error: str | None = None
+    hint: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowReport:
+    """All files that were looked at."""
+
+    files: tuple[FileShow, ...]
+
+    @property
+    def failed(self) -> tuple[FileShow, ...]:
+        """The files whose footer could not be read."""
+        return tuple(file for file in self.files if file.error is not None)
+
+    def to_json(self, *, show_range: bool = False) -> dict[str, Any]:
+        """The document that ``secure-bloom hudi show --json`` prints.
+
+        The ends of key ranges are data: they are null unless asked for.
+        """
+        hidden = {} if show_range else {"min_key": None, "max_key": None}
+        return {"files": [{**asdict(file), **hidden} for file in self.files]}
+
+
+def read_record_key_filter(
+    path: str | PathLike[str], *, keys: Keys | None = None
+) -> RecordKeyFilter | None:
+    """The record key filter and key range of one base file; None for a file with neither.
+
+    A plaintext footer is read without keys; where its key is at hand its signature is checked.
+    Works inside Hudi tables.  Raises KeyUnavailableError for an encrypted footer whose key is not
+    there, FormatError, UnsupportedFeatureError or IntegrityError for what cannot be trusted.
+    """
+    name = os.fspath(path)
+    with located(path=name), open_input(name) as file:
+        entry = read_entry(_metadata(file, KeyResolver(keys)))
+        return None if entry is None else RecordKeyFilter(filter=entry.filter, **_ends(entry))
+
+
+def show(paths: Paths, *, keys: Keys | None = None) -> ShowReport:
+    """What the footers of files, folders or globs say of record keys.
+
+    A file whose footer cannot be read is reported with its error and does not stop the others.
+    """
+    resolver = KeyResolver(keys)
+    return ShowReport(files=tuple(_show(path, resolver) for path in find_files(as_paths(paths))))
+
+
+def _show(path: str, resolver: KeyResolver) -> FileShow:
+    try:
+        with located(path=path), open_input(path) as file:
+            metadata = _metadata(file, resolver)
+            described = describe_record_keys(metadata)
+            ends = {} if described is None or described.note else _ends(read_entry(metadata))
+            return FileShow(path=path, hudi=described, **ends)
+    except SecureBloomError as error:
+        return FileShow(path=path, error=str(error), hint=error.hint)
+
+
+def _metadata(file: InputFile, resolver: KeyResolver) -> FileMetaData:
+    keys = file_keys(resolver, file)
+    return unlock(read_tail(file), keys, allow_unverified=True).metadata
+
+
+def _ends(entry: RecordKeyEntry | None) -> dict[str, str | None]:
+    ends: KeyRange | None = None if entry is None else entry.range
+    if ends is None:
+        return {"min_key": None, "max_key": None}
+    return {"min_key": ends.min_key, "max_key": ends.max_key}

@@ -1,0 +1,190 @@
+"""Hudi's lookup as a step on Spark: a DataFrame of record keys in, key and file out.
+
+    blocks of keys, each key once  ->  a copy for each group of files  ->  one task a group
+
+A task reads the footers of its files once, holds their ranges and filters against the keys as they
+stream by, and then reads the key column of the files that have candidates.  So the keys may be
+many: no machine holds them all.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import pickle
+import uuid
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, cast
+
+from secure_bloom.errors import PolicyError, located
+from secure_bloom.footer import read_tail, unlock
+from secure_bloom.hudi.bloom.entry import RecordKeyEntry, read_entry
+from secure_bloom.hudi.bloom.keys import keys_bytes
+from secure_bloom.hudi.column import RECORD_KEY
+from secure_bloom.hudi.searching import SearchedKeys, present_keys
+from secure_bloom.keys import KeyResolver
+from secure_bloom.policy import KeyPolicy
+from secure_bloom.sources import Paths, as_paths, file_keys
+from secure_bloom.spark.progress import context_of
+from secure_bloom.spark.step import absolute_path
+from secure_bloom.storage import find_files, open_input
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+RESULT_SCHEMA = "key string, path string"
+#: A task holds the filters of so many files at most; one of Hudi's default size takes 0.75 MB.
+_MOST_FILES = 128
+#: Keys travel in so many blocks: a row for each key would cost more than asking the filters.
+_BLOCKS = 4096
+#: So many keys at least are held against the filters together.
+_BATCH = 65_536
+#: Candidates that a task gathers before it reads files for them.
+_MOST_CANDIDATES = 1_000_000
+
+
+def hudi_lookup(
+    spark: SparkSession,
+    paths: Paths,
+    keys: DataFrame,
+    policy: KeyPolicy | str | os.PathLike[str] | None = None,
+    *,
+    key: str | None = None,
+    column: str = RECORD_KEY,
+    file_groups: int | None = None,
+) -> DataFrame:
+    """Find the base files that hold record keys, as :func:`secure_bloom.hudi.lookup` does.
+
+    ``paths`` are files, folders or globs that driver and executors see alike.  ``keys`` has the
+    record keys in its column ``key``, which may be left out where there is one column; nulls are
+    passed over and duplicates count once.  ``column`` is the key column of the files.  Encrypted
+    files need a ``policy``: the executors ask its KMS.
+
+    Returns a lazy DataFrame of ``key`` and ``path``: a row for each file that holds a key, none
+    for a key that no file holds.  A file that cannot be read fails the job, because an answer
+    without it would be wrong.
+
+    ``file_groups`` is the number of tasks; the keys are sent to each of them once.  By default it
+    is twice the session's cores, and at least one for 128 files.
+    """
+    from pyspark.sql import functions as f
+
+    files = [absolute_path(path) for path in find_files(as_paths(paths))]
+    groups = _group_count(spark, len(files), file_groups)
+    shared = pickle.dumps((_loaded(policy), uuid.uuid4().hex))
+    name = _key_column(keys, key)
+    wanted = keys.select(keys[name].cast("string").alias("key")).dropna()
+    block = (f.xxhash64("key") % _BLOCKS).alias("block")
+    blocks = wanted.groupBy(block).agg(f.collect_set("key").alias("keys"))
+    every_group = f.explode(f.sequence(f.lit(0), f.lit(groups - 1)))
+    copies = blocks.select(every_group.alias("file_group"), "keys")
+    # A plain Python UDTF: it needs no pandas, and Spark Connect has it too.
+    handler = _handler(files, groups, column, shared)
+    search = f.udtf(handler, returnType=RESULT_SCHEMA, useArrow=False)
+    table = copies.repartitionById(groups, "file_group").asTable()
+    return cast("DataFrame", cast(Any, search)(table))
+
+
+def _key_column(keys: DataFrame, key: str | None) -> str:
+    if key is not None:
+        return key
+    if len(keys.columns) != 1:
+        raise PolicyError(
+            f"the keys have {len(keys.columns)} columns, one must be named",
+            hint="hudi_lookup(..., key=NAME)",
+        )
+    name: str = keys.columns[0]
+    return name
+
+
+def _group_count(spark: SparkSession, files: int, asked: int | None) -> int:
+    if asked is not None:
+        if asked < 1:
+            raise PolicyError(f"file_groups is {asked}, wanted at least 1")
+        return min(asked, files)
+    context = context_of(spark)
+    cores = 8 if context is None else context.defaultParallelism
+    return min(files, max(2 * cores, -(-files // _MOST_FILES)))
+
+
+def _loaded(policy: KeyPolicy | str | os.PathLike[str] | None) -> KeyPolicy | None:
+    return policy if policy is None or isinstance(policy, KeyPolicy) else KeyPolicy.load(policy)
+
+
+@functools.lru_cache(maxsize=1)
+def _resolver(shared: bytes) -> KeyResolver:
+    """The run's keys, once per Python worker."""
+    policy, _ = pickle.loads(shared)  # noqa: S301 - the driver's own bytes
+    return KeyResolver(policy.kms_client() if policy is not None and policy.kms else None)
+
+
+def _handler(files: list[str], groups: int, column: str, shared: bytes) -> type:
+    """The class that Spark makes one of in each task, and gives the task's rows."""
+
+    class Search:
+        def __init__(self) -> None:
+            # All rows of a task are of one group, unless Spark joined partitions.
+            self.searches: dict[int, _GroupSearch] = {}
+
+        def eval(self, row: Row) -> Iterator[tuple[str, str]]:
+            search = self.searches.get(row.file_group)
+            if search is None:
+                search = _GroupSearch(files[row.file_group :: groups], column, _resolver(shared))
+                self.searches[row.file_group] = search
+            yield from search.take(row["keys"])
+
+        def terminate(self) -> Iterator[tuple[str, str]]:
+            for search in self.searches.values():
+                yield from search.finish()
+
+    return Search
+
+
+class _GroupSearch:
+    """The files of one task: footers read once, candidates gathered, then looked up in the data."""
+
+    def __init__(self, paths: list[str], column: str, resolver: KeyResolver) -> None:
+        self._column = column
+        self._resolver = resolver
+        self._entries = {path: self._read_entry(path) for path in paths}
+        self._keys: list[bytes] = []
+        self._candidates: dict[str, set[bytes]] = {path: set() for path in paths}
+
+    def take(self, keys: list[str]) -> Iterator[tuple[str, str]]:
+        """More keys; results come only where too many candidates wait."""
+        self._keys += keys_bytes(keys)
+        if len(self._keys) >= _BATCH:
+            self._ask_filters()
+            if sum(map(len, self._candidates.values())) >= _MOST_CANDIDATES:
+                yield from self._read_files()
+
+    def finish(self) -> Iterator[tuple[str, str]]:
+        """The rest, when all keys were taken."""
+        self._ask_filters()
+        yield from self._read_files()
+
+    def _ask_filters(self) -> None:
+        searched = SearchedKeys(self._keys)
+        self._keys = []
+        for path, entry in self._entries.items():
+            with located(path=path):
+                _, candidates = searched.candidates(entry)
+            self._candidates[path] |= candidates
+
+    def _read_files(self) -> Iterator[tuple[str, str]]:
+        for path, candidates in self._candidates.items():
+            yield from ((key.decode(), path) for key in self._present(path, candidates))
+            candidates.clear()
+
+    def _read_entry(self, path: str) -> RecordKeyEntry | None:
+        with located(path=path), open_input(path) as file:
+            keys = file_keys(self._resolver, file)
+            return read_entry(unlock(read_tail(file), keys, allow_unverified=True).metadata)
+
+    def _present(self, path: str, candidates: set[bytes]) -> set[bytes]:
+        if not candidates:
+            return set()
+        with located(path=path), open_input(path) as file:
+            keys = file_keys(self._resolver, file)
+            footer = unlock(read_tail(file), keys, allow_unverified=True)
+            return present_keys(file, footer, keys, self._column, candidates)
