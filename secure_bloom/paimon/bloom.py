@@ -1,0 +1,201 @@
+"""BloomFilter64, the body of Paimon's ``bloom-filter`` index.
+
+    k (4 bytes, BE: the number of hash functions) | bit set
+
+Bit ``i`` is bit ``i & 7`` of byte ``i >> 3``.  For ``i = 1..k`` a hash with the halves ``h1`` (low)
+and ``h2`` (high) has the position ``c % bits``, where ``c`` is ``h1 + i * h2`` in signed 32 bits,
+and its complement where that is negative.  Single hashes are handled without numpy and numba.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from secure_bloom.errors import FormatError, PolicyError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+COUNT_BYTES: Final = 4
+#: Java counts the bits in a signed 32-bit integer.
+MAX_BIT_COUNT: Final = (1 << 31) - 1
+#: More than sizing ever gives (1076, for one item and the smallest double): a file that says more
+#: would only keep a reader busy.
+MAX_HASH_FUNCTIONS: Final = 1100
+
+_LN2 = math.log(2)
+
+
+def sizing(items: int, fpp: float) -> tuple[int, int]:
+    """Paimon's number of bits, and of hash functions, for ``items`` values at ``fpp``.
+
+    PolicyError for what has no such filter: negative items, an fpp outside (0, 1], or more bits
+    than Java can count.
+    """
+    if items < 0:
+        raise PolicyError(f"items is {items}, it cannot be negative")
+    if not 0.0 < fpp <= 1.0:
+        raise PolicyError(f"fpp is {fpp}, it must lie between 0 and 1")
+    wanted = min(int(-items * math.log(fpp) / (_LN2 * _LN2)), MAX_BIT_COUNT)
+    bits = wanted + 8 - wanted % 8
+    if bits > MAX_BIT_COUNT:
+        raise PolicyError(
+            f"{items} items at an fpp of {fpp} need more than {MAX_BIT_COUNT} bits",
+            hint="allow more false positives, or name fewer items",
+        )
+    if items == 0:
+        return bits, 1
+    return bits, max(1, math.floor(bits / items * _LN2 + 0.5))
+
+
+class BloomFilter64:
+    """A Bloom filter of a fixed number of bits and hash functions, empty at first.
+
+    ``bit_count`` is a positive multiple of 8 below 2^31, ``hash_functions`` 1 to 1100 (PolicyError
+    otherwise).  Hashes are signed 64-bit integers.  Not made for inserting from several threads at
+    once; checking from several is fine.
+    """
+
+    __slots__ = ("_bits", "_hash_functions")
+
+    def __init__(self, bit_count: int, hash_functions: int) -> None:
+        if not (8 <= bit_count <= MAX_BIT_COUNT and bit_count % 8 == 0):
+            raise PolicyError(
+                f"bit_count is {bit_count}, wanted a positive multiple of 8 up to {MAX_BIT_COUNT}"
+            )
+        if not 1 <= hash_functions <= MAX_HASH_FUNCTIONS:
+            raise PolicyError(
+                f"hash_functions is {hash_functions}, wanted 1 to {MAX_HASH_FUNCTIONS}"
+            )
+        self._bits = bytearray(bit_count // 8)
+        self._hash_functions = hash_functions
+
+    @classmethod
+    def sized(cls, items: int, fpp: float) -> BloomFilter64:
+        """The empty filter that Paimon makes for ``items`` values at ``fpp`` (:func:`sizing`)."""
+        return cls(*sizing(items, fpp))
+
+    @classmethod
+    def from_bytes(cls, body: bytes | memoryview) -> BloomFilter64:
+        """The filter in an index body; FormatError for what is none."""
+        size = memoryview(body).nbytes - COUNT_BYTES
+        if not 1 <= size <= MAX_BIT_COUNT // 8:
+            raise FormatError(f"a bloom-filter index has {size} bytes of bits")
+        count = int.from_bytes(body[:COUNT_BYTES], "big")
+        if not 0 <= count <= MAX_HASH_FUNCTIONS:
+            raise FormatError(
+                f"a bloom-filter index has {count} hash functions, at most {MAX_HASH_FUNCTIONS} "
+                "make sense"
+            )
+        loaded = cls.__new__(cls)
+        loaded._bits = bytearray(body[COUNT_BYTES:])
+        loaded._hash_functions = count
+        return loaded
+
+    def to_bytes(self) -> bytes:
+        """The index body; the mirror of :meth:`from_bytes`."""
+        return self._hash_functions.to_bytes(COUNT_BYTES, "big") + self._bits
+
+    @property
+    def bitset(self) -> bytes:
+        """The bits alone."""
+        return bytes(self._bits)
+
+    @property
+    def bit_count(self) -> int:
+        """The number of bits."""
+        return 8 * len(self._bits)
+
+    @property
+    def hash_functions(self) -> int:
+        """How many positions each inserted hash sets."""
+        return self._hash_functions
+
+    @property
+    def checked_functions(self) -> int:
+        """How many of them a reader looks at: fewer where Paimon's own reader reads a lower number.
+
+        It adds the four bytes of the number as signed ones, so that 128 is read as -128: then every
+        answer is "maybe".  Ours are the same.
+        """
+        signed = (b - 256 if b > 127 else b for b in self.to_bytes()[:COUNT_BYTES])
+        return max(0, sum(b << shift for b, shift in zip(signed, (24, 16, 8, 0), strict=True)))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, BloomFilter64):
+            return NotImplemented
+        return self.to_bytes() == other.to_bytes()
+
+    __hash__ = None  # type: ignore[assignment]  # filters change
+
+    def __repr__(self) -> str:
+        return f"<BloomFilter64 of {self.bit_count} bits, {self.hash_functions} hash functions>"
+
+    def insert_hash(self, h: int) -> None:
+        """Insert one hash."""
+        for position in self._positions(h, self.hash_functions):
+            self._bits[position >> 3] |= 1 << (position & 7)
+
+    def check_hash(self, h: int) -> bool:
+        """Whether the hash may have been inserted; False is certain."""
+        return all(
+            self._bits[position >> 3] >> (position & 7) & 1
+            for position in self._positions(h, self.checked_functions)
+        )
+
+    def insert_hashes(self, hashes: NDArray[np.int64]) -> None:
+        """Insert a 1-D array of hashes."""
+        import numpy as np
+
+        from secure_bloom.kernels import paimon as kernels
+
+        kernels.insert_hashes(self._array(), np.uint32(self.hash_functions), _as_hashes(hashes))
+
+    def check_hashes(self, hashes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """:meth:`check_hash` of each of a 1-D array of hashes, in the same shape."""
+        import numpy as np
+
+        from secure_bloom.kernels import paimon as kernels
+
+        found = np.empty(len(hashes), np.bool_)
+        functions = np.uint32(self.checked_functions)
+        kernels.check_hashes(self._array(), functions, _as_hashes(hashes), found)
+        return found
+
+    def fill(self) -> float:
+        """The share of all bits that are set."""
+        return int.from_bytes(self._bits).bit_count() / self.bit_count
+
+    def fpp(self) -> float:
+        """The probability that a hash which was not inserted passes, from the bits themselves."""
+        return self.fill() ** self.checked_functions
+
+    def estimated_values(self) -> int | None:
+        """About how many distinct values were inserted, from the bits; None for a full filter."""
+        fill = self.fill()
+        if fill == 1.0 or self.hash_functions == 0:
+            return None
+        return round(-self.bit_count / self.hash_functions * math.log1p(-fill))
+
+    def _positions(self, h: int, functions: int) -> Iterator[int]:
+        low, high = h & 0xFFFFFFFF, h >> 32
+        for i in range(1, functions + 1):
+            step = (low + i * high) & 0xFFFFFFFF
+            yield (step if step < 1 << 31 else ~step & 0xFFFFFFFF) % self.bit_count
+
+    def _array(self) -> NDArray[np.uint8]:
+        """The bits as a writable array."""
+        import numpy as np
+
+        return np.frombuffer(self._bits, np.uint8)
+
+
+def _as_hashes(hashes: NDArray[np.int64]) -> NDArray[np.int64]:
+    import numpy as np
+
+    if hashes.ndim != 1 or hashes.dtype != np.int64:
+        raise PolicyError(f"hashes are {hashes.ndim}-D {hashes.dtype}, wanted 1-D int64")
+    return np.require(hashes, requirements=["C", "A", "W"])

@@ -1,0 +1,198 @@
+"""The container of Paimon's file indexes: ``<data file>.index``, or the same bytes in a manifest.
+
+    magic (8) | version (4) | length of the header, all of it (4)
+    columns (4), for each: name | indexes (4), for each: type | start (4) | length (4)
+    length of redundant bytes (4) | redundant bytes
+    bodies
+
+Numbers are signed and big-endian; ``start`` counts from the container's first byte, and is -1 for
+an index of a column that has no value at all (EMPTY).  Names are Java's modified UTF-8 behind a
+length of two bytes.  Indexes of types that are not known here are carried as they are.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import struct
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError
+from secure_bloom.paimon import modified_utf8
+
+MAGIC: Final = (1493475289347502).to_bytes(8, "big")
+VERSION: Final = 1
+BLOOM_FILTER: Final = "bloom-filter"
+BITMAP: Final = "bitmap"
+
+_START = struct.Struct(">8sii")
+_INT = struct.Struct(">i")
+_SHORT = struct.Struct(">H")
+_PLACE = struct.Struct(">ii")
+_EMPTY = _PLACE.pack(-1, 0)
+_MAX_NAME_BYTES = 0xFFFF
+#: What a column, and an index of it, take at least in the header: names may be empty.
+_MIN_COLUMN = _SHORT.size + _INT.size
+_MIN_INDEX = _SHORT.size + _PLACE.size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Index:
+    """One index of a column; ``body`` is None for EMPTY: the column has no value in this file."""
+
+    type: str
+    body: bytes | memoryview | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnIndexes:
+    """A column and its indexes; a key of a map is a column of its own, ``m[k]``."""
+
+    name: str
+    indexes: tuple[Index, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileIndex:
+    """All indexes of one data file, with what else the container holds."""
+
+    columns: tuple[ColumnIndexes, ...] = ()
+    redundant: bytes = b""
+    trailing: bytes = b""
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> FileIndex:
+        """The indexes in a container; FormatError for what is none, or damaged."""
+        reader = _Reader(data)
+        reader.start()
+        columns = tuple(reader.column() for _ in range(reader.count("columns", _MIN_COLUMN)))
+        redundant = reader.rest_of_header()
+        return cls(columns=columns, redundant=redundant, trailing=data[reader.end_of_bodies :])
+
+    def to_bytes(self) -> bytes:
+        """The container, bodies in the order of the columns; the mirror of :meth:`from_bytes`."""
+        start = len(b"".join(self._header(0, 0)))
+        bodies = [index.body for column in self.columns for index in column.indexes if index.body]
+        return b"".join((*self._header(start, start), *bodies, self.trailing))
+
+    def _header(self, length: int, place: int) -> Iterator[bytes]:
+        """The header, saying that it has ``length`` bytes and the first body is at ``place``."""
+        yield _START.pack(MAGIC, VERSION, length)
+        yield _INT.pack(len(self.columns))
+        for column in self.columns:
+            yield from (_utf(column.name), _INT.pack(len(column.indexes)))
+            for index in column.indexes:
+                size = 0 if index.body is None else len(index.body)
+                yield from (
+                    _utf(index.type),
+                    _EMPTY if index.body is None else _PLACE.pack(place, size),
+                )
+                place += size
+        yield from (_INT.pack(len(self.redundant)), self.redundant)
+
+    def indexes(self, column: str) -> tuple[Index, ...]:
+        """The indexes of a column; none for one that is not listed."""
+        return tuple(i for each in self.columns if each.name == column for i in each.indexes)
+
+    def with_indexes(self, new: Iterable[tuple[str, Index]]) -> FileIndex:
+        """The same with these indexes, in the place of those of their column and type."""
+        columns = {column.name: {i.type: i for i in column.indexes} for column in self.columns}
+        for name, index in new:
+            columns.setdefault(name, {})[index.type] = index
+        return dataclasses.replace(
+            self,
+            columns=tuple(
+                ColumnIndexes(name=name, indexes=tuple(indexes.values()))
+                for name, indexes in columns.items()
+            ),
+        )
+
+
+class _Reader:
+    """Reads a container from its first byte on, every number checked where it is read."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._view = memoryview(data)
+        self._at = 0
+        self._header_end = len(data)
+        self._seen: set[tuple[str, str]] = set()
+        self._body_bytes = 0
+        self.end_of_bodies = 0
+
+    def start(self) -> None:
+        """Magic, version and the header's length."""
+        if self._data[: len(MAGIC)] != MAGIC:
+            raise FormatError("not a Paimon file index: it does not start with the magic number")
+        _, version, length = self._unpack(_START)
+        if version != VERSION:
+            raise UnsupportedFeatureError(f"the file index has version {version}, wanted {VERSION}")
+        if not self._at <= length <= len(self._data):
+            raise FormatError(f"the header takes {length} bytes, the file has {len(self._data)}")
+        self._header_end = self.end_of_bodies = length
+
+    def count(self, what: str, min_bytes: int) -> int:
+        """A number of things that take at least ``min_bytes`` of the header each."""
+        (number,) = self._unpack(_INT)
+        remaining = self._header_end - self._at
+        if not 0 <= number * min_bytes <= remaining:
+            raise FormatError(f"the number of {what} is {number}, {remaining} bytes remain")
+        return int(number)
+
+    def column(self) -> ColumnIndexes:
+        """One column with its indexes."""
+        name = self._utf()
+        indexes = tuple(self._index(name) for _ in range(self.count("indexes", _MIN_INDEX)))
+        return ColumnIndexes(name=name, indexes=indexes)
+
+    def rest_of_header(self) -> bytes:
+        """The redundant bytes, which end the header."""
+        length = self.count("redundant bytes", 1)
+        if self._at + length != self._header_end:
+            raise FormatError(
+                f"{length} redundant bytes do not end the header, "
+                f"{self._header_end - self._at} bytes remain"
+            )
+        return self._take(length)
+
+    def _index(self, column: str) -> Index:
+        index_type = self._utf()
+        if (column, index_type) in self._seen:
+            raise FormatError(f"two indexes of the type {index_type!r} for one column")
+        self._seen.add((column, index_type))
+        start, length = self._unpack(_PLACE)
+        if (start, length) == (-1, 0):
+            return Index(type=index_type, body=None)
+        end = start + length
+        if not (self._header_end <= start <= end <= len(self._data)):
+            raise FormatError(
+                f"an index of the type {index_type!r} takes bytes {start}..{end}, "
+                f"the bodies are {self._header_end}..{len(self._data)}"
+            )
+        self._body_bytes += length
+        if self._body_bytes > len(self._data):
+            raise FormatError("the indexes overlap: together they are larger than the file")
+        self.end_of_bodies = max(self.end_of_bodies, end)
+        return Index(type=index_type, body=self._view[start:end])
+
+    def _unpack(self, form: struct.Struct) -> tuple[int, ...]:
+        return form.unpack(self._take(form.size))
+
+    def _take(self, length: int) -> bytes:
+        end = self._at + length
+        if end > self._header_end:
+            raise FormatError(f"the file index ends inside its header, at {self._header_end} bytes")
+        self._at, taken = end, self._data[self._at : end]
+        return taken
+
+    def _utf(self) -> str:
+        (length,) = self._unpack(_SHORT)
+        return modified_utf8.decode(self._take(length))
+
+
+def _utf(name: str) -> bytes:
+    encoded = modified_utf8.encode(name)
+    if len(encoded) > _MAX_NAME_BYTES:
+        raise PolicyError(f"a name takes {len(encoded)} bytes, at most {_MAX_NAME_BYTES} fit")
+    return _SHORT.pack(len(encoded)) + encoded

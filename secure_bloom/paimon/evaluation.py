@@ -1,0 +1,143 @@
+"""Whether the indexes of a file let it be skipped for a predicate.
+
+A Bloom filter answers ``=`` and IN, a bitmap index also IS NULL, an EMPTY index whatever needs a
+value.  All else, and every column without an index, keeps the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from secure_bloom.errors import UnsupportedFeatureError, located
+from secure_bloom.paimon.bitmap import ValueList, read_value_list
+from secure_bloom.paimon.bloom import BloomFilter64
+from secure_bloom.paimon.container import BITMAP, BLOOM_FILTER, FileIndex, Index
+from secure_bloom.paimon.predicates import And, Comparison, Operator, Predicate
+from secure_bloom.paimon.types import DataType, Hashed, hashed_form
+
+#: (column, value) -> the forms in which the value may be in an index; None: no index can say.
+Forms = Callable[[str, object], Sequence[Hashed] | None]
+
+#: What no row of a column without any value satisfies.
+_NEEDS_A_VALUE = frozenset(Operator) - {Operator.NOT_EQUAL, Operator.NOT_IN, Operator.IS_NULL}
+
+
+def typed_forms(types: Mapping[str, DataType]) -> Forms:
+    """The forms of values that are written as :func:`hash_value` takes them."""
+
+    def forms(column: str, value: object) -> Sequence[Hashed] | None:
+        return None if value is None else (hashed_form(types[column], value),)
+
+    return forms
+
+
+def must_read(index: FileIndex, predicate: Predicate, forms: Forms) -> bool:
+    """Whether the file may hold rows that satisfy ``predicate``; False is certain.
+
+    Raises FormatError for a damaged index, and UnsupportedFeatureError where a column that is
+    asked for has an index of a type that Paimon does not have.
+    """
+    if isinstance(predicate, Comparison):
+        with located(column=predicate.column):
+            return _must_read(index, predicate, forms)
+    # All are looked at, so that a damaged index is told whatever another one says.
+    verdicts = [must_read(index, part, forms) for part in predicate.parts]
+    return all(verdicts) if isinstance(predicate, And) else any(verdicts)
+
+
+def _must_read(index: FileIndex, comparison: Comparison, forms: Forms) -> bool:
+    readers = [_open(each) for each in index.indexes(comparison.column)]
+    if not all(reader.keeps(comparison.operator) for reader in readers):
+        return False
+    if not readers or comparison.operator not in (Operator.EQUAL, Operator.IN):
+        return True
+    # One value after the other, as Paimon takes an IN for an OR: of two indexes each may have
+    # another one of the values.
+    return any(
+        sought is None or all(_may_hold(reader, sought) for reader in readers)
+        for sought in (forms(comparison.column, value) for value in comparison.values)
+    )
+
+
+def _may_hold(reader: _Reader, forms: Sequence[Hashed]) -> bool:
+    return any(map(reader.may_hold, forms))
+
+
+class _Reader(Protocol):
+    """What one index says."""
+
+    def may_hold(self, sought: Hashed) -> bool:
+        """Whether the column may have the value."""
+        ...
+
+    def keeps(self, operator: Operator) -> bool:
+        """Whether rows may satisfy such a comparison, whatever the value."""
+        ...
+
+
+class _Empty:
+    """The column has no value."""
+
+    def may_hold(self, sought: Hashed) -> bool:  # noqa: ARG002
+        return False
+
+    def keeps(self, operator: Operator) -> bool:
+        return operator not in _NEEDS_A_VALUE
+
+
+class _Unread:
+    """An index of Paimon's that is not read here."""
+
+    def may_hold(self, sought: Hashed) -> bool:  # noqa: ARG002
+        return True
+
+    def keeps(self, operator: Operator) -> bool:  # noqa: ARG002
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Bloom:
+    bloom_filter: BloomFilter64
+
+    def may_hold(self, sought: Hashed) -> bool:
+        return self.bloom_filter.check_hash(sought.hash())
+
+    def keeps(self, operator: Operator) -> bool:  # noqa: ARG002
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Bitmap:
+    values: ValueList
+
+    def may_hold(self, sought: Hashed) -> bool:
+        return self.values.has(sought)
+
+    def keeps(self, operator: Operator) -> bool:
+        if operator is Operator.IS_NULL:
+            return self.values.has_null
+        return operator is not Operator.IS_NOT_NULL or self.values.count > 0
+
+
+def _bitmap(body: bytes | memoryview) -> _Reader:
+    values = read_value_list(body)
+    return _Unread() if values is None else _Bitmap(values)
+
+
+_READERS: dict[str, Callable[[bytes | memoryview], _Reader]] = {
+    BLOOM_FILTER: lambda body: _Bloom(BloomFilter64.from_bytes(body)),
+    BITMAP: _bitmap,
+    "bsi": lambda _: _Unread(),
+    "range-bitmap": lambda _: _Unread(),
+}
+
+
+def _open(index: Index) -> _Reader:
+    if index.body is None:
+        return _Empty()
+    read = _READERS.get(index.type)
+    if read is None:
+        raise UnsupportedFeatureError(f"the index type {index.type!r} is not known")
+    return read(index.body)

@@ -1,0 +1,45 @@
+"""Where a data file's index stands, and reading it: ``<data file>.index``, in clear, beside it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from secure_bloom.errors import FormatError, located
+from secure_bloom.paimon.container import MAGIC, FileIndex
+from secure_bloom.storage import InputFile, local_path, sibling
+
+SUFFIX: Final = ".index"
+#: More than Paimon's default filters of a thousand columns take.
+MAX_INDEX_BYTES: Final = 1 << 30
+
+
+def index_path(file: InputFile) -> str:
+    """The path of the index of a data file."""
+    return sibling(local_path(file.path), file.name + SUFFIX)
+
+
+def data_path(index: InputFile) -> str:
+    """The path of the data file of an index."""
+    return sibling(local_path(index.path), index.name.removesuffix(SUFFIX))
+
+
+def is_index(file: InputFile) -> bool:
+    """Whether the file is an index itself, by its first bytes or else by its name."""
+    first = file.read_at(0, min(file.size, len(MAGIC)))
+    return first == MAGIC or file.name.endswith(SUFFIX)
+
+
+def read_beside(file: InputFile) -> FileIndex | None:
+    """The index beside a data file, None where there is none; FormatError for a damaged one."""
+    content = file.read_sibling(file.name + SUFFIX, limit=MAX_INDEX_BYTES)
+    if content is None:
+        return None
+    with located(path=index_path(file)):
+        return FileIndex.from_bytes(content)
+
+
+def read_whole(file: InputFile) -> FileIndex:
+    """The index that the file itself is; FormatError for a damaged one."""
+    if file.size > MAX_INDEX_BYTES:
+        raise FormatError(f"the index has {file.size} bytes, at most {MAX_INDEX_BYTES} are read")
+    return FileIndex.from_bytes(file.read_at(0, file.size))

@@ -1,0 +1,50 @@
+"""The 64-bit hash that Paimon's Bloom filter takes of a value, one or in bulk.
+
+Numbers go through Thomas Wang's mix with arithmetic right shifts, text and bytes through XXH64 with
+seed 0 (:mod:`secure_bloom.xxh64` has that in bulk).  Hashes are signed, as Java has them.  One
+value is hashed without numpy and numba.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from secure_bloom import xxh64
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_HALF, _WHOLE = 1 << 63, 1 << 64
+
+
+def hash_long(number: int) -> int:
+    """The hash of a signed 64-bit number."""
+    k = signed(~number + (number << 21))
+    k ^= k >> 24
+    k = signed(k + (k << 3) + (k << 8))
+    k ^= k >> 14
+    k = signed(k + (k << 2) + (k << 4))
+    k ^= k >> 28
+    return signed(k + (k << 31))
+
+
+def hash_bytes(value: bytes) -> int:
+    """The hash of a text's UTF-8, or of bytes."""
+    return signed(xxh64.hash_value(value))
+
+
+def signed(number: int) -> int:
+    """The number that the lowest 64 bits of ``number`` are in two's complement."""
+    return (number + _HALF) % _WHOLE - _HALF
+
+
+def hash_longs(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """:func:`hash_long` of each of a 1-D array of int64, in the same shape."""
+    import numpy as np
+
+    from secure_bloom.kernels import paimon as kernels
+
+    hashes = np.empty(len(numbers), np.int64)
+    kernels.hash_longs(np.require(numbers, np.int64, ["C", "A", "W"]), hashes)
+    return hashes

@@ -1,0 +1,188 @@
+"""Paimon's data types as far as its Bloom filter takes them, and what is hashed of their values.
+
+TINYINT SMALLINT INT BIGINT    the number
+FLOAT DOUBLE                   the IEEE bits as a signed number, one NaN for all
+DATE                           days since 1970-01-01
+TIME(p)                        milliseconds of the day
+TIMESTAMP(p), TIMESTAMP_LTZ(p) milliseconds since the epoch to p = 3, microseconds above
+CHAR VARCHAR STRING            UTF-8
+BINARY VARBINARY BYTES         the bytes
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import re
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from secure_bloom.errors import PolicyError, UnsupportedFeatureError
+from secure_bloom.paimon.hashing import hash_bytes, hash_long
+
+
+class TypeRoot(enum.StrEnum):
+    """The types that have a hash."""
+
+    TINYINT = "TINYINT"
+    SMALLINT = "SMALLINT"
+    INT = "INT"
+    BIGINT = "BIGINT"
+    FLOAT = "FLOAT"
+    DOUBLE = "DOUBLE"
+    DATE = "DATE"
+    TIME = "TIME"
+    TIMESTAMP = "TIMESTAMP"
+    TIMESTAMP_LTZ = "TIMESTAMP_LTZ"
+    CHAR = "CHAR"
+    VARCHAR = "VARCHAR"
+    STRING = "STRING"
+    BINARY = "BINARY"
+    VARBINARY = "VARBINARY"
+    BYTES = "BYTES"
+
+
+#: The finest timestamps that are hashed by their milliseconds.
+MAX_MILLIS_PRECISION = 3
+_DEFAULT_PRECISION = {TypeRoot.TIMESTAMP: 6, TypeRoot.TIMESTAMP_LTZ: 6, TypeRoot.TIME: 0}
+_OTHER_NAMES = {"INTEGER": TypeRoot.INT}
+_TEXT = re.compile(
+    r"(?P<root>[A-Z_]+) *(?:\( *(?P<parameter>\d{1,10}) *\))?"
+    r"(?P<zone> WITH LOCAL TIME ZONE| WITHOUT TIME ZONE)?(?: NOT NULL)?"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataType:
+    """A type; ``parameter`` is the precision of a time, the length of text, or None."""
+
+    root: TypeRoot
+    parameter: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> DataType:
+        """The type that Paimon writes so, such as ``TIMESTAMP(6)`` or ``BIGINT NOT NULL``.
+
+        Raises UnsupportedFeatureError for a type that has no Bloom filter.
+        """
+        found = _TEXT.fullmatch(text.strip().upper())
+        name = "" if found is None else found["root"]
+        root = _OTHER_NAMES.get(name) or TypeRoot.__members__.get(name)
+        if found is None or root is None:
+            raise UnsupportedFeatureError(
+                f"Paimon has no Bloom filter of the type {text!r}",
+                hint=f"there is one for {', '.join(TypeRoot)}",
+            )
+        if found["zone"] == " WITH LOCAL TIME ZONE":
+            root = TypeRoot.TIMESTAMP_LTZ
+        default = _DEFAULT_PRECISION.get(root)
+        return cls(root=root, parameter=int(found["parameter"]) if found["parameter"] else default)
+
+    def __str__(self) -> str:
+        return str(self.root) if self.parameter is None else f"{self.root}({self.parameter})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hashed:
+    """What is hashed of a value: a number, of ``width`` bytes in its type, or bytes."""
+
+    content: int | bytes = field(repr=False)
+    width: int = 0
+
+    def hash(self) -> int:
+        """The signed 64-bit hash."""
+        if isinstance(self.content, bytes):
+            return hash_bytes(self.content)
+        return hash_long(self.content)
+
+
+def hash_value(data_type: DataType, value: Any) -> int | None:
+    """The hash of a value as Paimon has it; None for NULL, which is in no filter.
+
+    Numbers, days and milliseconds of the day are ints, a timestamp is ``(milliseconds since the
+    epoch, nanoseconds within the millisecond)``, text is str.  PolicyError for anything else.
+    """
+    return None if value is None else hashed_form(data_type, value).hash()
+
+
+def hashed_form(data_type: DataType, value: Any) -> Hashed:
+    """What is hashed of a value other than NULL."""
+    try:
+        content = _CONTENTS[data_type.root](data_type, value)
+    except (TypeError, ValueError, OverflowError, struct.error):
+        raise PolicyError(f"the value is not one of the type {data_type}") from None
+    return Hashed(content=content, width=_WIDTHS.get(data_type.root, 4))
+
+
+def float_bits(number: float, *, width: int) -> int:
+    """The bits of a float of 4 or 8 bytes as a signed number, with Java's one NaN."""
+    form, as_integer, nan = _FLOATS[width]
+    if math.isnan(number):
+        return nan
+    (bits,) = struct.unpack(as_integer, struct.pack(form, number))
+    return int(bits)
+
+
+#: Bytes -> the struct of the float, that of its bits, and what all NaNs are made.
+_FLOATS = {4: ("<f", "<i", 0x7FC00000), 8: ("<d", "<q", 0x7FF8000000000000)}
+#: Bytes of a number, where not 4.
+_WIDTHS = {
+    TypeRoot.TINYINT: 1,
+    TypeRoot.SMALLINT: 2,
+    TypeRoot.BIGINT: 8,
+    TypeRoot.DOUBLE: 8,
+    TypeRoot.TIMESTAMP: 8,
+    TypeRoot.TIMESTAMP_LTZ: 8,
+}
+
+
+def _integer(data_type: DataType, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError
+    value.to_bytes(_WIDTHS.get(data_type.root, 4), signed=True)  # raises for one that is too large
+    return value
+
+
+def _timestamp(data_type: DataType, value: Any) -> int:
+    millis, nanos = value
+    if (data_type.parameter or 0) <= MAX_MILLIS_PRECISION:
+        return int(millis)
+    return int(millis) * 1000 + int(nanos) // 1000
+
+
+def _float(data_type: DataType, value: Any) -> int:
+    return float_bits(value, width=_WIDTHS.get(data_type.root, 4))
+
+
+def _text(_data_type: DataType, value: Any) -> bytes:
+    if not isinstance(value, str):
+        raise TypeError
+    return value.encode()
+
+
+def _bytes(_data_type: DataType, value: Any) -> bytes:
+    if not isinstance(value, bytes):
+        raise TypeError
+    return value
+
+
+_CONTENTS: dict[TypeRoot, Callable[[DataType, Any], int | bytes]] = {
+    TypeRoot.TINYINT: _integer,
+    TypeRoot.SMALLINT: _integer,
+    TypeRoot.INT: _integer,
+    TypeRoot.BIGINT: _integer,
+    TypeRoot.DATE: _integer,
+    TypeRoot.TIME: _integer,
+    TypeRoot.FLOAT: _float,
+    TypeRoot.DOUBLE: _float,
+    TypeRoot.TIMESTAMP: _timestamp,
+    TypeRoot.TIMESTAMP_LTZ: _timestamp,
+    TypeRoot.CHAR: _text,
+    TypeRoot.VARCHAR: _text,
+    TypeRoot.STRING: _text,
+    TypeRoot.BINARY: _bytes,
+    TypeRoot.VARBINARY: _bytes,
+    TypeRoot.BYTES: _bytes,
+}

@@ -1,0 +1,140 @@
+"""``secure-bloom paimon`` as its users meet it: exit codes, stdout and stderr."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from secure_bloom.cli import main
+from tests.tables import KEYRING, Mode, customers, keyring_json, write
+
+Ran = tuple[int, str, str]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]):
+    def run_cli(*arguments: object) -> Ran:
+        with pytest.raises(SystemExit) as ended:
+            main([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        return int(ended.value.code or 0), out, err
+
+    return run_cli
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    for part in range(2):
+        ids = range(100 * part, 100 * part + 100)
+        table = pa.table({"id": pa.array(ids, pa.int64()), "name": [f"n{i}" for i in ids]})
+        pq.write_table(table, tmp_path / f"{part}.parquet")
+    return tmp_path
+
+
+def test_build_probe_and_show_do_the_main_job(lake: Path, run) -> None:
+    code, out, _ = run("paimon", "build", lake, "--column", "id:fpp=0.001", "--column", "name")
+    assert code == 0
+    assert "0.parquet" in out
+    code, out, _ = run("paimon", "probe", lake, "id = 5 and name = 'n5'")
+    assert code == 0
+    assert f"1 of 2 files may have such rows\n  {lake / '0.parquet'}\n" in out
+    code, out, _ = run("paimon", "show", lake)
+    assert code == 0
+    assert "bloom-filter" in out
+
+
+def test_probe_tells_by_its_exit_code(lake: Path, run) -> None:
+    assert run("paimon", "probe", lake, "id = 5")[0] == 3
+    run("paimon", "build", lake, "--column", "id")
+    assert run("paimon", "probe", lake, "id = 5")[0] == 0
+    assert run("paimon", "probe", lake, "id in (5000, 6000) and id = 7000")[0] == 1
+    code, _, err = run("paimon", "probe", lake, "id = no-number")
+    assert code == 2
+    assert err.startswith("secure-bloom: error: ")
+    assert "no-number" not in err
+
+
+def test_json_is_one_document(lake: Path, run) -> None:
+    built = json.loads(run("paimon", "build", lake, "--column", "id", "--json")[1])
+    first = built["files"][0]
+    assert (first["status"], first["index"]) == ("built", str(lake / "0.parquet.index"))
+    assert first["columns"][0]["items"] == 100
+    probed = json.loads(run("paimon", "probe", lake, "id = 5", "--json")[1])
+    assert [file["verdict"] for file in probed["files"]] == ["maybe", "absent"]
+    shown = json.loads(run("paimon", "show", lake, "--json")[1])
+    assert shown["indexes"][0]["indexes"][0]["column"] == "id"
+
+
+def test_an_encrypted_column_is_refused_until_the_user_insists(tmp_path: Path, run) -> None:
+    keyring = tmp_path / "keyring.json"
+    keyring.write_text(keyring_json())
+    path = write(tmp_path / "x.parquet", customers(50), Mode.ENCRYPTED)
+    arguments = ("paimon", "build", path, "--column", "email", "--keyring", keyring)
+    code, _, err = run(*arguments)
+    assert code == 2
+    assert "--allow-clear-index" in err
+    assert not Path(f"{path}.index").exists()
+    code, out, _ = run(*arguments, "--allow-clear-index")
+    assert code == 0
+    assert "note: column email: in clear for everyone" in out
+    assert KEYRING.has_key("k_pii")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("build", "--column", "id:size=5"), "size is not an option"),
+        (("build", "--column", "id:fpp=2"), "fpp is 2.0"),
+        (("build", "--column", "id:items=0"), "items is 0"),
+        (("build", "--column", "nobody"), "no column nobody"),
+        (("probe", "id = 5", "--type", "BIGINT"), "names no type"),
+        (("probe", "id = 5", "--type", "id=ROW<INT>"), "no Bloom filter of the type"),
+    ],
+)
+def test_a_bad_call_is_told_in_lines_for_people(
+    lake: Path, run, arguments: tuple[str, ...], told: str
+) -> None:
+    verb, *rest = arguments
+    code, _, err = run("paimon", verb, lake, *rest)
+    assert code == 2
+    assert told in err
+
+
+def test_an_index_alone_is_asked_with_a_type(lake: Path, run) -> None:
+    run("paimon", "build", lake, "--column", "id")
+    alone = (lake / "0.parquet.index").rename(lake / "data.orc.index")
+    assert run("paimon", "probe", alone, "id = 5", "--type", "id=BIGINT")[0] == 0
+    assert run("paimon", "probe", alone, "id = 500", "--type", "id=BIGINT")[0] == 1
+
+
+def test_inspect_shows_the_index_beside_a_file(lake: Path, run) -> None:
+    run("paimon", "build", lake / "0.parquet", "--column", "id")
+    first, second = json.loads(run("inspect", lake, "--json")[1])["files"]
+    assert first["paimon"]["indexes"][0]["column"] == "id"
+    assert second["paimon"] is None
+    assert "Paimon index:" in run("inspect", lake)[1]
+    (lake / "0.parquet.index").write_bytes(b"damaged")
+    code, out, _ = run("inspect", lake)
+    assert code == 0
+    assert "magic" in out
+
+
+def test_a_name_in_an_index_cannot_write_on_the_terminal(lake: Path, run) -> None:
+    from secure_bloom.paimon import FileIndex, Index
+
+    hostile = Index(type="future\x1b[31m", body=b"x")
+    index = FileIndex().with_indexes([("na\x1bme", hostile)])
+    (lake / "0.parquet.index").write_bytes(index.to_bytes())
+    for arguments in (("paimon", "show", lake), ("inspect", lake)):
+        assert "\x1b" not in run(*arguments)[1]
+
+
+@pytest.mark.parametrize("verb", ["show", "build", "probe"])
+def test_every_verb_has_help_that_names_its_exit_codes(run, verb: str) -> None:
+    code, out, _ = run("paimon", verb, "--help")
+    assert code == 0
+    assert "Exit code: 0" in out

@@ -1,0 +1,211 @@
+"""Asking indexes: files, folders, index files; with types from the data or from the caller."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from secure_bloom import paimon
+from secure_bloom.errors import PolicyError
+from secure_bloom.paimon import FileIndex, Index
+from secure_bloom.reader import Verdict
+from tests.tables import KEYRING, Mode, customers, write
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    """Three files of 100 ids each, all but the last with an index."""
+    for part in range(3):
+        ids = range(100 * part, 100 * part + 100)
+        table = pa.table(
+            {
+                "id": pa.array(ids, pa.int64()),
+                "name": [f"n{i}" for i in ids],
+                "amount": pa.array(ids, pa.decimal128(9, 2)),
+                "score": pa.array([float(i % 3) for i in ids]),
+            }
+        )
+        pq.write_table(table, tmp_path / f"{part}.parquet")
+        if part < 2:
+            options = paimon.IndexOptions(fpp=1e-6)
+            columns = dict.fromkeys(["id", "name", "score"], options)
+            paimon.build_index(tmp_path / f"{part}.parquet", columns)
+    return tmp_path
+
+
+def verdicts(lake: Path, where: object) -> list[str]:
+    return [str(file.verdict) for file in paimon.probe(lake, where).files]
+
+
+@pytest.mark.parametrize(
+    ("where", "wanted"),
+    [
+        ("id = 5", ["maybe", "absent"]),
+        ("id in (105, 106)", ["absent", "maybe"]),
+        ("id in (5, 106)", ["maybe", "maybe"]),
+        ("id = 500 or name = 'n3'", ["maybe", "absent"]),
+        ("id = 5 and name = 'n6'", ["maybe", "absent"]),
+        ("id = 5 and name = 'x'", ["absent", "absent"]),
+        ("id = 500 and amount > 3", ["absent", "absent"]),
+        ("id = 500 or amount = 3", ["maybe", "maybe"]),
+        ("not id = 5", ["maybe", "maybe"]),
+        ("not id < 5", ["maybe", "maybe"]),
+        ("score = 0 and id = 3", ["maybe", "absent"]),
+        ("score = -0.0 and id = 3", ["maybe", "absent"]),
+        ("score = 7", ["absent", "absent"]),
+        (("id", "=", 5), ["maybe", "absent"]),
+        ([("id", "=", 5), ("name", "=", "n5")], ["maybe", "absent"]),
+        (("score", "=", float("nan")), ["maybe", "maybe"]),
+        ("amount = 3", ["no_filter", "no_filter"]),
+        ("nobody = 3", ["no_filter", "no_filter"]),
+    ],
+)
+def test_files_are_skipped_for_a_condition(lake: Path, where: object, wanted: list[str]) -> None:
+    assert verdicts(lake, where) == [*wanted, "no_filter"]
+
+
+def test_an_index_file_is_asked_by_name_with_the_types_of_its_data_file(lake: Path) -> None:
+    report = paimon.probe(lake / "1.parquet.index", "id = 105")
+    assert report.verdicts == {Verdict.MAYBE}
+    assert paimon.probe(lake / "1.parquet.index", "id = 5").verdicts == {Verdict.ABSENT}
+
+
+def test_a_file_uri_leads_to_its_index(lake: Path) -> None:
+    odd = lake / "odd%20 name.parquet"
+    (lake / "2.parquet").rename(odd)
+    uri = odd.as_uri()
+    assert paimon.build_index(uri, ["id"]).index == f"{odd}.index"
+    assert paimon.probe(f"{uri}.index", "id = 205").verdicts == {Verdict.MAYBE}
+
+
+def test_an_index_file_alone_needs_types(lake: Path) -> None:
+    alone = (lake / "1.parquet.index").rename(lake / "lone.orc.index")
+    (file,) = paimon.probe(alone, "id = 105").failed
+    assert "lone.orc" in str(file.error)
+    types = {"id": "BIGINT NOT NULL", "name": paimon.DataType.parse("STRING")}
+    assert paimon.probe(alone, "id = 105", types=types).verdicts == {Verdict.MAYBE}
+    assert paimon.probe(alone, "name = 'n5'", types=types).verdicts == {Verdict.ABSENT}
+
+
+def test_a_time_that_is_given_a_type_is_found(tmp_path: Path) -> None:
+    table = pa.table({"c": pa.array([36_000_123], pa.time32("ms"))})
+    pq.write_table(table, tmp_path / "data.parquet")
+    paimon.build_index(tmp_path / "data.parquet", {"c": paimon.IndexOptions(fpp=1e-9)})
+    for types in ({}, {"c": "TIME(3)"}):
+        probed = paimon.probe(tmp_path, "c = 10:00:00.123", types=types)
+        assert probed.verdicts == {Verdict.MAYBE}
+        assert paimon.probe(tmp_path, "c = 10:00:01", types=types).verdicts == {Verdict.ABSENT}
+
+
+@pytest.mark.parametrize(
+    ("paimon_type", "value"),
+    [
+        ("TINYINT", "-5"),
+        ("SMALLINT", "300"),
+        ("INT", "70000"),
+        ("BIGINT", "-9000000000"),
+        ("FLOAT", "1.5"),
+        ("DOUBLE", "1e300"),
+        ("DATE", "2024-03-01"),
+        ("TIMESTAMP(3)", "2024-03-01T10:00:00.123"),
+        ("TIMESTAMP(6)", "2024-03-01T10:00:00.123456"),
+        ("TIMESTAMP_LTZ(6)", "2024-03-01T10:00:00.123456Z"),
+        ("TIMESTAMP(9)", "2024-03-01T10:00:00.123456789"),
+        ("VARCHAR(20)", "é"),
+        ("BYTES", "hex:00ff"),
+    ],
+)
+def test_a_type_that_is_given_hashes_as_the_file_s_own(
+    tmp_path: Path, paimon_type: str, value: str
+) -> None:
+    """The same question, once with the type from the data file and once with Paimon's name."""
+    arrow = {
+        "TINYINT": pa.int8(), "SMALLINT": pa.int16(), "INT": pa.int32(), "BIGINT": pa.int64(),
+        "FLOAT": pa.float32(), "DOUBLE": pa.float64(), "DATE": pa.date32(),
+        "TIMESTAMP(3)": pa.timestamp("ms"),
+        "TIMESTAMP(6)": pa.timestamp("us"), "TIMESTAMP_LTZ(6)": pa.timestamp("us", "UTC"),
+        "TIMESTAMP(9)": pa.timestamp("ns"), "VARCHAR(20)": pa.string(), "BYTES": pa.binary(),
+    }[paimon_type]  # fmt: skip
+    content = b"\0\xff" if paimon_type == "BYTES" else value
+    if pa.types.is_floating(arrow):
+        content = float(value)
+    array = pa.array([content])
+    path = tmp_path / "data.parquet"
+    pq.write_table(pa.table({"c": array if array.type == arrow else array.cast(arrow)}), path)
+    paimon.build_index(path, {"c": paimon.IndexOptions(fpp=1e-9)})
+    for types in ({}, {"c": paimon_type}):
+        assert paimon.probe(path, f"c = '{value}'", types=types).verdicts == {Verdict.MAYBE}
+    other = {"FLOAT": "2.5", "DOUBLE": "2.5"}.get(paimon_type)
+    if other is not None:
+        assert paimon.probe(path, f"c = {other}").verdicts == {Verdict.ABSENT}
+
+
+@pytest.mark.parametrize("where", ["id = 'secret'", "id in (1, 2.5)", "score = 'secret'"])
+def test_a_value_that_is_none_of_the_column_stops_the_question(lake: Path, where: str) -> None:
+    with pytest.raises(PolicyError, match="not one the column can hold") as refused:
+        paimon.probe(lake, where)
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("where", ["id =", "id = 5 and", "= 5", "(id = 5", "id ~ 5", ""])
+def test_a_condition_that_is_none_is_told(lake: Path, where: str) -> None:
+    with pytest.raises(PolicyError):
+        paimon.probe(lake, where)
+
+
+def test_a_damaged_index_is_reported_and_stops_no_other(lake: Path) -> None:
+    (lake / "0.parquet.index").write_bytes(b"damaged")
+    broken, whole, _ = paimon.probe(lake, "id = 105").files
+    assert "0.parquet.index" in str(broken.error)
+    assert (broken.verdict, whole.verdict) == (None, Verdict.MAYBE)
+
+
+def test_an_encrypted_footer_without_its_key_asks_for_types(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.parquet", customers(50), Mode.ENCRYPTED)
+    paimon.build_index(path, ["id"], keys=KEYRING)
+    (file,) = paimon.probe(path, "id = 5").failed
+    assert file.hint is not None
+    assert paimon.probe(path, "id = 5", keys=KEYRING).verdicts == {Verdict.MAYBE}
+    assert paimon.probe(path, "id = 5", types={"id": "BIGINT"}).verdicts == {Verdict.MAYBE}
+
+
+def test_an_index_of_a_column_without_a_hash_keeps_the_file(lake: Path) -> None:
+    """A decimal column with an index of another type has no values that we could look for."""
+    index = FileIndex.from_bytes((lake / "0.parquet.index").read_bytes())
+    index = index.with_indexes([("amount", Index(type="bsi", body=b"x"))])
+    (lake / "0.parquet.index").write_bytes(index.to_bytes())
+    assert verdicts(lake, "amount = 3")[0] == "maybe"
+
+
+def test_show_tells_what_anyone_can_see(lake: Path) -> None:
+    report = paimon.show(lake)
+    assert report.without == (str(lake / "2.parquet"),)
+    first = report.indexes[0]
+    assert first.path == str(lake / "0.parquet.index")
+    assert first.bytes == (lake / "0.parquet.index").stat().st_size
+    told = {each.column: each for each in first.indexes}
+    assert (told["id"].type, told["id"].hash_functions) == ("bloom-filter", 20)
+    assert told["id"].values == pytest.approx(100, abs=3)
+    assert told["name"].values == pytest.approx(100, abs=3)
+
+
+def test_show_tells_of_foreign_empty_and_damaged_indexes(lake: Path) -> None:
+    index = FileIndex().with_indexes(
+        [
+            ("a", Index(type="future", body=b"abc")),
+            ("b", Index(type="bloom-filter", body=None)),
+            ("c", Index(type="bloom-filter", body=b"")),
+        ]
+    )
+    (lake / "0.parquet.index").write_bytes(index.to_bytes())
+    (lake / "1.parquet.index").write_bytes(b"")
+    damaged = paimon.show(lake).failed
+    assert [Path(each.path).name for each in damaged] == ["1.parquet.index"]
+    told = [(each.type, each.bytes, each.note) for each in paimon.show(lake).indexes[0].indexes]
+    assert told[0] == ("future", 3, None)
+    assert told[1][:2] == ("bloom-filter", 0)
+    assert "no value" in str(told[1][2])
+    assert "-4 bytes" in str(told[2][2])
