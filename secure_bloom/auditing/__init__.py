@@ -1,0 +1,13 @@
+"""The audit: does every file on disk obey the key-to-column policy.
+
+    sources (policy, files, folders)  x  checks  ->  findings
+
+Each group of checks is a module; :mod:`~secure_bloom.auditing.rules` is the table of everything
+they can find.
+"""
+
+from __future__ import annotations
+
+from secure_bloom.auditing.auditor import audit
+
+__all__ = ["audit"]

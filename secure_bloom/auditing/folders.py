@@ -1,0 +1,142 @@
+"""Checks of what lies beside and above data files: in their folders, and in the folders' names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+
+from secure_bloom.auditing import rules
+from secure_bloom.auditing.failures import rule_of
+from secure_bloom.auditing.leaks import has_bounds
+from secure_bloom.errors import SecureBloomError, UnsupportedFeatureError, located
+from secure_bloom.findings import Finding
+from secure_bloom.footer import read_tail, read_unverified
+from secure_bloom.options import FooterMode
+from secure_bloom.policy import KeyPolicy
+from secure_bloom.sources import key_material_name
+from secure_bloom.storage import InputFile, below, local_path, name_of, open_input, sibling
+from secure_bloom.storage.trees import Tree, tree_of
+
+_SUMMARIES = ("_metadata", "_common_metadata")
+_MATERIAL_PREFIX, _MATERIAL_SUFFIX = key_material_name("|").split("|")
+#: What an index or a summary may have: they are read whole.
+_MOST_READ = 64 * 1024 * 1024
+
+
+def check_folders(
+    files: Iterable[str], roots: Iterable[str], policy: KeyPolicy
+) -> Iterator[Finding]:
+    """Look into the folders of ``files``, and those above them up to one of ``roots``."""
+    by_folder: dict[str, list[str]] = {}
+    for file in files:
+        by_folder.setdefault(_folder(file), []).append(file)
+    tops = [local_path(root).rstrip("/") for root in roots]
+    for folder in sorted(by_folder.keys() | set(_above(by_folder, tops))):
+        tree = tree_of(folder)
+        names = frozenset(tree.names(folder))
+        yield from _check_orphans(tree, folder, names)
+        if any(rule.key is not None for rule in policy.columns.values()):
+            yield from _check_summaries(tree, folder, names, policy)
+            yield from _check_indexes(by_folder.get(folder, ()), names, policy)
+    yield from _check_partitions(by_folder, policy)
+
+
+def _folder(path: str) -> str:
+    """The folder of a file, as a path of its own."""
+    return sibling(path, "").rstrip("/") or ("/" if path.startswith("/") else ".")
+
+
+def _above(folders: Iterable[str], tops: Collection[str]) -> Iterator[str]:
+    """The folders that hold others of these, down from the paths that were given."""
+    for folder in folders:
+        while any(below(folder, top) for top in tops):
+            folder = _folder(folder)
+            yield folder
+
+
+def _check_orphans(tree: Tree, folder: str, names: Collection[str]) -> Iterator[Finding]:
+    for name in sorted(names):
+        if name.startswith(_MATERIAL_PREFIX) and name.endswith(_MATERIAL_SUFFIX):
+            of = name.removeprefix(_MATERIAL_PREFIX).removesuffix(_MATERIAL_SUFFIX)
+            if of not in names:
+                yield rules.KEY_MATERIAL_ORPHANED.finding(
+                    "its data file is not beside it", path=tree.join(folder, name)
+                )
+
+
+def _check_partitions(folders: Iterable[str], policy: KeyPolicy) -> Iterator[Finding]:
+    found: dict[tuple[str, str], None] = {}
+    for folder in folders:
+        parts = folder.split("/")
+        for depth, part in enumerate(parts):
+            column, equals, _ = part.partition("=")
+            if equals and policy.key_for((column,)) is not None:
+                found[("/".join(parts[:depth]) or ".", column)] = None
+    for above, column in found:
+        # The path ends above the folder: its name is a value.
+        yield rules.PARTITION_IN_CLEAR.finding(
+            "the column's values are names of folders", path=above, column=column
+        )
+
+
+def _check_indexes(
+    files: Iterable[str], names: Collection[str], policy: KeyPolicy
+) -> Iterator[Finding]:
+    for file in files:
+        index = f"{name_of(file)}.index"
+        if index in names:
+            yield from _read(sibling(file, index), policy, _index_findings)
+
+
+def _index_findings(file: InputFile, policy: KeyPolicy) -> Iterator[Finding]:
+    # Imported here: few files have an index beside them.
+    from secure_bloom.paimon import container
+
+    if file.read_at(0, min(file.size, len(container.MAGIC))) != container.MAGIC:
+        # Another tool's.
+        return
+    for column in container.FileIndex.from_bytes(file.read_at(0, file.size)).columns:
+        # A key of a map is indexed as m[k].
+        name = column.name.partition("[")[0]
+        if policy.key_for(name.split(".")) is not None:
+            yield rules.PAIMON_INDEX_IN_CLEAR.finding(
+                "an index beside the data file holds the column in clear",
+                path=file.path,
+                column=name,
+            )
+
+
+def _check_summaries(
+    tree: Tree, folder: str, names: Collection[str], policy: KeyPolicy
+) -> Iterator[Finding]:
+    for name in _SUMMARIES:
+        if name in names:
+            yield from _read(tree.join(folder, name), policy, _summary_findings)
+
+
+def _summary_findings(file: InputFile, policy: KeyPolicy) -> Iterator[Finding]:
+    tail = read_tail(file)
+    if tail.mode is FooterMode.ENCRYPTED:
+        return
+    footer = read_unverified(tail)
+    for ordinal, leaf in enumerate(footer.leaves):
+        shown = (chunks[ordinal].meta_data for chunks in footer.columns)
+        if policy.key_for(leaf.path) is not None and any(
+            meta_data is not None and has_bounds(meta_data) for meta_data in shown
+        ):
+            yield rules.SUMMARY_IN_CLEAR.finding(
+                "the summary shows the column's smallest and largest values",
+                path=file.path,
+                column=leaf.name,
+            )
+
+
+def _read(
+    path: str, policy: KeyPolicy, check: Callable[[InputFile, KeyPolicy], Iterator[Finding]]
+) -> Iterator[Finding]:
+    try:
+        with located(path=path), open_input(path) as file:
+            if file.size > _MOST_READ:
+                raise UnsupportedFeatureError(f"the file has {file.size} bytes")
+            yield from check(file, policy)
+    except SecureBloomError as error:
+        yield rule_of(error).finding(error.message, path=path)

@@ -1,0 +1,130 @@
+"""Checks of what tells of a sensitive column beside its pages: statistics, page indexes, texts."""
+
+from __future__ import annotations
+
+from secure_bloom import cipher, compact
+from secure_bloom.auditing import rules
+from secure_bloom.auditing.schemas import told_columns
+from secure_bloom.auditing.subjects import ChunkSubject, Findings, FooterSubject
+from secure_bloom.errors import FormatError
+from secure_bloom.hudi.bloom.entry import FILTER, MAX_KEY, MIN_KEY, OLD_FILTER
+from secure_bloom.metadata import ColumnMetaData, KeyValue, Statistics
+
+_HUDI_COLUMN = "_hoodie_record_key"
+#: What an index may have at most; real ones have some hundred bytes for a page.
+_MOST_INDEX = 16 * 1024 * 1024
+
+
+def check_statistics(subject: ChunkSubject) -> Findings:
+    """What is readable without the column's key shows no values of it, and no counts."""
+    shown = subject.column_chunk.meta_data
+    if shown is None or not _is_shown_to_others(subject):
+        return
+    readers = "anyone" if subject.of.is_readable else "whoever has the footer key"
+    if has_bounds(shown):
+        yield subject.finding(
+            rules.STATISTICS_IN_CLEAR, f"{readers} can read its smallest and largest values"
+        )
+    beside = [
+        name
+        for name, field in (
+            ("counts", shown.statistics),
+            ("encoding statistics", shown.encoding_stats),
+            ("size statistics", shown.size_statistics),
+        )
+        if field is not None and not (name == "counts" and has_bounds(shown))
+    ]
+    if beside:
+        yield subject.finding(
+            rules.ENCODING_DATA_IN_CLEAR, f"{readers} can read its {' and '.join(beside)}"
+        )
+
+
+def _is_shown_to_others(subject: ChunkSubject) -> bool:
+    """Whether those see the listed metadata who do not have the key of the column."""
+    crypto = subject.column_chunk.crypto_metadata
+    if crypto is None:
+        return False
+    return subject.of.is_readable or crypto.ENCRYPTION_WITH_COLUMN_KEY is not None
+
+
+def has_bounds(meta_data: ColumnMetaData) -> bool:
+    """Whether the metadata holds a smallest or largest value, of numbers, texts or places."""
+    if meta_data.geospatial_statistics is not None:
+        return True
+    statistics = meta_data.statistics
+    return statistics is not None and _has_any(statistics)
+
+
+def _has_any(statistics: Statistics) -> bool:
+    bounds = (statistics.min, statistics.max, statistics.min_value, statistics.max_value)
+    return any(bound is not None for bound in bounds)
+
+
+def check_page_indexes(subject: ChunkSubject) -> Findings:
+    """The page indexes of an encrypted column are encrypted modules."""
+    if not subject.is_encrypted:
+        return
+    listed = subject.column_chunk
+    for name, offset, length in (
+        ("column index", listed.column_index_offset, listed.column_index_length),
+        ("offset index", listed.offset_index_offset, listed.offset_index_length),
+    ):
+        if offset is not None and length is not None and _is_in_clear(subject, offset, length):
+            yield subject.finding(
+                rules.PAGE_INDEX_IN_CLEAR, f"the column is encrypted, its {name} is in clear"
+            )
+
+
+def _is_in_clear(subject: ChunkSubject, offset: int, length: int) -> bool:
+    """Whether a Thrift structure stands there, not a module; FormatError where neither does."""
+    if not cipher.LENGTH_SIZE <= length <= _MOST_INDEX:
+        raise FormatError(f"a page index has {length} bytes")
+    file = subject.of.file
+    framed = int.from_bytes(file.read_at(offset, cipher.LENGTH_SIZE), "little")
+    if framed == length - cipher.LENGTH_SIZE:
+        return False
+    _, end = compact.decode(file.read_at(offset, length))
+    if end != length:
+        raise FormatError("a page index is neither an encrypted module nor one in clear")
+    return True
+
+
+def check_hudi(subject: FooterSubject) -> Findings:
+    """No record keys in the texts of a footer that anyone can read, where they are sensitive."""
+    found = set(_texts(subject))
+    filters, bounds = found & {FILTER, OLD_FILTER}, found & {MIN_KEY, MAX_KEY}
+    if not (filters or bounds) or not _has_secret_record_keys(subject):
+        return
+    shown = ["a Bloom filter of"] * bool(filters) + ["the smallest and largest of"] * bool(bounds)
+    yield subject.of.finding(
+        rules.HUDI_KEYS_IN_CLEAR, f"anyone can read {' and '.join(shown)} the record keys"
+    )
+
+
+def _has_secret_record_keys(subject: FooterSubject) -> bool:
+    """Whether record keys are sensitive, or made of columns of which some are."""
+    sensitive = subject.sensitive()
+    is_column = any(leaf.name == _HUDI_COLUMN for leaf in subject.footer.leaves)
+    return _HUDI_COLUMN in sensitive if is_column else bool(sensitive)
+
+
+def check_schemas(subject: FooterSubject) -> Findings:
+    """No schema of another tool in a readable footer tells more of a sensitive column."""
+    sensitive = subject.sensitive()
+    roots = {leaf.path[0]: name for name, leaf in sensitive.items()}
+    for writer, columns in told_columns(_texts(subject)).items():
+        for column in sorted(columns & (roots.keys() | sensitive.keys())):
+            yield subject.of.finding(
+                rules.SCHEMA_IN_CLEAR,
+                f"the {writer} schema in the footer holds metadata of the column",
+                column=column,
+            )
+
+
+def _texts(subject: FooterSubject) -> dict[str, str]:
+    """The key-value metadata that anyone can read."""
+    if not subject.of.is_readable:
+        return {}
+    texts: list[KeyValue] = subject.footer.metadata.key_value_metadata or []
+    return {text.key: text.value or "" for text in texts}

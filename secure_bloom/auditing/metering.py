@@ -1,0 +1,24 @@
+"""A file that gives no more bytes than an honest reader needs.
+
+A hostile footer may point a thousand times at the same 128 MiB.  The parts of a sound file do not
+overlap, so that reading all of them once reads no more than the file has.
+"""
+
+from __future__ import annotations
+
+from secure_bloom.errors import FormatError
+from secure_bloom.storage.counting import CountedFile
+
+#: What is read besides: the end of the file, and heads of parts before the parts themselves.
+_ROOM = 1024 * 1024
+#: Gaps, indexes and filters, then sampled pages, and those of a chunk in search of a zero twice.
+_TIMES = 4
+
+
+class MeteredFile(CountedFile):
+    """Another file, with a bound on all that is read of it together."""
+
+    def _read(self, offset: int, length: int) -> bytes:
+        if self.bytes_read + length > _TIMES * self.size + _ROOM:
+            raise FormatError("parts of the file overlap: together they are larger than the file")
+        return super()._read(offset, length)

@@ -1,0 +1,53 @@
+"""Bloom filters in clear, found from bytes alone, as anyone who has the file could find them.
+
+    15 <numBytes> 1c 1c 00 00 1c 1c 00 00 1c 1c 00 00 00 | bitset
+
+is how Thrift's compact protocol writes the header of the one algorithm, hash and compression that
+there are: field 1 is a zigzag varint, fields 2 to 4 are unions of empty structures.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from secure_bloom.errors import FormatError
+from secure_bloom.options import MAX_BYTES
+from secure_bloom.sbbf import BYTES_PER_BLOCK, SplitBlockBloomFilter
+
+_HEADER = re.compile(rb"\x15([\x80-\xff]{0,4}[\x00-\x7f])(?:\x1c\x1c\x00\x00){3}\x00")
+#: The longest header that can match.
+HEADER_SIZE = 1 + 5 + 13
+
+
+def is_plain_filter(head: bytes, room: int) -> bool:
+    """Whether ``head`` begins with the header of a filter that ends within ``room`` bytes."""
+    found = _HEADER.match(head)
+    return found is not None and _fits(found, room)
+
+
+def plain_filters(data: bytes, room: int) -> Iterator[int]:
+    """Where in ``data`` filters begin that end within ``room`` bytes from its start."""
+    return (found.start() for found in _HEADER.finditer(data) if _fits(found, room))
+
+
+def plain_filter(data: bytes) -> SplitBlockBloomFilter:
+    """The filter that ``data`` begins with, one that was found to be there."""
+    found = _HEADER.match(data)
+    if found is None:
+        raise FormatError("there is no Bloom filter in clear")
+    return SplitBlockBloomFilter.from_bytes(data[found.end() :][: _zigzag(found[1])])
+
+
+def _fits(found: re.Match[bytes], room: int) -> bool:
+    num_bytes = _zigzag(found[1])
+    return (
+        0 < num_bytes <= MAX_BYTES
+        and num_bytes % BYTES_PER_BLOCK == 0
+        and found.end() + num_bytes <= room
+    )
+
+
+def _zigzag(varint: bytes) -> int:
+    number = sum((byte & 0x7F) << (7 * i) for i, byte in enumerate(varint))
+    return (number >> 1) ^ -(number & 1)

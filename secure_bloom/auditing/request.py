@@ -1,0 +1,44 @@
+"""What an audit holds files against, in a form that travels to other processes: without keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from secure_bloom.options import BloomFilterOptions
+from secure_bloom.policy import KeyPolicy
+from secure_bloom.request import FilterRequest
+from secure_bloom.schema import Leaf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What the policy wants of one leaf: the master key that protects it, and a filter."""
+
+    key: str | None
+    bloom: BloomFilterOptions | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRequest:
+    """The policy, and how far to look.
+
+    Without ``with_keys`` only what an outsider sees is looked at.  With ``check_values`` some
+    values of each column that has a filter are read, and looked for in it.
+    """
+
+    policy: KeyPolicy
+    with_keys: bool = True
+    check_values: bool = False
+
+    def wanted(self, leaves: tuple[Leaf, ...]) -> tuple[Wanted, ...]:
+        """What the policy wants of each leaf of a file."""
+        blooms = FilterRequest(columns=self.policy.bloom_columns()).resolve(leaves)
+        return tuple(
+            Wanted(key=self.policy.key_for(leaf.path), bloom=blooms.get(ordinal))
+            for ordinal, leaf in enumerate(leaves)
+        )
+
+    @property
+    def has_secrets(self) -> bool:
+        """Whether the policy names any sensitive column."""
+        return any(rule.key is not None for rule in self.policy.columns.values())

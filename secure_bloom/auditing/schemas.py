@@ -1,0 +1,99 @@
+"""The schemas that other tools leave in a footer -> the columns of which they tell more.
+
+Arrow, pandas and Spark each store their own schema as a text.  Names and types the Parquet schema
+has too; more are metadata of a column: comments, categories, whatever a program put there.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+#: What the tools themselves note, and Parquet's schema says too.
+_HARMLESS_ARROW = (b"PARQUET:", b"ARROW:extension:")
+_HARMLESS_PANDAS = {"timezone", "unit", "encoding", "precision", "scale"}
+_HARMLESS_SPARK = {"__CHAR_VARCHAR_TYPE_STRING"}
+#: More text than that is no schema that should be parsed for an audit.
+_MOST_TEXT = 16 * 1024 * 1024
+_MOST_DEPTH = 100
+
+
+def told_columns(texts: Mapping[str, str]) -> dict[str, frozenset[str]]:
+    """By tool the names of the columns of which its schema has metadata of their own.
+
+    A text that is no schema tells nothing: the tool that reads it would not understand it either.
+    """
+    found: dict[str, frozenset[str]] = {}
+    for name, (writer, columns) in _SCHEMAS.items():
+        text = texts.get(name, "")
+        if text and len(text) <= _MOST_TEXT:
+            found[writer] = found.get(writer, frozenset()) | frozenset(columns(text))
+    return found
+
+
+def _arrow_columns(text: str) -> Iterator[str]:
+    # Imported here: few footers are readable, and few of those are Arrow's.
+    import pyarrow as pa
+
+    try:
+        schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text, validate=True)))
+    except (ValueError, OSError, EOFError, pa.ArrowException):
+        return
+    for field in schema:
+        yield from _arrow_fields(field.name, field)
+
+
+def _arrow_fields(path: str, field: Any) -> Iterator[str]:
+    keys = field.metadata or {}
+    if any(not key.startswith(_HARMLESS_ARROW) for key in keys):
+        yield path
+    for i in range(getattr(field.type, "num_fields", 0)):
+        child = field.type.field(i)
+        yield from _arrow_fields(f"{path}.{child.name}", child)
+
+
+def _pandas_columns(text: str) -> Iterator[str]:
+    for column in _objects(_json(text).get("columns")):
+        if not _says_nothing(column.get("metadata"), _HARMLESS_PANDAS):
+            yield str(column.get("field_name") or column.get("name"))
+
+
+def _spark_columns(text: str) -> Iterator[str]:
+    yield from _spark_fields("", _json(text), _MOST_DEPTH)
+
+
+def _spark_fields(path: str, struct: Mapping[str, Any], depth: int) -> Iterator[str]:
+    for field in _objects(struct.get("fields")):
+        name = f"{path}{field.get('name')}"
+        if not _says_nothing(field.get("metadata"), _HARMLESS_SPARK):
+            yield name
+        if isinstance(field.get("type"), dict) and depth:
+            yield from _spark_fields(f"{name}.", field["type"], depth - 1)
+
+
+def _says_nothing(metadata: object, harmless: set[str]) -> bool:
+    if isinstance(metadata, dict):
+        return metadata.keys() <= harmless
+    return metadata is None
+
+
+def _json(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _objects(value: object) -> list[dict[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+#: The name of each text: whose schema it is, and how the columns are found in it.
+_SCHEMAS: dict[str, tuple[str, Callable[[str], Iterator[str]]]] = {
+    "ARROW:schema": ("Arrow", _arrow_columns),
+    "pandas": ("pandas", _pandas_columns),
+    "org.apache.spark.sql.parquet.row.metadata": ("Spark", _spark_columns),
+}

@@ -1,0 +1,51 @@
+"""What a caller wants to be told: by severity, and by ids and columns to be ignored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from secure_bloom.auditing.rules import RULES
+from secure_bloom.errors import PolicyError
+from secure_bloom.findings import Finding, Severity
+from secure_bloom.keys.configuration import close_match
+
+_RANKS = {severity: rank for rank, severity in enumerate(Severity)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Findings of at least ``severity`` count, but for ``ignored`` ids, of a column or of all."""
+
+    severity: Severity = Severity.LOW
+    ignored: frozenset[tuple[str, str | None]] = frozenset()
+
+    def counts(self, finding: Finding) -> bool:
+        """Whether the finding makes an audit fail."""
+        if _RANKS[finding.severity] > _RANKS[self.severity]:
+            return False
+        return self.ignored.isdisjoint({(finding.id, None), (finding.id, finding.column)})
+
+
+def selection(ignore: Iterable[str], severity: Severity | str | None) -> Selection:
+    """The selection of ``ID`` and ``ID:COLUMN`` texts, and the name of a severity.
+
+    Raises PolicyError for an id or severity that there is not: it would be ignored in silence.
+    """
+    return Selection(
+        severity=Severity.LOW if severity is None else _severity(severity),
+        ignored=frozenset(_ignored(text) for text in ignore),
+    )
+
+
+def _severity(name: str) -> Severity:
+    if name not in _RANKS:
+        raise PolicyError(f"{name!r} is no severity", hint=close_match(name, _RANKS))
+    return Severity(name)
+
+
+def _ignored(text: str) -> tuple[str, str | None]:
+    name, _, column = text.partition(":")
+    if name not in RULES:
+        raise PolicyError(f"{name!r} is no id of a finding", hint=close_match(name, RULES))
+    return name, column or None

@@ -1,0 +1,64 @@
+"""Check of the zero hazard: a filter that knows one sign of zero, of a column that has a zero.
+
+Filters hash bits, engines find 0.0 equal to -0.0.  Whether the column has a zero is told by its
+statistics where its smallest or largest value is one; else only the values tell.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from secure_bloom.auditing import rules
+from secure_bloom.auditing.subjects import ChunkSubject, Findings
+from secure_bloom.footer import Chunk
+from secure_bloom.logical import Kind, logical_type
+from secure_bloom.metadata import Type
+from secure_bloom.sbbf import SplitBlockBloomFilter
+from secure_bloom.schema import Leaf
+
+_FORMATS = {Type.FLOAT: "<f", Type.DOUBLE: "<d"}
+
+
+def check_zeros(
+    subject: ChunkSubject, chunk: Chunk, bloom_filter: SplitBlockBloomFilter
+) -> Findings:
+    """Both signs of zero are in the filter, or none is, or there is no zero."""
+    layout = _layout(chunk.leaf)
+    if layout is None:
+        return
+    plus, minus = (bloom_filter.check(struct.pack(layout, zero)) for zero in (0.0, -0.0))
+    if plus == minus:
+        return
+    has_zero = _statistics_say(chunk, layout)
+    if has_zero is None and subject.of.request.check_values:
+        # Imported here: all but this needs no pyarrow.
+        from secure_bloom.auditing.samples import has_zero as look
+
+        has_zero = look(subject.of.file, chunk)
+    if has_zero:
+        yield subject.finding(rules.FILTER_ONE_ZERO, "the filter holds one sign of zero only")
+    elif has_zero is None:
+        yield subject.finding(
+            rules.UNCHECKED_ZEROS, "the filter knows one sign of zero, the values were not read"
+        )
+
+
+def _layout(leaf: Leaf) -> str | None:
+    """How the column's values are packed; None for a column that is not floating-point."""
+    if logical_type(leaf.element).kind is Kind.FLOAT16:
+        return "<e"
+    return _FORMATS.get(leaf.type)
+
+
+def _statistics_say(chunk: Chunk, layout: str) -> bool | None:
+    """Whether there is a zero; None where the statistics do not tell."""
+    statistics = chunk.meta_data.statistics
+    bounds = [] if statistics is None else [statistics.min_value, statistics.max_value]
+    size = struct.calcsize(layout)
+    if len(bounds) < 2 or not all(bound is not None and len(bound) == size for bound in bounds):
+        return None
+    low, high = (struct.unpack(layout, bound)[0] for bound in bounds if bound is not None)
+    if low == 0 or high == 0:
+        # Writers widen a zero to the sign that covers both, but never invent one.
+        return True
+    return None if low < 0 < high else False

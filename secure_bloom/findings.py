@@ -1,0 +1,90 @@
+"""What an audit finds: findings with a stable id, and the report that holds them."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+
+class Severity(enum.StrEnum):
+    """How bad a finding is, worst first."""
+
+    CRITICAL = "critical"
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that is wrong, or could not be checked, at one place.
+
+    ``what`` says it without the place, so that the same mistake in many files reads the same;
+    ``message`` is the line that names file, row group and column too.  ``fix`` says what to do.
+    """
+
+    id: str
+    severity: Severity
+    what: str
+    fix: str
+    path: str | None = None
+    row_group: int | None = None
+    column: str | None = None
+
+    @property
+    def message(self) -> str:
+        """One line: where, and what."""
+        return ": ".join([*self._place(), self.what])
+
+    def _place(self) -> Iterator[str]:
+        if self.path is not None:
+            yield self.path
+        if self.row_group is not None:
+            yield f"row group {self.row_group}"
+        if self.column is not None:
+            yield f"column {self.column}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The finding as it stands in ``secure-bloom audit --json``."""
+        return {
+            "id": self.id,
+            "severity": str(self.severity),
+            "path": self.path,
+            "row_group": self.row_group,
+            "column": self.column,
+            "message": self.message,
+            "fix": self.fix,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditReport:
+    """All findings of an audit, and what was looked at.
+
+    ``paths`` are the files that were looked at and ``columns`` the policy's columns, both in the
+    order of a report; ``columns_checked`` counts columns of files whose state was established.
+    ``ignored`` are findings that the caller asked not to be told of: they are counted and shown,
+    and do not make the audit fail.
+    """
+
+    findings: tuple[Finding, ...] = ()
+    ignored: tuple[Finding, ...] = ()
+    paths: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    columns_checked: int = 0
+
+    @property
+    def files(self) -> int:
+        """How many files were looked at."""
+        return len(self.paths)
+
+    def to_json(self) -> dict[str, Any]:
+        """The document that ``secure-bloom audit --json`` prints."""
+        return {
+            "findings": [finding.to_json() for finding in self.findings],
+            "ignored": [finding.to_json() for finding in self.ignored],
+            "files": self.files,
+            "columns_checked": self.columns_checked,
+        }

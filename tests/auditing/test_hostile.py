@@ -1,0 +1,194 @@
+"""Files that were made to harm an auditor: findings come of them, in bounded time and memory."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import secure_bloom as sb
+from secure_bloom.auditing import files
+from secure_bloom.auditing.metering import MeteredFile
+from secure_bloom.auditing.request import AuditRequest
+from secure_bloom.auditing.rules import RULES
+from secure_bloom.errors import FormatError
+from secure_bloom.footer import read_tail
+from secure_bloom.keys import KeyResolver
+from secure_bloom.metadata import ColumnMetaData
+from secure_bloom.storage import open_input
+from tests.auditing.examples import (
+    POLICY,
+    SIGNED,
+    Example,
+    bloom,
+    chunk_of,
+    filtered,
+    set_key_metadata,
+    set_texts,
+    some_filter,
+    sound,
+    with_rules,
+)
+from tests.surgery import Opened, edit_column, edit_footer
+from tests.tables import KEYRING, Mode, customers, write
+
+ASKING = with_rules(SIGNED, city=bloom("city"), score=bloom("score"))
+
+
+def _file(mode: Mode) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = write(Path(folder) / "x.parquet", customers(40), mode, write_page_index=True)
+        sb.add_bloom_filters(path, columns=["email", "city", "score"], keys=KEYRING)
+        return path.read_bytes()
+
+
+#: An encrypted footer that is altered is no footer: the others let mutations in.
+BASES = [_file(mode) for mode in (Mode.PLAIN, Mode.SIGNED, Mode.ENCRYPTED)]
+WORDS = st.sampled_from([0, 1, 0x7F, 0x80, 0xFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF])
+
+
+@st.composite
+def mutated(draw: st.DrawFn) -> bytes:
+    """A file with some bytes overwritten, mostly in its footer, or cut."""
+    content = bytearray(draw(st.sampled_from(BASES)))
+    footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    for _ in range(draw(st.integers(1, 6))):
+        start = draw(st.sampled_from([0, footer, footer, footer, len(content) - 8]))
+        at = draw(st.integers(start, len(content) - 1))
+        word = draw(st.one_of(WORDS.map(lambda n: n.to_bytes(4, "little")), st.binary(max_size=3)))
+        content[at : at + len(word)] = word
+    if draw(st.integers(0, 9)) == 0:
+        del content[draw(st.integers(0, len(content))) :]
+    return bytes(content)
+
+
+@settings(max_examples=300)
+@given(mutated(), st.booleans())
+def test_any_mutation_gives_findings_and_nothing_else(content: bytes, check_values: bool) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "x.parquet"
+        path.write_bytes(content)
+        report = sb.audit(path, policy=ASKING, keys=KEYRING, check_values=check_values)
+    assert {finding.id for finding in report.findings} <= RULES.keys()
+    assert report.files == 1
+
+
+@settings(max_examples=100)
+@given(st.binary(max_size=300))
+@example(b"PAR1" * 3)
+@example(b"\xff\xff\xff\x7fPAR1" * 3)
+def test_any_bytes_at_all_are_an_unchecked_file(content: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "x.parquet"
+        path.write_bytes(content + b"\0")
+        report = sb.audit(path, policy=POLICY, keys=KEYRING)
+    assert {finding.id for finding in report.findings} <= {"unchecked-file", "unchecked-feature"}
+
+
+def test_a_thousand_chunks_that_share_one_filter_are_not_read_a_thousand_times(
+    tmp_path: Path,
+) -> None:
+    table = pa.table({f"c{i}": ["a"] for i in range(50)})
+    path = write(tmp_path / "x.parquet", table, store_schema=False)
+    big = some_filter(b"a", blocks=1 << 15)
+
+    def share(it: Opened) -> bytes:
+        for i in range(50):
+            it.chunk(0, f"c{i}").meta_data.bloom_filter_offset = it.footer.tail.offset
+            it.chunk(0, f"c{i}").meta_data.bloom_filter_length = len(big)
+        return big
+
+    edit_footer(path, share)
+    request = AuditRequest(policy=replace(POLICY, columns={}))
+    audit = files.audit_file(str(path), request, KeyResolver(KEYRING))
+    overlaps = [f for f in audit.findings if "overlap" in f.what]
+    assert 40 < len(overlaps) < 50
+
+
+def test_reads_are_bounded_by_the_size_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    path.write_bytes(bytes(1024 * 1024))
+    with open_input(str(path)) as file:
+        metered = MeteredFile(file)
+        for _ in range(5):
+            metered.read_at(0, file.size)
+        with pytest.raises(FormatError, match="overlap"):
+            metered.read_at(0, 1)
+
+
+def test_a_footer_beyond_all_measure_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = sound(tmp_path)
+    with open_input(str(path)) as file:
+        length = path.stat().st_size - read_tail(file).offset
+    monkeypatch.setattr(files, "_MOST_FOOTER", length - 9)
+    report = Example(path=path).audit()
+    assert [finding.id for finding in report.findings] == ["unchecked-feature"]
+
+
+def test_findings_without_end_are_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_MOST_FINDINGS", 3)
+    path = write(tmp_path / "x.parquet", customers(50), row_group_size=10)
+    findings = Example(path=path).audit().findings
+    assert len(findings) == 5
+    assert findings[-1].id == "unchecked-file"
+
+
+PLACES: list[Callable[[ColumnMetaData], Any]] = [
+    lambda m: setattr(m, "bloom_filter_offset", -5),
+    lambda m: setattr(m, "bloom_filter_offset", 1 << 62),
+    lambda m: setattr(m, "bloom_filter_length", -1),
+    lambda m: setattr(m, "bloom_filter_length", (1 << 31) - 1),
+]
+
+
+@pytest.mark.parametrize("change", PLACES)
+@pytest.mark.parametrize("column", ["email", "city"])
+def test_a_filter_that_stands_outside_the_file_is_damaged(
+    tmp_path: Path, column: str, change: Callable[[ColumnMetaData], Any]
+) -> None:
+    path = filtered(tmp_path, column)
+    edit_column(path, 0, column, change)
+    ids = {finding.id for finding in Example(path=path).audit().findings}
+    # What was the filter of a column in clear is now a stray one.
+    assert {"filter-damaged"} <= ids <= {"filter-damaged", "filter-stray-in-clear"}
+
+
+def test_a_page_index_that_stands_outside_the_file_is_no_crash(tmp_path: Path) -> None:
+    path = sound(tmp_path)
+
+    def change(it: Opened) -> None:
+        chunk_of(it, "email").column_index_offset = 1 << 40
+        chunk_of(it, "email").column_index_length = 100
+
+    edit_footer(path, change)
+    (finding,) = Example(path=path).audit().findings
+    assert (finding.id, finding.column) == ("unchecked-file", "email")
+
+
+@pytest.mark.parametrize(
+    "name", ["ARROW:schema", "pandas", "org.apache.spark.sql.parquet.row.metadata"]
+)
+@pytest.mark.parametrize("text", ["", "{", "[[[[" * 5000, '{"columns": 3, "fields": [1]}', "AAAA"])
+def test_a_schema_that_is_none_tells_nothing(tmp_path: Path, name: str, text: str) -> None:
+    path = sound(tmp_path, Mode.SIGNED, store_schema=False)
+    set_texts(path, {name: text})
+    assert Example(path=path, policy=SIGNED).audit().findings == ()
+
+
+def test_a_key_that_would_drive_a_terminal_is_not_named(tmp_path: Path) -> None:
+    path = sound(tmp_path)
+    name = json.dumps("\x1b[2J").encode()
+    set_key_metadata(path, "email", lambda metadata: metadata.replace(b'"k_pii"', name))
+    (finding,) = Example(path=path).audit().findings
+    assert finding.id == "key-material-damaged"
+    assert finding.message.isprintable()

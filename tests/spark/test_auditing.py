@@ -1,0 +1,169 @@
+"""The audit on executors, and of what Spark itself writes when it is told wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import secure_bloom as sb
+from secure_bloom.errors import PolicyError
+from secure_bloom.policy import KeyPolicy
+from secure_bloom.spark import add_bloom_filters, audit
+from tests.spark.cluster import POLICY, Cluster
+from tests.spark.parquet_java import PLAIN_WRITE
+from tests.spark.typed_tables import data_files
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+ENCRYPTION = "parquet.encryption."
+
+
+def customers(spark: SparkSession, files: int = 1) -> DataFrame:
+    return (
+        spark.range(400)
+        .repartition(files)
+        .selectExpr(
+            "concat('user', id, '@example.com') AS email",
+            "concat('DE', id) AS iban",
+            "id * 1000003 AS national_id",
+            "element_at(array('it', 'no', 'fr'), cast(id % 3 + 1 AS int)) AS country",
+        )
+    )
+
+
+def ids(report: sb.findings.AuditReport) -> set[tuple[str, str | None]]:
+    return {(finding.id, finding.column) for finding in report.findings}
+
+
+@pytest.fixture(scope="module")
+def sound(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table in four files that Spark wrote under the policy, with filters."""
+    folder = tmp_path_factory.mktemp("audited") / "customers"
+    customers(spark, files=4).write.parquet(str(folder))
+    done = add_bloom_filters(spark, str(folder), policy=POLICY)
+    assert done.filter("error is not null").isEmpty()
+    return folder
+
+
+def test_what_spark_writes_under_the_policy_is_clean(sound: Path) -> None:
+    report = sb.audit(sound, policy=POLICY, check_values=True)
+    assert report.findings == ()
+    assert (report.files, report.columns_checked) == (4, 16)
+
+
+def test_a_signed_footer_of_spark_shows_size_statistics_and_nothing_more(
+    spark: SparkSession, tmp_path: Path, policy: KeyPolicy
+) -> None:
+    folder = str(tmp_path / "signed")
+    options = {f"{ENCRYPTION}plaintext.footer": "true"}
+    customers(spark).write.options(**options).parquet(folder)
+    text = POLICY.read_text().replace('mode = "encrypted"', 'mode = "plaintext"')
+    signed = tmp_path / "policy.toml"
+    keyring = POLICY.with_name("dev-keyring.json")
+    signed.write_text(text.replace("dev-keyring.json", str(keyring)))
+    sb.add_bloom_filters(folder, policy=signed)
+    report = sb.audit(folder, policy=signed)
+    assert ids(report) == {
+        ("encoding-data-in-clear", column) for column in ("email", "iban", "national_id")
+    }
+    assert {finding.what for finding in report.findings} == {"anyone can read its size statistics"}
+
+
+def test_a_column_that_the_options_forgot_is_in_clear(spark: SparkSession, tmp_path: Path) -> None:
+    folder = str(tmp_path / "forgotten")
+    keys = {f"{ENCRYPTION}column.keys": "k_pii:national_id;k_finance:iban"}
+    customers(spark).write.options(**keys).parquet(folder)
+    columns = KeyPolicy.load(POLICY).bloom_columns()
+    del columns["email"]
+    sb.add_bloom_filters(folder, columns=columns, policy=POLICY)
+    report = sb.audit(folder, policy=POLICY, ignore=["filter-missing:email"])
+    assert ids(report) == {("column-in-clear", "email")}
+
+
+def test_a_misspelt_option_leaves_everything_in_clear(spark: SparkSession, tmp_path: Path) -> None:
+    """`footer.kye`: parquet-java ignores it, and Spark writes a plain file without a word."""
+    folder = str(tmp_path / "misspelt")
+    options = {**PLAIN_WRITE, f"{ENCRYPTION}footer.kye": "k_footer"}
+    customers(spark).write.options(**options).parquet(folder)
+    report = sb.audit(folder, policy=POLICY, ignore=["filter-missing"], spark_properties=options)
+    assert {name for name, _ in ids(report)} == {
+        "column-in-clear",
+        "footer-not-encrypted",
+        "spark-no-encryption",
+        "spark-unknown-word",
+    }
+
+
+def test_a_filter_of_a_misspelt_column_is_missing(spark: SparkSession, tmp_path: Path) -> None:
+    folder = str(tmp_path / "unfiltered")
+    options = {
+        "parquet.bloom.filter.enabled#iban": "true",
+        "parquet.bloom.filter.enabled#national_id": "true",
+        "parquet.bloom.filter.enabled#emial": "true",
+        "parquet.bloom.filter.expected.ndv#iban": "400",
+        "parquet.bloom.filter.expected.ndv#national_id": "400",
+        "parquet.enable.dictionary": "false",
+    }
+    customers(spark).write.options(**options).parquet(folder)
+    sb.add_bloom_filters(folder, columns=["country"], policy=POLICY)
+    report = sb.audit(folder, policy=POLICY, check_values=True)
+    assert ids(report) == {("filter-missing", "email")}
+    told = sb.audit(folder, policy=POLICY, spark_properties=options).findings
+    assert ("spark-column-unknown", "emial") in {(f.id, f.column) for f in told}
+
+
+def test_the_executors_find_what_the_driver_finds(
+    spark: SparkSession, sound: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "mixed"
+    folder.mkdir()
+    for path in data_files(sound)[:2]:
+        (folder / path.name).write_bytes(path.read_bytes())
+    customers(spark).write.options(**PLAIN_WRITE).mode("append").parquet(str(folder))
+    (folder / "_KEY_MATERIAL_FOR_gone.parquet.json").write_text("{}")
+    ignore = ["filter-missing:email"]
+    seen: list[tuple[int, int]] = []
+    rows = audit(
+        spark, str(folder), POLICY, ignore=ignore, progress=lambda *told: seen.append(told)
+    ).collect()
+    report = sb.audit(folder, policy=POLICY, ignore=ignore)
+    for findings, ignored in ((report.findings, False), (report.ignored, True)):
+        assert [row.asDict() for row in rows if row.ignored is ignored] == [
+            {**finding.to_json(), "ignored": ignored} for finding in findings
+        ]
+    assert report.findings
+    assert report.ignored
+    assert seen[-1] == (3, 3)
+
+
+def test_a_clean_table_gives_no_row(spark: SparkSession, sound: Path) -> None:
+    assert audit(spark, str(sound), str(POLICY), check_values=True).isEmpty()
+
+
+def test_what_cannot_be_audited_is_an_error_of_the_driver(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    with pytest.raises(PolicyError, match="no such file"):
+        audit(spark, str(tmp_path / "nowhere"), POLICY)
+
+
+def _on_cluster(spark: SparkSession, folder: str, policy: str) -> list[list[str | None]]:
+    from secure_bloom.spark import audit as audit_on_spark
+
+    return [[row.id, row.column] for row in audit_on_spark(spark, folder, policy).collect()]
+
+
+@pytest.mark.slow
+def test_executors_of_a_cluster_ask_the_kms_themselves(
+    cluster: Cluster, spark: SparkSession, sound: Path, tmp_path: Path
+) -> None:
+    assert cluster.run(_on_cluster, str(sound), str(POLICY)) == []
+    folder = str(tmp_path / "plain")
+    customers(spark).write.options(**PLAIN_WRITE).parquet(folder)
+    found = cluster.run(_on_cluster, folder, str(POLICY))
+    assert ["column-in-clear", "email"] in found
