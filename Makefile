@@ -7,7 +7,7 @@ PARALLEL := --numprocesses logical --maxprocesses 4 --dist loadfile --quiet
 JAVA_HINT := Java 17 or later is needed by Spark: install it (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17), or set JAVA_HOME
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check compatibility format clean java
+.PHONY: help demo test test-all check compatibility bench format clean java
 
 help:  ## Show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -28,6 +28,10 @@ check: $(VENV)/.installed-dev  ## Style and types alone
 
 compatibility: $(VENV)/.installed-dev java  ## Write docs/compatibility.md from what readers were seen to do
 	$(BIN)/python -m pytest tests/interop tests/spark -m "not slow" --compatibility docs/compatibility.md
+
+bench: $(VENV)/.installed-bench java  ## Measure everything (about 12 minutes; needs gcc)
+	@command -v gcc >/dev/null || { echo "gcc is needed for the loops in C (Debian, Ubuntu: apt-get install gcc)" >&2; exit 1; }
+	$(BIN)/python -m benchmarks
 
 format: $(VENV)/.installed-dev  ## Put the code into shape
 	$(BIN)/ruff format .
@@ -51,6 +55,10 @@ $(VENV)/.installed-dev: $(VENV)/bin/python pyproject.toml
 	@echo "installing into $(VENV) (PySpark is large: a minute or two)"
 	@$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@ $(VENV)/.installed-spark
+
+$(VENV)/.installed-bench: $(VENV)/.installed-dev
+	@$(BIN)/python -m pip install --quiet --editable '.[dev,bench]'
+	@touch $@
 
 # As root on Debian a missing Java is installed; elsewhere it is said what to install.
 java:

@@ -1,184 +1,93 @@
-"""Adding filters and asking them, beside what else can be done: `python benchmarks/files.py`.
+"""Adding filters to a file, beside reading it and writing it again with a writer that makes them.
 
-Both sides run in turns in one process, warm, on the same disk, and the median of each counts; only
-the ratio means something.  The cold probe is whole processes.
+pyarrow gets what it cannot find out by itself: the exact number of distinct values.  It does not
+sync its file, we do.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
-import statistics
-import subprocess
-import sys
-import tempfile
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from unittest import mock
 
-import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 
-import secure_bloom as sb
-from secure_bloom import values
-from secure_bloom.footer import Chunk
-from secure_bloom.pages import Page
-from secure_bloom.report import AddReport
+from benchmarks.data import COLUMNS, ROW_GROUPS, WORDS, add, fresh_copy, write_wide
+from benchmarks.results import Result
+from benchmarks.timing import Side, medians, process
 
-ROWS = 4_000_000
-DICTIONARY_ROWS = 10_000_000
-RUNS = 5
-COLUMNS = ["id", "email"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
-    """One thing done by us and by another; ``before`` runs untimed before each run of ours."""
-
-    name: str
-    against: str
-    ours: Callable[[], object]
-    other: Callable[[], object]
-    before: Callable[[], object] = lambda: None
+#: The same by pyarrow alone, as a process: its arguments are the file, the new one, rows a group.
+REWRITE = """
+import sys
+import pyarrow.parquet as pq
+plain, other, rows = sys.argv[1], sys.argv[2], int(sys.argv[3])
+options = {column: {"ndv": rows, "fpp": 0.01} for column in ("id", "email")}
+pq.write_table(pq.read_table(plain), other, row_group_size=rows, bloom_filter_options=options)
+"""
 
 
-def main() -> None:
-    """Run every case; print seconds of both sides and the ratio."""
-    print(f"{'':34}{'ours':>8}{'other':>8}  seconds")
-    with tempfile.TemporaryDirectory() as folder:
-        for case in cases(Path(folder)):
-            ours, other = medians(case)
-            ratio = f"{other / ours:.1f} times faster than {case.against}"
-            print(f"{case.name:34}{ours:8.3f}{other:8.3f}  {ratio}")
+def cases(folder: Path, *, quick: bool) -> Iterator[Result]:
+    """In place and by replacing the file, warm and as whole processes."""
+    rows = 200_000 if quick else 4_000_000
+    plain = write_wide(folder / "plain.parquet", rows)
+    in_place, replace, other, tuned = warm(folder, plain, rows)
+    name, against = f"add to 2 of 11 columns, {rows:,} rows, ", "pyarrow reads, writes with filters"
+    yield Result(
+        case=f"{name}in place", against=against, unit="s", ours=in_place, other=other, goal=8
+    )
+    yield Result(
+        case=f"{name}replace", against=against, unit="s", ours=replace, other=other, goal=3
+    )
+    yield Result(
+        case=f"{name}in place",
+        against="pyarrow tuned does the same",
+        unit="s",
+        ours=in_place,
+        other=tuned,
+        note="memory-mapped, the columns of few values read as dictionaries",
+    )
+    in_place, replace, other = whole_processes(folder, plain, rows)
+    for way, ours in (("in place", in_place), ("replace", replace)):
+        case = f"{name}{way}, whole process"
+        yield Result(case=case, against=against, unit="s", ours=ours, other=other)
 
 
-def medians(case: Case) -> tuple[float, float]:
-    """The median of either side in seconds, after one run of each that does not count."""
-    times = []
-    for _ in range(RUNS + 1):
-        case.before()
-        times.append((seconds(case.ours), seconds(case.other)))
-    ours, other = zip(*times[1:], strict=True)
-    return statistics.median(ours), statistics.median(other)
-
-
-def seconds(run: Callable[[], object]) -> float:
-    """The time of one call."""
-    start = time.perf_counter()
-    run()
-    return time.perf_counter() - start
-
-
-def cases(folder: Path) -> list[Case]:
-    """All cases, with their files in ``folder``."""
-    plain, work = wide_table(folder / "plain.parquet"), folder / "work.parquet"
-
-    def copy() -> None:
-        shutil.copyfile(plain, work)
-        os.sync()  # or our own fsync would pay for the copy
-
-    def rewrite() -> None:
-        size = ROWS // 4
-        options = {column: {"ndv": size, "fpp": 0.01} for column in COLUMNS}
-        table = pq.read_table(plain)
-        pq.write_table(
-            table, folder / "other.parquet", row_group_size=size, bloom_filter_options=options
-        )
-
-    def add(*, in_place: bool) -> None:
-        done(sb.add_bloom_filters(work, columns=COLUMNS, in_place=in_place))
-
-    against = "pyarrow reading and writing"
-    return [
-        Case(
-            name="add to 2 of 11 columns, in place",
-            against=against,
-            ours=lambda: add(in_place=True),
-            other=rewrite,
-            before=copy,
-        ),
-        Case(
-            name="add to 2 of 11 columns, replace",
-            against=against,
-            ours=lambda: add(in_place=False),
-            other=rewrite,
-            before=copy,
-        ),
-        dictionary_case(folder),
-        cold_probe_case(folder),
-    ]
-
-
-def wide_table(path: Path) -> Path:
-    """Eleven columns: an id and a 24-byte e-mail, all distinct, and nine others."""
-    rng = np.random.default_rng(0)
-    ids = rng.permutation(ROWS).astype(np.int64) * 2654435761
-    emails = np.char.add(np.char.zfill(ids.astype("U20"), 20), "@x.y")
-    columns = {"id": pa.array(ids), "email": pa.array(emails)}
-    columns |= {f"score{i}": pa.array(rng.normal(size=ROWS)) for i in range(3)}
-    columns |= {f"count{i}": pa.array(rng.integers(0, 1000, ROWS)) for i in range(3)}
-    words = np.array(["alpha", "beta", "gamma", "delta"])
-    columns |= {f"word{i}": pa.array(words[rng.integers(0, 4, ROWS)]) for i in range(3)}
-    pq.write_table(pa.table(columns), path, row_group_size=ROWS // 4)
-    return path
-
-
-def dictionary_case(folder: Path) -> Case:
-    """A column of few values, with and without the dictionary alone being read."""
-    path = folder / "dictionary.parquet"
-    codes = np.random.default_rng(0).integers(0, 1000, DICTIONARY_ROWS)
-    table = pa.table({"code": pa.array(codes.astype("U4"))})
-    pq.write_table(table, path, row_group_size=DICTIONARY_ROWS)
-
-    def add() -> None:
-        done(sb.add_bloom_filters(path, columns=["code"], replace_filters=True, dry_run=True))
-
-    def add_from_pages() -> None:
-        with (
-            mock.patch.object(values, "_says_all_dictionary", return_value=False),
-            mock.patch.object(values, "_DICTIONARY_ENCODINGS", frozenset()),
-            mock.patch.object(values, "_decode_flat", whole_chunk),
-        ):
-            add()
-
-    return Case(
-        name="10 M rows of 1,000 values",
-        against="the same without the dictionary",
-        ours=add,
-        other=add_from_pages,
+def warm(folder: Path, plain: Path, rows: int) -> list[float]:
+    """In place, replacing, and pyarrow at its defaults and tuned, in this process."""
+    work, target = folder / "work.parquet", folder / "other.parquet"
+    return medians(
+        Side(run=lambda: add(work, in_place=True), before=lambda: fresh_copy(plain, work)),
+        Side(run=lambda: add(work), before=lambda: fresh_copy(plain, work)),
+        Side(run=lambda: rewrite(plain, target, rows)),
+        Side(run=lambda: rewrite_tuned(plain, target, rows)),
     )
 
 
-def whole_chunk(chunk: Chunk, dictionary: list[Page], pages: list[Page]) -> Iterator[pa.Array]:
-    """All pages of a flat column decoded together, dictionary-encoded ones too."""
-    return values._decode(chunk, [*dictionary, *pages], chunk.num_rows, has_dictionary=True)
+def rewrite(plain: Path, target: Path, rows: int) -> None:
+    """Read with pyarrow, write with filters."""
+    write_with_filters(pq.read_table(plain), target, rows)
 
 
-def cold_probe_case(folder: Path) -> Case:
-    """One value in one file, each side a new process."""
-    path = folder / "probe.parquet"
-    emails = [f"user{i}@example.com" for i in range(30_000)]
-    pq.write_table(pa.table({"email": emails}), path, row_group_size=10_000)
-    done(sb.add_bloom_filters(path, columns=["email"]))
-    probe = [sys.executable, "-m", "secure_bloom", "probe", str(path), "email", "nobody", "--json"]
-    query = f"select * from parquet_bloom_probe('{path}', 'email', 'nobody')"
-    duckdb = [sys.executable, "-c", f'import duckdb; print(duckdb.sql("{query}").fetchall())']
-    return Case(
-        name="probe one value, new process",
-        against="DuckDB's parquet_bloom_probe",
-        ours=lambda: subprocess.run(probe, capture_output=True),
-        other=lambda: subprocess.run(duckdb, capture_output=True, check=True),
+def rewrite_tuned(plain: Path, target: Path, rows: int) -> None:
+    """The same as fast as its options make it."""
+    table = pq.read_table(plain, memory_map=True, read_dictionary=list(WORDS))
+    write_with_filters(table, target, rows)
+
+
+def write_with_filters(table: object, target: Path, rows: int) -> None:
+    """Write with filters of the exact number of distinct values."""
+    size = rows // ROW_GROUPS
+    options = {column: {"ndv": size, "fpp": 0.01} for column in COLUMNS}
+    pq.write_table(table, target, row_group_size=size, bloom_filter_options=options)
+
+
+def whole_processes(folder: Path, plain: Path, rows: int) -> list[float]:
+    """Our command line in place, replacing, and pyarrow alone: start to end."""
+    work = folder / "work.parquet"
+    command = ["-m", "secure_bloom", "add", work, *(f"--column={name}" for name in COLUMNS)]
+    size = str(rows // ROW_GROUPS)
+    return medians(
+        process(*command, "--in-place", before=lambda: fresh_copy(plain, work)),
+        process(*command, before=lambda: fresh_copy(plain, work)),
+        process("-c", REWRITE, plain, folder / "other.parquet", size),
+        runs=3,
     )
-
-
-def done(report: AddReport) -> None:
-    """Stop where a run did not do what is being timed."""
-    if report.failed or report.files[0].status != "added":
-        raise SystemExit(f"nothing was added: {report.files[0].error}")
-
-
-if __name__ == "__main__":
-    main()

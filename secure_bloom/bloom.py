@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from secure_bloom import cipher, compact
+from secure_bloom import cipher
 from secure_bloom.cipher import ModuleType
 from secure_bloom.errors import FormatError, located
 from secure_bloom.footer import Chunk
@@ -23,6 +23,7 @@ from secure_bloom.metadata import (
 )
 from secure_bloom.modules import ColumnCipher
 from secure_bloom.options import MAX_BYTES
+from secure_bloom.records import decode_record, measured_record
 from secure_bloom.sbbf import SplitBlockBloomFilter
 from secure_bloom.storage import InputFile
 from secure_bloom.views import Empty
@@ -69,16 +70,16 @@ def decode_bloom_filter(
     """
     view = memoryview(stored)
     if column_cipher is None:
-        tree, length = compact.decode(view)
+        header, length = measured_record(BloomFilterHeader, view)
         bitset: bytes | memoryview = view[length:]
     else:
         length = cipher.frame_length(view)
         header_module = view[:length]
-        tree, _ = compact.decode(
-            column_cipher.decrypt(ModuleType.BLOOM_FILTER_HEADER, header_module)
+        header = decode_record(
+            BloomFilterHeader, column_cipher.decrypt(ModuleType.BLOOM_FILTER_HEADER, header_module)
         )
         bitset = column_cipher.decrypt(ModuleType.BLOOM_FILTER_BITSET, view[length:])
-    num_bytes = _checked_size(BloomFilterHeader(tree))
+    num_bytes = _checked_size(header)
     if num_bytes != len(bitset):
         raise FormatError(
             f"BloomFilterHeader.numBytes is {num_bytes}, the bitset has {len(bitset)}"
@@ -121,8 +122,8 @@ def _measure(file: InputFile, offset: int, column_cipher: ColumnCipher | None) -
         if not 0 <= offset < file.size:
             raise FormatError(f"ColumnMetaData.bloom_filter_offset is {offset}")
         head = file.read_at(offset, min(_HEADER_LIMIT, file.size - offset))
-        tree, length = compact.decode(head)
-        return length + _checked_size(BloomFilterHeader(tree))
+        header, length = measured_record(BloomFilterHeader, head)
+        return length + _checked_size(header)
     header_length = _frame_length_at(file, offset, _HEADER_LIMIT)
     limit = MAX_BYTES + _FRAME_OVERHEAD
     return header_length + _frame_length_at(file, offset + header_length, limit)

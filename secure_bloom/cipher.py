@@ -72,6 +72,9 @@ _ORDINALS: dict[ModuleType, tuple[str, ...]] = {
     ModuleType.BLOOM_FILTER_BITSET: _CHUNK_ORDINALS,
 }
 
+#: The type and so many ordinals.
+_SUFFIXES = [struct.Struct(f"<B{count}h") for count in range(4)]
+
 
 def module_aad(
     file_aad: bytes,
@@ -86,17 +89,15 @@ def module_aad(
     past 32767, FormatError for a negative one, and ValueError when the ordinals given are not
     those that the type takes, which is a mistake of the caller.
     """
-    given = {"row_group": row_group, "column": column, "page": page}
-    ordinals = {name: value for name, value in given.items() if value is not None}
-    if tuple(ordinals) != _ORDINALS[module_type]:
-        raise ValueError(
-            f"a {module_type.name} module takes the ordinals {_ORDINALS[module_type]}, "
-            f"not {tuple(ordinals)}"
-        )
-    for name, ordinal in ordinals.items():
-        _check_ordinal(name, ordinal)
-    packed = struct.pack(f"<B{len(ordinals)}h", module_type, *ordinals.values())
-    return bytes(file_aad) + packed
+    ordinals = [value for value in (row_group, column, page) if value is not None]
+    names = _ORDINALS[module_type]
+    # The names stand in one order, so as many ordinals as names, without a gap, are those.
+    if len(ordinals) != len(names) or ordinals != [row_group, column, page][: len(names)]:
+        raise ValueError(f"a {module_type.name} module takes the ordinals {names}")
+    for name, ordinal in zip(names, ordinals, strict=True):
+        if not 0 <= ordinal <= _MAX_ORDINAL:
+            _check_ordinal(name, ordinal)
+    return bytes(file_aad) + _SUFFIXES[len(ordinals)].pack(module_type, *ordinals)
 
 
 def _check_ordinal(name: str, ordinal: int) -> None:

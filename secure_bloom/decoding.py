@@ -67,17 +67,25 @@ def decode_pages(
 
     ``pages`` must hold whole rows, ``rows`` of them.
     """
+    for items in decode_items(leaf, codec, pages, rows=rows, has_dictionary=has_dictionary):
+        yield items.drop_null()
+
+
+def decode_items(
+    leaf: Leaf, codec: CompressionCodec, pages: Sequence[Page], *, rows: int, has_dictionary: bool
+) -> Iterator[pa.Array]:
+    """As :func:`decode_pages`, with nulls: the items of two leaves of one map keep step."""
     for page in pages:
         if page.encoding in _UNDECODED_ENCODINGS:
             raise UnsupportedFeatureError(f"encoding {page.encoding.name} is not decoded here")
-    parts = [_stripped(page) for page in pages]
+    parts = [stripped(page) for page in pages]
     values = sum(page.num_values for page in pages if not page.is_dictionary)
     yield from _decode(
         leaf, codec, leaf.repetitions, parts, rows=rows, values=values, dictionary=has_dictionary
     )
 
 
-def _stripped(page: Page) -> tuple[PageHeader, bytes | memoryview]:
+def stripped(page: Page) -> tuple[PageHeader, bytes | memoryview]:
     """Header and body as in a plain file: the body's size there, no checksum of what it was."""
     body = page.body()
     header = page.header.copy()
@@ -163,7 +171,7 @@ def _read(file: bytes, rows: int) -> Iterator[pa.Array]:
         source = pq.ParquetFile(pa.BufferReader(file), pre_buffer=False)
         for batch in source.iter_batches(batch_size=_BATCH_ROWS, use_threads=False):
             seen += batch.num_rows
-            yield _leaf_values(batch.column(0))
+            yield _leaf_items(batch.column(0))
     except (pa.ArrowException, OSError):
         # Without the cause: its text may quote a value.
         raise FormatError(
@@ -175,8 +183,8 @@ def _read(file: bytes, rows: int) -> Iterator[pa.Array]:
         raise FormatError(f"the column's pages hold {seen} rows, {rows} were announced")
 
 
-def _leaf_values(array: pa.Array) -> pa.Array:
-    """The leaf values of a nested array, nulls left out."""
+def _leaf_items(array: pa.Array) -> pa.Array:
+    """The leaf's items of a nested array; a list that is empty or null has none."""
     while not isinstance(array, pa.Array) or pa.types.is_nested(array.type):
         array = array.flatten()[0] if pa.types.is_struct(array.type) else array.flatten()
-    return array.drop_null()
+    return array

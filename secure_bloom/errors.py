@@ -6,8 +6,7 @@ place once, with :func:`located`.  Texts never hold key bytes or cell values.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 
 class SecureBloomError(Exception):
@@ -74,15 +73,28 @@ class SparkUnavailableError(SecureBloomError):
     """Spark cannot run here: Java or PySpark is missing or too old; the hint tells the remedy."""
 
 
-@contextmanager
+class _Located:
+    """Adds a place to errors that pass by; a plain object, because millions are entered."""
+
+    __slots__ = ("_column", "_path", "_row_group")
+
+    def __init__(self, path: str | None, row_group: int | None, column: str | None) -> None:
+        self._path = path
+        self._row_group = row_group
+        self._column = column
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, SecureBloomError):
+            error.path = error.path if error.path is not None else self._path
+            error.row_group = error.row_group if error.row_group is not None else self._row_group
+            error.column = error.column if error.column is not None else self._column
+
+
 def located(
     *, path: str | None = None, row_group: int | None = None, column: str | None = None
-) -> Iterator[None]:
+) -> AbstractContextManager[None]:
     """Add the place to any :class:`SecureBloomError` passing by; what is known already stays."""
-    try:
-        yield
-    except SecureBloomError as error:
-        error.path = error.path if error.path is not None else path
-        error.row_group = error.row_group if error.row_group is not None else row_group
-        error.column = error.column if error.column is not None else column
-        raise
+    return _Located(path, row_group, column)

@@ -97,6 +97,12 @@ def read_tail(file: InputFile, *, end: int | None = None) -> Tail:
 
     ``end`` is where the footer ends, which is where the file does unless its end is torn.
     """
+    magic, offset, body = locate_footer(file, end=end)
+    return (encrypted_tail if magic == MAGIC_ENCRYPTED else _plain_tail)(offset, body)
+
+
+def locate_footer(file: InputFile, *, end: int | None = None) -> tuple[bytes, int, bytes]:
+    """The file's magic, and offset and bytes of its footer; errors as of :func:`read_tail`."""
     end = file.size if end is None else end
     if end < len(MAGIC) + TRAILER_SIZE:
         raise FormatError(f"not a Parquet file: it has {end} bytes")
@@ -114,10 +120,11 @@ def read_tail(file: InputFile, *, end: int | None = None) -> Tail:
         raise FormatError(f"the footer's length is {length}, the file has {end} bytes")
     have = first - TRAILER_SIZE
     body = last[have - length : have] if length <= have else file.read_at(offset, length)
-    return (_encrypted_tail if magic == MAGIC_ENCRYPTED else _plain_tail)(offset, body)
+    return magic, offset, body
 
 
-def _encrypted_tail(offset: int, body: bytes) -> Tail:
+def encrypted_tail(offset: int, body: bytes) -> Tail:
+    """What stands in an encrypted footer for someone without keys."""
     tree, length = compact.decode(body)
     crypto = FileCryptoMetaData(tree)
     if cipher.frame_length(body, length) != len(body) - length:
@@ -162,20 +169,25 @@ def unlock(tail: Tail, keys: FileKeys, *, allow_unverified: bool = False) -> Foo
     not authenticate, KeyUnavailableError where its key or AAD prefix is not at hand.
     """
     if tail.algorithm is None:
-        return _footer(tail, _plain_metadata(tail), None, b"")
+        return read_unverified(tail)
     try:
-        file_aad = _file_aad(tail.algorithm, keys)
+        file_aad = file_aad_of(tail.algorithm, keys)
         key = keys.footer_key(tail.key_metadata)
     except KeyUnavailableError:
         if tail.mode is FooterMode.ENCRYPTED or not allow_unverified:
             raise
-        return _footer(tail, _plain_metadata(tail), None, b"")
+        return read_unverified(tail)
     if tail.mode is FooterMode.SIGNED:
         cipher.verify_footer(tail.clear, tail.sealed, key.key, file_aad)
         return _footer(tail, _plain_metadata(tail), key, file_aad)
     aad = cipher.module_aad(file_aad, ModuleType.FOOTER)
     tree, _ = compact.decode_lossless(cipher.decrypt_gcm(tail.sealed, key.key, aad))
     return _footer(tail, FileMetaData(tree), key, file_aad)
+
+
+def read_unverified(tail: Tail) -> Footer:
+    """A footer as anyone can read it, a signature unchecked; FormatError for an encrypted one."""
+    return _footer(tail, _plain_metadata(tail), None, b"")
 
 
 def _plain_metadata(tail: Tail) -> FileMetaData:
@@ -212,7 +224,7 @@ def _algorithm(algorithm: EncryptionAlgorithm) -> AesGcmV1 | AesGcmCtrV1:
     return parameters
 
 
-def _file_aad(algorithm: EncryptionAlgorithm, keys: FileKeys) -> bytes:
+def file_aad_of(algorithm: EncryptionAlgorithm, keys: FileKeys) -> bytes:
     """``aad_prefix | aad_file_unique``.  Encryption.md 4.4.1."""
     parameters = _algorithm(algorithm)
     unique = parameters.aad_file_unique or b""
@@ -270,7 +282,7 @@ def _column_cipher(
     return ColumnCipher(
         key=_column_key(footer, crypto, footer.leaves[column].name, keys),
         # Not the footer's: a column may be read where the footer key is not at hand.
-        file_aad=_file_aad(footer.tail.algorithm, keys),
+        file_aad=file_aad_of(footer.tail.algorithm, keys),
         uses_ctr=footer.tail.algorithm.AES_GCM_CTR_V1 is not None,
         row_group_ordinal=row_group if ordinal is None else ordinal,
         column_ordinal=column,

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from secure_bloom.bloom import StoredBloomFilter, read_bloom_filter
 from secure_bloom.errors import KeyUnavailableError, SecureBloomError, located
 from secure_bloom.footer import Chunk, Footer, Tail, open_chunk, read_tail, unlock
+from secure_bloom.hudi.bloom.description import RecordKeyDescription, describe_record_keys
 from secure_bloom.keys import ExplicitKeys, FileKeys, KeyResolver, Keyring, KmsClient
 from secure_bloom.logical import describe
 from secure_bloom.metadata import ColumnChunk
 from secure_bloom.options import FooterMode
+from secure_bloom.paimon.describing import PaimonInspection, describe_beside
 from secure_bloom.sources import Paths, as_paths, file_keys
 from secure_bloom.storage import InputFile, find_files, open_input
 
@@ -55,7 +57,11 @@ class RowGroupInspection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileInspection:
-    """One file; ``row_groups`` is empty where the footer cannot be read without a key."""
+    """One file; ``row_groups`` is empty where the footer cannot be read without a key.
+
+    ``hudi`` is the record key filter of a base file of Hudi, ``paimon`` the index beside a data
+    file of Paimon, which shows without any key.
+    """
 
     path: str
     footer: FooterMode | None = None
@@ -63,6 +69,8 @@ class FileInspection:
     key: str | None = None
     rows: int | None = None
     row_groups: tuple[RowGroupInspection, ...] = ()
+    hudi: RecordKeyDescription | None = None
+    paimon: PaimonInspection | None = None
     note: str | None = None
     error: str | None = None
     hint: str | None = None
@@ -110,15 +118,19 @@ def inspect(
 def _inspect_file(path: str, resolver: KeyResolver, check: bool) -> FileInspection:
     try:
         with located(path=path), open_input(path) as file:
-            keys = file_keys(resolver, file)
-            tail = read_tail(file)
-            try:
-                footer = unlock(tail, keys, allow_unverified=True)
-            except KeyUnavailableError as error:
-                return _describe(path, tail, keys, note=error.message)
-            return _Inspector(file=file, footer=footer, keys=keys, check=check).describe()
+            inspected = _inspect_open(file, file_keys(resolver, file), check)
+            return replace(inspected, paimon=describe_beside(file))
     except SecureBloomError as error:
         return FileInspection(path=path, error=str(error), hint=error.hint)
+
+
+def _inspect_open(file: InputFile, keys: FileKeys, check: bool) -> FileInspection:
+    tail = read_tail(file)
+    try:
+        footer = unlock(tail, keys, allow_unverified=True)
+    except KeyUnavailableError as error:
+        return _describe(file.path, tail, keys, note=error.message)
+    return _Inspector(file=file, footer=footer, keys=keys, check=check).describe()
 
 
 def _describe(
@@ -128,6 +140,7 @@ def _describe(
     *,
     rows: int | None = None,
     groups: tuple[RowGroupInspection, ...] = (),
+    hudi: RecordKeyDescription | None = None,
     note: str | None,
 ) -> FileInspection:
     return FileInspection(
@@ -137,6 +150,7 @@ def _describe(
         key=None if tail.algorithm is None else keys.describe(tail.key_metadata),
         rows=rows,
         row_groups=groups,
+        hudi=hudi,
         note=note,
     )
 
@@ -159,6 +173,7 @@ class _Inspector:
             self.keys,
             rows=self.footer.metadata.num_rows,
             groups=tuple(self._row_group(i) for i in range(len(self.footer.row_groups))),
+            hudi=describe_record_keys(self.footer.metadata),
             note="the signature was not checked: no footer key" if unchecked else None,
         )
 

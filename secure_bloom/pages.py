@@ -103,6 +103,40 @@ def read_dictionary_page(file: InputFile, chunk: Chunk) -> Page | None:
     return page if page.is_dictionary else None
 
 
+def read_first_pages(file: InputFile, chunk: Chunk) -> list[Page]:
+    """The dictionary page, where there is one, and the first data page that has values.
+
+    At most 32 MiB are read; FormatError where the two do not fit in there.
+    """
+    start, length = _extent(chunk)
+    for window in _WINDOWS:
+        stored = memoryview(file.read_at(start, min(window, length)))
+        try:
+            return list(_up_to_data(_walk(chunk, stored)))
+        except FormatError:
+            if window >= min(length, _WINDOWS[-1]):
+                raise
+    return []
+
+
+#: Most first pages end in the first; the second is for the others.
+_WINDOWS = (256 * 1024, 32 * 1024 * 1024)
+
+
+def _up_to_data(pages: Iterator[Page]) -> Iterator[Page]:
+    for page in pages:
+        if page.is_dictionary or page.num_values > 0:
+            yield page
+        if not page.is_dictionary and page.num_values > 0:
+            return
+
+
+def data_page(chunk: Chunk, stored: memoryview, ordinal: int) -> Page:
+    """The chunk's data page of that ordinal, whose bytes ``stored`` starts with."""
+    page, _ = _read_page(chunk, stored, 0, (ModuleType.DATA_PAGE_HEADER, ordinal))
+    return page
+
+
 def _extent(chunk: Chunk) -> tuple[int, int]:
     meta_data = chunk.meta_data
     starts = [meta_data.data_page_offset]

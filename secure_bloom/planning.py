@@ -67,12 +67,20 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NewFilter:
+    """A filter as it goes into the file, encrypted where its column is."""
+
+    modules: bytes
+    report: FilterReport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """A chunk's filter: the ``old`` one, or one ``built`` anew in its place."""
+    """A chunk's filter: the ``old`` one, or a ``new`` one in its place."""
 
     task: Task
     old: StoredBloomFilter | None
-    built: BuiltFilter | None = None
+    new: NewFilter | None = None
 
 
 def plan_rewrite(
@@ -142,7 +150,14 @@ def _work(task: Task) -> Outcome:
     values = read_entries(task.file, task.chunk)
     before = None if old is None else old.filter
     built = build_filter(task.chunk.leaf, values, task.options, old=before)
-    return Outcome(task=task, old=old, built=built)
+    return Outcome(task=task, old=old, new=_new_filter(task, built))
+
+
+def _new_filter(task: Task, built: BuiltFilter) -> NewFilter:
+    # Here and not where the file is put together: threads share the work, and the bits are held
+    # once.
+    modules = encode_bloom_filter(built.filter, task.chunk.cipher)
+    return NewFilter(modules=modules, report=_built_report(task, built))
 
 
 def _old_filter(task: Task) -> StoredBloomFilter | None:
@@ -158,7 +173,7 @@ def _old_filter(task: Task) -> StoredBloomFilter | None:
 
 def _needs_footer(outcomes: list[Outcome]) -> bool:
     return any(
-        outcome.built is not None or outcome.task.chunk.meta_data.bloom_filter_length is None
+        outcome.new is not None or outcome.task.chunk.meta_data.bloom_filter_length is None
         for outcome in outcomes
     )
 
@@ -173,7 +188,7 @@ def _reclaimed_end(footer: Footer, outcomes: list[Outcome]) -> int:
     replaced = {
         outcome.old.offset + outcome.old.length: outcome.old.offset
         for outcome in outcomes
-        if outcome.built is not None and outcome.old is not None
+        if outcome.new is not None and outcome.old is not None
     }
     while end in replaced:
         end = replaced[end]
@@ -186,12 +201,11 @@ def _place(outcomes: list[Outcome], start: int) -> tuple[list[bytes], list[Filte
     reports = []
     for outcome in outcomes:
         chunk = outcome.task.chunk
-        had_filter = chunk.meta_data.bloom_filter_offset is not None
-        if outcome.built is not None:
-            parts.append(encode_bloom_filter(outcome.built.filter, chunk.cipher))
+        if outcome.new is not None:
+            parts.append(outcome.new.modules)
             set_bloom_filter(chunk, start, len(parts[-1]))
             start += len(parts[-1])
-            reports.append(_built_report(outcome.task, outcome.built, had_filter=had_filter))
+            reports.append(outcome.new.report)
         elif outcome.old is not None:
             reports.append(_kept_report(outcome.task, outcome.old))
             if chunk.meta_data.bloom_filter_length is None:
@@ -199,8 +213,9 @@ def _place(outcomes: list[Outcome], start: int) -> tuple[list[bytes], list[Filte
     return parts, reports
 
 
-def _built_report(task: Task, built: BuiltFilter, *, had_filter: bool) -> FilterReport:
+def _built_report(task: Task, built: BuiltFilter) -> FilterReport:
     fpp = built.filter.fpp()
+    had_filter = task.chunk.meta_data.bloom_filter_offset is not None
     return FilterReport(
         row_group=task.chunk.row_group,
         column=task.chunk.leaf.name,

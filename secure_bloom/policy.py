@@ -9,8 +9,9 @@ from __future__ import annotations
 import enum
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from os import PathLike
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from secure_bloom.keys.providers import check_kms
 from secure_bloom.options import BloomFilterOptions, FooterMode
 
 _DATA_KEY_BITS = (128, 192, 256)
+_POLICY_WORDS = frozenset({"kms", "footer", "columns", "encryption"})
 _COLUMN_WORDS = frozenset({"key", "bloom"})
 _FOOTER_MODES = {"encrypted": FooterMode.ENCRYPTED, "plaintext": FooterMode.SIGNED}
 _CRYPTO_FACTORY = "org.apache.parquet.crypto.keytools.PropertiesDrivenCryptoFactory"
@@ -119,6 +121,17 @@ class KeyPolicy:
         names = {self.footer_key, *(rule.key for rule in self.columns.values())}
         return frozenset(name for name in names if name is not None)
 
+    def key_for(self, path: Sequence[str]) -> str | None:
+        """The master key of the leaf at ``path``, or else of its nearest parent that has one.
+
+        A rule that only asks for a filter does not lift the protection of the column it stands in.
+        """
+        for length in range(len(path), 0, -1):
+            rule = self.columns.get(".".join(path[:length]))
+            if rule is not None and rule.key is not None:
+                return rule.key
+        return None
+
     def bloom_columns(self) -> dict[str, BloomFilterOptions]:
         """Dotted path -> options of each column that gets a filter, in the policy's order."""
         return {path: rule.bloom for path, rule in self.columns.items() if rule.bloom is not None}
@@ -160,6 +173,41 @@ class KeyPolicy:
         return ";".join(f"{key}:{','.join(paths[key])}" for key in sorted(paths))
 
 
+def draft_policy(path: str | PathLike[str]) -> tuple[KeyPolicy | None, tuple[PolicyError, ...]]:
+    """The policy in a TOML file, or everything that is wrong with it, not the first thing alone.
+
+    One problem is told of each table.  Raises PolicyError for what is not TOML at all.
+    """
+    with located(path=os.fspath(path)):
+        table = _read_toml(Path(path))
+    problems = tuple(_problems(table))
+    if problems:
+        return None, problems
+    try:
+        return _policy(table, Path(path).absolute().parent), ()
+    except PolicyError as error:
+        return None, (error,)
+
+
+def _problems(table: ConfigTable) -> Iterator[PolicyError]:
+    columns = table.entries.get("columns")
+    parts: list[Callable[[], object]] = [
+        lambda: table.allow(_POLICY_WORDS),
+        lambda: _kms(table),
+        lambda: _footer(table),
+        lambda: _encryption(table),
+        *(
+            partial(_column, path, entries)
+            for path, entries in (columns.items() if isinstance(columns, dict) else ())
+        ),
+    ]
+    for part in parts:
+        try:
+            part()
+        except PolicyError as error:
+            yield error
+
+
 def check_master_keys(policy: KeyPolicy, kms: KmsClient) -> None:
     """Raise PolicyError for master keys of the policy that ``kms`` knows it does not have.
 
@@ -188,7 +236,7 @@ def _read_toml(path: Path) -> ConfigTable:
 
 
 def _policy(table: ConfigTable, base: Path) -> KeyPolicy:
-    table.allow({"kms", "footer", "columns", "encryption"})
+    table.allow(_POLICY_WORDS)
     footer_key, footer_mode = _footer(table)
     return KeyPolicy(
         footer_key=footer_key,

@@ -41,7 +41,7 @@ class FilterRequest:
 
         A filter of a sensitive column must never be written in clear, or under another key.
         """
-        rule = None if self.policy is None else _rule_for(self.policy, chunk.leaf.path)
+        rule = None if self.policy is None else self.policy.key_for(chunk.leaf.path)
         if rule is None:
             return
         actual = None if chunk.cipher is None else chunk.cipher.key.name
@@ -57,18 +57,6 @@ class FilterRequest:
             row_group=chunk.row_group,
             column=chunk.leaf.name,
         )
-
-
-def _rule_for(policy: KeyPolicy, path: tuple[str, ...]) -> str | None:
-    """The master key that the policy names for a leaf, or else for its nearest parent that has one.
-
-    A rule that only asks for a filter does not lift the protection of the column it stands in.
-    """
-    for length in range(len(path), 0, -1):
-        rule = policy.columns.get(".".join(path[:length]))
-        if rule is not None and rule.key is not None:
-            return rule.key
-    return None
 
 
 def filter_request(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from secure_bloom.errors import FileChangedError, FormatError, SecureBloomError, located
-from secure_bloom.keys import KeyResolver
+from secure_bloom.keys import FileKeys, KeyResolver
 from secure_bloom.planning import Mapper, RewritePlan, plan_rewrite
 from secure_bloom.report import FileReport
 from secure_bloom.request import FilterRequest
@@ -29,16 +30,19 @@ class WriteMode:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rewriter:
-    """Rewrites the files of one run: one request, one set of keys, one way to write.
+class FileRewriter(ABC):
+    """Rewrites the files of one run: one set of keys, one way to write, one kind of plan.
 
     Safe to run twice on one file, at the same time too: the later one finds the file changed,
     reads it anew, and finds nothing left to do.
     """
 
-    request: FilterRequest
     resolver: KeyResolver
     mode: WriteMode
+
+    @abstractmethod
+    def plan(self, file: InputFile, keys: FileKeys, run: Mapper, /) -> RewritePlan:
+        """What is to become of one file, worked out in memory; ``run`` may work in parallel."""
 
     def rewrite(self, path: str, *, target: str | None = None, run: Mapper = map) -> FileReport:
         """Do one file, in its place or to ``target``; our errors become a report of a failure."""
@@ -72,7 +76,7 @@ class Rewriter:
     def _rewrite_once(self, path: str, target: str | None, run: Mapper) -> tuple[RewritePlan, int]:
         with open_input(path) as file:
             keys = file_keys(self.resolver, file)
-            plan = plan_rewrite(file, keys, self.request, append=self.mode.in_place, run=run)
+            plan = self.plan(file, keys, run)
             self._write(file, plan, target)
             return plan, file.size
 
@@ -86,6 +90,17 @@ class Rewriter:
             # First, so that no moment sees a file whose keys cannot be found.
             _carry_key_material(file, target)
         replace_tail(file, plan.keep, plan.tail, output=target)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewriter(FileRewriter):
+    """Adds the split-block filters that ``request`` asks for."""
+
+    request: FilterRequest
+
+    def plan(self, file: InputFile, keys: FileKeys, run: Mapper, /) -> RewritePlan:
+        """See :func:`plan_rewrite`."""
+        return plan_rewrite(file, keys, self.request, append=self.mode.in_place, run=run)
 
 
 def _carry_key_material(file: InputFile, target: str) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from os import PathLike
 from pathlib import Path
 
-from secure_bloom.errors import FormatError, PolicyError
+from secure_bloom.errors import FormatError, KeyUnavailableError, PolicyError
 from secure_bloom.keys import FileKeys, KeyResolver
 from secure_bloom.storage import InputFile, below, join, local_path, name_of
 
@@ -33,7 +33,7 @@ def _external_material(file: InputFile) -> Mapping[str, str]:
     name = key_material_name(file.name)
     content = file.read_sibling(name)
     if content is None:
-        raise FormatError(
+        raise KeyUnavailableError(
             f"its key material is stored outside, {name} is not beside it",
             hint="a data file that is moved or renamed needs its key material file to follow",
         )

@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from secure_bloom.decoding import decode_dictionary, decode_pages
 from secure_bloom.entries import Entries, as_entries
-from secure_bloom.errors import FormatError, located
+from secure_bloom.errors import FormatError, UnsupportedFeatureError, located
 from secure_bloom.footer import Chunk
 from secure_bloom.metadata import ColumnMetaData, Encoding, PageType
-from secure_bloom.pages import Page, read_dictionary_page, read_pages
+from secure_bloom.pages import Page, read_dictionary_page, read_first_pages, read_pages
 from secure_bloom.plain import plain_entries
 from secure_bloom.storage import InputFile
 
@@ -28,6 +28,8 @@ _DICTIONARY_ENCODINGS = {Encoding.PLAIN_DICTIONARY, Encoding.RLE_DICTIONARY}
 _DATA_PAGES = {PageType.DATA_PAGE, PageType.DATA_PAGE_V2}
 #: Compressed bytes of pages that are decoded together, so that memory does not grow with a chunk.
 _GROUP_BYTES = 16 * 1024 * 1024
+#: Pages of a sample, decompressed: they may be those of a hostile file.
+_SAMPLE_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +95,26 @@ def read_entries(file: InputFile, chunk: Chunk) -> ChunkEntries:
         upper_bound=selection.upper_bound,
         entries=_located(chunk, _entries(selection)),
     )
+
+
+def read_sample(file: InputFile, chunk: Chunk) -> Iterator[Entries]:
+    """Some of the values of ``chunk``: those of its first data page that has any.
+
+    Of a dictionary the entries that the page refers to: others need not be values of the chunk.
+    UnsupportedFeatureError for pages that take more than 64 MiB.
+    """
+    with located(row_group=chunk.row_group, column=chunk.leaf.name):
+        if _is_empty(chunk):
+            return
+        repeated = chunk.leaf.is_repeated
+        pages = read_pages(file, chunk) if repeated else read_first_pages(file, chunk)
+        if sum(page.header.uncompressed_page_size for page in pages) > _SAMPLE_BYTES:
+            raise UnsupportedFeatureError("pages of more than 64 MiB are not read for a sample")
+        dictionary = [page for page in pages if page.is_dictionary]
+        data = [page for page in pages if not page.is_dictionary and page.num_values > 0]
+        rows = chunk.num_rows if repeated else sum(page.num_values for page in data)
+        for array in _decode(chunk, [*dictionary, *data], rows, has_dictionary=bool(dictionary)):
+            yield as_entries(chunk.leaf, array)
 
 
 def _select(file: InputFile, chunk: Chunk) -> _Selection:

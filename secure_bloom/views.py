@@ -23,12 +23,16 @@ V = TypeVar("V", bound="View")
 
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[T]):
-    """How a field's value stands in the tree: its name in the IDL, Thrift type, load and dump."""
+    """How a field's value stands in the tree: its name in the IDL, Thrift type, load and dump.
+
+    ``inner`` is the view of a structure, or the kind of a list's elements.
+    """
 
     name: str
     ttype: int
     load: Callable[[Any], T]
     dump: Callable[[T], Any]
+    inner: Any = None
 
 
 class _Field(Generic[T]):
@@ -180,7 +184,7 @@ def enum_of(cls: type[E]) -> Kind[E]:
 
 def struct_of(cls: type[V]) -> Kind[V]:
     """A structure or union seen through its own view, which stands on the same tree."""
-    return Kind(cls.__name__, TType.STRUCT, cls, lambda view: view.tree)
+    return Kind(cls.__name__, TType.STRUCT, cls, lambda view: view.tree, cls)
 
 
 def list_of(kind: Kind[T]) -> Kind[list[T]]:
@@ -196,7 +200,7 @@ def list_of(kind: Kind[T]) -> Kind[list[T]]:
     def dump(values: Iterable[T]) -> compact.Sequence:
         return compact.Sequence(kind.ttype, [kind.dump(value) for value in values])
 
-    return Kind(f"list<{kind.name}>", TType.LIST, load, cast(Any, dump))
+    return Kind(f"list<{kind.name}>", TType.LIST, load, cast(Any, dump), kind)
 
 
 class Empty(View):
@@ -207,4 +211,4 @@ class Empty(View):
 
 def empty(name: str) -> Kind[Empty]:
     """A structure of the IDL that has no fields, by its name there."""
-    return Kind(name, TType.STRUCT, Empty, lambda view: view.tree)
+    return Kind(name, TType.STRUCT, Empty, lambda view: view.tree, Empty)

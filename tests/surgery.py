@@ -82,6 +82,14 @@ def edit_column(
     path.write_bytes(content)
 
 
+def edit_footer(path: Path, change: Callable[[Opened], bytes | None]) -> None:
+    """Change a footer and write it back; what ``change`` gives stands before it."""
+    with opened(path) as it:
+        more = change(it) or b""
+        content = it.file.read_at(0, it.footer.tail.offset) + more + encode_footer(it.footer)
+    path.write_bytes(content)
+
+
 def flip(path: Path, offset: int, mask: int = 0x01) -> None:
     content = bytearray(path.read_bytes())
     content[offset] ^= mask

@@ -15,15 +15,16 @@ PACKAGE = Path(__file__).parent.parent / "secure_bloom"
 #: package that others build on may be a room of its own.
 ROOMS = {
     0: ["errors", "kernels"],
-    1: ["options", "compact", "cipher", "xxh64", "report", "findings"],
-    2: ["sbbf", "views", "keys", "storage", "formats"],
-    3: ["metadata", "policy", "modules", "sources"],
+    1: ["options", "compact", "cipher", "xxh64", "report", "findings", "reading.predicates"],
+    2: ["sbbf", "views", "keys", "storage", "formats", "reading.structures", "reading.texts"],
+    3: ["metadata", "policy", "modules", "sources", "records"],
     4: ["schema", "logical", "hudi.bloom"],
     5: ["literals", "footer"],
     6: ["request", "pages", "bloom", "torn", "entries"],
     7: ["summaries", "survey", "decoding", "plain", "reader"],
-    8: ["values"],
-    9: ["building"],
+    8: ["values", "reading"],
+    9: ["building", "paimon"],
+    10: ["auditing"],
     11: ["planning", "inspection"],
     12: ["rewriting"],
     13: ["writer", "hudi"],
@@ -37,7 +38,17 @@ HEAVY = {
     "pyspark": {"spark"},
     "numba": {"kernels"},
     "boto3": {"keys"},
-    "pyarrow": {"storage", "decoding", "values", "entries", "plain", "hudi"},
+    "pyarrow": {
+        "storage",
+        "decoding",
+        "values",
+        "entries",
+        "plain",
+        "auditing",
+        "hudi",
+        "paimon",
+        "reading",
+    },
 }
 
 

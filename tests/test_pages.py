@@ -18,7 +18,7 @@ from secure_bloom.metadata import (
     PageHeader,
     PageType,
 )
-from secure_bloom.pages import Page, read_dictionary_page, read_pages
+from secure_bloom.pages import Page, read_dictionary_page, read_first_pages, read_pages
 from tests.surgery import Spy, edit_column, flip, opened
 from tests.tables import Mode, customers, write
 
@@ -258,3 +258,38 @@ def test_a_data_page_where_the_metadata_names_a_dictionary_is_refused(tmp_path: 
     path.write_bytes(content)
     with opened(path) as it, pytest.raises(SecureBloomError, match="dictionary page"):
         read_dictionary_page(it.file, it.chunk(0, "email"))
+
+
+@pytest.mark.parametrize("mode", [Mode.PLAIN, Mode.ENCRYPTED])
+@pytest.mark.parametrize("dictionary", [True, False])
+def test_the_first_pages_are_read_without_the_others(
+    tmp_path: Path, mode: Mode, dictionary: bool
+) -> None:
+    path = write(
+        tmp_path / "x.parquet",
+        customers(20_000),
+        mode,
+        row_group_size=20_000,
+        data_page_size=4096,
+        use_dictionary=["city"] if dictionary else False,
+        compression="none",
+    )
+    name = "city" if dictionary else "email"
+    with opened(path) as it:
+        spy, chunk = Spy(it.file), it.chunk(0, name)
+        first = read_first_pages(spy, chunk)
+        every = read_pages(it.file, chunk)
+    wanted = every[: 1 + dictionary]
+    assert [page.is_dictionary for page in first] == [True, False][1 - dictionary :]
+    assert [page.body() for page in first] == [page.body() for page in wanted]
+    assert spy.bytes_read <= 256 * 1024
+    assert len(every) > len(first)
+
+
+def test_a_first_page_larger_than_the_first_read_is_read_whole(tmp_path: Path) -> None:
+    table = pa.table({"x": ["y" * 400_000, "z"]})
+    options = {"use_dictionary": False, "compression": "none", "row_group_size": 2}
+    path = write(tmp_path / "x.parquet", table, **options)
+    with opened(path) as it:
+        (page,) = read_first_pages(it.file, it.chunk(0, "x"))
+    assert page.num_values == 2

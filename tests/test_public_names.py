@@ -12,6 +12,8 @@ from secure_bloom import errors
 
 WANTED = {
     "add_bloom_filters",
+    "audit",
+    "Finding",
     "probe",
     "inspect",
     "BloomFilterOptions",
@@ -48,7 +50,9 @@ def test_another_name_is_an_attribute_error() -> None:
 
 def test_every_error_has_the_one_root() -> None:
     classes = [
-        c for c in vars(errors).values() if isinstance(c, type) and c.__module__ == errors.__name__
+        c
+        for c in vars(errors).values()
+        if isinstance(c, type) and c.__module__ == errors.__name__ and issubclass(c, BaseException)
     ]
     assert len(classes) == 8
     assert all(issubclass(c, secure_bloom.SecureBloomError) for c in classes)

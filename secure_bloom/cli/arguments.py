@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -35,34 +35,39 @@ def with_common_options(function: F) -> F:
 
 def parse_columns(texts: tuple[str, ...]) -> dict[str, BloomFilterOptions] | None:
     """``NAME[:fpp=F][:max_bytes=N]``, several times; None for none."""
-    columns: dict[str, BloomFilterOptions] = {}
+    columns = parse_settings(texts, {"fpp": float, "max_bytes": int})
+    return {name: BloomFilterOptions(**options) for name, options in columns.items()} or None
+
+
+def parse_settings(
+    texts: tuple[str, ...], settings: Mapping[str, Callable[[str], float]]
+) -> dict[str, dict[str, Any]]:
+    """``NAME[:setting=number]...``, several times: the settings of each column."""
+    columns: dict[str, dict[str, Any]] = {}
     for text in texts:
-        name, options = _parse_column(text)
+        name, options = _parse_column(text, settings)
         if name in columns:
             raise PolicyError(f"--column {name} is given twice")
         columns[name] = options
-    return columns or None
+    return columns
 
 
-_COLUMN_OPTIONS: dict[str, Callable[[str], float]] = {"fpp": float, "max_bytes": int}
-
-
-def _parse_column(text: str) -> tuple[str, BloomFilterOptions]:
+def _parse_column(
+    text: str, settings: Mapping[str, Callable[[str], float]]
+) -> tuple[str, dict[str, Any]]:
     # From behind, as far as there are settings: a name may hold colons itself.
     name, options = text, dict[str, Any]()
     while ":" in name and "=" in name.rpartition(":")[2]:
         name, _, setting = name.rpartition(":")
         key, _, value = setting.partition("=")
-        if key not in _COLUMN_OPTIONS:
-            raise PolicyError(
-                f"--column {name}: {key} is not an option",
-                hint="write NAME, NAME:fpp=0.01 or NAME:fpp=0.01:max_bytes=65536",
-            )
+        if key not in settings:
+            every = "".join(f"[:{known}=NUMBER]" for known in settings)
+            raise PolicyError(f"--column {name}: {key} is not an option", hint=f"write NAME{every}")
         try:
-            options[key] = _COLUMN_OPTIONS[key](value)
+            options[key] = settings[key](value)
         except ValueError:
             raise PolicyError(f"--column {name}: {key} is not a number") from None
-    return name, BloomFilterOptions(**options)
+    return name, options
 
 
 def load_keys(keyring: Path | None, policy: KeyPolicy | None = None) -> Keyring | KmsClient | None:

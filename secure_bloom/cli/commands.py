@@ -6,22 +6,21 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import click
 
 from secure_bloom.cli.arguments import load_keys, load_policy, parse_columns, with_common_options
+from secure_bloom.cli.verbs import Verbs
 
 if TYPE_CHECKING:
-    from secure_bloom.inspection import FileInspection
-    from secure_bloom.reader import FileProbe, ProbeReport
-    from secure_bloom.report import FileReport
+    from secure_bloom.reader import ProbeReport
 
 EXIT_MAYBE, EXIT_ABSENT, EXIT_ERROR, EXIT_NO_FILTER = 0, 1, 2, 3
 EXIT_WRONG_FILTER = 1
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="secure-bloom")
 def cli() -> None:
     """Bloom filters for Parquet files that are already written, encrypted like their columns.
@@ -29,7 +28,9 @@ def cli() -> None:
     \b
     secure-bloom add out/ --policy keys/policy.toml       add filters, data untouched
     secure-bloom probe out/ email a@example.com --keyring keys/dev-keyring.json
+    secure-bloom read out/ --where "email = 'a@x'"        rows, skipping what filters exclude
     secure-bloom inspect out/                             footers, keys, filters
+    secure-bloom audit out/ --policy keys/policy.toml     does every file obey the policy
     secure-bloom demo                                     all of it on Spark, in a minute
 
     Exit code 2 means an error; what went wrong and what to do about it is on stderr.
@@ -84,7 +85,7 @@ def add_command(
     from secure_bloom.writer import add_bloom_filters
 
     policy = load_policy(policy_path)
-    with _progress("adding filters", quiet=as_json) as progress:
+    with progress_bar("adding filters", quiet=as_json) as progress:
         report = add_bloom_filters(
             paths,
             columns=parse_columns(column_texts),
@@ -100,7 +101,7 @@ def add_command(
         tables.print_json(report.to_json())
     else:
         tables.print_add_report(report, verbose=verbose)
-    return _complain(report.failed) or 0
+    return complain(report.failed) or 0
 
 
 @cli.command("probe")
@@ -136,7 +137,7 @@ def probe_command(
         tables.print_json(report.to_json())
     else:
         tables.print_probe_report(report, verbose=verbose)
-    return _complain(report.failed) or _probe_code(report)
+    return complain(report.failed) or _probe_code(report)
 
 
 def _probe_code(report: ProbeReport) -> int:
@@ -180,7 +181,7 @@ def inspect_command(
     else:
         tables.print_inspect_report(report, verbose=verbose)
     failed = [file for file in report.files if file.error is not None]
-    return _complain(failed) or (EXIT_WRONG_FILTER if report.wrong else 0)
+    return complain(failed) or (EXIT_WRONG_FILTER if report.wrong else 0)
 
 
 @cli.command("demo")
@@ -200,7 +201,16 @@ def demo_command(folder: Path | None, rows: int) -> int:
     return 0
 
 
-def _complain(failed: Iterable[FileReport | FileProbe | FileInspection]) -> int:
+class Outcome(Protocol):
+    """A file of a report that may have failed."""
+
+    @property
+    def error(self) -> str | None: ...  # noqa: D102
+    @property
+    def hint(self) -> str | None: ...  # noqa: D102
+
+
+def complain(failed: Iterable[Outcome]) -> int:
     """Every failed file on stderr; the exit code for that, 0 when there is none."""
     failed = list(failed)
     for file in failed:
@@ -211,7 +221,7 @@ def _complain(failed: Iterable[FileReport | FileProbe | FileInspection]) -> int:
 
 
 @contextmanager
-def _progress(what: str, *, quiet: bool) -> Iterator:  # type: ignore[type-arg]
+def progress_bar(what: str, *, quiet: bool) -> Iterator:  # type: ignore[type-arg]
     """A bar on stderr where that is a terminal, nothing elsewhere."""
     if quiet or not sys.stderr.isatty():
         yield None

@@ -13,7 +13,9 @@ import click
 from secure_bloom.reader import ProbeReport, Verdict
 
 if TYPE_CHECKING:
+    from secure_bloom.hudi.bloom.description import RecordKeyDescription
     from secure_bloom.inspection import ColumnInspection, FileInspection, InspectReport
+    from secure_bloom.paimon.describing import PaimonInspection
     from secure_bloom.report import AddReport, FileReport, FilterReport
 
 _WIDE = 240
@@ -54,7 +56,7 @@ def print_table(
 def print_add_report(report: AddReport, *, verbose: bool) -> None:
     """What became of each file, then the sums."""
     headers = ("file", "status", "filters", "before>", "after>", "seconds>")
-    names = _short_names([file.path for file in report.files])
+    names = short_names([file.path for file in report.files])
     print_table(headers, (_file_row(file, names[file.path]) for file in report.files))
     if verbose:
         _print_filters(report)
@@ -69,7 +71,7 @@ def print_add_report(report: AddReport, *, verbose: bool) -> None:
         click.echo(f"note: {line}")
 
 
-def _short_names(paths: Sequence[str]) -> dict[str, str]:
+def short_names(paths: Sequence[str]) -> dict[str, str]:
     """What a terminal shows of each path: without a folder that is the same for all, and short."""
     if not sys.stdout.isatty():
         return {path: path for path in paths}
@@ -123,7 +125,7 @@ def _print_filters(report: AddReport) -> None:
                 f.source,
                 f.values,
                 f.bytes,
-                _percent(f.fpp),
+                percent(f.fpp),
                 f.key or ("" if f.encrypted else "in clear"),
             )
             for f in file.filters
@@ -179,6 +181,10 @@ def _print_file(file: FileInspection, *, verbose: bool) -> None:
     groups = len(file.row_groups)
     content = "" if file.rows is None else f"; {file.rows} rows in {groups} row groups"
     click.echo(f"{file.path}: {footer}{content}")
+    if file.hudi is not None:
+        click.echo(f"  Hudi record keys: {_record_keys(file.hudi)}")
+    if file.paimon is not None:
+        click.echo(f"  Paimon index: {_paimon_index(file.paimon)}")
     columns = [column for group in file.row_groups for column in group.columns]
     notes = {f"column {column.column}: {column.note}" for column in columns if column.note}
     for note in (*([file.note] if file.note else []), *sorted(notes)):
@@ -197,6 +203,23 @@ def _print_file(file: FileInspection, *, verbose: bool) -> None:
         )
 
 
+def _record_keys(told: RecordKeyDescription) -> str:
+    """The filter and the range of record keys, in a line."""
+    ends = "key range" if told.range else "no key range"
+    if told.type is None:
+        return f"{told.note or 'no filter'}; {ends}"
+    size, rows = human_bytes(told.bytes), "1 row" if told.rows == 1 else f"{told.rows} rows"
+    return f"{told.type} filter of {size} in {rows}, fpp {percent(told.fpp)}; {ends}"
+
+
+def _paimon_index(told: PaimonInspection) -> str:
+    """The indexes of columns, and what they are in, in a line."""
+    if told.error is not None:
+        return told.error
+    columns = ", ".join(f"{visible(each.column)} ({visible(each.type)})" for each in told.indexes)
+    return f"{human_bytes(told.bytes)} in clear beside the file: {columns or 'no columns'}"
+
+
 _KEY_PLACES = {"no": "in clear", "footer_key": "{key} (footer)", "column_key": "{key}"}
 
 
@@ -212,12 +235,13 @@ def _column_row(chunks: list[ColumnInspection]) -> tuple[object, ...]:
         _KEY_PLACES[first.encrypted].format(key=first.key or "unnamed"),
         have,
         sum(bloom.bytes or 0 for bloom in blooms) or None,
-        _percent(max((b.fpp for b in blooms if b.fpp is not None), default=None)),
-        _percent(max((b.fill for b in blooms if b.fill is not None), default=None)),
+        percent(max((b.fpp for b in blooms if b.fpp is not None), default=None)),
+        percent(max((b.fill for b in blooms if b.fill is not None), default=None)),
     )
 
 
-def _percent(share: float | None) -> str | None:
+def percent(share: float | None) -> str | None:
+    """A share as a person reads it."""
     return None if share is None else f"{100 * share:.3g} %"
 
 
@@ -229,3 +253,8 @@ def human_bytes(size: int | None) -> str | None:
     while abs(value) >= 1024 and len(units) > 1:
         value, units = value / 1024, units[1:]
     return f"{value:.0f} {units[0]}" if units[0] == "bytes" else f"{value:.1f} {units[0]}"
+
+
+def visible(text: str | None) -> str | None:
+    """A text from a file, which anybody may have written, as a terminal may show it."""
+    return text and "".join(c if c.isprintable() else "\ufffd" for c in text)

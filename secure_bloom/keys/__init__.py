@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from secure_bloom.keys.client import KeyInventory, KmsClient
+from secure_bloom.keys.client import KeyInventory, KeyMisfitError, KmsClient, unwrap_with, wrap_with
 from secure_bloom.keys.explicit import ExplicitKeys
 from secure_bloom.keys.keyring import Keyring, KeyringPermissionWarning
 from secure_bloom.keys.material import ExternalReference, KeyMaterial
@@ -16,9 +16,12 @@ __all__ = [
     "FileKeys",
     "KeyInventory",
     "KeyMaterial",
+    "KeyMisfitError",
     "KeyResolver",
     "Keyring",
     "KeyringPermissionWarning",
     "KmsClient",
     "kms_client",
+    "unwrap_with",
+    "wrap_with",
 ]

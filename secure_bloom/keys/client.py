@@ -67,9 +67,13 @@ def unwrap_with(kms: KmsClient, wrapped_key: str, master_key_id: str) -> bytes:
     return key
 
 
-def misfit(master_key_id: str) -> KeyUnavailableError:
+class KeyMisfitError(KeyUnavailableError):
+    """A master key is at hand, and the wrapped key does not authenticate under it."""
+
+
+def misfit(master_key_id: str) -> KeyMisfitError:
     """The error for a wrapped key whose tag does not match under the key that should unwrap it."""
-    return KeyUnavailableError(
+    return KeyMisfitError(
         f"master key {master_key_id!r} does not fit: it did not wrap this key, or the key "
         "material was altered",
         hint="give the keyring or the KMS that the file was written with",

@@ -26,6 +26,10 @@ _TYPE_NAMES = {
 }
 
 
+class UnknownWordError(PolicyError):
+    """A word that a table does not take: most often one that is misspelt."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigTable:
     """One table; ``name`` is how errors call it, such as ``[footer]``."""
@@ -45,7 +49,7 @@ class ConfigTable:
         known = sorted(words)
         for word in self.entries:
             if word not in known:
-                raise PolicyError(
+                raise UnknownWordError(
                     f"{self.name} has the unknown word {word!r}", hint=close_match(word, known)
                 )
 

@@ -39,6 +39,10 @@ class KeyResolver:
 
     def __init__(self, keys: Keyring | KmsClient | ExplicitKeys | None) -> None:
         self._kms, self._explicit = _sources(keys)
+        # Asked once: the question is slow, and a table has many keys.
+        self._inventory: KeyInventory | None = (
+            self._kms if isinstance(self._kms, KeyInventory) else None
+        )
         self._keks = KekCache()
 
     def for_file(self, external: Callable[[], ExternalMaterial] | None = None) -> FileKeys:
@@ -55,9 +59,18 @@ class KeyResolver:
         Raises KeyUnavailableError when the KMS refuses or its key does not fit.
         """
         kms = self._kms
-        if kms is None or not _may_have(kms, material.master_key_id):
+        if kms is None or not self._may_have(material.master_key_id):
             return None
         return wrapping.unwrap(material, kms, self._keks)
+
+    def _may_have(self, master_key_id: str) -> bool:
+        """Whether asking makes sense: a client without an inventory finds out by unwrapping."""
+        return self._inventory is None or self._inventory.has_key(master_key_id)
+
+    @property
+    def kms(self) -> KmsClient | None:
+        """The client that unwraps, where there is one."""
+        return self._kms
 
     @property
     def explicit(self) -> ExplicitKeys:
@@ -109,6 +122,15 @@ class FileKeys:
                 return None
         return _printable(_utf8(key_metadata)) if material is None else material.master_key_id
 
+    def material(self, key_metadata: bytes) -> KeyMaterial | None:
+        """The key material itself, or the one beside the file that it refers to.
+
+        None for free-form metadata.  Raises KeyUnavailableError where nothing is beside the file
+        under that reference.
+        """
+        material = KeyMaterial.parse(key_metadata)
+        return self._referred(material) if isinstance(material, ExternalReference) else material
+
     def _find(self, place: str, key_metadata: bytes | None, by_place: bytes | None) -> DataKey:
         name = None
         if key_metadata is not None:
@@ -120,9 +142,7 @@ class FileKeys:
         raise _unavailable(place, name)
 
     def _by_metadata(self, key_metadata: bytes) -> tuple[str | None, bytes | None]:
-        material = KeyMaterial.parse(key_metadata)
-        if isinstance(material, ExternalReference):
-            material = self._referred(material)
+        material = self.material(key_metadata)
         if material is not None:
             return material.master_key_id, self._resolver.unwrap(material)
         text = _utf8(key_metadata)
@@ -163,11 +183,6 @@ def _sources(
         f"keys are of type {type(keys).__name__}, wanted a Keyring, ExplicitKeys or an object with "
         "wrap_key and unwrap_key"
     )
-
-
-def _may_have(kms: KmsClient, master_key_id: str) -> bool:
-    """Whether asking makes sense: a client without an inventory finds out by unwrapping."""
-    return not isinstance(kms, KeyInventory) or kms.has_key(master_key_id)
 
 
 def _utf8(key_metadata: bytes) -> str | None:

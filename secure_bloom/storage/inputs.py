@@ -78,13 +78,13 @@ class InputFile(ABC):
                 f"wants bytes {offset}..{offset + length}, the file has {self.size}", path=self.path
             )
 
-    def read_sibling(self, name: str) -> bytes | None:
-        """The content of a file in the same folder, ``None`` when there is none; 16 MiB at most."""
+    def read_sibling(self, name: str, *, limit: int = MAX_SIBLING_BYTES) -> bytes | None:
+        """The content of a file in the same folder, at most ``limit`` bytes; ``None`` for none."""
         if not name or name in (".", "..") or "/" in name or "\0" in name:
             raise PolicyError(f"{name!r} is not the name of a file beside this one", path=self.path)
-        data = self._read_sibling(name, MAX_SIBLING_BYTES + 1)
-        if data is not None and len(data) > MAX_SIBLING_BYTES:
-            raise FormatError(f"{name} is larger than {MAX_SIBLING_BYTES} bytes", path=self.path)
+        data = self._read_sibling(name, limit + 1)
+        if data is not None and len(data) > limit:
+            raise FormatError(f"{name} is larger than {limit} bytes", path=self.path)
         return data
 
     def chunks(self, keep: int, tail: Sequence[bytes]) -> Iterator[bytes]:

@@ -105,7 +105,8 @@ class LocalFile(InputFile):
         with system_errors(sibling):
             fd = os.open(sibling, _READ)
             try:
-                return _pread(fd, 0, limit)
+                # Not the limit itself: memory for all of it would be asked of the system first.
+                return _pread(fd, 0, min(limit, os.fstat(fd).st_size))
             finally:
                 os.close(fd)
 

@@ -84,6 +84,11 @@ def open_object(path: str) -> ObjectFile:
         return ObjectFile(path)
 
 
+def arrow_place(path: str) -> tuple[fs.FileSystem, str]:
+    """The file system of a URI, and what pyarrow calls the path in it."""
+    return _locate(path)
+
+
 def replace_object(source: InputFile, keep: int, tail: Sequence[bytes], path: str) -> int:
     """Make the object at ``path`` ``keep`` bytes of source and the tail; the new size in bytes.
 

@@ -13,7 +13,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom import cli
-from secure_bloom.cli.commands import cli as verbs
+from secure_bloom.cli.audit import audit_command
 from tests import tables
 from tests.auditing.examples import SIGNED
 from tests.tables import Mode
@@ -184,6 +184,6 @@ def test_an_audit_that_fails_exits_with_2(lake: Path) -> None:
 
 def test_the_page_on_audits_tells_of_every_option() -> None:
     page = (Path(__file__).parents[2] / "docs" / "audit.md").read_text()
-    options = [option for each in verbs.commands["audit"].params for option in each.opts]
+    options = [option for each in audit_command.params for option in each.opts]
     for option in options:
         assert not option.startswith("--") or option == "--verbose" or option in page, option

@@ -13,6 +13,7 @@ import pyarrow.parquet.encryption as pe
 import pytest
 
 import secure_bloom as sb
+from secure_bloom.policy import ColumnRule
 from tests.storage.conftest import Bucket
 from tests.tables import KEYRING, Mode, crypto_factory, customers, keyring_json, read, write
 
@@ -153,3 +154,21 @@ def test_the_command_line_takes_uris(lake: Bucket, tmp_path: Path) -> None:
     run("probe", uri, "email", "nobody", code=1)
     groups = run("inspect", uri)["files"][0]["row_groups"]
     assert groups[0]["columns"][0]["bloom"]["bytes"] > 0
+
+
+@pytest.mark.parametrize("mode", [Mode.SIGNED])
+def test_objects_are_audited(lake: Bucket) -> None:
+    material = "lake/day=1/_KEY_MATERIAL_FOR_gone.parquet.json"
+    bucket_before = lake.objects()
+    lake.put(material, body=b"{}")
+    rule = ColumnRule(path="email", key="k_pii")
+    policy = sb.KeyPolicy(footer_key="k_footer", columns={"email": rule})
+    report = sb.audit(lake.uri("lake"), policy=policy, keys=KEYRING, check_values=True)
+    found = {(finding.id, finding.path) for finding in report.findings}
+    in_clear = {
+        (name, lake.uri(key))
+        for name in ("footer-not-encrypted", "encoding-data-in-clear")
+        for key in KEYS
+    }
+    assert found == {*in_clear, ("key-material-orphaned", lake.uri(material))}
+    assert lake.objects() == {**bucket_before, material: b"{}"}

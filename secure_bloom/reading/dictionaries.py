@@ -1,0 +1,90 @@
+"""The dictionary of a column chunk as a list of all its values, where it is one.
+
+A value's PLAIN encoding is looked for in the dictionary page as it lies there: bytes that are not
+there at all are no value of the chunk.  Nothing is decoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from secure_bloom.errors import FormatError
+from secure_bloom.footer import Chunk
+from secure_bloom.logical import Kind, logical_type
+from secure_bloom.metadata import CompressionCodec, Encoding, PageType, Type
+from secure_bloom.pages import read_dictionary_page
+from secure_bloom.storage import InputFile
+
+_DICTIONARY_ENCODINGS = {Encoding.PLAIN_DICTIONARY, Encoding.RLE_DICTIONARY}
+_DATA_PAGES = {PageType.DATA_PAGE, PageType.DATA_PAGE_V2}
+_CODECS = {
+    CompressionCodec.SNAPPY: "snappy",
+    CompressionCodec.GZIP: "gzip",
+    CompressionCodec.BROTLI: "brotli",
+    CompressionCodec.ZSTD: "zstd",
+    CompressionCodec.LZ4_RAW: "lz4_raw",
+}
+#: Values times bytes: looking for many values in a large page costs more than it can save.
+_MAX_WORK = 4 * 1024 * 1024
+#: A page header says any size it likes.
+_MAX_PAGE = 64 * 1024 * 1024
+_LENGTH_SIZE = 4
+
+
+def dictionary_size(chunk: Chunk) -> int:
+    """Bytes of the dictionary page as stored, 0 where there is none."""
+    start = chunk.meta_data.dictionary_page_offset or 0
+    return max(0, chunk.meta_data.data_page_offset - start) if start > 0 else 0
+
+
+def has_all_values(chunk: Chunk) -> bool:
+    """Whether the dictionary has all values of the chunk, and shows them as they are looked for."""
+    stats = [stat for stat in chunk.meta_data.encoding_stats or [] if stat.count > 0]
+    data = [stat.encoding for stat in stats if stat.page_type in _DATA_PAGES]
+    if not data or not all(encoding in _DICTIONARY_ENCODINGS for encoding in data):
+        return False
+    # A decimal's bytes may be padded in more ways than are looked for.
+    return (
+        chunk.leaf.type is not Type.BYTE_ARRAY
+        or logical_type(chunk.leaf.element).kind is not Kind.DECIMAL
+    )
+
+
+def may_be_in_dictionary(file: InputFile, chunk: Chunk, encodings: Sequence[bytes]) -> bool:
+    """Whether one of the values, in PLAIN encoding, may be in the chunk; False is certain.
+
+    :func:`has_all_values` must have said that the dictionary does.
+    """
+    page = read_dictionary_page(file, chunk)
+    if page is None or page.encoding not in (Encoding.PLAIN, Encoding.PLAIN_DICTIONARY):
+        return True
+    size = page.header.uncompressed_page_size
+    if not 0 <= size <= _MAX_PAGE or len(encodings) * size > _MAX_WORK:
+        return True
+    content = _decompressed(chunk, page.body(), size)
+    return content is None or any(_is_there(chunk, content, value) for value in encodings)
+
+
+def _decompressed(chunk: Chunk, body: bytes | memoryview, size: int) -> bytes | None:
+    codec = CompressionCodec(chunk.meta_data.codec)
+    if codec is CompressionCodec.UNCOMPRESSED:
+        return bytes(body)
+    if codec not in _CODECS:
+        return None
+    try:
+        return bytes(pa.decompress(body, decompressed_size=size, codec=_CODECS[codec]))
+    except (pa.ArrowException, OSError):
+        raise FormatError("the dictionary page cannot be decompressed") from None
+
+
+def _is_there(chunk: Chunk, content: bytes, value: bytes) -> bool:
+    width = chunk.leaf.width
+    if width is None:
+        # A length may as well be the end of another value: then the answer is a false "maybe".
+        return content.find(len(value).to_bytes(_LENGTH_SIZE, "little") + value) >= 0
+    place = content.find(value)
+    while place >= 0 and place % width:
+        place = content.find(value, place + 1)
+    return place >= 0

@@ -1,0 +1,60 @@
+"""Hive partition values: what the names of folders say of the rows in them.
+
+    table/country=it/day=2024-03-01/part-0.parquet
+
+Names and values are percent-decoded; ``__HIVE_DEFAULT_PARTITION__`` is null.  A column is int32
+where every value is one, else string, as pyarrow has it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from secure_bloom.storage import below, local_path
+
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+_INT32 = re.compile(r"-?\d{1,10}")
+_LIMIT = 2**31
+
+Values = Mapping[str, str | None]
+
+
+def partition_values(file: str, paths: Iterable[str]) -> Values:
+    """The values of one file: of the folders below the path that led to it.
+
+    Of a file that was named itself, and of a pattern, every folder's name counts.
+    """
+    bases = [place for path in paths if (place := below(file, local_path(path))) is not None]
+    folders = min(bases, key=len, default=file).split("/")[:-1]
+    pairs = (folder.split("=", 1) for folder in folders if "=" in folder.strip("="))
+    return {unquote(name): _value(value) for name, value in pairs if name}
+
+
+def _value(text: str) -> str | None:
+    return None if text == _NULL else unquote(text)
+
+
+def partition_fields(values: Sequence[Values]) -> list[pa.Field]:
+    """The columns of all files' values, in the order of their first appearance."""
+    names = dict.fromkeys(name for found in values for name in found)
+    return [pa.field(name, _type([v[name] for v in values if name in v])) for name in names]
+
+
+def _type(texts: Iterable[str | None]) -> pa.DataType:
+    present = [text for text in texts if text is not None]
+    numbers = present and all(
+        _INT32.fullmatch(text) and -_LIMIT <= int(text) < _LIMIT for text in present
+    )
+    return pa.int32() if numbers else pa.string()
+
+
+def partition_scalar(field: pa.Field, values: Values) -> pa.Scalar:
+    """The value of a partition column in one file; null where it has none."""
+    text = values.get(field.name)
+    if text is None:
+        return pa.scalar(None, field.type)
+    return pa.scalar(int(text) if pa.types.is_integer(field.type) else text, field.type)

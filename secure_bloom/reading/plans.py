@@ -1,0 +1,101 @@
+"""What is read of which file, and why: the outcome of planning, before a row is read."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from secure_bloom.reading.footers import FileFooter
+from secure_bloom.reading.partitions import Values
+from secure_bloom.reading.predicates import Predicate
+from secure_bloom.reading.tables import Request, request
+
+
+class Step(enum.StrEnum):
+    """What can rule a row group out, cheapest first."""
+
+    EMPTY = "no rows"
+    PARTITION = "partition value"
+    STATISTICS = "statistics"
+    DICTIONARY = "dictionary"
+    BLOOM_FILTER = "Bloom filter"
+    PAGE_INDEX = "page index"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """What one step said of one column in a row group; ``step`` None: the column as a whole."""
+
+    column: str
+    step: Step | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowGroupPlan:
+    """One row group: skipped by a step, or read, all its rows or those in ``ranges``.
+
+    Ranges are half-open, ascending and apart.
+    """
+
+    row_group: int
+    rows: int
+    skipped_by: Step | None = None
+    ranges: tuple[tuple[int, int], ...] | None = None
+    notes: tuple[Note, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FilePlan:
+    """One file: its row groups, and the conditions that cannot be checked for want of a key.
+
+    ``unchecked`` has ordinals of conditions; ``bytes_read`` is what planning read of the file.
+    """
+
+    path: str
+    footer: FileFooter = field(repr=False)
+    partition: Values
+    row_groups: tuple[RowGroupPlan, ...]
+    unchecked: frozenset[int] = frozenset()
+    bytes_read: int = 0
+
+    @property
+    def surviving(self) -> tuple[RowGroupPlan, ...]:
+        """The row groups that are read."""
+        return tuple(group for group in self.row_groups if group.skipped_by is None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedFile:
+    """The row groups of one file that may have rows, with the ranges of rows where known.
+
+    It can be pickled and sent elsewhere; ``size`` tells there whether the file is the same.
+    """
+
+    path: str
+    size: int
+    row_groups: tuple[RowGroupPlan, ...]
+    partition: Values
+    unchecked: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadPlan:
+    """What a read of a table will read: it can be pickled and carried out elsewhere.
+
+    ``schema`` is that of the rows; ``files`` has only those with row groups left.  The rest is what
+    was asked of the whole table: its schema, its partition columns, the predicate.
+    """
+
+    schema: pa.Schema
+    files: tuple[PlannedFile, ...]
+    table: pa.Schema = field(repr=False)
+    partitions: tuple[str, ...] = field(repr=False)
+    predicate: Predicate | None = field(repr=False)
+
+    def request(self) -> Request:
+        """What is asked of the table."""
+        fields = [self.table.field(name) for name in self.partitions]
+        return request(self.table, fields, self.schema.names, self.predicate, ())

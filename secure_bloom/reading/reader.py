@@ -1,0 +1,346 @@
+"""Read the rows of files through statistics, dictionaries, Bloom filters and page indexes.
+
+Footers first, because the schema of the table is made of all of them; then file by file: plan,
+decode what is left, filter exactly.  Batches come in the order of the files and their rows.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypedDict, Unpack
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from secure_bloom.errors import FileChangedError, PolicyError, located
+from secure_bloom.keys import ExplicitKeys, KeyResolver, Keyring, KmsClient
+from secure_bloom.policy import KeyPolicy
+from secure_bloom.reading.columns import SchemaCache, unite
+from secure_bloom.reading.expressions import from_expression
+from secure_bloom.reading.footers import FileFooter, read_footer
+from secure_bloom.reading.partitions import partition_fields, partition_values
+from secure_bloom.reading.planning import Planner
+from secure_bloom.reading.plans import FilePlan, PlannedFile, ReadPlan
+from secure_bloom.reading.predicates import Predicate
+from secure_bloom.reading.reports import FileReport, ReadReport
+from secure_bloom.reading.scanning import FileReader, Unit, stored_bytes, units
+from secure_bloom.reading.scheduling import in_order
+from secure_bloom.reading.sources import SourceOpener
+from secure_bloom.reading.structures import from_structure
+from secure_bloom.reading.tables import request
+from secure_bloom.reading.texts import from_text
+from secure_bloom.sources import Paths, as_paths
+from secure_bloom.storage import CountedFile, find_files, is_object_uri, open_input
+
+Keys = Keyring | KmsClient | ExplicitKeys | None
+
+#: Requests to an object store that wait at a time; a local disk answers at once.
+_REMOTE_WORKERS = 16
+_MAX_DECODERS = 8
+#: Bytes of footers that are kept from the first look at a file to the second.
+_KEPT_FOOTERS = 64 * 1024 * 1024
+_BATCH_ROWS = 128 * 1024
+
+
+def to_predicate(where: object) -> Predicate | None:
+    """The predicate in any of its three forms; None for none."""
+    if where is None:
+        return None
+    if isinstance(where, str):
+        return from_text(where)
+    if isinstance(where, pc.Expression):
+        return from_expression(where)
+    return from_structure(where)
+
+
+class TableRead:
+    """One read of a table; ask for its batches or its plan, then for its report."""
+
+    def __init__(
+        self,
+        paths: Paths,
+        *,
+        where: object = None,
+        columns: Sequence[str] | None = None,
+        limit: int | None = None,
+        keys: Keys = None,
+        policy: KeyPolicy | None = None,
+        without_filter_keys: bool = False,
+        explain: bool = False,
+    ) -> None:
+        if limit is not None and limit < 0:
+            raise PolicyError(f"limit is {limit}, it must not be negative")
+        if isinstance(columns, str):
+            raise PolicyError("columns is a text, wanted a list of names")
+        if keys is None and policy is not None and policy.kms:
+            keys = policy.kms_client()
+        self._given = as_paths(paths)
+        self._predicate = to_predicate(where)
+        self._columns = columns
+        self._limit = limit
+        self._resolver = KeyResolver(keys)
+        self._without_filter_keys = without_filter_keys
+        self._explain = explain
+        self._schemas = SchemaCache()
+        self._seconds = {"footers": 0.0, "planning": 0.0, "rows": 0.0}
+        self._running: list[str] = []
+        self._reports: dict[str, FileReport] = {}
+        self._open_readers: list[FileReader] = []
+        self._rows = 0
+        with self._timed("footers"):
+            self._paths = find_files(self._given)
+            self._partitions = [partition_values(path, self._given) for path in self._paths]
+            self._footers, schema = self._read_footers()
+            self.request = request(
+                schema,
+                partition_fields(self._partitions),
+                columns,
+                self._predicate,
+                self._paths,
+            )
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the rows."""
+        return self.request.output_schema
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, in the order of the files; may be iterated once."""
+        left = self._limit
+        for table in self._tables():
+            part = table if left is None else table.slice(0, left)
+            left = None if left is None else left - part.num_rows
+            self._rows += part.num_rows
+            yield from part.to_batches(max_chunksize=_BATCH_ROWS)
+            if left == 0:
+                return
+
+    def plan(self) -> ReadPlan:
+        """The row groups that may have rows; none is read."""
+        files = [
+            PlannedFile(
+                path=plan.path,
+                size=plan.footer.size,
+                row_groups=plan.surviving,
+                partition=plan.partition,
+                unchecked=plan.unchecked,
+            )
+            for plan in self._plans()
+            if plan.surviving
+        ]
+        return ReadPlan(
+            schema=self.schema,
+            files=tuple(files),
+            table=self.request.schema,
+            partitions=self.request.partitions,
+            predicate=self._predicate,
+        )
+
+    def report(self) -> ReadReport:
+        """What was read so far, and why."""
+        return ReadReport(
+            rows=self._rows,
+            files=tuple(self._reports[path] for path in self._paths if path in self._reports),
+            seconds=dict(self._seconds),
+        )
+
+    def _read_footers(self) -> tuple[list[FileFooter | None], pa.Schema]:
+        """The footers, as many as are kept, and the schema of them all."""
+        footers: list[FileFooter | None] = []
+        schemas, kept = [], 0
+        for footer in in_order(self._footer, self._paths, _io_workers(self._paths)):
+            schemas.append((footer.path, footer.columns.arrow))
+            kept += len(footer.plain)
+            footers.append(footer if kept <= _KEPT_FOOTERS else None)
+        return footers, unite(schemas)
+
+    def _footer(self, path: str) -> FileFooter:
+        with located(path=path), open_input(path) as file:
+            return read_footer(CountedFile(file), self._resolver, self._schemas)
+
+    def _plans(self) -> Iterator[FilePlan]:
+        planner = Planner(
+            self.request,
+            without_filter_keys=self._without_filter_keys,
+            explain=self._explain,
+        )
+
+        def plan(index: int) -> FilePlan:
+            path, footer = self._paths[index], self._footers[index]
+            # Once it is planned the file is read or done with.
+            self._footers[index] = None
+            with located(path=path), open_input(path) as opened:
+                if footer is None:
+                    footer = read_footer(CountedFile(opened), self._resolver, self._schemas)
+                if opened.identity != footer.identity:
+                    raise FileChangedError(
+                        "the file was changed after its footer was read", hint="read it again"
+                    )
+                return planner.plan(CountedFile(opened), footer, self._partitions[index])
+
+        workers = _io_workers(self._paths)
+        plans = in_order(plan, range(len(self._paths)), workers)
+        while True:
+            with self._timed("planning"):
+                found = next(plans, None)
+            if found is None:
+                return
+            yield found
+
+    def _tables(self) -> Iterator[pa.Table]:
+        """The matching rows, unit by unit."""
+        if self._limit == 0:
+            return
+        workers = min(_MAX_DECODERS, os.cpu_count() or 1)
+        tables = in_order(Unit.read, self._units(threads=len(self._paths) < workers), workers)
+        try:
+            while True:
+                with self._timed("rows"):
+                    table = next(tables, None)
+                if table is None:
+                    return
+                yield table
+        finally:
+            tables.close()
+            for reader in self._open_readers:
+                self._finish(reader)
+
+    def _units(self, *, threads: bool) -> Iterator[Unit]:
+        opener = SourceOpener(self._resolver)
+        for plan in self._plans():
+            reader = FileReader(
+                plan, self.request, opener, threads=threads, count_bytes=self._explain
+            )
+            self._open_readers.append(reader)
+            yield from units(reader)
+            for done in [reader for reader in self._open_readers if reader.units_left == 0]:
+                self._finish(done)
+
+    def _finish(self, reader: FileReader) -> None:
+        """Close the file, and report on it if that was asked for."""
+        reader.close()
+        self._open_readers.remove(reader)
+        if self._explain:
+            self._reports[reader.plan.path] = self._file_report(reader)
+
+    def _file_report(self, reader: FileReader) -> FileReport:
+        plan = reader.plan
+        footer = plan.footer
+        notes = []
+        if not footer.is_verified:
+            notes.append("the footer's signature was not checked: no footer key")
+        full = sum(
+            stored_bytes(footer, index, self.request.needed)
+            for index in range(len(footer.row_groups))
+        )
+        return FileReport(
+            path=plan.path,
+            row_groups=plan.row_groups,
+            bytes_read=footer.bytes_read + plan.bytes_read + reader.bytes_read,
+            bytes_full_scan=footer.bytes_read + full,
+            notes=tuple(notes),
+        )
+
+    @contextmanager
+    def _timed(self, step: str) -> Iterator[None]:
+        """Add the time spent inside to a step, and take it from the step around it."""
+        start = time.perf_counter()
+        self._running.append(step)
+        try:
+            yield
+        finally:
+            self._running.pop()
+            spent = time.perf_counter() - start
+            self._seconds[step] += spent
+            if self._running:
+                self._seconds[self._running[-1]] -= spent
+
+
+def _io_workers(paths: Sequence[str]) -> int:
+    return _REMOTE_WORKERS if any(map(is_object_uri, paths)) else 1
+
+
+class ReadOptions(TypedDict, total=False):
+    """What a read may be told, as :class:`TableRead` takes it."""
+
+    where: object
+    columns: Sequence[str] | None
+    limit: int | None
+    keys: Keys
+    policy: KeyPolicy | None
+    without_filter_keys: bool
+
+
+def read_table(paths: Paths, **options: Unpack[ReadOptions]) -> pa.Table:
+    """The rows of files, folders or globs for which ``where`` is true.
+
+    ``where`` is a structure, ``[("email", "=", "a@x"), ("country", "in", ["it", "no"])]`` (nested
+    by ``("or", ..., ...)`` and ``("and", ..., ...)``), a pyarrow.compute expression of that shape,
+    or a text as on the command line.  Its rows are those of a full scan: comparisons with null are
+    not true, NaN equals nothing, zeros are equal.  Values are taken in the column's type, and
+    refused where they do not fit it.
+
+    ``columns`` are top-level columns, all unless given; ``limit`` stops after so many rows;
+    ``keys`` decrypt, or the KMS of a ``policy``.  The schema is the union of the files' schemas,
+    hive partition columns last.
+
+    A row group is decrypted only as far as its statistics, dictionary, Bloom filter and page index
+    leave it in question.  Raises KeyUnavailableError for a key that rows are left to be read with;
+    with ``without_filter_keys`` a condition on a column whose key is missing is left out instead,
+    and rows come back for which it may not hold.  Raises IntegrityError for a module that does not
+    authenticate, PolicyError for a question that makes no sense.
+    """
+    read = TableRead(paths, **options)
+    return pa.Table.from_batches(read.batches(), schema=read.schema)
+
+
+def read_batches(paths: Paths, **options: Unpack[ReadOptions]) -> Iterator[pa.RecordBatch]:
+    """The rows of :func:`read_table` in batches, of which few are in memory at a time."""
+    return TableRead(paths, **options).batches()
+
+
+def explain(paths: Paths, **options: Unpack[ReadOptions]) -> ReadReport:
+    """Do :func:`read_table`, drop the rows, and say what was read and why."""
+    read = TableRead(paths, explain=True, **options)
+    for _ in read.batches():
+        pass
+    return read.report()
+
+
+def plan_read(paths: Paths, **options: Unpack[ReadOptions]) -> ReadPlan:
+    """The row groups that :func:`read_table` would read, for :func:`read_row_groups` elsewhere.
+
+    A ``limit`` does not shorten the plan.
+    """
+    return TableRead(paths, **options).plan()
+
+
+def read_row_groups(
+    plan: ReadPlan, file: PlannedFile, *, keys: Keys = None
+) -> Iterator[pa.RecordBatch]:
+    """The matching rows of one file of a plan, in the plan's schema.
+
+    ``plan`` may be one without files: of it only what is asked for counts.  Raises
+    FileChangedError where the file is not the one that was planned.
+    """
+    resolver = KeyResolver(keys)
+    with located(path=file.path), open_input(file.path) as opened:
+        footer = read_footer(CountedFile(opened), resolver, SchemaCache())
+        if footer.size != file.size:
+            raise FileChangedError("the file was changed after it was planned")
+    planned = FilePlan(
+        path=file.path,
+        footer=footer,
+        partition=file.partition,
+        row_groups=file.row_groups,
+        unchecked=file.unchecked,
+    )
+    reader = FileReader(planned, plan.request(), SourceOpener(resolver))
+    try:
+        for unit in units(reader):
+            yield from unit.read().to_batches(max_chunksize=_BATCH_ROWS)
+    finally:
+        reader.close()

@@ -1,0 +1,53 @@
+"""Whatever is asked of whatever files: exactly the rows that pyarrow.compute finds in them."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import secure_bloom as sb
+from tests.reading.lakes import POOLS, Part, expected, parts, questions, same
+from tests.tables import KEYRING, Mode
+
+
+@st.composite
+def lakes(draw: st.DrawFn, modes: list[Mode]) -> tuple[list[Part], Any]:
+    """Some files of one table, and a question of columns that it has."""
+    names = draw(st.lists(st.sampled_from(sorted(POOLS)), min_size=1, max_size=3, unique=True))
+    files = draw(st.lists(parts(names, modes), min_size=1, max_size=3))
+    present = sorted({name for file in files for name in file.table.column_names})
+    return files, draw(questions(present))
+
+
+def check(files: list[Part], question: Any) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        for index, file in enumerate(files):
+            file.write(Path(folder) / f"{index}.parquet")
+        whole = pa.concat_tables([file.table for file in files], promote_options="default")
+        found = sb.read_table(folder, where=question, keys=KEYRING)
+    assert same(found, expected(whole, question))
+
+
+@settings(max_examples=150)
+@given(lakes([Mode.PLAIN]))
+def test_plain_files_give_the_rows_of_a_full_scan(lake: tuple[list[Part], Any]) -> None:
+    check(*lake)
+
+
+@settings(max_examples=80)
+@given(lakes([Mode.PLAIN, Mode.ENCRYPTED, Mode.SIGNED, Mode.UNIFORM]))
+def test_encrypted_files_give_the_rows_of_a_full_scan(lake: tuple[list[Part], Any]) -> None:
+    check(*lake)
+
+
+@pytest.mark.slow
+@settings(max_examples=3000)
+@given(lakes(list(Mode)))
+def test_many_more_lakes_give_the_rows_of_a_full_scan(lake: tuple[list[Part], Any]) -> None:
+    check(*lake)
