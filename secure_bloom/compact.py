@@ -28,6 +28,9 @@ from secure_bloom.errors import FormatError
 
 #: Parquet's own structures nest eight deep; what nests deeper is an attack on the stack.
 MAX_DEPTH = 32
+#: Elements of one list, set or map.  A single byte of a footer can claim to be an element and takes
+#: a thousand as an object; the longest list of a real footer is that of its columns or row groups.
+MAX_ELEMENTS = 1 << 18
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 Value: TypeAlias = "bool | int | float | bytes | UUID | Struct | Sequence | Map"
@@ -190,7 +193,8 @@ class _Measure:
         # What the C code reads from: it wants a BytesIO, and what would refill it.
         self.cstringio_buf = io.BytesIO(buffer)
         self.trans = self
-        self.string_length_limit = self.container_length_limit = len(buffer)
+        self.string_length_limit = len(buffer)
+        self.container_length_limit = min(len(buffer), MAX_ELEMENTS)
 
     def cstringio_refill(self, _partial: bytes, _wanted: int) -> io.BytesIO:
         raise TTransportException(TTransportException.END_OF_FILE, "structure is cut short")
@@ -298,6 +302,10 @@ def _read_map(protocol: Any, transport: _BoundedTransport, depth: int) -> Map:
 
 
 def _check_count(size: int, transport: _BoundedTransport) -> None:
+    if size > MAX_ELEMENTS:
+        raise FormatError(
+            f"a Thrift container says it has {size} elements, at most {MAX_ELEMENTS} are read"
+        )
     # Every element takes a byte at least, so a larger count cannot be true.
     if size > transport.remaining:
         raise FormatError(

@@ -83,6 +83,13 @@ def test_a_container_larger_than_its_bytes_is_refused_before_it_is_read() -> Non
         compact.decode(b"\x19\xf5\x80\x80\x80\x80\x08\x00")
 
 
+def test_a_million_empty_structures_are_refused_before_they_are_made() -> None:
+    count = 2_000_000
+    claimed = b"\x19\xfc\x80\x89\x7a" + bytes(count) + b"\x00"  # field 1, list of structures
+    with pytest.raises(FormatError, match="2000000 elements, at most"):
+        compact.decode(claimed)
+
+
 def test_a_structure_that_nests_without_end_is_refused() -> None:
     with pytest.raises(FormatError, match="nest"):
         compact.decode(b"\x1c" * 10_000)
