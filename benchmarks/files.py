@@ -83,7 +83,13 @@ def write_with_filters(table: object, target: Path, rows: int) -> None:
 def whole_processes(folder: Path, plain: Path, rows: int) -> list[float]:
     """Our command line in place, replacing, and pyarrow alone: start to end."""
     work = folder / "work.parquet"
-    command = ["-m", "secure_bloom", "add", work, *(f"--column={name}" for name in COLUMNS)]
+    command: list[str | Path] = [
+        "-m",
+        "secure_bloom",
+        "add",
+        work,
+        *(f"--column={name}" for name in COLUMNS),
+    ]
     size = str(rows // ROW_GROUPS)
     return medians(
         process(*command, "--in-place", before=lambda: fresh_copy(plain, work)),

@@ -49,13 +49,12 @@ def cases(folder: Path, *, quick: bool) -> Iterator[Result]:
         ours, in_c = medians(Side(run=loop.ours), Side(run=loop.in_c), runs=RUNS)
         yield Result(
             case=loop.name,
-            against="the same loop in C",
+            against="the same loop in C, one thread",
             unit="ns a value",
             ours=ours * 1e9 / loop.values,
             other=in_c * 1e9 / loop.values,
             measure=Measure.TIMES,
             goal=loop.goal,
-            note="one thread",
         )
 
 

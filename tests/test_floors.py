@@ -48,6 +48,7 @@ HEAVY = {
         "hudi",
         "paimon",
         "reading",
+        "spark",
     },
 }
 

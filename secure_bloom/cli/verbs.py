@@ -1,6 +1,6 @@
 """The group of verbs that other modules have: each is imported when it is asked for.
 
-All of them together take a fifth of the time of a probe, which needs none.
+All of them together would add a fifth to the CPU time of a probe, which needs none.
 """
 
 from __future__ import annotations

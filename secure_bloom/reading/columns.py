@@ -108,7 +108,7 @@ def _arrow_schema(schema: list[SchemaElement], marks: Sequence[KeyValue]) -> pa.
     ).encode()
     file = b"".join([_MAGIC, footer, len(footer).to_bytes(4, "little"), _MAGIC])
     try:
-        arrow = pq.ParquetFile(pa.BufferReader(file)).schema_arrow
+        arrow = pq.ParquetFile(pa.BufferReader(file), coerce_int96_timestamp_unit="us").schema_arrow
     except (pa.ArrowException, OSError):
         raise FormatError("pyarrow makes no Arrow schema of the file's") from None
     return arrow.remove_metadata()

@@ -203,7 +203,7 @@ class FileReader:
             table = source.read_row_groups(
                 row_groups, columns=list(names), use_threads=self._threads
             )
-        except (pa.ArrowException, OSError):
+        except (pa.ArrowException, OSError, KeyUnavailableError):
             self._blame(file, row_groups, names)
         if table.num_rows != expected:
             raise FormatError(f"pyarrow read {table.num_rows} rows, the footer says {expected}")

@@ -85,7 +85,13 @@ def _decode(
     rows = sum(place.end - place.start for place in places.values())
     content = _file(footer, chunk, dictionary, pages, rows)
     try:
-        column = pq.ParquetFile(pa.BufferReader(content), pre_buffer=False).read().column(0)
+        column = (
+            pq.ParquetFile(
+                pa.BufferReader(content), pre_buffer=False, coerce_int96_timestamp_unit="us"
+            )
+            .read()
+            .column(0)
+        )
     except (pa.ArrowException, OSError):
         # Without the cause: its text may quote a value.
         raise FormatError("pyarrow cannot decode the column's pages") from None

@@ -85,11 +85,11 @@ class SourceOpener:
 
 def _open(path: str, **options: Any) -> pq.ParquetFile:
     if not is_object_uri(path):
-        return pq.ParquetFile(local_path(path), **options)
+        return pq.ParquetFile(local_path(path), coerce_int96_timestamp_unit="us", **options)
     from secure_bloom.storage.objects import arrow_place
 
     filesystem, key = arrow_place(path)
-    return pq.ParquetFile(key, filesystem=filesystem, **options)
+    return pq.ParquetFile(key, filesystem=filesystem, coerce_int96_timestamp_unit="us", **options)
 
 
 def _is_encrypted(footer: FileFooter, columns: Sequence[int]) -> bool:

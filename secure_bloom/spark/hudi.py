@@ -56,8 +56,9 @@ def hudi_lookup(
     """Find the base files that hold record keys, as :func:`secure_bloom.hudi.lookup` does.
 
     ``paths`` are files, folders or globs that driver and executors see alike.  ``keys`` has the
-    record keys in its column ``key``, which may be left out where there is one column; nulls are
-    passed over and duplicates count once.  ``column`` is the key column of the files.  Encrypted
+    record keys in its column ``key``, which may be left out where there is one column: text, or
+    PolicyError.  Nulls are passed over and duplicates count once; an empty key, which Hudi refuses,
+    fails the job.  ``column`` is the key column of the files.  Encrypted
     files need a ``policy``: the executors ask its KMS.
 
     Returns a lazy DataFrame of ``key`` and ``path``: a row for each file that holds a key, none
@@ -73,7 +74,7 @@ def hudi_lookup(
     groups = _group_count(spark, len(files), file_groups)
     shared = pickle.dumps((_loaded(policy), uuid.uuid4().hex))
     name = _key_column(keys, key)
-    wanted = keys.select(keys[name].cast("string").alias("key")).dropna()
+    wanted = _wanted(keys, name)
     block = (f.xxhash64("key") % _BLOCKS).alias("block")
     blocks = wanted.groupBy(block).agg(f.collect_set("key").alias("keys"))
     every_group = f.explode(f.sequence(f.lit(0), f.lit(groups - 1)))
@@ -95,6 +96,24 @@ def _key_column(keys: DataFrame, key: str | None) -> str:
         )
     name: str = keys.columns[0]
     return name
+
+
+def _wanted(keys: DataFrame, name: str) -> DataFrame:
+    """The keys that are looked for, in a column ``key``; Spark raises where one is empty."""
+    from pyspark.sql import functions as f
+    from pyspark.sql.types import CharType, StringType, VarcharType
+
+    column = keys.select(keys[name].alias("key"))
+    stored = column.schema["key"].dataType
+    if not isinstance(stored, StringType | CharType | VarcharType):
+        raise PolicyError(
+            f"record keys are {stored.simpleString()}, wanted text",
+            hint=f'write them as Hudi does, first of all: keys["{name}"].cast("string")',
+            column=name,
+        )
+    refused = f.raise_error(f.lit("a record key is empty, which Hudi refuses")).cast("string")
+    checked = f.when(f.col("key") == "", refused).otherwise(f.col("key"))
+    return column.dropna().select(checked.alias("key"))
 
 
 def _group_count(spark: SparkSession, files: int, asked: int | None) -> int:

@@ -1,0 +1,42 @@
+"""Everything that is said of speed, memory and size, measured: `make bench`.
+
+    python -m benchmarks [--quick] [--only SUITE]...
+
+A *suite* is a module of this package with one function,
+
+    def cases(folder: Path, *, quick: bool) -> Iterable[Result]
+
+which does its work in ``folder``, a new and empty one, and gives a :class:`results.Result` for each
+thing that it measured.  ``quick`` asks for sizes at which all is done in seconds; such numbers say
+that a suite works, and nothing more.  :data:`SUITES` lists the suites in the order they run.
+
+The rules that they keep: both sides of a comparison in one run, in turns, warm, medians
+(:func:`timing.medians`); only ratios are judged; what is left out of a side's time is said in the
+result's ``note``.  ``results.json``, the table of `docs/benchmarks.md` and the pictures come from
+the same results, so they never disagree.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[1]
+RESULTS: Final = ROOT / "benchmarks" / "results.json"
+PAGE: Final = ROOT / "docs" / "benchmarks.md"
+PICTURES: Final = ROOT / "docs" / "pictures"
+
+SUITES: Final = (
+    "kernels",
+    "files",
+    "dictionary",
+    "scaling",
+    "probing",
+    "footers",
+    "memory",
+    "rates",
+    "compiling",
+    "sizes",
+    "encrypted",
+    "small_files",
+)

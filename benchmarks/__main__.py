@@ -1,0 +1,96 @@
+"""Run the suites, print one table, write results.json, the page and the pictures."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from benchmarks import RESULTS, SUITES
+from benchmarks.results import Result, Run, read_run, write_run
+from benchmarks.tables import print_table
+
+PACKAGES = ("secure-bloom", "numpy", "numba", "pyarrow", "pyspark", "duckdb", "cryptography")
+
+
+def main() -> None:
+    """The command; a full run alone changes what is committed."""
+    arguments = parse()
+    results: list[Result] = []
+    for suite in arguments.only or SUITES:
+        results += run_suite(suite, quick=arguments.quick)
+    run = Run(machine=machine(), quick=arguments.quick, results=tuple(results))
+    if arguments.output is not None:
+        write_run(arguments.output, run)
+    elif not arguments.quick:
+        publish(merged(run) if arguments.only else run)
+    print_table(run.results)
+
+
+def parse() -> argparse.Namespace:
+    """The arguments."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--only", action="append", choices=SUITES, metavar="SUITE")
+    parser.add_argument("--quick", action="store_true", help="small sizes; publishes nothing")
+    parser.add_argument("--output", type=Path, help="write the results there and publish nothing")
+    return parser.parse_args()
+
+
+def run_suite(suite: str, *, quick: bool) -> Iterator[Result]:
+    """The results of one suite, in a folder of its own."""
+    module = import_module(f"benchmarks.{suite}")
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        for result in module.cases(Path(folder), quick=quick):
+            print(f"{suite}: {result.case}", file=sys.stderr, flush=True)
+            yield replace(result, suite=suite)
+
+
+def merged(run: Run) -> Run:
+    """The run, and of the last one what it did not measure anew."""
+    measured = {result.suite for result in run.results}
+    before = read_run(RESULTS).results if RESULTS.exists() else ()
+    kept = [result for result in before if result.suite not in measured]
+    every = sorted([*kept, *run.results], key=lambda result: SUITES.index(result.suite))
+    return replace(run, results=tuple(every))
+
+
+def publish(run: Run) -> None:
+    """Write all that is said of the results."""
+    from benchmarks.pages import write_page
+    from benchmarks.pictures import draw
+
+    write_run(RESULTS, run)
+    write_page(read_run(RESULTS))
+    draw(read_run(RESULTS))
+
+
+def machine() -> dict[str, Any]:
+    """What the numbers were measured on."""
+    return {
+        "cpu": cpu_model(Path("/proc/cpuinfo")),
+        "cores": os.cpu_count(),
+        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "packages": {name: version(name) for name in PACKAGES},
+        "load": os.getloadavg()[1],
+    }
+
+
+def cpu_model(cpuinfo: Path) -> str:
+    """The CPU's name."""
+    lines: Iterable[str] = cpuinfo.read_text().splitlines() if cpuinfo.exists() else ()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""Partition columns: what the names of folders say, in the types that Spark gives them.
+
+    table/day=2024-03-01/part-0.parquet    a DATE
+
+The type is the first of INT, BIGINT, DOUBLE and DATE that every value is one of, else STRING.
+Spark's own reader has DECIMAL and TIMESTAMP there too: give a schema for those.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from datetime import date
+
+import pyarrow as pa
+from pyspark.sql import types as st
+
+from secure_bloom.errors import FormatError
+
+_INTEGER = re.compile(r"-?[0-9]{1,19}")
+_FRACTION = re.compile(r"-?[0-9]+\.[0-9]+([eE][+-]?[0-9]+)?")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+def folder_type(texts: Iterable[str | None]) -> st.DataType:
+    """The type of a column with these values, None for null."""
+    present = {text for text in texts if text is not None}
+    for accepts, found in _TYPES:
+        if present and all(map(accepts, present)):
+            return found
+    return st.StringType()
+
+
+def folder_values(name: str, texts: Iterable[str | None], wanted: pa.DataType) -> pa.Array:
+    """The values of partition column ``name``; FormatError for a text that is none of the type."""
+    try:
+        return pa.array(texts, pa.string()).cast(wanted)
+    except pa.ArrowException:
+        raise FormatError(
+            f"the name of a folder holds no {wanted}, the type that the column has",
+            hint="load the table again, or give a schema with the column as STRING",
+            column=name,
+        ) from None
+
+
+def _is_integer(bits: int) -> Callable[[str], bool]:
+    limit = 1 << (bits - 1)
+    return lambda text: bool(_INTEGER.fullmatch(text)) and -limit <= int(text) < limit
+
+
+def _is_double(text: str) -> bool:
+    return bool(_FRACTION.fullmatch(text)) or _is_integer(64)(text)
+
+
+def _is_date(text: str) -> bool:
+    if not _DATE.fullmatch(text):
+        return False
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+_TYPES: list[tuple[Callable[[str], bool], st.DataType]] = [
+    (_is_integer(32), st.IntegerType()),
+    (_is_integer(64), st.LongType()),
+    (_is_double, st.DoubleType()),
+    (_is_date, st.DateType()),
+]

@@ -1,0 +1,174 @@
+"""Filters that Spark pushes down, as conditions that row groups are judged by.
+
+Spark holds the rows against every filter once more, so a filter is passed on only where that
+cannot lose a row.  To Spark NaN equals NaN and is greater than any number; here it equals nothing,
+and so `x > 1` becomes "not at most 1", and a comparison with NaN is left to Spark.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import datasource as sd
+
+from secure_bloom.errors import PolicyError
+from secure_bloom.reading.binding import BoundCondition, bind
+from secure_bloom.reading.exact import true_rows
+from secure_bloom.reading.partitions import Values
+from secure_bloom.reading.predicates import AllOf, Condition, Operator, Predicate
+from secure_bloom.spark.folders import folder_values
+
+#: A condition, or conditions joined, as :func:`secure_bloom.read_table` takes them.
+Structure = tuple[Any, ...]
+
+#: The operator of a filter, and that of its negation.
+_OPERATORS: dict[type[sd.Filter], tuple[Operator, Operator]] = {
+    sd.EqualTo: (Operator.EQUAL, Operator.NOT_EQUAL),
+    sd.In: (Operator.IN, Operator.NOT_IN),
+    sd.LessThan: (Operator.LESS, Operator.NOT_LESS),
+    sd.LessThanOrEqual: (Operator.LESS_OR_EQUAL, Operator.NOT_LESS_OR_EQUAL),
+    sd.GreaterThan: (Operator.NOT_LESS_OR_EQUAL, Operator.LESS_OR_EQUAL),
+    sd.GreaterThanOrEqual: (Operator.NOT_LESS, Operator.LESS),
+    sd.IsNull: (Operator.IS_NULL, Operator.IS_NOT_NULL),
+    sd.IsNotNull: (Operator.IS_NOT_NULL, Operator.IS_NULL),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """What filters are held against.
+
+    ``stored`` is the schema of the files' columns, ``spark`` that of all columns as the query has
+    them, ``own`` as the table has them itself; ``names`` leads from Spark's name of a column to the
+    table's, and ``folders`` has the values of partition columns, file by file.
+    """
+
+    stored: pa.Schema
+    spark: pa.Schema
+    own: pa.Schema
+    names: Mapping[str, str]
+    folders: Sequence[Values]
+
+
+def conditions(filters: Iterable[sd.Filter], table: Table) -> list[Structure]:
+    """The conditions, all of which hold for every row that the filters hold for."""
+    return [found for pushed in filters for found in _condition(_plain(pushed), table)]
+
+
+def structure(predicate: Predicate) -> Structure:
+    """A predicate as a structure, which can be joined with others."""
+    if isinstance(predicate, Condition):
+        is_list = predicate.operator in (Operator.IN, Operator.NOT_IN)
+        values = (predicate.values,) if is_list else predicate.values
+        return (predicate.column, predicate.operator, *values)
+    join = "and" if isinstance(predicate, AllOf) else "or"
+    return (join, *map(structure, predicate.parts))
+
+
+def _plain(pushed: sd.Filter) -> sd.Filter:
+    """`<=>` as what it means: an equality, or a test for null."""
+    if isinstance(pushed, sd.EqualNullSafe):
+        if pushed.value is None:
+            return sd.IsNull(pushed.attribute)
+        return sd.EqualTo(pushed.attribute, pushed.value)
+    if isinstance(pushed, sd.Not) and isinstance(pushed.child, sd.EqualNullSafe):
+        # Nulls are not equal to a value, and so they stay.
+        is_null = pushed.child.value is None
+        return sd.IsNotNull(pushed.child.attribute) if is_null else pushed
+    return pushed
+
+
+def _condition(pushed: sd.Filter, table: Table) -> Iterator[Structure]:
+    is_negated = isinstance(pushed, sd.Not)
+    asked: Any = pushed.child if isinstance(pushed, sd.Not) else pushed
+    operators = _OPERATORS.get(type(asked))
+    if operators is None:
+        return
+    operator = operators[is_negated]
+    values = _values(asked)
+    if operator is Operator.IN:
+        values = [value for value in values if value is not None]
+    if any(map(_is_beyond, values)):
+        return
+    name, *members = asked.attribute
+    attribute = (table.names.get(name, name), *members)
+    try:
+        if any(attribute[0] in found for found in table.folders):
+            condition = _of_folders(attribute[0], name, operator, values, table)
+        else:
+            spark = _member(table.spark, asked.attribute)
+            if spark != _member(table.own, attribute):
+                # Another type has another order: 9 is less than 10, and '9' is not less than '10'.
+                return
+            condition = _of_files(attribute, spark, operator, values, table)
+        yield structure(condition)
+    except (PolicyError, pa.ArrowException, LookupError, TypeError, ValueError, OverflowError):
+        # The table has no such column, or no such value: Spark's own filter is there for that.
+        return
+
+
+def _values(asked: Any) -> list[Any]:
+    if isinstance(asked, sd.In):
+        return list(asked.value)
+    return [asked.value] if hasattr(asked, "value") else []
+
+
+def _is_beyond(value: Any) -> bool:
+    """Whether the value is compared in another way here."""
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def _member(schema: pa.Schema, attribute: Sequence[str]) -> pa.DataType:
+    """The type of a column, or of a member of structures; ValueError where there is none."""
+    found: pa.DataType = pa.struct(list(schema))
+    for name in attribute:
+        index = found.get_field_index(name) if pa.types.is_struct(found) else -1
+        if index < 0:
+            raise ValueError
+        found = found.field(index).type
+    return found
+
+
+def _of_files(
+    attribute: tuple[str, ...],
+    spark: pa.DataType,
+    operator: Operator,
+    values: list[Any],
+    table: Table,
+) -> Condition:
+    name = ".".join(attribute)
+    column = bind(Condition(column=name, operator=Operator.IS_NULL), table.stored)
+    if not isinstance(column, BoundCondition) or column.path != attribute:
+        raise PolicyError("another column has that name", column=name)
+    scalars = tuple(_scalar(value, spark).cast(column.type) for value in values)
+    condition = Condition(column=name, operator=operator, values=scalars)
+    bind(condition, table.stored)
+    return condition
+
+
+def _scalar(value: Any, wanted: pa.DataType) -> pa.Scalar:
+    """The value in Spark's type; ValueError where that is another value."""
+    scalar = pa.scalar(value, wanted)
+    if scalar.as_py() != value:
+        raise ValueError
+    return scalar
+
+
+def _of_folders(
+    name: str, spark: str, operator: Operator, values: list[Any], table: Table
+) -> Condition:
+    """Which texts of folders the filter is true for: all are known, so they are asked here."""
+    wanted = table.spark.field(spark).type
+    scalars = tuple(_scalar(value, wanted) for value in values)
+    condition = Condition(column=name, operator=operator, values=scalars)
+    if operator in (Operator.IS_NULL, Operator.IS_NOT_NULL):
+        return condition
+    texts = list({found[name]: None for found in table.folders if found.get(name) is not None})
+    typed = pa.table({name: folder_values(name, texts, wanted)})
+    true = true_rows(bind(condition, typed.schema), typed).to_pylist()
+    found = tuple(text for text, is_true in zip(texts, true, strict=True) if is_true)
+    return Condition(column=name, operator=Operator.IN, values=found)

@@ -1,0 +1,44 @@
+"""The one line that makes `spark.read.format("secure_bloom")` known to a session."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from secure_bloom.spark.progress import context_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+_SOURCE_IN_THE_JVM = "org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2"
+
+
+def register(spark: SparkSession, *, push_filters: bool | None = None) -> None:
+    """Make ``format("secure_bloom")`` known to ``spark``; may be called again.
+
+    With ``push_filters`` the filters of Spark's queries skip row groups too, and
+    `spark.sql.python.filterPushdown.enabled` is set for the session.  By default that is so where
+    this Spark keeps the filters of one query from another.  Spark 4.1 to 4.3 do not: there
+    `people.where("id = 1")` and then `people.count()`, or the join of two such filters, gave wrong
+    answers.  With ``push_filters=True`` there, load the table anew for each query and each side of
+    a join.  The option ``where`` of the source is safe everywhere.
+    """
+    from secure_bloom.spark.source import PushdownSource, SecureBloomSource
+
+    pushes = keeps_filters_apart(spark) if push_filters is None else push_filters
+    if pushes:
+        spark.conf.set(_PUSHDOWN, "true")
+    spark.dataSource.register(PushdownSource if pushes else SecureBloomSource)
+
+
+def keeps_filters_apart(spark: SparkSession) -> bool:
+    """Whether filters that are pushed to a Python data source stay with the query they are of.
+
+    Where they do not, the source in the JVM can be told what was planned with them.  A Spark
+    Connect session does not show its JVM, and counts as one that mixes them up.
+    """
+    context = context_of(spark)
+    if context is None:
+        return False
+    source = context._jvm.java.lang.Class.forName(_SOURCE_IN_THE_JVM)
+    return not any(method.getName() == "setReadInfo" for method in source.getMethods())

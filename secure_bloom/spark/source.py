@@ -1,0 +1,228 @@
+"""`spark.read.format("secure_bloom")`: encrypted tables through their filters, without a JVM class.
+
+    load()    the footers tell the schema                             the driver's Python
+    a query   filters judge the row groups, those left are split      the driver's Python
+    a task    unwraps keys, decrypts, filters, gives Arrow batches    the executors' Python
+
+What travels to the executors is the policy and the plan, never a key: each Python worker asks the
+policy's KMS itself.
+
+Spark 4.1 to 4.3 keep what came of pushed filters with the DataFrame that was loaded, and take it
+for every scan of it: `people.where(a)` and then `people.count()` count the rows of `a`.  So a
+source does not take filters from Spark unless it is a :class:`PushdownSource`; the option ``where``
+is part of what is loaded, and safe.
+"""
+
+from __future__ import annotations
+
+import functools
+import pickle
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import datasource as sd
+from pyspark.sql.types import StructType
+
+from secure_bloom.errors import SecureBloomError
+from secure_bloom.keys import KeyResolver, Keyring, KmsClient
+from secure_bloom.reading import PlannedFile, ReadPlan, plan_read, read_row_groups
+from secure_bloom.reading.partitions import Values, partition_values
+from secure_bloom.reading.texts import from_text
+from secure_bloom.schema import unknown_column
+from secure_bloom.spark.conforming import conformed, parts
+from secure_bloom.spark.kms import UnwrapsOnce
+from secure_bloom.spark.options import SourceOptions, source_options
+from secure_bloom.spark.pushdown import Structure, Table, conditions, structure
+from secure_bloom.spark.schemas import TableSchema, arrow_schema, check_carried, table_schema
+from secure_bloom.spark.splitting import split
+from secure_bloom.storage import find_files
+
+
+class SecureBloomSource(sd.DataSource):
+    """Parquet tables, encrypted or not.
+
+    Options:
+
+    - ``policy``, a `policy.toml` whose KMS unwraps the keys, or ``keyring``, a keyring file.
+      Executors open keyrings and credentials themselves: they lie under one path everywhere.
+    - ``where``, a text as `secure-bloom read --where` takes it: only rows for which it is true.
+    - ``columns``, names with commas between them, or a JSON list: leaves the others out.  Spark
+      does not tell a Python data source which columns a query wants, so all are decoded.
+    - ``withoutFilterKeys``: a condition of ``where`` on a column whose key is missing is left out.
+    """
+
+    _table: TableSchema | None = None
+
+    @classmethod
+    def name(cls) -> str:
+        """What `format` takes."""
+        return "secure_bloom"
+
+    def schema(self) -> StructType:
+        """All columns of all files, or those of the option."""
+        with _explained():
+            options = source_options(self.options)
+            table = _read_schema(options, functools.partial(_chosen, options.columns))
+            check_carried(table.spark)
+        # It travels with the source to where queries are planned.
+        self._table = table
+        return table.spark
+
+    def reader(self, schema: StructType) -> sd.DataSourceReader:
+        """A reader of the columns in ``schema``; what the table lacks of them is null."""
+        with _explained():
+            check_carried(schema)
+            options = source_options(self.options)
+            given = {name.lower() for name in schema.names}
+            table = self._table or _read_schema(
+                options, lambda names: [name for name in names if name.lower() in given]
+            )
+            return self._reader(options=options, table=table, schema=schema)
+
+    def _reader(self, **query: Any) -> SecureBloomReader:
+        return SecureBloomReader(**query)
+
+
+class PushdownSource(SecureBloomSource):
+    """The same, its row groups judged by the filters of Spark's queries too."""
+
+    def _reader(self, **query: Any) -> SecureBloomReader:
+        return PushdownReader(**query)
+
+
+class SecureBloomReader(sd.DataSourceReader):
+    """One query: what it asks, the plan made with that, the rows."""
+
+    def __init__(self, *, options: SourceOptions, table: TableSchema, schema: StructType) -> None:
+        self._options = options
+        self._stored = table.stored
+        self._own = arrow_schema(table.spark)
+        self._schema = arrow_schema(schema)
+        self._names = _names(self._schema.names, table)
+        self._filters: list[sd.Filter] = []
+        # Keys that were unwrapped for this query are not for the next one in the same worker.
+        self._shared = pickle.dumps((options, uuid.uuid4().hex))
+
+    def partitions(self) -> list[sd.InputPartition]:
+        """The row groups that may have rows, in groups of a task each."""
+        with _explained():
+            paths = list(self._options.paths)
+            folders = [partition_values(path, paths) for path in find_files(paths)]
+            plan = plan_read(
+                paths,
+                where=self._where(folders),
+                columns=self._stored_columns(),
+                keys=_keys(self._options),
+                without_filter_keys=self._options.without_filter_keys,
+            )
+        empty = replace(plan, files=())
+        # Spark makes one task of an empty list, and gives it nothing to read.
+        return [RowGroups(plan=empty, files=files) for files in split(plan.files)]
+
+    def read(self, partition: sd.InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a task, as Arrow batches in Spark's schema."""
+        if not isinstance(partition, RowGroups):
+            return
+        with _explained():
+            keys = _opened_keys(self._shared)
+            for file in partition.files:
+                for batch in read_row_groups(partition.plan, file, keys=keys):
+                    yield from parts(
+                        conformed(batch, self._schema, self._names, file.partition, file.path)
+                    )
+
+    def _where(self, folders: list[Values]) -> list[Structure] | None:
+        """The option and the filters, all of which must be true."""
+        table = Table(
+            stored=self._stored,
+            spark=self._schema,
+            own=self._own,
+            names=self._names,
+            folders=folders,
+        )
+        found = conditions(self._filters, table)
+        if self._options.where is not None:
+            found.append(structure(from_text(self._options.where)))
+        return found or None
+
+    def _stored_columns(self) -> list[str]:
+        """The columns of the files that are read: one at least, since it tells how many rows."""
+        wanted = [self._names.get(name, name) for name in self._schema.names]
+        return [name for name in wanted if name in self._stored.names] or self._stored.names[:1]
+
+
+class PushdownReader(SecureBloomReader):
+    """A query that is told Spark's filters."""
+
+    def pushFilters(  # noqa: N802 - PySpark's name
+        self, filters: list[sd.Filter]
+    ) -> Iterable[sd.Filter]:
+        """Take all, and give all back: Spark holds the rows against them once more."""
+        self._filters = filters
+        return filters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class RowGroups(sd.InputPartition):
+    """What one task reads: row groups of files, and the question they are read for."""
+
+    plan: ReadPlan
+    files: tuple[PlannedFile, ...]
+
+    def __repr__(self) -> str:
+        # Neither values of the question nor of folders' names.
+        return f"RowGroups({sum(len(file.row_groups) for file in self.files)})"
+
+
+def _read_schema(options: SourceOptions, choose: Callable[[list[str]], list[str]]) -> TableSchema:
+    return table_schema(list(options.paths), KeyResolver(_keys(options)), choose)
+
+
+def _chosen(wanted: tuple[str, ...], names: list[str]) -> list[str]:
+    """The wanted columns, all where none is named."""
+    for name in wanted:
+        if name not in names:
+            raise unknown_column(name, names)
+    return list(dict.fromkeys(wanted)) or names
+
+
+def _keys(options: SourceOptions) -> Keyring | KmsClient | None:
+    if options.keyring is not None:
+        return Keyring.load(options.keyring)
+    if options.policy is not None and options.policy.kms:
+        return options.policy.kms_client()
+    return None
+
+
+@functools.lru_cache(maxsize=1)
+def _opened_keys(shared: bytes) -> Keyring | KmsClient | None:
+    """The query's keys, once per Python worker: a KEK is unwrapped once, not for each file."""
+    options, _ = pickle.loads(shared)  # noqa: S301 - the driver's own bytes
+    keys = _keys(options)
+    return keys if keys is None or isinstance(keys, Keyring) else UnwrapsOnce(keys)
+
+
+def _names(wanted: Iterable[str], table: TableSchema) -> Mapping[str, str]:
+    """From the names in a schema that was given to the table's: case counts only where it must."""
+    known = [*table.stored.names, *table.spark.names]
+    found = {}
+    for name in wanted:
+        same = {other for other in known if other.lower() == name.lower()}
+        if name not in known and len(same) == 1:
+            found[name] = same.pop()
+    return found
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Errors as Spark prints them: with the hint, without causes, whose texts may hold secrets."""
+    try:
+        yield
+    except SecureBloomError as error:
+        if error.hint is not None:
+            error.add_note(f"hint: {error.hint}")
+        raise error from None

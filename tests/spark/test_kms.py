@@ -1,0 +1,36 @@
+"""One call to a KMS for each wrapped key."""
+
+from __future__ import annotations
+
+from secure_bloom.spark.kms import UnwrapsOnce
+from tests.tables import KEYRING, MASTER_KEYS
+
+
+class Counting:
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str]] = []
+
+    def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
+        self.asked.append((wrapped_key, master_key_identifier))
+        return KEYRING.unwrap_key(wrapped_key, master_key_identifier)
+
+    def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
+        return KEYRING.wrap_key(key_bytes, master_key_identifier)
+
+
+def test_each_key_is_asked_for_once() -> None:
+    kms = Counting()
+    once = UnwrapsOnce(kms)
+    keys = [bytes([i]) * 16 for i in range(3)]
+    wrapped = [once.wrap_key(key, "k_pii") for key in keys]
+    for _ in range(2):
+        assert [once.unwrap_key(text, "k_pii") for text in wrapped] == keys
+    assert kms.asked == [(text, "k_pii") for text in wrapped]
+
+
+def test_what_the_other_client_has() -> None:
+    assert [UnwrapsOnce(KEYRING).has_key(name) for name in (*MASTER_KEYS, "other")] == [
+        *[True] * len(MASTER_KEYS),
+        False,
+    ]
+    assert UnwrapsOnce(Counting()).has_key("any")

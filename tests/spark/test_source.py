@@ -1,0 +1,665 @@
+"""The data source beside Spark's own reader: the same rows of the same table, without the JVM."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import json
+import math
+import os
+import pickle
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql.datasource import EqualTo, Filter, In
+
+import secure_bloom as sb
+from secure_bloom.errors import FileChangedError, PolicyError
+from secure_bloom.spark import register
+from secure_bloom.spark.registration import keeps_filters_apart
+from secure_bloom.spark.source import PushdownSource, RowGroups, SecureBloomSource
+from tests.interop.columns import COLUMNS, Column
+from tests.interop.files import typed_file
+from tests.spark.cluster import POLICY, Cluster
+from tests.spark.parquet_java import PLAIN_WRITE, forget_keys
+from tests.spark.typed_tables import Mode, data_files, write
+from tests.surgery import assert_tells_no_secret, flip, opened
+from tests.tables import KEYRING, MASTER_KEYS, customers, keyring_json, read
+from tests.tables import Mode as ArrowMode
+from tests.tables import write as write_file
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+PAGE = (Path(__file__).parents[2] / "docs" / "spark.md").read_text()
+
+#: A session that ends before a better compiler would pay for itself.
+SMALL = {
+    "SPARK_LOCAL_IP": "127.0.0.1",
+    "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+#: Types that Spark's own reader refuses.
+REFUSED = {
+    "INT32 time ms",
+    "INT64 time us UTC",
+    "INT64 timestamp ns",
+    "INT64 timestamp ns UTC",
+    "FIXED_LEN_BYTE_ARRAY FLOAT16",
+    "FIXED_LEN_BYTE_ARRAY UUID",
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def registered(spark: SparkSession) -> Iterator[None]:
+    """The data source with Spark's filters, in a session in UTC that has the type TIME.
+
+    Spark's own reader judges no row groups: what it says of NaN in their statistics is not so.
+    """
+    register(spark, push_filters=True)
+    settings = {
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.timeType.enabled": "true",
+        "spark.sql.parquet.filterPushdown": "false",
+    }
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    yield
+    for name in (*settings, "spark.sql.python.filterPushdown.enabled"):
+        spark.conf.unset(name)
+
+
+@pytest.fixture(scope="module")
+def keyring(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A keyring file with the keys of ``tests.tables``."""
+    path = tmp_path_factory.mktemp("keys") / "keyring.json"
+    path.write_text(keyring_json())
+    path.chmod(0o600)
+    return path
+
+
+@pytest.fixture
+def other_keys(spark: SparkSession, keyring: Path) -> Iterator[None]:
+    """The JVM with the keys of ``tests.tables``."""
+    forget_keys(spark)
+    spark.conf.set("secure_bloom.keyring", str(keyring))
+    yield
+    spark.conf.unset("secure_bloom.keyring")
+    forget_keys(spark)
+
+
+def ours(spark: SparkSession, *paths: Path, **options: str) -> DataFrame:
+    if "keyring" not in options:
+        options = {"policy": str(POLICY), **options}
+    return spark.read.format("secure_bloom").options(**options).load(list(map(str, paths)))
+
+
+def rows_of(df: DataFrame) -> list[str]:
+    """The rows in an order of their own; NaN is a text here, which equals itself."""
+    return sorted(map(repr, df.collect()))
+
+
+def assert_same(load: Callable[[], DataFrame], native: DataFrame, *questions: str) -> None:
+    """The same columns, and the same rows for each question."""
+    assert load().schema == native.schema
+    for question in ("true", *questions):
+        # Loaded anew, as filters that are pushed demand it.
+        assert rows_of(load().where(question)) == rows_of(native.where(question)), question
+
+
+def check(spark: SparkSession, table: Path, *questions: str) -> None:
+    """The same from both readers, of a table under the policy's keys or in clear."""
+    assert_same(lambda: ours(spark, table), spark.read.parquet(str(table)), *questions)
+
+
+class TestTypes:
+    @pytest.mark.parametrize("mode", Mode)
+    def test_what_spark_writes_in_every_mode(
+        self, spark: SparkSession, tmp_path: Path, mode: Mode
+    ) -> None:
+        table = write(spark, tmp_path / "t", mode=mode, rows=600)
+        assert not sb.add_bloom_filters(table, columns=["text", "i64", "day"], policy=POLICY).failed
+        questions = [
+            "text = 'user10@example.com'",
+            "text = 'user11@example.com'",
+            "i64 in (10000030, 20000060, 3) and f64 > 0",
+            "day >= date'1972-01-01' or stamp < timestamp'1970-01-01 00:01:00'",
+            "dec_fixed = 12.25 or dec_int32 < 20",
+        ]
+        check(spark, table, *questions)
+
+    @pytest.mark.usefixtures("other_keys")
+    @pytest.mark.parametrize("mode", ArrowMode)
+    def test_what_pyarrow_writes_in_every_mode(
+        self, spark: SparkSession, tmp_path: Path, keyring: Path, mode: ArrowMode
+    ) -> None:
+        columns = [c for c in COLUMNS if c.name not in REFUSED and c.declare is None]
+        # INT96 is an option of the whole file, which other timestamps would not survive.
+        columns = [c for c in columns if c.name != "INT96 timestamp" and c.name != "INT64 time ns"]
+        rows = {f"c{i}": c.array([*c.values(0, 60), None]) for i, c in enumerate(columns)}
+        path = write_file(
+            tmp_path / "0.parquet",
+            pa.table(rows),
+            mode,
+            column_keys={"k_pii": ["c0", "c1"]},
+            row_group_size=13,
+        )
+        assert_same(
+            lambda: ours(spark, path, keyring=str(keyring)),
+            spark.read.parquet(str(path)),
+            "c2 is null",
+            "c0 < 0",
+        )
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.name.replace(" ", "_"))
+    def test_each_type_alone(self, spark: SparkSession, tmp_path: Path, column: Column) -> None:
+        file = typed_file(tmp_path, column, column.encodings[0], row_groups=2)
+        if column.name in REFUSED:
+            with pytest.raises(Exception, match="column x") as caught:
+                ours(spark, file.path)
+            assert "UnsupportedFeatureError" in str(caught.value)
+            return
+        # The vectorized reader of Spark 4.3 fails on decimals of 9 digits in a BYTE_ARRAY.
+        is_odd = column.name == "BYTE_ARRAY decimal(9, 2)"
+        spark.conf.set("spark.sql.parquet.enableVectorizedReader", str(not is_odd).lower())
+        check(spark, file.path, "x is null", "x is not null")
+        spark.conf.unset("spark.sql.parquet.enableVectorizedReader")
+
+    def test_nested_columns_and_nulls_in_them(self, spark: SparkSession, tmp_path: Path) -> None:
+        spark.range(40).selectExpr(
+            "id",
+            "if(id % 5 = 0, null, array(id, null, id + 1)) AS list",
+            "if(id % 7 = 0, array(), array(named_struct('a', id, 'b', array('x', null)))) AS deep",
+            "if(id % 3 = 0, null, named_struct('a', id, 'b', named_struct('c', 'v' || id))) AS s",
+            "map('k' || id, if(id % 2 = 0, null, id)) AS m",
+            "array(map(1, array(timestamp'1955-01-01 00:00:00.000001'))) AS times",
+            "named_struct('x.y', id) AS dotted",
+        ).write.options(**PLAIN_WRITE).parquet(str(tmp_path / "t"))
+        check(
+            spark,
+            tmp_path / "t",
+            "s.a = 4",
+            "s.b.c = 'v5' or s is null",
+            "s.b.c in ('v5', 'v7')",
+            "s is not null and s.a > 30",
+            "array_contains(list, 7L)",
+            "dotted.`x.y` = 5",
+        )
+
+    def test_what_spark_alone_knows_of_a_column(self, spark: SparkSession, tmp_path: Path) -> None:
+        spark.range(20).selectExpr(
+            "cast(id AS byte) AS b",
+            "cast(id AS short) AS s",
+            "cast('r' || id AS binary) AS raw",
+            "id % 2 = 0 AS flag",
+            "timestamp_ntz'2024-03-01 10:00:00' AS ntz",
+            "make_dt_interval(0, id) AS hours",
+            "cast(null AS string) AS nothing",
+        ).write.options(**PLAIN_WRITE).parquet(str(tmp_path / "t"))
+        check(
+            spark,
+            tmp_path / "t",
+            "b = 3",
+            "s in (4, 5)",
+            "raw = X'7231'",
+            "flag",
+            "not flag",
+            "ntz = timestamp_ntz'2024-03-01 10:00:00'",
+            "hours > interval '5' hour",
+            "nothing is null",
+        )
+
+    @pytest.mark.parametrize(
+        ("kind", "years"),
+        [
+            ("INT96", (1700, 1969, 2024)),
+            # Arrow reads INT96 as nanoseconds, which have no such years, unless told otherwise.
+            ("INT96", (1600, 9999)),
+            ("TIMESTAMP_MICROS", (1600, 1969, 2024, 9999)),
+            ("TIMESTAMP_MILLIS", (1600, 1969, 2024, 9999)),
+        ],
+    )
+    def test_timestamps(
+        self, spark: SparkSession, tmp_path: Path, kind: str, years: tuple[int, ...]
+    ) -> None:
+        numbers = spark.createDataFrame([(year,) for year in years], "year int")
+        spark.conf.set("spark.sql.parquet.outputTimestampType", kind)
+        numbers.selectExpr(
+            "year", "make_timestamp(year, 12, 31, 23, 59, 59.123) AS at"
+        ).write.options(**PLAIN_WRITE).parquet(str(tmp_path / "t"))
+        spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+        check(
+            spark,
+            tmp_path / "t",
+            "at = timestamp'2024-12-31 23:59:59.123'",
+            "at < timestamp'1800-01-01'",
+        )
+
+    def test_a_type_that_spark_does_not_have_is_named_and_can_be_left_out(
+        self, spark: SparkSession, tmp_path: Path
+    ) -> None:
+        table = pa.table({"half": pa.array([1.0], pa.float16()), "id": [1]})
+        pq.write_table(table, tmp_path / "0.parquet")
+        with pytest.raises(Exception, match="column half: Spark has no type for") as caught:
+            ours(spark, tmp_path)
+        assert 'option("columns"' in str(caught.value)
+        assert ours(spark, tmp_path, columns="id").collect() == [(1,)]
+
+    def test_a_type_of_a_users_own_in_a_footer_runs_no_code(
+        self, spark: SparkSession, tmp_path: Path
+    ) -> None:
+        written = {
+            "type": "struct",
+            "fields": [
+                {
+                    "name": "id",
+                    "type": {"type": "udt", "pyClass": "this.Poem", "sqlType": "long"},
+                    "nullable": True,
+                    "metadata": {},
+                }
+            ],
+        }
+        marks = {"org.apache.spark.sql.parquet.row.metadata": json.dumps(written)}
+        pq.write_table(pa.table({"id": [1]}).replace_schema_metadata(marks), tmp_path / "0.parquet")
+        assert ours(spark, tmp_path).schema.simpleString() == "struct<id:bigint>"
+
+
+@pytest.fixture(scope="module")
+def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Nulls, NaN, both zeros and bounds, in small row groups."""
+    folder = tmp_path_factory.mktemp("predicates")
+    f = [0.0, -0.0, math.nan, 1.5, -1.5, math.inf, -math.inf, None]
+    i = [0, 1, -1, 2**31 - 1, -(2**31), None]
+    t = ["", "a", "b", "é", "z" * 40, None]
+    d = [Decimal("0.00"), Decimal("1.50"), Decimal("-7.25"), None]
+    rows = [(f[n % 8], f[n % 7], i[n % 6], t[n % 5], t[n % 6], d[n % 4]) for n in range(240)]
+    schema = "f double, g float, i int, t string, u string, d decimal(9, 2)"
+    df = spark.createDataFrame(rows, schema).coalesce(1).sortWithinPartitions("f", "t")
+    df.write.options(**PLAIN_WRITE).parquet(str(folder / "spark"))
+    (path,) = data_files(folder / "spark")
+    write_file(folder / "0.parquet", pq.read_table(path), row_group_size=24, data_page_size=40)
+    names = ["f", "g", "i", "t", "u", "d"]
+    assert not sb.add_bloom_filters(folder / "0.parquet", columns=names, keys=KEYRING).failed
+    shutil.rmtree(folder / "spark")
+    return folder
+
+
+class TestPredicates:
+    COMMON = (
+        "f = 0.0D",
+        "f > 1.5D",
+        "not (f >= 1.5D)",
+        "f = double('NaN')",
+        "f not in (0.0D, double('NaN'))",
+        "i = 2147483647",
+        "i in (0, -2147483648, 99)",
+        "i is null and f is not null",
+        "t = 'é'",
+        "t > 'b'",
+        "t = 'a' or i = 1",
+        "d between -8 and 0",
+        "t = 'nowhere'",
+    )
+    RARE = (
+        *(f"f {op} {v}D" for op in ("=", "<>", "<", "<=", ">=", "<=>") for v in ("-0.0", "1.5")),
+        *(f"not (f {op} 1.5D)" for op in ("<", "<=", ">", "<=>")),
+        *(f"f {op} double('NaN')" for op in ("<>", "<", "<=", ">", ">=", "<=>")),
+        *(f"g {op} float('0')" for op in ("=", "<", ">", ">=")),
+        "f in (0.0D, double('NaN'))",
+        "f not in (0.0D, 1.5D)",
+        "f in (1.5D, null)",
+        "f not in (1.5D, null)",
+        "i > 3000000000",
+        "i = 1.0D",
+        "i <=> null",
+        "not (i <=> null)",
+        "t = ''",
+        "t <= 'b' and t >= 'a'",
+        "t like 'z%'",
+        "t like '%z'",
+        "u not in ('a', 'b')",
+        "not (t = 'a' or i = 1)",
+        "t = u",
+        "upper(t) = 'A'",
+        "d = 1.50",
+        "d = 1.505",
+        "false",
+    )
+
+    @pytest.mark.parametrize(
+        "questions", [COMMON, pytest.param(RARE, marks=pytest.mark.slow)], ids=["common", "rare"]
+    )
+    def test_every_predicate_gives_the_rows_of_spark(
+        self, spark: SparkSession, table: Path, questions: Sequence[str]
+    ) -> None:
+        check(spark, table, *questions)
+
+    def test_partition_columns_have_the_types_of_spark(
+        self, spark: SparkSession, tmp_path: Path
+    ) -> None:
+        spark.sql(
+            "SELECT id, if(id = 3, null, date_add(date'2024-02-28', cast(id AS int))) AS day, "
+            "id * 5000000000 AS big, id / 4 AS part, concat('a/b=', id) AS text, "
+            "lpad(id, 2, '0') AS code FROM range(6)"
+        ).write.options(**PLAIN_WRITE).partitionBy("day", "big", "part", "text", "code").parquet(
+            str(tmp_path / "t")
+        )
+        check(
+            spark,
+            tmp_path / "t",
+            "day = date'2024-03-01'",
+            "day > date'2024-02-29' and id < 5",
+            "day is null",
+            "big in (5000000000, 20000000000)",
+            "part >= 0.5",
+            "text = 'a/b=4'",
+            "code <> 1",
+        )
+
+    def test_a_column_whose_name_has_a_dot(self, spark: SparkSession, tmp_path: Path) -> None:
+        table = pa.table({"a.b": [1, 2], "a": [{"b": 7}, {"b": 8}]})
+        write_file(tmp_path / "0.parquet", table, row_group_size=1)
+        check(
+            spark,
+            tmp_path,
+            "`a.b` = 2",
+            "a.b = 8",
+            "a.b = 2",
+        )
+
+    def test_a_schema_of_the_callers(self, spark: SparkSession, tmp_path: Path) -> None:
+        """Other types, another order, other case, a column that is not there."""
+        write_file(tmp_path / "0.parquet", pa.table({"Id": [9, 10], "x": ["u", "v"]}))
+        schema = "missing int, ID string, x string"
+        read = functools.partial(
+            lambda: spark.read.format("secure_bloom").schema(schema).load(str(tmp_path))
+        )
+        assert rows_of(read()) == [
+            "Row(missing=None, ID='10', x='v')",
+            "Row(missing=None, ID='9', x='u')",
+        ]
+        # As text 10 is less than 9.
+        assert [row.ID for row in read().where("ID < '9'").collect()] == ["10"]
+        assert read().where("missing = 1").count() == 0
+        assert read().where("missing is null").count() == 2
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three encrypted files of two row groups, with filters; e-mails are spread over all."""
+    folder = tmp_path_factory.mktemp("people")
+    rows = customers(6000)
+    for part in range(3):
+        path = folder / f"part-{part}.parquet"
+        write_file(path, rows.slice(2000 * part, 2000), ArrowMode.ENCRYPTED)
+    assert not sb.add_bloom_filters(folder, columns=["email", "id"], keys=KEYRING).failed
+    return folder
+
+
+def planned(path: Path, keyring: Path, *filters: Filter, **options: str) -> list[RowGroups]:
+    """What a query would read, as the driver plans it."""
+    source = PushdownSource({"path": str(path), "keyring": str(keyring), **options})
+    schema = source.schema()
+    # As it travels from the process that made it.
+    reader = pickle.loads(pickle.dumps(source)).reader(schema)
+    assert list(reader.pushFilters(list(filters))) == list(filters)
+    return reader.partitions()
+
+
+def planned_by(source: SecureBloomSource) -> list[RowGroups]:
+    return source.reader(source.schema()).partitions()
+
+
+def row_groups(partitions: list[RowGroups]) -> list[tuple[str, int]]:
+    return [
+        (Path(file.path).name, group.row_group)
+        for partition in partitions
+        for file in partition.files
+        for group in file.row_groups
+    ]
+
+
+class TestPlanning:
+    def test_filters_skip_row_groups(self, people: Path, keyring: Path) -> None:
+        assert len(row_groups(planned(people, keyring))) == 6
+        present = EqualTo(("email",), "user77@example.com")
+        ((name, row_group),) = row_groups(planned(people, keyring, present))
+        rows = read(people / name).slice(1000 * row_group, 1000)
+        assert "user77@example.com" in rows["email"].to_pylist()
+
+    def test_an_absent_value_leaves_nothing_to_read(self, people: Path, keyring: Path) -> None:
+        assert planned(people, keyring, EqualTo(("email",), "nobody@example.com")) == []
+        assert planned(people, keyring, In(("id",), (-1, None, 70_000))) == []
+        assert planned(people, keyring, where="email = 'nobody@example.com' or id = -1") == []
+
+    def test_small_row_groups_share_a_task(self, people: Path, keyring: Path) -> None:
+        (partition,) = planned(people, keyring)
+        assert [len(file.row_groups) for file in partition.files] == [2, 2, 2]
+
+    def test_nothing_that_travels_has_a_key_or_a_value_in_its_text(
+        self, people: Path, keyring: Path
+    ) -> None:
+        source = PushdownSource({"path": str(people), "keyring": str(keyring)})
+        schema = source.schema()
+        reader = source.reader(schema)
+        reader.pushFilters([EqualTo(("email",), "user77@example.com")])
+        (partition,) = reader.partitions()
+        shipped = pickle.dumps((source, reader, partition))
+        for key in MASTER_KEYS.values():
+            assert key not in shipped
+            assert base64.b64encode(key) not in shipped
+        assert repr(partition) == "RowGroups(1)"
+
+
+class TestOptions:
+    def test_where_and_columns(self, spark: SparkSession, people: Path, keyring: Path) -> None:
+        read = ours(
+            spark,
+            people,
+            keyring=str(keyring),
+            where="email = 'user77@example.com' or id = 78",
+            columns="id, city",
+        )
+        assert sorted(read.collect()) == [(77, "lyon"), (78, "rome")]
+        assert read.columns == ["id", "city"]
+        assert read.where("city = 'rome'").collect() == [(78, "rome")]
+
+    def test_a_column_without_a_key_can_be_left_out(
+        self, spark: SparkSession, people: Path, tmp_path: Path
+    ) -> None:
+        few = {name: key for name, key in MASTER_KEYS.items() if name != "k_pii"}
+        path = tmp_path / "keyring.json"
+        path.write_text(keyring_json(few))
+        with pytest.raises(
+            Exception, match=r"KeyUnavailableError: .*part-\d.*column email.*k_pii"
+        ) as caught:
+            ours(spark, people, keyring=str(path)).collect()
+        assert_tells_no_secret(str(caught.value))
+        rows = ours(spark, people, keyring=str(path), columns='["id", "city"]')
+        assert rows.count() == 6000
+        asked = {"columns": "id", "where": "email = 'user77@example.com' and id = 77"}
+        with pytest.raises(Exception, match="without_filter_keys"):
+            ours(spark, people, keyring=str(path), **asked).collect()
+        unchecked = ours(spark, people, keyring=str(path), withoutFilterKeys="true", **asked)
+        assert unchecked.collect() == [(77,)]
+
+    @pytest.mark.parametrize(
+        ("options", "complaint"),
+        [
+            ({"polcy": "x"}, "did you mean 'policy'"),
+            ({"policy": str(POLICY), "keyring": "k"}, "both policy and keyring"),
+            ({"keyring": "no-such-file"}, "no-such-file"),
+            ({"columns": "id, emial"}, "emial"),
+            ({"columns": '["id"'}, "JSON list"),
+            ({"withoutFilterKeys": "maybe"}, "neither true nor false"),
+            ({"where": "id = "}, "where|predicate|value|end"),
+        ],
+    )
+    def test_what_makes_no_sense_is_refused(
+        self, people: Path, keyring: Path, options: dict[str, str], complaint: str
+    ) -> None:
+        given = {"path": str(people), **options}
+        if "policy" not in options and "keyring" not in options:
+            given["keyring"] = str(keyring)
+        with pytest.raises(PolicyError) as caught:
+            planned_by(SecureBloomSource(given))
+        notes = getattr(caught.value, "__notes__", [])
+        assert re.search(complaint, " ".join([str(caught.value), *notes]))
+
+    def test_no_path(self) -> None:
+        with pytest.raises(PolicyError, match="no path"):
+            SecureBloomSource({}).schema()
+
+
+class TestErrors:
+    def test_a_tampered_page_names_its_column(
+        self, spark: SparkSession, people: Path, keyring: Path, tmp_path: Path
+    ) -> None:
+        path = Path(shutil.copy(people / "part-0.parquet", tmp_path))
+        with opened(path) as it:
+            offset = it.chunk(1, "email").meta_data.data_page_offset
+        flip(path, offset + 100)
+        with pytest.raises(Exception, match="row group 1, column email") as caught:
+            ours(spark, path, keyring=str(keyring)).collect()
+        assert "IntegrityError" in str(caught.value)
+        assert_tells_no_secret(str(caught.value))
+        assert "user77@" not in str(caught.value)
+
+    def test_a_tampered_footer(
+        self, spark: SparkSession, people: Path, keyring: Path, tmp_path: Path
+    ) -> None:
+        path = Path(shutil.copy(people / "part-0.parquet", tmp_path))
+        flip(path, path.stat().st_size - 40)
+        with pytest.raises(Exception, match=r"IntegrityError: .*part-0\.parquet"):
+            ours(spark, path, keyring=str(keyring))
+
+    def test_a_file_that_was_changed_after_it_was_planned(
+        self, people: Path, keyring: Path, tmp_path: Path
+    ) -> None:
+        path = Path(shutil.copy(people / "part-0.parquet", tmp_path))
+        source = SecureBloomSource({"path": str(path), "keyring": str(keyring)})
+        reader = source.reader(source.schema())
+        (partition,) = reader.partitions()
+        write_file(path, customers(10), ArrowMode.ENCRYPTED)
+        with pytest.raises(FileChangedError, match="part-0"):
+            list(reader.read(partition))
+
+    def test_what_a_kms_says_in_its_error_stays_out_of_sparks(
+        self, spark: SparkSession, people: Path, tmp_path: Path
+    ) -> None:
+        policy = tmp_path / "policy.toml"
+        policy.write_text(f'[kms]\nclient = "{__name__}:TalkativeKms"\n')
+        # Else Spark itself cuts off what an error was caused by.
+        whole = "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled"
+        spark.conf.set(whole, "false")
+        with pytest.raises(Exception, match="failed to unwrap a key") as caught:
+            ours(spark, people, policy=str(policy)).collect()
+        spark.conf.unset(whole)
+        assert "swordfish" not in str(caught.value)
+
+
+class TalkativeKms:
+    """Refuses, and says too much."""
+
+    def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
+        raise ValueError("the token is swordfish")
+
+    def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
+        raise NotImplementedError
+
+
+class TestSessions:
+    """Sessions that were told nothing of encryption."""
+
+    def test_the_example_of_the_docs_runs_as_written(
+        self, spark_installed: None, tmp_path: Path, people: Path
+    ) -> None:
+        """In a process of its own, whose JVM has neither the KMS class nor a property."""
+        (example,) = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+        shutil.copytree(people, tmp_path / "customers")
+        (tmp_path / "keys").mkdir()
+        (tmp_path / "keys" / "keyring.json").write_text(keyring_json())
+        (tmp_path / "keys" / "keyring.json").chmod(0o600)
+        (tmp_path / "keys" / "policy.toml").write_text(
+            '[kms]\nclient = "keyring"\nkeyring = "keyring.json"\n'
+        )
+        done = subprocess.run(
+            [sys.executable, "-W", "error::UserWarning", "-c", example],
+            cwd=tmp_path,
+            env={**os.environ, **SMALL, "PYSPARK_PYTHON": sys.executable},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert done.returncode == 0, done.stderr[-4000:]
+        assert "user77@example.com" in done.stdout
+        assert "6000" in done.stdout
+        for key in MASTER_KEYS.values():
+            assert base64.b64encode(key).decode() not in done.stdout + done.stderr
+
+    @pytest.mark.slow
+    def test_executors_of_a_cluster_unwrap_the_keys(
+        self, cluster: Cluster, people: Path, keyring: Path
+    ) -> None:
+        """No property names a KMS class there: the one of the session is taken away."""
+        nothing = {
+            "spark.hadoop.parquet.crypto.factory.class": "",
+            "spark.hadoop.parquet.encryption.kms.client.class": "",
+            "spark.hadoop.secure_bloom.keyring": "",
+        }
+        seen = cluster.run(read_on_the_cluster, str(people), str(keyring), config=nothing)
+        assert seen == {"rows": 6000, "found": [[77, "user77@example.com"]], "native": "fails"}
+
+    def test_filters_of_one_query_do_not_reach_another(
+        self, spark: SparkSession, people: Path, keyring: Path
+    ) -> None:
+        """Spark up to 4.3 hands them on; a source that is registered without a wish is safe."""
+        register(spark)
+        try:
+            table = ours(spark, people, keyring=str(keyring)).select("id")
+            one, other = table.where("id = 1"), table.where("id = 2")
+            assert sorted(one.union(other).collect()) == [(1,), (2,)]
+            assert one.collect() == [(1,)]
+            assert table.where("id = 1 or id < 0").count() == 1
+            assert table.count() == 6000
+            assert one.crossJoin(other.withColumnRenamed("id", "x")).collect() == [(1, 2)]
+        finally:
+            register(spark, push_filters=True)
+
+    def test_whether_spark_keeps_filters_apart_is_seen(
+        self, spark: SparkSession, people: Path, keyring: Path
+    ) -> None:
+        table = ours(spark, people, keyring=str(keyring)).select("id")
+        assert table.where("id = 1").count() == 1
+        assert (table.count() == 6000) is keeps_filters_apart(spark)
+
+    def test_sql_has_it_too(self, spark: SparkSession, people: Path, keyring: Path) -> None:
+        spark.sql(
+            "CREATE OR REPLACE TEMPORARY VIEW people USING secure_bloom "
+            f"OPTIONS (path '{people}', keyring '{keyring}', columns 'id, city')"
+        )
+        assert spark.sql("SELECT city FROM people WHERE id = 77").collect() == [("lyon",)]
+
+
+def read_on_the_cluster(spark: SparkSession, table: str, keyring: str) -> dict[str, Any]:
+    """Runs on the cluster."""
+    register(spark)
+    read = spark.read.format("secure_bloom").option("keyring", keyring).load(table)
+    try:
+        spark.read.parquet(table).collect()
+        native = "reads"
+    except Exception:
+        native = "fails"
+    found = read.where("email = 'user77@example.com'").select("id", "email").collect()
+    return {"rows": read.count(), "found": found, "native": native}
