@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import threading
 from pathlib import Path
@@ -20,7 +21,7 @@ from secure_bloom.errors import (
 )
 from secure_bloom.keys import ExplicitKeys, Keyring
 from secure_bloom.policy import ColumnRule, KeyPolicy
-from secure_bloom.report import AddReport
+from secure_bloom.report import AddReport, FileReport
 from tests.surgery import CORPUS, assert_tells_no_secret, filter_of, opened
 from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, read, write
 
@@ -407,6 +408,42 @@ def test_progress_goes_from_nothing_to_all(table_folder: Path) -> None:
     assert {total for _, total in seen} == {chunks}
     assert sorted({done for done, _ in seen}) == list(range(chunks + 1))
     assert seen == sorted(seen)
+
+
+def test_files_are_at_work_side_by_side(
+    table_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    both = threading.Barrier(2)
+    rewrite = rewriting.Rewriter.rewrite
+
+    def meet(self: rewriting.Rewriter, path: str, **options: Any) -> FileReport:
+        both.wait(30)
+        return rewrite(self, path, **options)
+
+    monkeypatch.setattr(rewriting.Rewriter, "rewrite", meet)
+    files = _add(table_folder).files
+    assert len(files) % 2 == 0
+    assert [file.path for file in files] == sorted(file.path for file in files)
+    assert {file.status for file in files} == {"added"}
+
+
+def test_an_interrupt_leaves_the_files_that_wait_as_they_were(tmp_path: Path) -> None:
+    for i in range(40):
+        write(tmp_path / f"{i:02}.parquet", customers(5))
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+
+    def interrupt(done: int, _: int) -> None:
+        if done == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        _add(tmp_path, progress=interrupt)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()}.keys() == before.keys()
+    changed = [path for path, content in before.items() if path.read_bytes() != content]
+    assert len(changed) < 20
+    for path in changed:
+        assert filter_of(path, 0, "id").byte_count > 0
 
 
 def test_a_column_that_only_some_files_have(tmp_path: Path) -> None:
