@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from secure_bloom import compact
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
 from secure_bloom.metadata import (
     ColumnChunk,
@@ -88,7 +89,7 @@ def decode_items(
 def stripped(page: Page) -> tuple[PageHeader, bytes | memoryview]:
     """Header and body as in a plain file: the body's size there, no checksum of what it was."""
     body = page.body()
-    header = page.header.copy()
+    header = PageHeader(compact.decode(page.encoded_header)[0])
     header.compressed_page_size = len(body)
     del header.crc
     return header, body

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import IntEnum
+from typing import TypeVar, cast
 
-from secure_bloom import cipher, compact
+from secure_bloom import cipher
 from secure_bloom.cipher import ModuleType
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
 from secure_bloom.footer import Chunk
@@ -26,17 +28,22 @@ from secure_bloom.metadata import (
     PageType,
 )
 from secure_bloom.modules import ColumnCipher
+from secure_bloom.records import decode_record, measured_record
 from secure_bloom.storage import InputFile
+
+E = TypeVar("E", bound=IntEnum)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
     """One page: its header, and its body as stored (encrypted in an encrypted chunk).
 
+    ``header`` is a record, to be read only; ``encoded_header`` are the bytes it was decoded from.
     The first ``clear`` bytes of an encrypted body are not part of its module.
     """
 
     header: PageHeader
+    encoded_header: bytes
     stored: memoryview
     clear: int = 0
     cipher: ColumnCipher | None
@@ -45,7 +52,7 @@ class Page:
     @property
     def is_dictionary(self) -> bool:
         """Whether this is the chunk's dictionary page."""
-        return self.header.type is PageType.DICTIONARY_PAGE
+        return self.header.type == PageType.DICTIONARY_PAGE
 
     @property
     def num_values(self) -> int:
@@ -58,7 +65,7 @@ class Page:
     @property
     def encoding(self) -> Encoding:
         """The encoding of the page's values."""
-        return self._detail.encoding
+        return _known(Encoding, self._detail.encoding, "encoding")
 
     def body(self) -> bytes | memoryview:
         """The page's body, decrypted and still compressed."""
@@ -72,15 +79,29 @@ class Page:
     @property
     def _detail(self) -> DataPageHeader | DataPageHeaderV2 | DictionaryPageHeader:
         header = self.header
-        details = {
-            PageType.DATA_PAGE: header.data_page_header,
-            PageType.DATA_PAGE_V2: header.data_page_header_v2,
-            PageType.DICTIONARY_PAGE: header.dictionary_page_header,
-        }
-        detail = details.get(header.type)
+        kind = _known(PageType, header.type, "type")
+        detail = getattr(header, _DETAILS[kind]) if kind in _DETAILS else None
         if detail is None:
-            raise FormatError(f"PageHeader of a {header.type.name} lacks its own header")
-        return detail
+            raise FormatError(f"PageHeader of a {kind.name} lacks its own header")
+        return cast(DataPageHeader | DataPageHeaderV2 | DictionaryPageHeader, detail)
+
+
+def _known(kinds: type[E], number: int, field: str) -> E:
+    """The member with a number from a header."""
+    try:
+        return kinds(number)
+    except ValueError:
+        raise UnsupportedFeatureError(
+            f"PageHeader: {field} is {number}, which is no {kinds.__name__} known here"
+        ) from None
+
+
+#: Page type -> the field of its PageHeader that says more of it.
+_DETAILS = {
+    PageType.DATA_PAGE: "data_page_header",
+    PageType.DATA_PAGE_V2: "data_page_header_v2",
+    PageType.DICTIONARY_PAGE: "dictionary_page_header",
+}
 
 
 def read_pages(file: InputFile, chunk: Chunk) -> list[Page]:
@@ -164,7 +185,7 @@ def _walk(chunk: Chunk, stored: memoryview) -> Iterator[Page]:
         place = _DICTIONARY if expects_dictionary else (ModuleType.DATA_PAGE_HEADER, ordinal)
         page, position = _read_page(chunk, stored, position, place)
         expects_dictionary = False
-        if page.header.type is PageType.INDEX_PAGE:
+        if page.header.type == PageType.INDEX_PAGE:
             continue
         if not page.is_dictionary:
             seen += page.num_values
@@ -182,7 +203,7 @@ def _read_page(
         raise FormatError(
             f"the pages end after {position} bytes, before ColumnMetaData.num_values is reached"
         )
-    header, body_start = _read_header(chunk, stored, position, place)
+    header, encoded, body_start = _read_header(chunk, stored, position, place)
     clear = 0
     if chunk.cipher is None:
         body_length = header.compressed_page_size
@@ -194,6 +215,7 @@ def _read_page(
         raise FormatError(f"a page's body has {body_length} bytes, {remaining} remain in its chunk")
     page = Page(
         header=header,
+        encoded_header=encoded,
         stored=stored[body_start : body_start + body_length],
         clear=clear,
         cipher=chunk.cipher,
@@ -224,12 +246,27 @@ def _levels_in_clear(header: PageHeader, stored: memoryview) -> int:
 
 def _read_header(
     chunk: Chunk, stored: memoryview, position: int, place: tuple[ModuleType, int | None]
-) -> tuple[PageHeader, int]:
+) -> tuple[PageHeader, bytes, int]:
+    """The header at ``position``, its bytes in clear, and where its body starts."""
     if chunk.cipher is None:
-        tree, length = compact.decode(stored[position:])
-    else:
-        length = cipher.frame_length(stored, position)
-        module_type, ordinal = place
-        module = stored[position : position + length]
-        tree, _ = compact.decode(chunk.cipher.decrypt(module_type, module, page=ordinal))
-    return PageHeader(tree), position + length
+        header, length = _measured_header(stored[position:])
+        return header, bytes(stored[position : position + length]), position + length
+    length = cipher.frame_length(stored, position)
+    module_type, ordinal = place
+    encoded = chunk.cipher.decrypt(module_type, stored[position : position + length], page=ordinal)
+    return decode_record(PageHeader, encoded), encoded, position + length
+
+
+def _measured_header(stored: memoryview) -> tuple[PageHeader, int]:
+    """A header of unknown length; only statistics of long values make one long."""
+    for window in _HEADER_WINDOWS:
+        try:
+            return measured_record(PageHeader, stored[:window])
+        except FormatError:
+            if window >= len(stored):
+                raise
+    return measured_record(PageHeader, stored)
+
+
+#: Bytes that are looked at for a header: decoding copies what it is given.
+_HEADER_WINDOWS = (512, 64 * 1024)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from secure_bloom import compact
 from secure_bloom.cipher import ModuleType, encrypt_ctr, encrypt_gcm, module_aad
 from secure_bloom.errors import FormatError, IntegrityError, SecureBloomError
 from secure_bloom.footer import Chunk
@@ -154,7 +155,9 @@ def test_a_dictionary_page_counts_its_entries_by_its_own_header(
     fields: dict[str, object], text: str
 ) -> None:
     header = _header(type=PageType.DICTIONARY_PAGE, **fields)
-    page = Page(header=header, stored=memoryview(b""), cipher=None, ordinal=None)
+    page = Page(
+        header=header, encoded_header=b"", stored=memoryview(b""), cipher=None, ordinal=None
+    )
     with pytest.raises(FormatError, match=text):
         _ = page.num_values
 
@@ -200,7 +203,9 @@ def test_levels_that_parquet_java_leaves_in_clear_are_read(tmp_path: Path, algor
         chunk = it.chunk(0, "email")
         (page,) = read_pages(it.file, chunk)
         body, data_end = bytes(page.body()), it.footer.tail.offset
-        stored = _as_parquet_java_stores(page.header, body, chunk)
+        stored = _as_parquet_java_stores(
+            PageHeader(compact.decode(page.encoded_header)[0]), body, chunk
+        )
     content = path.read_bytes()
     path.write_bytes(content[:data_end] + stored + content[data_end:])
 

@@ -137,7 +137,11 @@ def test_a_damaged_page_is_left_to_pyarrow_or_read(
             body[place] = data.draw(st.integers(0, 255))
         size = data.draw(st.integers(0, len(body)))
         damaged = Page(
-            header=page.header, stored=memoryview(bytes(body[:size])), cipher=None, ordinal=0
+            header=page.header,
+            encoded_header=b"",
+            stored=memoryview(bytes(body[:size])),
+            cipher=None,
+            ordinal=0,
         )
         entries = plain_entries(chunk.leaf, chunk.meta_data.codec, damaged)
     if isinstance(entries, Binary):
