@@ -294,7 +294,7 @@ def draw_sizes(curves: Curves) -> None:
     figure = Figure(figsize=(9.5, 4.2), layout="constrained")
     rates, defaults = figure.subplots(1, 2)
     for name, points in curves.items():
-        line(rates, name, [each.x for each in points], [100 * (e.y or 1 / ABSENT) for e in points])
+        rate_line(rates, name, points)
     rates.set_yscale("log")
     rates.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     rates.set_xlabel("bytes a key")
@@ -305,7 +305,8 @@ def draw_sizes(curves: Curves) -> None:
     defaults.set_yscale("log")
     defaults.set_xlabel("distinct values in a file")
     defaults.set_ylabel("bytes of the filter, by default")
-    defaults.legend(frameon=False)
+    for axes in (rates, defaults):
+        axes.legend(frameon=False)
     figure.savefig(PICTURES / "filters-size.png", dpi=110, metadata={"Software": None})
 
 
@@ -323,10 +324,11 @@ def draw_growth(growth: tuple[Curves, Curves]) -> None:
     """False positives and bytes over the number of values."""
     figure = Figure(figsize=(9.5, 4.2), layout="constrained")
     rates, sizes = figure.subplots(1, 2)
-    for axes, curves, scale in ((rates, growth[0], 100.0), (sizes, growth[1], 1 / 1024)):
-        for name, points in curves.items():
-            heights = [scale * (each.y or 1 / ABSENT) for each in points]
-            line(axes, name, [each.x for each in points], heights)
+    for name, points in growth[0].items():
+        rate_line(rates, name, points)
+    for name, points in growth[1].items():
+        line(sizes, name, [each.x for each in points], [each.y / 1024 for each in points])
+    for axes in (rates, sizes):
         axes.set_xscale("log")
         ticks = [load for load in LOADS if load not in (1.5, 3)]
         axes.set_xticks(ticks, [f"{tick:g} x" for tick in ticks])
@@ -339,8 +341,18 @@ def draw_growth(growth: tuple[Curves, Curves]) -> None:
     sizes.set_yscale("log")
     sizes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     sizes.set_ylabel("KiB")
-    sizes.legend(frameon=False)
+    for axes in (rates, sizes):
+        axes.legend(frameon=False)
     figure.savefig(PICTURES / "filters-growth.png", dpi=110, metadata={"Software": None})
+
+
+def rate_line(axes: Axes, name: str, points: Sequence[Point]) -> None:
+    """False positives in per cent; an open mark at the bound where none was seen."""
+    seen = [each for each in points if each.y]
+    line(axes, name, [each.x for each in seen], [100 * each.y for each in seen])
+    unseen = [each.x for each in points if not each.y]
+    bound = [100 / ABSENT] * len(unseen)
+    axes.plot(unseen, bound, "v", color=COLORS[name], fillstyle="none", markersize=5)
 
 
 def line(axes: Axes, name: str, x: Sequence[float], y: Sequence[float]) -> None:

@@ -113,17 +113,27 @@ def draw(curves: dict[str, list[Point]]) -> None:
     """False positives, and the bytes they cost, over the number of keys."""
     figure = Figure(figsize=(9.5, 4.2), layout="constrained")
     rates, sizes = figure.subplots(1, 2)
-    plot(rates, curves, lambda point: 100 * max(point.fpp, 1 / PROBES), "false positives, %")
+    plot(rates, curves, lambda point: 100 * point.fpp, "false positives, %")
     rates.set_yscale("log")
+    mark_unseen(rates, curves)
     rates.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     rates.axhline(100 * FPP, color="#9ca3af", linewidth=0.8, linestyle="--")
     rates.annotate("asked for", (0.1, 100 * FPP), xytext=(0, 3), textcoords="offset points")
     plot(sizes, curves, lambda point: point.size / 1024, "KiB")
     sizes.set_ylim(0, 72)
-    sizes.legend(frameon=False, loc="lower right")
+    for axes in (rates, sizes):
+        axes.legend(frameon=False, loc="lower right")
     figure.suptitle(f"Filters bounded by {BYTES // 1024} KiB, made for {EXPECTED:,} keys")
     PICTURE.parent.mkdir(exist_ok=True)
     figure.savefig(PICTURE, dpi=110, metadata={"Software": None})
+
+
+def mark_unseen(axes: Axes, curves: dict[str, list[Point]]) -> None:
+    """Open marks at the bound where no false positive was seen; no line leads there."""
+    for name, points in curves.items():
+        loads = [point.load for point in points if not point.fpp]
+        bound = [100 / PROBES] * len(loads)
+        axes.plot(loads, bound, "v", color=COLORS[name], fillstyle="none", markersize=5)
 
 
 def plot(
@@ -132,8 +142,10 @@ def plot(
     """One panel."""
     style: dict[str, Any] = {"marker": "o", "markersize": 3.5, "linewidth": 1.6}
     for name, points in curves.items():
-        loads = [point.load for point in points]
-        axes.plot(loads, list(map(value, points)), color=COLORS[name], label=name, **style)
+        # What is 0 has no place on a logarithmic scale.
+        seen = [point for point in points if value(point)]
+        loads = [point.load for point in seen]
+        axes.plot(loads, list(map(value, seen)), color=COLORS[name], label=name, **style)
     axes.set_xscale("log")
     ticks = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20)
     axes.set_xticks(ticks, [f"{tick:g} x" for tick in ticks])

@@ -32,6 +32,9 @@ _TIMESTAMP_PATTERN = re.compile(
     rf"(?P<date>\d{{4}}-\d\d-\d\d)(?:[T ]{_TIME}\s*(?P<zone>Z|[+-]\d\d:?\d\d)?)?"
 )
 
+#: What is no whole number for sure.
+_FRACTION = re.compile(r"[+-]?\d*\.\d*[1-9]\d*")
+
 #: Decimals are converted without rounding: no column holds a number that this would round.
 _EXACT = Context(prec=1000, traps=[Inexact, InvalidOperation])
 
@@ -40,22 +43,37 @@ class _NotSuchAValueError(ValueError):
     """The value cannot be one of the column; its text is left out on purpose."""
 
 
+class _BeyondError(_NotSuchAValueError):
+    """The value is of the column's kind, and too large or too fine for it."""
+
+
+class BeyondColumnError(PolicyError):
+    """The value is of the column's kind, and no value of the column can equal it.
+
+    A number out of the type's range, a time finer than its unit.  Where another file stores the
+    same column in a larger type the question is right, and this file's answer is certain.
+    """
+
+
 def physical_values(leaf: Leaf, value: object) -> tuple[bytes, ...] | None:
     """The PLAIN encodings under which ``value`` may stand in ``leaf``.
 
     None when a filter cannot answer for the value (null, NaN): it may be there.  Raises
-    PolicyError, without the value, when it cannot be a value of this column.
+    PolicyError, without the value, when it cannot be a value of this column: BeyondColumnError
+    when it is only too large or too fine for it.
     """
     if value is None:
         return None
     logical = logical_type(leaf.element)
     try:
         return _CONVERTERS[logical.kind](leaf, logical, value)
-    except (ValueError, ArithmeticError, TypeError, struct.error):
+    except (ValueError, ArithmeticError, TypeError, struct.error) as error:
+        beyond = isinstance(error, _BeyondError | OverflowError | struct.error)
         wanted = _WANTED[logical.kind].format(
             width=leaf.width, logical=logical, zone="Z" if logical.is_utc else ""
         )
-        raise PolicyError(
+        refused = BeyondColumnError if beyond else PolicyError
+        raise refused(
             f"the value is not one the column can hold, wanted {wanted}", column=leaf.name
         ) from None
 
@@ -90,20 +108,34 @@ def _bytes(leaf: Leaf, _logical: Logical, value: Any) -> tuple[bytes, ...]:
     if isinstance(value, str):
         is_hex = value.startswith("hex:")
         value = bytes.fromhex(value.removeprefix("hex:")) if is_hex else value.encode()
-    if not isinstance(value, bytes) or leaf.width not in (None, len(value)):
+    if not isinstance(value, bytes):
         raise _NotSuchAValueError
+    if leaf.width not in (None, len(value)):
+        raise _BeyondError
     return (value,)
 
 
 def _integer(leaf: Leaf, logical: Logical, value: Any) -> tuple[bytes, ...]:
-    number = int(value) if isinstance(value, str) else value
-    if isinstance(number, bool) or number != int(number):
+    number = _number(value) if isinstance(value, str) else value
+    if isinstance(number, bool):
         raise _NotSuchAValueError
+    if number != int(number):
+        raise _BeyondError
     number = int(number)
     low = -(1 << (logical.bits - 1)) if logical.signed else 0
     if not low <= number < low + (1 << logical.bits):
-        raise _NotSuchAValueError
+        raise _BeyondError
     return (_low_bytes(number, leaf.width or 0),)
+
+
+def _number(text: str) -> int:
+    """The whole number; a broken one is beyond a column of whole numbers."""
+    try:
+        return int(text)
+    except ValueError:
+        if _FRACTION.fullmatch(text):
+            raise _BeyondError from None
+        raise
 
 
 def _low_bytes(number: int, width: int) -> bytes:
@@ -200,7 +232,7 @@ def _zone_nanos(zone: str | None) -> int:
 def _in_units(nanos: int, unit: int) -> int:
     units, rest = divmod(nanos, unit)
     if rest:
-        raise _NotSuchAValueError
+        raise _BeyondError
     return units
 
 

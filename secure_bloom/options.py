@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import numbers
 from dataclasses import dataclass
 
 from secure_bloom.errors import PolicyError
@@ -11,6 +12,18 @@ from secure_bloom.errors import PolicyError
 MIN_BYTES = 32
 #: Arrow C++ and parquet-java read no larger bitset.
 MAX_BYTES = 128 * 1024 * 1024
+
+
+def require_whole(name: str, value: object) -> None:
+    """Raise PolicyError for what is no whole number: a truth value, a float, a text."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise PolicyError(f"{name} is of type {type(value).__name__}, wanted a whole number")
+
+
+def require_number(name: str, value: object) -> None:
+    """Raise PolicyError for what is no number: a truth value, a text, None."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise PolicyError(f"{name} is of type {type(value).__name__}, wanted a number")
 
 
 class FooterMode(enum.StrEnum):

@@ -211,13 +211,16 @@ class Outcome(Protocol):
 
 
 def complain(failed: Iterable[Outcome]) -> int:
-    """Every failed file on stderr; the exit code for that, 0 when there is none."""
-    failed = list(failed)
+    """Every failed file on stderr, each hint behind the files it is for; the exit code, or 0."""
+    by_hint: dict[str | None, list[Outcome]] = {}
     for file in failed:
-        click.echo(f"secure-bloom: error: {file.error}", err=True)
-    for hint in dict.fromkeys(file.hint for file in failed if file.hint):
-        click.echo(f"secure-bloom: hint: {hint}", err=True)
-    return EXIT_ERROR if failed else 0
+        by_hint.setdefault(file.hint, []).append(file)
+    for hint, files in by_hint.items():
+        for file in files:
+            click.echo(f"secure-bloom: error: {file.error}", err=True)
+        if hint:
+            click.echo(f"secure-bloom: hint: {hint}", err=True)
+    return EXIT_ERROR if by_hint else 0
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
@@ -79,24 +79,25 @@ def _print_filters(report: ShowReport, *, show_range: bool, verbose: bool) -> No
     names = tables.short_names([file.path for file in report.files])
     rows: list[list[object]] = []
     readable = [file for file in report.files if file.error is None]
-    for file in readable:
+    for file in report.files:
+        if file.error is not None and file.hudi is None:
+            continue
         told = file.hudi or RecordKeyDescription()
+        kind = "unreadable" if file.error else told.type or "none"
         fpp = None if told.fpp is None else f"{told.fpp:.2g}"
         fill = tables.percent(told.fill)
-        row: list[object] = [names[file.path], told.type or "none", told.rows, told.bytes]
+        row: list[object] = [names[file.path], kind, told.rows, told.bytes]
         row += [fpp, fill]
         if verbose:
             row += [told.vector_size, told.hash, told.num_hashes, told.nr, told.current]
         rows.append(row)
-    tables.print_table(headers, rows)
-    if show_range:
+    if rows:
+        tables.print_table(headers, rows)
+    if show_range and readable:
         ends = [
             (names[f.path], tables.visible(f.min_key), tables.visible(f.max_key)) for f in readable
         ]
         tables.print_table(("file", "smallest key", "largest key"), ends)
-    for file in readable:
-        if file.hudi is not None and file.hudi.note:
-            click.echo(f"note: {file.path}: {file.hudi.note}")
 
 
 @hudi.command("add")
@@ -190,7 +191,8 @@ def _print_added(report: AddReport, *, verbose: bool) -> None:
                 key = told.key or ("" if told.encrypted else "in clear")
                 row += [told.fpp_requested, key, f"{file.seconds:.2f}"]
             rows.append(row)
-    tables.print_table(headers, rows)
+    if rows:
+        tables.print_table(headers, rows)
     for note in report.notes:
         click.echo(f"note: {note}")
     if report.dry_run:
@@ -200,7 +202,9 @@ def _print_added(report: AddReport, *, verbose: bool) -> None:
 @hudi.command("lookup")
 @click.argument("path")
 @click.argument("keys", nargs=-1, metavar="KEY...")
-@click.option("--from", "source", type=click.File(), help="File of keys, one a line; - is stdin.")
+@click.option(
+    "--from", "source", type=click.File("rb"), help="File of keys, one a line; - is stdin."
+)
 @_COLUMN
 @_POLICY
 @with_common_options
@@ -228,7 +232,7 @@ def lookup_command(
     from secure_bloom.cli import tables
     from secure_bloom.hudi.searching import lookup
 
-    wanted = [*keys, *filter(None, (line.rstrip("\n") for line in source or ()))]
+    wanted = [*keys, *_keys_in(source)]
     if not wanted:
         raise PolicyError("no key is given", hint="name keys, or a file of keys with --from")
     report = lookup(path, wanted, column=column, keys=load_keys(keyring, load_policy(policy_path)))
@@ -240,13 +244,29 @@ def lookup_command(
     return complain(report.failed) or (EXIT_FOUND if found else EXIT_NOWHERE)
 
 
+def _keys_in(source: BinaryIO | None) -> list[str]:
+    """The keys in a file, one a line, empty lines left out; UTF-8 whatever the locale is."""
+    if source is None:
+        return []
+    try:
+        text = source.read().decode("utf-8-sig")
+    except UnicodeDecodeError:
+        # Without the cause: its text quotes the bytes.
+        raise PolicyError(
+            "the file of keys is not UTF-8",
+            hint="convert it first: iconv -f LATIN1 -t UTF-8 keys.txt",
+            path=source.name,
+        ) from None
+    return [line for line in text.replace("\r\n", "\n").split("\n") if line]
+
+
 def _print_lookup(report: LookupReport, *, verbose: bool) -> None:
     from secure_bloom.cli import tables
     from secure_bloom.hudi.searching import LookupStatus
 
     for key, paths in report.found.items():
         for path in paths or ("nowhere",):
-            click.echo(f"{key}  {path}")
+            click.echo(f"{tables.visible(key)}  {path}")
     if verbose:
         headers = ("file", "status", "keys in range>", "candidates>", "found>")
         rows = [
@@ -257,5 +277,6 @@ def _print_lookup(report: LookupReport, *, verbose: bool) -> None:
     click.echo(
         f"{len(report.files)} files: {report.count(LookupStatus.SKIPPED_BY_RANGE)} skipped by "
         f"range, {report.count(LookupStatus.SKIPPED_BY_FILTER)} by filter, "
-        f"{report.count(LookupStatus.READ)} read; {report.false_positives} false positives"
+        f"{report.count(LookupStatus.READ)} read, {report.count(LookupStatus.FAILED)} failed; "
+        f"{report.false_positives} false positives"
     )

@@ -91,7 +91,8 @@ def _print_columns(index: PaimonInspection) -> None:
         )
         for each in index.indexes
     ]
-    tables.print_table(headers, rows)
+    if rows:
+        tables.print_table(headers, rows)
 
 
 @paimon.command("build")
@@ -109,6 +110,11 @@ def _print_columns(index: PaimonInspection) -> None:
     is_flag=True,
     help="Build one of an encrypted column too, in clear for everyone to ask.",
 )
+@click.option(
+    "--replace-damaged",
+    is_flag=True,
+    help="Write a new index in the place of one that cannot be read; what it held is lost.",
+)
 @click.option("--dry-run", is_flag=True, help="Work everything out, write nothing.")
 @_POLICY
 @with_common_options
@@ -116,6 +122,7 @@ def build_command(
     paths: tuple[str, ...],
     column_texts: tuple[str, ...],
     allow_clear_index: bool,
+    replace_damaged: bool,
     dry_run: bool,
     policy_path: Path | None,
     keyring: Path | None,
@@ -143,6 +150,7 @@ def build_command(
         {name: IndexOptions(**options) for name, options in columns.items()},
         keys=load_keys(keyring, load_policy(policy_path)),
         allow_clear_index=allow_clear_index,
+        replace_damaged=replace_damaged,
         dry_run=dry_run,
     )
     if as_json:
@@ -162,7 +170,8 @@ def _print_built(report: BuildReport, *, verbose: bool) -> None:
         for file in report.files
         for c in file.columns
     ]
-    tables.print_table(headers, rows)
+    if rows:
+        tables.print_table(headers, rows)
     for file in report.files if verbose else ():
         for kept in file.kept:
             click.echo(f"kept: {file.path}, {tables.visible(kept)}")
@@ -171,7 +180,7 @@ def _print_built(report: BuildReport, *, verbose: bool) -> None:
 
 
 @paimon.command("probe")
-@click.argument("path")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.argument("where")
 @click.option(
     "--type",
@@ -183,7 +192,7 @@ def _print_built(report: BuildReport, *, verbose: bool) -> None:
 @_POLICY
 @with_common_options
 def probe_command(
-    path: str,
+    paths: tuple[str, ...],
     where: str,
     type_texts: tuple[str, ...],
     policy_path: Path | None,
@@ -191,14 +200,15 @@ def probe_command(
     as_json: bool,
     verbose: bool,
 ) -> int:
-    """Ask the indexes at PATH which data files can be skipped for the condition WHERE.
+    """Ask the indexes at each PATH which data files can be skipped for the condition WHERE.
 
-    PATH is a data file, a folder, a glob or an index file.  Conditions are = and IN, joined by AND
-    and OR; any other keeps the file.
+    PATH is a data file, a folder, a glob or an index file; in folders and globs those beside ORC
+    and Avro files are found too, which need --type for each column.  Conditions are = and IN,
+    joined by AND and OR; any other keeps the file.
 
     \b
     secure-bloom paimon probe out/ "id = 5 and name in ('anna', 'bo')"
-    secure-bloom paimon probe data-1.orc.index "day = 2024-03-01" --type day=DATE
+    secure-bloom paimon probe bucket-0/ bucket-1/ "day = 2024-03-01" --type day=DATE
 
     Exit code: 0 a file may have such rows, 1 none has, 3 some file has no index, 2 error.
     """
@@ -207,7 +217,7 @@ def probe_command(
 
     types = _parse_types(type_texts)
     keys = load_keys(keyring, load_policy(policy_path))
-    report = probe(path, where, types=types, keys=keys)
+    report = probe(paths, where, types=types, keys=keys)
     if as_json:
         tables.print_json(report.to_json())
     else:

@@ -207,7 +207,8 @@ def _record_keys(told: RecordKeyDescription) -> str:
     """The filter and the range of record keys, in a line."""
     ends = "key range" if told.range else "no key range"
     if told.type is None:
-        return f"{told.note or 'no filter'}; {ends}"
+        damage = told.note and f"filter that cannot be read: {told.note}"
+        return f"{damage or 'no filter'}; {ends}"
     size, rows = human_bytes(told.bytes), "1 row" if told.rows == 1 else f"{told.rows} rows"
     return f"{told.type} filter of {size} in {rows}, fpp {percent(told.fpp)}; {ends}"
 
@@ -215,7 +216,7 @@ def _record_keys(told: RecordKeyDescription) -> str:
 def _paimon_index(told: PaimonInspection) -> str:
     """The indexes of columns, and what they are in, in a line."""
     if told.error is not None:
-        return told.error
+        return f"cannot be read: {told.error}"
     columns = ", ".join(f"{visible(each.column)} ({visible(each.type)})" for each in told.indexes)
     return f"{human_bytes(told.bytes)} in clear beside the file: {columns or 'no columns'}"
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from secure_bloom.hudi.adding import RecordKeyFilterOptions, add_record_key_filter
     from secure_bloom.hudi.bloom.dynamic import DynamicBoundedBloomFilter
     from secure_bloom.hudi.bloom.hashing import HashType
+    from secure_bloom.hudi.bloom.header import sizing
     from secure_bloom.hudi.bloom.simple import SimpleBloomFilter
     from secure_bloom.hudi.reading import RecordKeyFilter, read_record_key_filter
     from secure_bloom.hudi.searching import FileLookup, LookupReport, lookup
@@ -30,6 +31,7 @@ _HOMES = {
     "add_record_key_filter": "adding",
     "lookup": "searching",
     "read_record_key_filter": "reading",
+    "sizing": "bloom.header",
 }
 
 __all__ = [
@@ -43,6 +45,7 @@ __all__ = [
     "add_record_key_filter",
     "lookup",
     "read_record_key_filter",
+    "sizing",
 ]
 
 

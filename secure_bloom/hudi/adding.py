@@ -14,7 +14,7 @@ from os import PathLike
 from secure_bloom.errors import PolicyError, SecureBloomError
 from secure_bloom.footer import Chunk, Footer, read_tail, unlock
 from secure_bloom.hudi.bloom.base import HudiBloomFilter
-from secure_bloom.hudi.bloom.dynamic import DynamicBoundedBloomFilter
+from secure_bloom.hudi.bloom.dynamic import DynamicBoundedBloomFilter, require_bound
 from secure_bloom.hudi.bloom.entry import FILTER_TYPES, read_entry, write_entry
 from secure_bloom.hudi.bloom.hashing import HashType
 from secure_bloom.hudi.bloom.header import INT_MAX, header_for
@@ -47,11 +47,12 @@ class RecordKeyFilterOptions:
     max_entries: int = 100_000
 
     def __post_init__(self) -> None:
-        if self.type_code not in FILTER_TYPES:
+        if self.type_code not in tuple(FILTER_TYPES):
             raise PolicyError(
                 f"type_code is {self.type_code!r}, it must be one of: {', '.join(FILTER_TYPES)}"
             )
         header_for(1 if self.num_entries is None else self.num_entries, self.fpp, HashType.MURMUR)
+        require_bound(self.max_entries)
 
     def empty_filter(self, keys: int) -> HudiBloomFilter:
         """A filter for a file of so many keys."""
@@ -149,11 +150,14 @@ class RecordKeyRewriter(FileRewriter):
         old: HudiBloomFilter | None,
         parts: list[PackedKeys],
     ) -> FilterReport:
-        remarks = [*_exposure(footer, chunks), *self._remarks(built, old, parts)]
+        values = sum(map(len, parts))
+        # Of a file without keys there is nothing to learn.
+        exposure = _exposure(footer, chunks) if values else ()
+        remarks = [*exposure, *self._remarks(built, old, parts)]
         return self._report(
             footer,
             built,
-            values=sum(map(len, parts)),
+            values=values,
             source="pages",
             action="added" if old is None else "replaced",
             reason="; ".join(remarks) or None,

@@ -30,7 +30,8 @@ def key_ordinal(footer: Footer, column: str) -> int:
     if not ordinals:
         raise unknown_column(column, (leaf.name for leaf in footer.leaves))
     leaf = footer.leaves[ordinals[0]]
-    if len(ordinals) > 1 or leaf.type is not Type.BYTE_ARRAY or leaf.is_repeated:
+    # A struct is none, even of one field.
+    if leaf.name != column or leaf.type is not Type.BYTE_ARRAY or leaf.is_repeated:
         raise UnsupportedFeatureError(
             "record keys are texts, one a row", hint="name a column of texts", column=column
         )

@@ -35,7 +35,10 @@ class RecordKeyFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileShow:
-    """One file: what its footer says in numbers, and the ends of its key range."""
+    """One file: what its footer says in numbers, and the ends of its key range.
+
+    ``error`` says why nothing is known; with ``hudi`` that the filter there cannot be read.
+    """
 
     path: str
     hudi: RecordKeyDescription | None = None
@@ -53,7 +56,7 @@ class ShowReport:
 
     @property
     def failed(self) -> tuple[FileShow, ...]:
-        """The files whose footer could not be read."""
+        """The files whose footer or filter could not be read."""
         return tuple(file for file in self.files if file.error is not None)
 
     def to_json(self, *, show_range: bool = False) -> dict[str, Any]:
@@ -83,7 +86,8 @@ def read_record_key_filter(
 def show(paths: Paths, *, keys: Keys | None = None) -> ShowReport:
     """What the footers of files, folders or globs say of record keys.
 
-    A file whose footer cannot be read is reported with its error and does not stop the others.
+    A file whose footer or filter cannot be read is reported with its error and does not stop the
+    others.
     """
     resolver = KeyResolver(keys)
     return ShowReport(files=tuple(_show(path, resolver) for path in find_files(as_paths(paths))))
@@ -94,8 +98,9 @@ def _show(path: str, resolver: KeyResolver) -> FileShow:
         with located(path=path), open_input(path) as file:
             metadata = _metadata(file, resolver)
             described = describe_record_keys(metadata)
-            ends = {} if described is None or described.note else _ends(read_entry(metadata))
-            return FileShow(path=path, hudi=described, **ends)
+            if described is not None and described.note:
+                return FileShow(path=path, hudi=described, error=f"{path}: {described.note}")
+            return FileShow(path=path, hudi=described, **_ends(read_entry(metadata)))
     except SecureBloomError as error:
         return FileShow(path=path, error=str(error), hint=error.hint)
 

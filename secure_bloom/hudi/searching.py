@@ -87,6 +87,7 @@ class LookupReport:
             "files_skipped_by_range": self.count(LookupStatus.SKIPPED_BY_RANGE),
             "files_skipped_by_filter": self.count(LookupStatus.SKIPPED_BY_FILTER),
             "files_read": self.count(LookupStatus.READ),
+            "files_failed": self.count(LookupStatus.FAILED),
             "false_positives": self.false_positives,
             "files": [
                 {**asdict(file), "false_positives": file.false_positives} for file in self.files

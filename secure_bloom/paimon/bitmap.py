@@ -30,12 +30,27 @@ class ValueList:
     has_null: bool
     content: memoryview
 
-    def has(self, sought: Hashed) -> bool:
-        """Whether the value is listed; FormatError where the list is not of its type."""
-        if isinstance(sought.content, bytes):
-            return sought.content in self._texts()
-        number = sought.content.to_bytes(sought.width, "big", signed=True)
-        return number in self._numbers(sought.width)
+    def listed(self, sought: frozenset[Hashed]) -> set[Hashed]:
+        """Those of the values, all of one type, that are listed: one pass over the list.
+
+        FormatError where the list is not of their type.
+        """
+        wanted = {_listed_form(value): value for value in sought}
+        found: set[Hashed] = set()
+        for form in self._forms(sought):
+            if form in wanted:
+                found.add(wanted[form])
+            if len(found) == len(wanted):
+                break
+        return found
+
+    def _forms(self, sought: frozenset[Hashed]) -> Iterator[bytes]:
+        any_one = next(iter(sought), None)
+        if any_one is None:
+            return iter(())
+        if isinstance(any_one.content, bytes):
+            return self._texts()
+        return self._numbers(any_one.width)
 
     def _numbers(self, width: int) -> Iterator[bytes]:
         step = width + _INT.size
@@ -53,6 +68,12 @@ class ValueList:
             if length < 0 or at > len(self.content):
                 raise FormatError(f"a bitmap index ends within its {self.count} values")
             yield bytes(self.content[start : start + length])
+
+
+def _listed_form(value: Hashed) -> bytes:
+    if isinstance(value.content, bytes):
+        return value.content
+    return value.content.to_bytes(value.width, "big", signed=True)
 
 
 def read_value_list(body: bytes | memoryview) -> ValueList | None:

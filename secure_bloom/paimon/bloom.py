@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from secure_bloom.errors import FormatError, PolicyError
+from secure_bloom.options import require_number, require_whole
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,6 +36,8 @@ def sizing(items: int, fpp: float) -> tuple[int, int]:
     PolicyError for what has no such filter: negative items, an fpp outside (0, 1], or more bits
     than Java can count.
     """
+    require_whole("items", items)
+    require_number("fpp", fpp)
     if items < 0:
         raise PolicyError(f"items is {items}, it cannot be negative")
     if not 0.0 < fpp <= 1.0:
@@ -62,6 +65,8 @@ class BloomFilter64:
     __slots__ = ("_bits", "_hash_functions")
 
     def __init__(self, bit_count: int, hash_functions: int) -> None:
+        require_whole("bit_count", bit_count)
+        require_whole("hash_functions", hash_functions)
         if not (8 <= bit_count <= MAX_BIT_COUNT and bit_count % 8 == 0):
             raise PolicyError(
                 f"bit_count is {bit_count}, wanted a positive multiple of 8 up to {MAX_BIT_COUNT}"
@@ -70,7 +75,7 @@ class BloomFilter64:
             raise PolicyError(
                 f"hash_functions is {hash_functions}, wanted 1 to {MAX_HASH_FUNCTIONS}"
             )
-        self._bits = bytearray(bit_count // 8)
+        self._bits: bytearray | memoryview = bytearray(bit_count // 8)
         self._hash_functions = hash_functions
 
     @classmethod
@@ -80,24 +85,27 @@ class BloomFilter64:
 
     @classmethod
     def from_bytes(cls, body: bytes | memoryview) -> BloomFilter64:
-        """The filter in an index body; FormatError for what is none."""
-        size = memoryview(body).nbytes - COUNT_BYTES
+        """The filter in an index body, copied when it must be; FormatError for what is none."""
+        view = memoryview(body)
+        size = view.nbytes - COUNT_BYTES
         if not 1 <= size <= MAX_BIT_COUNT // 8:
             raise FormatError(f"a bloom-filter index has {size} bytes of bits")
-        count = int.from_bytes(body[:COUNT_BYTES], "big")
+        count = int.from_bytes(view[:COUNT_BYTES], "big")
         if not 0 <= count <= MAX_HASH_FUNCTIONS:
             raise FormatError(
                 f"a bloom-filter index has {count} hash functions, at most {MAX_HASH_FUNCTIONS} "
                 "make sense"
             )
         loaded = cls.__new__(cls)
-        loaded._bits = bytearray(body[COUNT_BYTES:])
+        # What nobody can change needs no copy as long as it is only asked.
+        bits = view[COUNT_BYTES:]
+        loaded._bits = bits if bits.readonly else bytearray(bits)
         loaded._hash_functions = count
         return loaded
 
     def to_bytes(self) -> bytes:
         """The index body; the mirror of :meth:`from_bytes`."""
-        return self._hash_functions.to_bytes(COUNT_BYTES, "big") + self._bits
+        return b"".join((self._hash_functions.to_bytes(COUNT_BYTES, "big"), self._bits))
 
     @property
     def bitset(self) -> bytes:
@@ -121,13 +129,15 @@ class BloomFilter64:
         It adds the four bytes of the number as signed ones, so that 128 is read as -128: then every
         answer is "maybe".  Ours are the same.
         """
-        signed = (b - 256 if b > 127 else b for b in self.to_bytes()[:COUNT_BYTES])
+        signed = (
+            b - 256 if b > 127 else b for b in self._hash_functions.to_bytes(COUNT_BYTES, "big")
+        )
         return max(0, sum(b << shift for b, shift in zip(signed, (24, 16, 8, 0), strict=True)))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, BloomFilter64):
             return NotImplemented
-        return self.to_bytes() == other.to_bytes()
+        return self._hash_functions == other._hash_functions and self._bits == other._bits
 
     __hash__ = None  # type: ignore[assignment]  # filters change
 
@@ -136,8 +146,9 @@ class BloomFilter64:
 
     def insert_hash(self, h: int) -> None:
         """Insert one hash."""
+        bits = self._own_bits()
         for position in self._positions(h, self.hash_functions):
-            self._bits[position >> 3] |= 1 << (position & 7)
+            bits[position >> 3] |= 1 << (position & 7)
 
     def check_hash(self, h: int) -> bool:
         """Whether the hash may have been inserted; False is certain."""
@@ -190,7 +201,13 @@ class BloomFilter64:
         """The bits as a writable array."""
         import numpy as np
 
-        return np.frombuffer(self._bits, np.uint8)
+        return np.frombuffer(self._own_bits(), np.uint8)
+
+    def _own_bits(self) -> bytearray:
+        """The bits where they can be changed: no longer in the body that they were read from."""
+        if not isinstance(self._bits, bytearray):
+            self._bits = bytearray(self._bits)
+        return self._bits
 
 
 def _as_hashes(hashes: NDArray[np.int64]) -> NDArray[np.int64]:

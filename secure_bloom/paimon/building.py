@@ -14,13 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secure_bloom.entries import as_entries
-from secure_bloom.errors import FileChangedError, PolicyError, SecureBloomError, located
+from secure_bloom.errors import (
+    FileChangedError,
+    FormatError,
+    PolicyError,
+    SecureBloomError,
+    UnsupportedFeatureError,
+    located,
+)
 from secure_bloom.footer import Chunk, Footer, open_chunk, read_tail, unlock
 from secure_bloom.keys import ExplicitKeys, FileKeys, KeyResolver, Keyring, KmsClient
 from secure_bloom.paimon.bloom import BloomFilter64
 from secure_bloom.paimon.bulk import column_hashes
 from secure_bloom.paimon.columns import IndexedColumn, find_column
-from secure_bloom.paimon.container import BLOOM_FILTER, FileIndex, Index
+from secure_bloom.paimon.container import BLOOM_FILTER, MAGIC, FileIndex, Index
 from secure_bloom.paimon.files import index_path, read_beside, read_whole
 from secure_bloom.paimon.maps import read_map_values
 from secure_bloom.paimon.report import BuildReport, ColumnReport, IndexOptions, IndexReport
@@ -28,6 +35,10 @@ from secure_bloom.sources import Paths, as_paths, file_keys
 from secure_bloom.storage import InputFile, find_files, open_input, replace_tail
 from secure_bloom.values import read_entries
 
+#: A build meets others, each of which adds its own columns to the index first.
+_TRIES = 10
+#: The first bytes of what stands beside indexes too, or is one.
+_OTHER_FORMATS = {b"ORC": "an ORC file", b"Obj\1": "an Avro file", MAGIC: "an index itself"}
 #: Hashes gathered before the distinct ones among them are told apart.
 _GATHERED = 1 << 22
 
@@ -42,17 +53,20 @@ def build_index(
     *,
     keys: Keys | None = None,
     allow_clear_index: bool = False,
+    replace_damaged: bool = False,
     dry_run: bool = False,
 ) -> IndexReport:
     """Write ``<data file>.index`` with a Bloom filter of each of ``columns``.
 
     A column is a top-level one, or a map's key, ``m[k]``.  What an index that is there holds beside
     these filters stays as it is.  The file is written whole or not at all, and the data file is not
-    touched.  Raises PolicyError for an encrypted column, because the index is in clear, unless
-    ``allow_clear_index`` is given; and what reading the footer, the keys and the pages raises.
+    touched.  ``replace_damaged`` puts a new index in the place of one that cannot be read, whose
+    content is lost.  Raises PolicyError for an encrypted column, because the index is in clear,
+    unless ``allow_clear_index`` is given; FormatError for a damaged index; and what reading the
+    footer, the keys and the pages raises.
     """
     path = fspath(data_file)
-    return _Builder(columns, keys, allow_clear_index, dry_run).build(path)
+    return _Builder(columns, keys, allow_clear_index, replace_damaged, dry_run).build(path)
 
 
 def build_indexes(
@@ -61,10 +75,11 @@ def build_indexes(
     *,
     keys: Keys | None = None,
     allow_clear_index: bool = False,
+    replace_damaged: bool = False,
     dry_run: bool = False,
 ) -> BuildReport:
     """:func:`build_index` of all data files that ``paths`` mean; one that fails stops no other."""
-    builder = _Builder(columns, keys, allow_clear_index, dry_run)
+    builder = _Builder(columns, keys, allow_clear_index, replace_damaged, dry_run)
     files = tuple(builder.report(path) for path in find_files(as_paths(paths)))
     return BuildReport(files=files, dry_run=dry_run)
 
@@ -86,17 +101,17 @@ class _Builder:
     """Builds the indexes of one run: one request, one set of keys."""
 
     def __init__(
-        self, columns: Columns, keys: Keys | None, allow_clear_index: bool, dry_run: bool
+        self,
+        columns: Columns,
+        keys: Keys | None,
+        allow_clear_index: bool,
+        replace_damaged: bool,
+        dry_run: bool,
     ) -> None:
-        self._columns = (
-            dict(columns)
-            if isinstance(columns, Mapping)
-            else dict.fromkeys(columns, IndexOptions())
-        )
-        if not self._columns:
-            raise PolicyError("no column is named for an index")
+        self._columns = _as_options(columns)
         self._resolver = KeyResolver(keys)
         self._allow_clear_index = allow_clear_index
+        self._replace_damaged = replace_damaged
         self._dry_run = dry_run
 
     def report(self, path: str) -> IndexReport:
@@ -109,6 +124,7 @@ class _Builder:
     def build(self, path: str) -> IndexReport:
         """Build one index and write it."""
         with located(path=path), open_input(path) as file:
+            _refuse_other_formats(file)
             keys = file_keys(self._resolver, file)
             footer = unlock(read_tail(file), keys)
             sources = [
@@ -139,7 +155,7 @@ class _Builder:
 
     def _merge(self, file: InputFile, indexes: list[tuple[str, Index]]) -> FileIndex:
         """Write the index with what is there already, read anew where another was faster."""
-        for _ in range(2):
+        for _ in range(_TRIES - 1):
             try:
                 return self._merge_once(file, indexes)
             except FileChangedError:
@@ -147,13 +163,16 @@ class _Builder:
         return self._merge_once(file, indexes)
 
     def _merge_once(self, file: InputFile, indexes: list[tuple[str, Index]]) -> FileIndex:
-        before = read_beside(file)
+        try:
+            before = read_beside(file)
+        except FormatError as error:
+            return self._replace(file, indexes, error)
         merged = (before or FileIndex()).with_indexes(indexes)
         if self._dry_run:
             return merged
         path = index_path(file)
         if before is None:
-            replace_tail(file, 0, (merged.to_bytes(),), output=path)
+            replace_tail(file, 0, (merged.to_bytes(),), output=path, must_be_new=True)
             return merged
         file.check_unchanged()
         with open_input(path) as old:
@@ -161,6 +180,52 @@ class _Builder:
                 raise FileChangedError("the index was changed after it was read", path=path)
             replace_tail(old, 0, (merged.to_bytes(),))
         return merged
+
+    def _replace(
+        self, file: InputFile, indexes: list[tuple[str, Index]], damage: FormatError
+    ) -> FileIndex:
+        """A new index in the place of a damaged one, where that is wanted."""
+        if not self._replace_damaged:
+            damage.hint = damage.hint or (
+                "replace_damaged (--replace-damaged) writes a new one in its place; "
+                "name all columns that it shall have"
+            )
+            raise damage
+        merged = FileIndex().with_indexes(indexes)
+        if not self._dry_run:
+            replace_tail(file, 0, (merged.to_bytes(),), output=index_path(file))
+        return merged
+
+
+def _as_options(columns: Columns) -> dict[str, IndexOptions]:
+    """The options of each column; a text alone is the name of one."""
+    if not isinstance(columns, Iterable):
+        raise PolicyError(f"columns are of type {type(columns).__name__}, wanted names")
+    names = [columns] if isinstance(columns, str) else list(columns)
+    if not names:
+        raise PolicyError("no column is named for an index")
+    for name in names:
+        if not isinstance(name, str):
+            raise PolicyError(f"a column's name is of type {type(name).__name__}, wanted text")
+    if not isinstance(columns, Mapping):
+        return dict.fromkeys(names, IndexOptions())
+    for name, options in columns.items():
+        if not isinstance(options, IndexOptions):
+            raise PolicyError(
+                f"the options of column {name} are of type {type(options).__name__}",
+                hint=f'write {{"{name}": IndexOptions(fpp=0.01)}}, or ["{name}"]',
+            )
+    return dict(columns)
+
+
+def _refuse_other_formats(file: InputFile) -> None:
+    first = file.read_at(0, min(file.size, max(map(len, _OTHER_FORMATS))))
+    for magic, name in _OTHER_FORMATS.items():
+        if first.startswith(magic):
+            raise UnsupportedFeatureError(
+                f"{name}, and indexes are built of Parquet files",
+                hint="an index that is there can be shown, and asked with the types of its columns",
+            )
 
 
 def _source(footer: Footer, keys: FileKeys, name: str, options: IndexOptions) -> _Source:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from secure_bloom.errors import UnsupportedFeatureError
-from secure_bloom.literals import physical_values
+from secure_bloom.literals import BeyondColumnError, physical_values
 from secure_bloom.logical import Kind, Logical, describe, logical_type
 from secure_bloom.metadata import ConvertedType, FieldRepetitionType, SchemaElement, Type
 from secure_bloom.paimon.hashing import signed
@@ -49,11 +49,7 @@ def find_column(leaves: tuple[Leaf, ...], name: str) -> IndexedColumn:
 
     PolicyError for one that is not there, UnsupportedFeatureError for one that has no filter.
     """
-    for ordinal, leaf in enumerate(leaves):
-        if leaf.path == (name,) and not leaf.is_repeated:
-            require_hashable(leaf)
-            return IndexedColumn(name=name, value=ordinal)
-    found = _find_map_key(leaves, name)
+    found = _find(leaves, name)
     if found is not None:
         require_hashable(leaves[found.value])
         return found
@@ -63,6 +59,19 @@ def find_column(leaves: tuple[Leaf, ...], name: str) -> IndexedColumn:
             hint="of a map with text keys one key can have one: name it as m[k]",
         )
     raise unknown_column(name, (leaf.path[0] for leaf in leaves))
+
+
+def stored_leaf(leaves: tuple[Leaf, ...], name: str) -> Leaf | None:
+    """The leaf of the values of a column, hashable or not; None for one that is not there."""
+    found = _find(leaves, name)
+    return None if found is None else leaves[found.value]
+
+
+def _find(leaves: tuple[Leaf, ...], name: str) -> IndexedColumn | None:
+    for ordinal, leaf in enumerate(leaves):
+        if leaf.path == (name,) and not leaf.is_repeated:
+            return IndexedColumn(name=name, value=ordinal)
+    return _find_map_key(leaves, name)
 
 
 def _find_map_key(leaves: tuple[Leaf, ...], name: str) -> IndexedColumn | None:
@@ -126,10 +135,15 @@ def divisor(logical: Logical) -> int:
 def value_forms(leaf: Leaf, value: object) -> tuple[Hashed, ...] | None:
     """The forms under which ``value`` may be in an index of ``leaf``.
 
-    Values as :func:`secure_bloom.probe` takes them; None for one that an index cannot answer for.
-    PolicyError, without the value, when it cannot be one of the column.
+    Values as :func:`secure_bloom.probe` takes them; None for one that an index cannot answer for,
+    and no form for one that is too large or too fine to be in this file: another file of the table
+    may store the column in a larger type.  PolicyError, without the value, when it cannot be one of
+    the column.
     """
-    encodings = physical_values(leaf, value)
+    try:
+        encodings = physical_values(leaf, value)
+    except BeyondColumnError:
+        return ()
     return None if encodings is None else tuple(hashed_content(leaf, each) for each in encodings)
 
 
@@ -149,6 +163,34 @@ def leaf_of(name: str, data_type: DataType) -> Leaf:
     return Leaf(
         path=(name,), element=element, type=physical, repetitions=(FieldRepetitionType.OPTIONAL,)
     )
+
+
+def describe_type(leaf: Leaf) -> str:
+    """A column's type for a person, with the bits or the unit that matter here."""
+    logical = logical_type(leaf.element)
+    if logical.kind is Kind.INTEGER:
+        return f"{describe(leaf.element)} of {logical.bits} bits"
+    if logical.kind in (Kind.TIME, Kind.TIMESTAMP):
+        return f"{describe(leaf.element)} in units of {logical.unit:,} ns"
+    return describe(leaf.element)
+
+
+def differs(stored: Leaf, given: Leaf) -> bool:
+    """Whether a value has another form in a column of the one type than in one of the other."""
+    return _form(stored) != _form(given)
+
+
+def _form(leaf: Leaf) -> tuple[object, ...] | None:
+    """What decides over a value's form; None for a column that Paimon does not hash."""
+    logical = logical_type(leaf.element)
+    if is_bytes(leaf):
+        return (bytes,)
+    if (logical.kind, leaf.type) not in _NUMBERS or not logical.signed:
+        return None
+    kind, unit = logical.kind, logical.unit
+    if kind is Kind.INT96:
+        kind, unit = Kind.TIMESTAMP, _NANOS_PER_MICRO
+    return kind, max(unit, unit * divisor(logical)), _width(logical, leaf.type)
 
 
 def _integer(encoding: bytes) -> int:

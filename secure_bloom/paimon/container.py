@@ -97,7 +97,10 @@ class FileIndex:
 
     def with_indexes(self, new: Iterable[tuple[str, Index]]) -> FileIndex:
         """The same with these indexes, in the place of those of their column and type."""
-        columns = {column.name: {i.type: i for i in column.indexes} for column in self.columns}
+        columns: dict[str, dict[str, Index]] = {}
+        # A column may be listed twice, with indexes of different types.
+        for column in self.columns:
+            columns.setdefault(column.name, {}).update({i.type: i for i in column.indexes})
         for name, index in new:
             columns.setdefault(name, {})[index.type] = index
         return dataclasses.replace(

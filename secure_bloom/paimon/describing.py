@@ -9,9 +9,9 @@ from typing import Any
 from secure_bloom.errors import FormatError, SecureBloomError, located
 from secure_bloom.paimon.bloom import BloomFilter64
 from secure_bloom.paimon.container import BLOOM_FILTER, FileIndex, Index
-from secure_bloom.paimon.files import index_path, is_index, read_beside, read_whole
-from secure_bloom.sources import Paths, as_paths
-from secure_bloom.storage import InputFile, find_files, open_input
+from secure_bloom.paimon.files import find_indexed, index_path, is_index, read_beside, read_whole
+from secure_bloom.sources import Paths
+from secure_bloom.storage import InputFile, open_input
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ def show(paths: Paths) -> ShowReport:
     No key is needed.  A damaged index is reported with its error and does not stop the others.
     """
     shown, without = [], []
-    for path in find_files(as_paths(paths)):
+    for path in find_indexed(paths):
         described = _describe_at(path)
         if described is None:
             without.append(path)

@@ -6,7 +6,7 @@ value.  All else, and every column without an index, keeps the file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,7 +14,13 @@ from secure_bloom.errors import UnsupportedFeatureError, located
 from secure_bloom.paimon.bitmap import ValueList, read_value_list
 from secure_bloom.paimon.bloom import BloomFilter64
 from secure_bloom.paimon.container import BITMAP, BLOOM_FILTER, FileIndex, Index
-from secure_bloom.paimon.predicates import And, Comparison, Operator, Predicate
+from secure_bloom.paimon.predicates import (
+    And,
+    Comparison,
+    Operator,
+    Predicate,
+    require_predicate,
+)
 from secure_bloom.paimon.types import DataType, Hashed, hashed_form
 
 #: (column, value) -> the forms in which the value may be in an index; None: no index can say.
@@ -36,14 +42,19 @@ def typed_forms(types: Mapping[str, DataType]) -> Forms:
 def must_read(index: FileIndex, predicate: Predicate, forms: Forms) -> bool:
     """Whether the file may hold rows that satisfy ``predicate``; False is certain.
 
-    Raises FormatError for a damaged index, and UnsupportedFeatureError where a column that is
-    asked for has an index of a type that Paimon does not have.
+    Raises FormatError for a damaged index, UnsupportedFeatureError where a column that is asked for
+    has an index of a type that Paimon does not have, and PolicyError for what is no predicate.
     """
+    require_predicate(predicate)
+    return _evaluate(index, predicate, forms)
+
+
+def _evaluate(index: FileIndex, predicate: Predicate, forms: Forms) -> bool:
     if isinstance(predicate, Comparison):
         with located(column=predicate.column):
             return _must_read(index, predicate, forms)
     # All are looked at, so that a damaged index is told whatever another one says.
-    verdicts = [must_read(index, part, forms) for part in predicate.parts]
+    verdicts = [_evaluate(index, part, forms) for part in predicate.parts]
     return all(verdicts) if isinstance(predicate, And) else any(verdicts)
 
 
@@ -53,23 +64,22 @@ def _must_read(index: FileIndex, comparison: Comparison, forms: Forms) -> bool:
         return False
     if not readers or comparison.operator not in (Operator.EQUAL, Operator.IN):
         return True
+    # All are looked at, so that a value which makes no sense is told whatever another one says.
+    values = [forms(comparison.column, value) for value in comparison.values]
+    every = frozenset(form for value in values for form in value or ())
+    passing = [reader.passing(every) for reader in readers]
     # One value after the other, as Paimon takes an IN for an OR: of two indexes each may have
     # another one of the values.
     return any(
-        sought is None or all(_may_hold(reader, sought) for reader in readers)
-        for sought in (forms(comparison.column, value) for value in comparison.values)
+        value is None or all(not found.isdisjoint(value) for found in passing) for value in values
     )
-
-
-def _may_hold(reader: _Reader, forms: Sequence[Hashed]) -> bool:
-    return any(map(reader.may_hold, forms))
 
 
 class _Reader(Protocol):
     """What one index says."""
 
-    def may_hold(self, sought: Hashed) -> bool:
-        """Whether the column may have the value."""
+    def passing(self, sought: frozenset[Hashed]) -> Set[Hashed]:
+        """Those of the values that the column may have."""
         ...
 
     def keeps(self, operator: Operator) -> bool:
@@ -80,8 +90,8 @@ class _Reader(Protocol):
 class _Empty:
     """The column has no value."""
 
-    def may_hold(self, sought: Hashed) -> bool:  # noqa: ARG002
-        return False
+    def passing(self, sought: frozenset[Hashed]) -> Set[Hashed]:  # noqa: ARG002
+        return frozenset()
 
     def keeps(self, operator: Operator) -> bool:
         return operator not in _NEEDS_A_VALUE
@@ -90,8 +100,8 @@ class _Empty:
 class _Unread:
     """An index of Paimon's that is not read here."""
 
-    def may_hold(self, sought: Hashed) -> bool:  # noqa: ARG002
-        return True
+    def passing(self, sought: frozenset[Hashed]) -> Set[Hashed]:
+        return sought
 
     def keeps(self, operator: Operator) -> bool:  # noqa: ARG002
         return True
@@ -101,8 +111,8 @@ class _Unread:
 class _Bloom:
     bloom_filter: BloomFilter64
 
-    def may_hold(self, sought: Hashed) -> bool:
-        return self.bloom_filter.check_hash(sought.hash())
+    def passing(self, sought: frozenset[Hashed]) -> Set[Hashed]:
+        return {value for value in sought if self.bloom_filter.check_hash(value.hash())}
 
     def keeps(self, operator: Operator) -> bool:  # noqa: ARG002
         return True
@@ -112,8 +122,8 @@ class _Bloom:
 class _Bitmap:
     values: ValueList
 
-    def may_hold(self, sought: Hashed) -> bool:
-        return self.values.has(sought)
+    def passing(self, sought: frozenset[Hashed]) -> Set[Hashed]:
+        return self.values.listed(sought)
 
     def keeps(self, operator: Operator) -> bool:
         if operator is Operator.IS_NULL:

@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Hashable
 from typing import Final
 
 from secure_bloom.errors import FormatError, located
 from secure_bloom.paimon.container import MAGIC, FileIndex
-from secure_bloom.storage import InputFile, local_path, sibling
+from secure_bloom.sources import Paths, as_paths
+from secure_bloom.storage import (
+    DATA_SUFFIXES,
+    InputFile,
+    file_key,
+    find_files,
+    local_path,
+    name_of,
+    sibling,
+)
 
 SUFFIX: Final = ".index"
 #: More than Paimon's default filters of a thousand columns take.
 MAX_INDEX_BYTES: Final = 1 << 30
+
+
+def find_indexed(paths: Paths) -> list[str]:
+    """The data files at ``paths``, of any format, and the index files without a data file there."""
+    every = find_files(as_paths(paths), suffixes=(*DATA_SUFFIXES, ".orc", ".avro", SUFFIX))
+    keys = {file_key(path) for path in every}
+    return [path for path in every if not _stands_beside(path, keys)]
+
+
+def _stands_beside(path: str, keys: Container[Hashable]) -> bool:
+    name = name_of(path)
+    data_file = sibling(path, name.removesuffix(SUFFIX))
+    return name.endswith(SUFFIX) and file_key(data_file) in keys
 
 
 def index_path(file: InputFile) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from secure_bloom.errors import PolicyError
 from secure_bloom.reading import predicates as reading
 from secure_bloom.reading.structures import from_structure
 from secure_bloom.reading.texts import from_text
@@ -73,8 +74,23 @@ def as_predicate(where: object) -> Predicate:
     PolicyError, without values, for what is none.
     """
     if isinstance(where, Comparison | And | Or):
+        require_predicate(where)
         return where
     return _translated(from_text(where) if isinstance(where, str) else from_structure(where))
+
+
+def require_predicate(predicate: object) -> None:
+    """Raise PolicyError for what is no predicate, or one of more than 100 levels."""
+    level = [predicate]
+    for _ in range(reading.MAX_DEPTH):
+        joins = [part for part in level if isinstance(part, And | Or)]
+        known = all(isinstance(part, Comparison | And | Or) for part in level)
+        if not known or not all(isinstance(join.parts, tuple | list) for join in joins):
+            raise PolicyError("the predicate has a part that is none")
+        level = [part for join in joins for part in join.parts]
+        if not level:
+            return
+    raise PolicyError(f"the predicate nests deeper than {reading.MAX_DEPTH} levels")
 
 
 #: A comparison's opposite needs a value as it does, and no index here says more about it.

@@ -5,23 +5,31 @@ Only indexes are read, and footers for the types of columns.  Neither pyarrow no
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from secure_bloom.errors import PolicyError, SecureBloomError, located
 from secure_bloom.footer import read_tail, unlock
 from secure_bloom.keys import ExplicitKeys, KeyResolver, Keyring, KmsClient
-from secure_bloom.paimon.columns import find_column, leaf_of, value_forms
+from secure_bloom.paimon.columns import (
+    describe_type,
+    differs,
+    find_column,
+    leaf_of,
+    stored_leaf,
+    value_forms,
+)
 from secure_bloom.paimon.container import BITMAP, BLOOM_FILTER, FileIndex
 from secure_bloom.paimon.evaluation import must_read
-from secure_bloom.paimon.files import data_path, is_index, read_beside, read_whole
+from secure_bloom.paimon.files import data_path, find_indexed, is_index, read_beside, read_whole
 from secure_bloom.paimon.predicates import Predicate, as_predicate, comparisons
 from secure_bloom.paimon.types import DataType, Hashed
 from secure_bloom.reader import Verdict
 from secure_bloom.schema import Leaf
-from secure_bloom.sources import Paths, as_paths, file_keys
-from secure_bloom.storage import InputFile, find_files, open_input
+from secure_bloom.sources import Paths, file_keys
+from secure_bloom.storage import InputFile, open_input
 
 Types = Mapping[str, DataType | str]
 
@@ -74,12 +82,15 @@ def probe(
     says it.  ``where`` is a text such as ``"id = 5 and name in ('a', 'b')"``, tuples and lists such
     as ``("id", "=", 5)``, or Paimon's own predicate.  Values are written as for
     :func:`secure_bloom.probe`.  A file that cannot be asked is reported with its error and does not
-    stop the others.  Raises PolicyError for a predicate that is not understood, or a value that
-    cannot be one of its column.
+    stop the others: so is one whose column is of another type than the value or than ``types``.
+    Where a column is only too small for a value, no row of the file has it.  Raises PolicyError for
+    a predicate that is not understood, and for values or types that fit none of the files.
     """
     given = {name: _as_type(data_type) for name, data_type in (types or {}).items()}
     question = _Question(predicate=as_predicate(where), types=given, resolver=KeyResolver(keys))
-    return PaimonProbe(files=tuple(question.ask(path) for path in find_files(as_paths(paths))))
+    files = tuple(question.ask(path) for path in find_indexed(paths))
+    question.refuse_if_wrong_for_all(files)
+    return PaimonProbe(files=files)
 
 
 def _as_type(data_type: DataType | str) -> DataType:
@@ -88,11 +99,12 @@ def _as_type(data_type: DataType | str) -> DataType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Question:
-    """One predicate, asked of file after file."""
+    """One predicate, asked of file after file; ``wrong``: why it makes no sense for some."""
 
     predicate: Predicate
     types: Mapping[str, DataType]
     resolver: KeyResolver
+    wrong: list[PolicyError] = field(default_factory=list)
 
     def ask(self, path: str) -> FileVerdict:
         try:
@@ -100,9 +112,14 @@ class _Question:
                 return FileVerdict(path=path, verdict=self._verdict(file))
         except SecureBloomError as error:
             if isinstance(error, PolicyError) and error.column is not None:
-                # The question itself is wrong, for this file and all others.
-                raise
+                self.wrong.append(error)
             return FileVerdict(path=path, error=str(error), hint=error.hint)
+
+    def refuse_if_wrong_for_all(self, files: Iterable[FileVerdict]) -> None:
+        """Raise the first PolicyError where no file could answer: the question itself is wrong."""
+        answers = {Verdict.ABSENT, Verdict.MAYBE}
+        if self.wrong and not any(file.verdict in answers for file in files):
+            raise self.wrong[0]
 
     def _verdict(self, file: InputFile) -> Verdict:
         itself = is_index(file)
@@ -125,24 +142,44 @@ class _Question:
         return [name for name in names if index.indexes(name)]
 
     def _leaves(self, file: InputFile, names: list[str], *, itself: bool) -> dict[str, Leaf]:
-        """The leaf of each column, from the types that were given, else from the data file."""
-        known = {n: leaf_of(n, self.types[n]) for n in names if n in self.types}
-        missing = [name for name in names if name not in known]
-        if not missing:
-            return known
-        if not itself:
-            return known | self._stored(file, missing)
-        with open_input(data_path(file)) as data:
-            return known | self._stored(data, missing)
+        """The leaf of each column, from the data file, or where that tells none as was given.
 
-    def _stored(self, file: InputFile, names: list[str]) -> dict[str, Leaf]:
+        PolicyError where both are known and differ: values would be looked for in a wrong form.
+        """
+        missing = [name for name in names if name not in self.types]
         try:
-            keys = file_keys(self.resolver, file)
-            leaves = unlock(read_tail(file), keys, allow_unverified=True).leaves
+            stored = self._data_leaves(file, itself=itself) if names else ()
         except SecureBloomError as error:
-            error.hint = error.hint or "give the types of the columns: id=BIGINT"
-            raise
-        return {name: leaves[find_column(leaves, name).value] for name in names}
+            if missing:
+                error.hint = _with_types(error.hint, missing[0])
+                raise
+            stored = ()
+        given = {name: self._given(stored, name) for name in names if name in self.types}
+        return given | {name: stored[find_column(stored, name).value] for name in missing}
+
+    def _data_leaves(self, file: InputFile, *, itself: bool) -> tuple[Leaf, ...]:
+        """The leaves of the data file that an index is of."""
+        with open_input(data_path(file)) if itself else nullcontext(file) as data:
+            keys = file_keys(self.resolver, data)
+            return unlock(read_tail(data), keys, allow_unverified=True).leaves
+
+    def _given(self, stored: tuple[Leaf, ...], name: str) -> Leaf:
+        """The leaf of the type that was given."""
+        data_type = self.types[name]
+        leaf = leaf_of(name, data_type)
+        found = stored_leaf(stored, name)
+        if found is not None and differs(found, leaf):
+            raise PolicyError(
+                f"the type given is {data_type}, the data file has {describe_type(found)}",
+                hint="leave the type out: the data file says it",
+                column=name,
+            )
+        return leaf
+
+
+def _with_types(hint: str | None, column: str) -> str:
+    types = f"give the types of the columns: {column}=BIGINT (--type {column}=BIGINT)"
+    return types if hint is None else f"{hint}; or {types}"
 
 
 def _is_read(index: FileIndex, column: str) -> bool:

@@ -29,11 +29,18 @@ def open_input(path: str) -> InputFile:
 
 
 def replace_tail(
-    source: InputFile, keep: int, tail: Sequence[bytes], *, output: str | None = None
+    source: InputFile,
+    keep: int,
+    tail: Sequence[bytes],
+    *,
+    output: str | None = None,
+    must_be_new: bool = False,
 ) -> int:
     """Write a new file, ``keep`` bytes of source and then the tail, in the place of source.
 
-    ``output`` names another place for it, local or not; its folders are made.  Returns the new
+    ``output`` names another place for it, local or not; its folders are made.  With ``must_be_new``
+    nothing may stand there: :class:`FileChangedError` where something does, even since a moment
+    ago; object stores are asked right before, and have no way to be sure.  Returns the new
     size in bytes.  The change is atomic: whoever looks finds the old file or the new one, and
     after any exception the old one is there, unchanged, with nothing beside it.  Raises
     :class:`FileChangedError` when source was changed after it was opened.
@@ -46,10 +53,10 @@ def replace_tail(
         raise FormatError(f"keeps {keep} bytes, the file has {source.size}", path=source.path)
     target = source.location if output is None else output
     if not is_object_uri(target):
-        return replace_local(source, keep, tail, output)
+        return replace_local(source, keep, tail, output, must_be_new=must_be_new)
     from secure_bloom.storage.objects import replace_object
 
-    return replace_object(source, keep, tail, target)
+    return replace_object(source, keep, tail, target, must_be_new=must_be_new)
 
 
 def append_tail(source: InputFile, tail: Sequence[bytes]) -> int:

@@ -23,26 +23,49 @@ _PATTERN = frozenset("*?[")
 Path = str | os.PathLike[str]
 
 
-def find_files(paths: Path | Iterable[Path]) -> list[str]:
+def find_files(
+    paths: Path | Iterable[Path],
+    *,
+    suffixes: tuple[str, ...] = DATA_SUFFIXES,
+    refused: list[PolicyError] | None = None,
+) -> list[str]:
     """The files that the paths mean, sorted, each once however many paths lead to it.
 
     A path is a file, a folder (with everything below it), a local pattern (``*``, ``?``, ``[]``,
-    ``**``) or a URI.  Raises :class:`PolicyError` when a path leads to no Parquet file.
+    ``**``) or a URI.  Names in folders and patterns end in one of ``suffixes``, those of Parquet
+    files.  Raises :class:`PolicyError` when a path leads to no such file; where ``refused`` is
+    given, such errors, and those of folders that may not be looked into, go there instead, as long
+    as there is any file.
     """
     found: dict[Hashable, str] = {}
     for path in _as_list(paths):
-        files = sorted(_files_of(path))
-        if not files:
-            raise PolicyError(
-                "holds no Parquet file",
-                hint=f"looked for names ending in {', '.join(DATA_SUFFIXES)}; "
-                "those that start with _ or . are skipped",
-                path=path,
-            )
+        try:
+            files = _some_files_of(path, suffixes, refused)
+        except PolicyError as error:
+            if refused is None:
+                raise
+            refused.append(error)
+            continue
         tree = tree_of(path)
         for file in files:
             found.setdefault(tree.key(file), file)
+    if refused and not found:
+        raise refused[0]
     return sorted(found.values())
+
+
+def _some_files_of(
+    path: str, suffixes: tuple[str, ...], refused: list[PolicyError] | None
+) -> list[str]:
+    files = sorted(_files_of(path, suffixes, refused))
+    if not files:
+        raise PolicyError(
+            "holds no Parquet file" if suffixes == DATA_SUFFIXES else "holds no such file",
+            hint=f"looked for names ending in {', '.join(suffixes)}; "
+            "those that start with _ or . are skipped",
+            path=path,
+        )
+    return files
 
 
 def file_key(path: str) -> Hashable:
@@ -103,24 +126,28 @@ def _is_pattern(path: str) -> bool:
     return not is_object_uri(path) and not _PATTERN.isdisjoint(path)
 
 
-def _files_of(path: str) -> Iterator[str]:
+def _files_of(
+    path: str, suffixes: tuple[str, ...], refused: list[PolicyError] | None
+) -> Iterator[str]:
     tree = tree_of(path)
     for place in _places_of(path):
         if tree.is_folder(place):
-            yield from _data_files_below(tree, place)
-        elif place == path or _is_data_file(os.path.basename(place)):
+            yield from _data_files_below(tree, place, suffixes, refused)
+        elif place == path or _is_data_file(os.path.basename(place), suffixes):
             yield place
 
 
-def _data_files_below(tree: Tree, top: str) -> Iterator[str]:
-    for folder, folders, files in tree.walk(top):
+def _data_files_below(
+    tree: Tree, top: str, suffixes: tuple[str, ...], refused: list[PolicyError] | None
+) -> Iterator[str]:
+    for folder, folders, files in tree.walk(top, refused):
         folders[:] = filter(_is_data_name, folders)
-        yield from (tree.join(folder, name) for name in files if _is_data_file(name))
+        yield from (tree.join(folder, name) for name in files if _is_data_file(name, suffixes))
 
 
 def _is_data_name(name: str) -> bool:
     return not name.startswith(".") and (not name.startswith("_") or "=" in name)
 
 
-def _is_data_file(name: str) -> bool:
-    return _is_data_name(name) and name.lower().endswith(DATA_SUFFIXES)
+def _is_data_file(name: str, suffixes: tuple[str, ...]) -> bool:
+    return _is_data_name(name) and name.lower().endswith(suffixes)

@@ -89,16 +89,26 @@ def arrow_place(path: str) -> tuple[fs.FileSystem, str]:
     return _locate(path)
 
 
-def replace_object(source: InputFile, keep: int, tail: Sequence[bytes], path: str) -> int:
+def replace_object(
+    source: InputFile, keep: int, tail: Sequence[bytes], path: str, *, must_be_new: bool = False
+) -> int:
     """Make the object at ``path`` ``keep`` bytes of source and the tail; the new size in bytes.
 
-    Tags, access lists and user metadata of an object that stood there are not carried over.
+    Tags, access lists and user metadata of an object that stood there are not carried over.  With
+    ``must_be_new`` none may stand there: pyarrow has no conditional write, so the store is asked
+    right before the new object becomes visible.
     """
     filesystem, key = _locate(path)
     size = keep + sum(map(len, tail))
-    with _store_errors(path), source.exclusive():
+
+    def check() -> None:
         source.check_unchanged()
-        upload(filesystem, key, source.chunks(keep, tail), size, source.check_unchanged)
+        if must_be_new and filesystem.get_file_info(key).type != fs.FileType.NotFound:
+            raise FileChangedError("the object is there already", path=path)
+
+    with _store_errors(path), source.exclusive():
+        check()
+        upload(filesystem, key, source.chunks(keep, tail), size, check)
     return size
 
 
@@ -126,7 +136,11 @@ class ObjectTree(Tree):
         uri = object_uri(folder)
         return str(uri.at(f"{uri.key}/{name}".lstrip("/")))
 
-    def walk(self, folder: str) -> Iterator[Level]:
+    def walk(
+        self,
+        folder: str,
+        refused: list[PolicyError] | None = None,  # noqa: ARG002 - one listing, one answer
+    ) -> Iterator[Level]:
         folders: dict[str, list[str]] = defaultdict(list)
         files: dict[str, list[str]] = defaultdict(list)
         for info in self._infos(folder, recursive=True):

@@ -23,8 +23,18 @@ from secure_bloom.storage.staging import staged_file
 from secure_bloom.storage.writing import remove_sidecars
 
 
-def replace_local(source: InputFile, keep: int, tail: Sequence[bytes], output: str | None) -> int:
-    """Write ``keep`` bytes of source and the tail to ``output`` or back; the new size in bytes."""
+def replace_local(
+    source: InputFile,
+    keep: int,
+    tail: Sequence[bytes],
+    output: str | None,
+    *,
+    must_be_new: bool = False,
+) -> int:
+    """Write ``keep`` bytes of source and the tail to ``output`` or back; the new size in bytes.
+
+    With ``must_be_new`` no file may stand at ``output``.
+    """
     path = source.path if output is None else output
     location = source.location if output is None else os.path.abspath(local_path(output))
     target = os.path.realpath(location)
@@ -33,11 +43,17 @@ def replace_local(source: InputFile, keep: int, tail: Sequence[bytes], output: s
     with system_errors(path):
         os.makedirs(os.path.dirname(target), exist_ok=True)
         with source.exclusive():
-            return _replace(source, keep, tail, location, target)
+            return _replace(source, keep, tail, location, target, must_be_new=must_be_new)
 
 
 def _replace(
-    source: InputFile, keep: int, tail: Sequence[bytes], location: str, target: str
+    source: InputFile,
+    keep: int,
+    tail: Sequence[bytes],
+    location: str,
+    target: str,
+    *,
+    must_be_new: bool,
 ) -> int:
     source.check_unchanged()  # before the work, as after it: the loser of a race waited for this
     with staged_file(target) as staged:
@@ -47,5 +63,8 @@ def _replace(
         staged.give_name()
         source.check_unchanged()
         remove_sidecars(location, target)
-        staged.publish()
+        if must_be_new:
+            staged.publish_new()
+        else:
+            staged.publish()
     return size

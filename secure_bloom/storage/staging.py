@@ -12,6 +12,7 @@ writer of that file removes it.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 from collections.abc import Iterator
@@ -22,6 +23,8 @@ from secure_bloom.storage.locks import try_lock
 from secure_bloom.storage.writing import sync_folder
 
 _NAME_MAX = 255
+#: File systems without hard links: there the writers' lock on the source is all there is.
+_NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK}
 
 
 def temporary_name(name: str) -> str:
@@ -73,6 +76,22 @@ class StagedFile:
     def publish(self) -> None:
         """Put the file in the place of its target, durably."""
         os.rename(self._temporary, self._target)
+        self._named = False
+        sync_folder(self._folder)
+
+    def publish_new(self) -> None:
+        """Put the file where nothing stands, durably; FileChangedError where something does."""
+        try:
+            # Unlike a rename, a link takes no other file's place.
+            os.link(self._temporary, self._target)
+        except OSError as exc:
+            if os.path.lexists(self._target):
+                raise FileChangedError("the file is there already", path=self._target) from exc
+            if exc.errno not in _NO_LINKS:
+                raise
+            self.publish()
+            return
+        os.unlink(self._temporary)
         self._named = False
         sync_folder(self._folder)
 

@@ -6,10 +6,12 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator
 
+from secure_bloom.errors import PolicyError
 from secure_bloom.storage.places import is_object_uri
 from secure_bloom.storage.refusals import system_errors
 
@@ -41,8 +43,11 @@ class Tree(ABC):
         """The path of a name in a folder."""
 
     @abstractmethod
-    def walk(self, folder: str) -> Iterator[Level]:
-        """The folder and all below it, top-down and in order; loops of links are not followed."""
+    def walk(self, folder: str, refused: list[PolicyError] | None = None) -> Iterator[Level]:
+        """The folder and all below it, top-down and in order; loops of links are not followed.
+
+        A folder that may not be looked into is an error, which goes into ``refused`` where given.
+        """
 
     @abstractmethod
     def parents(self, path: str) -> list[str]:
@@ -74,9 +79,10 @@ class LocalTree(Tree):
     def join(self, folder: str, name: str) -> str:
         return os.path.join(folder, name)
 
-    def walk(self, folder: str) -> Iterator[Level]:
+    def walk(self, folder: str, refused: list[PolicyError] | None = None) -> Iterator[Level]:
         seen = set()
-        for place, folders, files in os.walk(folder, followlinks=True, onerror=_refuse):
+        refuse = functools.partial(_refuse, refused=refused)
+        for place, folders, files in os.walk(folder, followlinks=True, onerror=refuse):
             status = os.stat(place)
             inode = (status.st_dev, status.st_ino)
             if inode in seen:
@@ -98,9 +104,14 @@ class LocalTree(Tree):
         return os.path.realpath(path)
 
 
-def _refuse(error: OSError) -> None:
-    with system_errors(os.fsdecode(error.filename)):
-        raise error
+def _refuse(error: OSError, refused: list[PolicyError] | None) -> None:
+    try:
+        with system_errors(os.fsdecode(error.filename)):
+            raise error
+    except PolicyError as refusal:
+        if refused is None:
+            raise
+        refused.append(refusal)
 
 
 def tree_of(path: str) -> Tree:

@@ -288,3 +288,18 @@ def test_in_place_and_output_exclude_each_other(tmp_path: Path) -> None:
     path = base_file(tmp_path / "x.parquet", KEYS)
     with pytest.raises(PolicyError, match="exclude each other"):
         hudi.add_record_key_filter(path, in_place=True, output=tmp_path / "out")
+
+
+def test_a_struct_of_one_field_was_taken_for_the_key_column(tmp_path: Path) -> None:
+    nested = pa.array([{"a": "k1"}, None], pa.struct([("a", pa.string())]))
+    path = write(tmp_path / "x.parquet", pa.table({KEY_COLUMN: nested}))
+    (file,) = hudi.add_record_key_filter(path).failed
+    assert "record keys are texts" in str(file.error)
+    (looked,) = hudi.lookup(path, ["k1"]).failed
+    assert "record keys are texts" in str(looked.error)
+
+
+def test_a_file_without_keys_was_said_to_show_its_keys(tmp_path: Path) -> None:
+    path = base_file(tmp_path / "x.parquet", [None, None])
+    report = hudi.add_record_key_filter(path)
+    assert (report.files[0].status, report.notes) == ("added", ())

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.hudi.files import base_file
-from tests.tables import Mode, keyring_json
+from tests.hudi.files import base_file, base_table
+from tests.tables import Mode, keyring_json, write
 from tests.test_cli import run
 
 KEYS = [f"key-{i:04d}" for i in range(300)]
@@ -57,7 +57,8 @@ def test_add_show_and_lookup(lake: Path) -> None:
     assert (document["keys_found"], document["files_read"]) == (2, 2)
     nowhere = run("hudi", "lookup", out, "none", *keyring, "-v")
     assert nowhere.returncode == 1
-    assert "2 files: 2 skipped by range, 0 by filter, 0 read; 0 false positives" in nowhere.stdout
+    counts = "2 skipped by range, 0 by filter, 0 read, 0 failed; 0 false positives"
+    assert f"2 files: {counts}" in nowhere.stdout
 
 
 def test_tables_tell_what_was_done(lake: Path) -> None:
@@ -90,3 +91,60 @@ def test_every_verb_has_help() -> None:
     for verb in ("show", "add", "lookup"):
         assert "Exit code" in run("hudi", verb, "--help").stdout
         assert verb in run("hudi", "--help").stdout
+
+
+def test_keys_from_a_file_depended_on_the_locale(lake: Path) -> None:
+    place = base_file(lake / "names.parquet", ["zoë", "bo"])
+    (lake / "keys.txt").write_bytes("\ufeffzoë\r\nbo".encode())
+    looked = run("hudi", "lookup", place, "--from", lake / "keys.txt", "--json", LC_ALL="C")
+    assert (looked.returncode, json.loads(looked.stdout)["keys_found"]) == (0, 2)
+    (lake / "keys.txt").write_bytes("zoë".encode("latin-1"))
+    failed = run("hudi", "lookup", place, "--from", lake / "keys.txt")
+    assert failed.returncode == 2
+    assert failed.stderr.splitlines()[0].endswith("keys.txt: the file of keys is not UTF-8")
+    assert "hint: convert it first" in failed.stderr
+
+
+def test_a_damaged_filter_was_shown_as_none(lake: Path) -> None:
+    pairs = {"org.apache.hudi.bloomfilter": "no base64"}
+    table = base_table(["k1"]).replace_schema_metadata(pairs)
+    damaged, out = write(lake / "out" / "c.parquet", table), lake / "out"
+    shown = run("hudi", "show", damaged, lake / "out" / "b.parquet")
+    assert shown.returncode == 2
+    assert "c.parquet  unreadable" in shown.stdout
+    assert f"secure-bloom: error: {damaged}: the filter is not base64" in shown.stderr
+    document = json.loads(run("hudi", "show", damaged, "--json").stdout)
+    assert document["files"][0]["error"] == f"{damaged}: the filter is not base64 text"
+    inspected = run("inspect", out / "c.parquet")
+    assert inspected.returncode == 0
+    assert "Hudi record keys: filter that cannot be read: the filter is not" in inspected.stdout
+
+
+def test_files_that_failed_were_not_counted(lake: Path) -> None:
+    looked = run("hudi", "lookup", lake / "out", "k1")
+    assert looked.returncode == 2
+    assert "1 read, 1 failed" in looked.stdout
+    document = json.loads(run("hudi", "lookup", lake / "out", "k1", "--json").stdout)
+    assert document["files_failed"] == 1
+
+
+def test_a_key_could_write_on_the_terminal(lake: Path) -> None:
+    looked = run("hudi", "lookup", lake / "out" / "b.parquet", "hidden\b\b")
+    assert looked.stdout.startswith("hidden\ufffd\ufffd  nowhere\n")
+
+
+def test_a_table_without_rows_was_an_empty_frame(lake: Path) -> None:
+    shown = run("hudi", "show", lake / "out" / "a.parquet", "--range")
+    assert (shown.returncode, shown.stdout) == (2, "")
+    failed = run("hudi", "add", lake / "out" / "a.parquet")
+    assert (failed.returncode, failed.stdout) == (2, "")
+    assert "max_entries is -1" in run("hudi", "add", lake, "--max-entries", "-1").stderr
+
+
+def test_a_hint_stands_behind_the_errors_that_it_is_for(lake: Path) -> None:
+    (lake / "out" / "m.parquet").write_bytes(b"no Parquet file")
+    base_file(lake / "out" / "z.parquet", ["k1"], Mode.ENCRYPTED)
+    lines = run("hudi", "show", lake / "out").stderr.splitlines()
+    kinds = [line.split(": ")[1] for line in lines]
+    assert kinds == ["error", "error", "hint", "error", "hint"]
+    assert [name in lines[1] for name in ("m.parquet", "z.parquet")] == [False, True]

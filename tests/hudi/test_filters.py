@@ -16,11 +16,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from secure_bloom import hudi
 from secure_bloom.errors import FormatError, PolicyError, SecureBloomError, UnsupportedFeatureError
 from secure_bloom.hudi import DynamicBoundedBloomFilter, HashType, SimpleBloomFilter
 from secure_bloom.hudi.bloom.base import HudiBloomFilter
 from secure_bloom.hudi.bloom.entry import FILTER_TYPES
-from secure_bloom.hudi.bloom.header import bit_size, num_hashes
+from secure_bloom.hudi.bloom.header import sizing
 from tests.hudi.vectors import answers, cases, empty_filter, keys_of
 
 BLOOM = [case for case in cases("bloom.json") if "error" not in case]
@@ -35,9 +36,33 @@ def name(case: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("case", cases("params.json"), ids=lambda c: f"{c['num_entries']}")
 def test_sizes_are_those_of_hudi(case: dict[str, Any]) -> None:
-    if case["fpp"] < 1:
-        assert bit_size(case["num_entries"], case["fpp"]) == case["bits"]
-    assert num_hashes(case["bits"], case["num_entries"]) == case["hashes"]
+    assert sizing(case["num_entries"], case["fpp"]) == (case["bits"], case["hashes"])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [(True, 0.1), (2.5, 0.1), ("5", 0.1), (None, 0.1), (5, "x"), (5, None), (5, True)],
+)
+def test_sizes_of_a_wrong_type_are_refused(wrong: tuple[Any, Any]) -> None:
+    for make in (
+        sizing,
+        SimpleBloomFilter,
+        lambda n, fpp: DynamicBoundedBloomFilter(n, fpp, 20),
+        lambda n, fpp: hudi.RecordKeyFilterOptions(num_entries=n or "None", fpp=fpp),
+    ):
+        with pytest.raises(PolicyError, match="is of type"):
+            make(*wrong)
+    with pytest.raises(PolicyError, match="hash_type is of type"):
+        SimpleBloomFilter(5, 0.1, hash_type="murmur")  # type: ignore[arg-type]
+    for bound in (-1, 2.5, "many"):
+        with pytest.raises(PolicyError, match="max_entries"):
+            DynamicBoundedBloomFilter(5, 0.1, bound)  # type: ignore[arg-type]
+        with pytest.raises(PolicyError, match="max_entries"):
+            hudi.RecordKeyFilterOptions(max_entries=bound)  # type: ignore[arg-type]
+
+
+def test_an_empty_filter_s_fpp_was_minus_zero() -> None:
+    assert str(SimpleBloomFilter(5, 0.1).fpp()) == "0.0"
 
 
 @pytest.mark.parametrize("in_bulk", [False, True], ids=["single", "bulk"])

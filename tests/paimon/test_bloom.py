@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -149,3 +150,44 @@ def test_an_array_that_holds_no_hashes_is_refused(hashes: np.ndarray[Any, Any]) 
 def test_a_filter_that_cannot_be_is_refused(bits: int, functions: int) -> None:
     with pytest.raises(PolicyError, match="wanted"):
         BloomFilter64(bits, functions)
+
+
+def test_one_check_copied_the_whole_body() -> None:
+    made = BloomFilter64(1 << 27, 5)
+    made.insert_hash(7)
+    body = made.to_bytes()
+    tracemalloc.start()
+    try:
+        read = BloomFilter64.from_bytes(body)
+        assert (read.check_hash(7), read.check_hash(8)) == (True, False)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < len(body) // 100
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray])
+def test_a_filter_that_was_read_changes_no_bytes_and_is_changed_by_none(kind: type) -> None:
+    made = BloomFilter64.sized(10, 0.01)
+    made.insert_hash(7)
+    body = kind(made.to_bytes())
+    read = BloomFilter64.from_bytes(body)
+    read.insert_hash(8)
+    assert read.check_hash(7)
+    assert body == made.to_bytes()
+    again = BloomFilter64.from_bytes(body)
+    assert again.check_hashes(np.array([7, 8])).tolist() == [True, False]
+    if kind is bytearray:
+        body[4:] = bytes(len(body) - 4)
+    assert again.check_hash(7)
+    assert again == made
+
+
+@pytest.mark.parametrize("wrong", [(2.5, 0.1), (True, 0.1), ("5", 0.1), (5, "x"), (5, None)])
+def test_sizes_of_a_wrong_type_are_refused(wrong: tuple[Any, Any]) -> None:
+    with pytest.raises(PolicyError, match="is of type"):
+        sizing(*wrong)
+    with pytest.raises(PolicyError, match="is of type"):
+        BloomFilter64.sized(*wrong)
+    with pytest.raises(PolicyError, match="is of type"):
+        BloomFilter64(8, wrong[1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -276,6 +277,71 @@ def test_an_index_of_values_that_changed_meanwhile_is_not_written(
     assert not has_index or not read(data_file).indexes("id")
 
 
+def test_two_first_builds_at_once_lost_the_index_of_one(data_file: Path) -> None:
+    """Another process writes the first index after we looked and saw none."""
+    do, raced = building.replace_tail, []
+
+    def race_and_do(*arguments: Any, **options: Any) -> int:
+        if not raced:
+            raced.append(True)
+            paimon.build_index(data_file, ["m[a]"])
+        return do(*arguments, **options)
+
+    with mock.patch.object(building, "replace_tail", race_and_do):
+        paimon.build_index(data_file, ["id"])
+    assert {column.name for column in read(data_file).columns} == {"m[a]", "id"}
+    assert len(list(data_file.parent.iterdir())) == 2
+
+
+def test_first_builds_in_many_threads_all_get_in(data_file: Path) -> None:
+    columns = ["id", "name", "m[a]", "m[b]", "nothing", "dotted.name"]
+    with ThreadPoolExecutor(len(columns)) as executor:
+        reports = list(executor.map(lambda c: paimon.build_index(data_file, [c]), columns))
+    assert {report.status for report in reports} == {"built"}
+    assert {column.name for column in read(data_file).columns} == set(columns)
+
+
+def test_a_damaged_index_had_no_way_out(data_file: Path) -> None:
+    index = Path(f"{data_file}.index")
+    for damaged in (b"no index", b""):
+        index.write_bytes(damaged)
+        with pytest.raises(FormatError) as refused:
+            paimon.build_index(data_file, ["id"])
+        assert "--replace-damaged" in str(refused.value.hint)
+        paimon.build_index(data_file, ["id"], replace_damaged=True, dry_run=True)
+        assert index.read_bytes() == damaged
+        paimon.build_index(data_file, ["id"], replace_damaged=True)
+        assert [column.name for column in read(data_file).columns] == ["id"]
+    paimon.build_index(data_file, ["name"], replace_damaged=True)
+    assert [column.name for column in read(data_file).columns] == ["id", "name"]
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [(b"ORC\0data", "ORC"), (b"Obj\1data", "Avro"), (FileIndex().to_bytes(), "an index itself")],
+)
+def test_a_file_of_another_format_is_called_by_its_name(
+    tmp_path: Path, content: bytes, told: str
+) -> None:
+    path = tmp_path / "data-1"
+    path.write_bytes(content)
+    with pytest.raises(UnsupportedFeatureError, match=told) as refused:
+        paimon.build_index(path, ["id"])
+    assert refused.value.hint
+
+
+def test_a_text_for_columns_was_taken_letter_by_letter(data_file: Path) -> None:
+    assert [column.column for column in paimon.build_index(data_file, "id").columns] == ["id"]
+
+
+@pytest.mark.parametrize(
+    "columns", [5, None, [], {}, [5], [["id"]], {"id": None}, {"id": 0.1}, {5: IndexOptions()}]
+)
+def test_columns_of_a_wrong_type_are_refused(data_file: Path, columns: Any) -> None:
+    with pytest.raises(PolicyError):
+        paimon.build_index(data_file, columns)
+
+
 def test_a_failing_file_does_not_stop_the_others(data_file: Path) -> None:
     (data_file.parent / "broken.parquet").write_bytes(b"PAR1 no file PAR1")
     report = paimon.build_indexes(data_file.parent, ["id"])
@@ -284,7 +350,19 @@ def test_a_failing_file_does_not_stop_the_others(data_file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"items": 0}, {"fpp": 0.0}, {"fpp": 1.0}, {"items": 1 << 40, "fpp": 0.01}]
+    "options",
+    [
+        {"items": 0},
+        {"fpp": 0.0},
+        {"fpp": 1.0},
+        {"items": 1 << 40, "fpp": 0.01},
+        {"items": True},
+        {"items": 2.5},
+        {"items": "3"},
+        {"fpp": "x"},
+        {"fpp": None},
+        {"fpp": True},
+    ],
 )
 def test_options_that_make_no_filter_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(PolicyError):

@@ -138,3 +138,25 @@ def test_every_verb_has_help_that_names_its_exit_codes(run, verb: str) -> None:
     code, out, _ = run("paimon", verb, "--help")
     assert code == 0
     assert "Exit code: 0" in out
+
+
+def test_several_places_are_probed_at_once(lake: Path, run) -> None:
+    run("paimon", "build", lake, "--column", "id")
+    (lake / "1.parquet").unlink()
+    (lake / "1.parquet.index").rename(lake / "1.orc.index")
+    places = (lake / "0.parquet", lake / "*.orc.index")
+    code, out, _ = run("paimon", "probe", *places, "id = 105", "--type", "id=BIGINT")
+    assert (code, "1 of 2 files may have such rows" in out) == (0, True)
+    code, _, err = run("paimon", "probe", lake, "id = 105")
+    assert code == 2
+    assert "--type id=BIGINT" in err
+
+
+def test_a_damaged_index_is_replaced_when_the_user_says_so(lake: Path, run) -> None:
+    (lake / "0.parquet.index").write_bytes(b"damaged")
+    code, out, err = run("paimon", "build", lake / "0.parquet", "--column", "id")
+    assert (code, out) == (2, "")
+    assert "--replace-damaged" in err
+    arguments = ("paimon", "build", lake, "--column", "id", "--replace-damaged")
+    assert run(*arguments)[0] == 0
+    assert run("paimon", "probe", lake, "id = 5")[0] == 0

@@ -163,3 +163,16 @@ def test_a_name_is_written_in_one_way(text: str) -> None:
         assert modified_utf8.decode(modified_utf8.encode(text)) == text
     except FormatError:
         assert any(0xD800 <= ord(c) < 0xE000 for c in text)
+
+
+def test_a_column_that_is_listed_twice_lost_its_first_indexes() -> None:
+    first, second = Index(type="bitmap", body=b"a"), Index(type="future", body=b"b")
+    listed = FileIndex(
+        columns=(
+            ColumnIndexes(name="c", indexes=(first,)),
+            ColumnIndexes(name="c", indexes=(second,)),
+        )
+    )
+    read = FileIndex.from_bytes(listed.to_bytes())
+    new = Index(type="bloom-filter", body=None)
+    assert read.with_indexes([("c", new)]).indexes("c") == (first, second, new)

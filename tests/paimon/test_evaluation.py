@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
+import struct
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -19,6 +22,7 @@ from secure_bloom.paimon import (
     must_read,
     typed_forms,
 )
+from secure_bloom.paimon.bitmap import ValueList
 from secure_bloom.paimon.predicates import Predicate
 from tests.paimon.vectors import load, predicate_of, types_of
 
@@ -122,3 +126,16 @@ def test_a_timestamp_that_differs_only_below_the_precision_is_the_same() -> None
     data_type = DataType.parse("TIMESTAMP(3)")
     forms = typed_forms({"ts": data_type})
     assert forms("ts", (5, 0)) == forms("ts", (5, 999_999))
+
+
+def test_the_list_of_a_bitmap_was_gone_through_for_each_value() -> None:
+    numbers = b"".join(struct.pack(">qi", 2 * i, 0) for i in range(1000))
+    body = struct.pack(">Biib", 1, 1000, 1000, 0) + numbers
+    index = FileIndex().with_indexes([("id", Index(type="bitmap", body=body))])
+    asked = Comparison(column="id", operator=Operator.IN, values=tuple(range(1, 2001, 2)))
+    listed = ValueList._numbers
+    with mock.patch.object(ValueList, "_numbers", autospec=True, side_effect=listed) as passes:
+        forms = typed_forms({"id": DataType.parse("BIGINT")})
+        assert not must_read(index, asked, forms)
+        assert passes.call_count == 1
+        assert must_read(index, dataclasses.replace(asked, values=(7, 1998)), forms)

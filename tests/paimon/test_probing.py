@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -143,11 +144,138 @@ def test_a_type_that_is_given_hashes_as_the_file_s_own(
         assert paimon.probe(path, f"c = {other}").verdicts == {Verdict.ABSENT}
 
 
-@pytest.mark.parametrize("where", ["id = 'secret'", "id in (1, 2.5)", "score = 'secret'"])
+@pytest.mark.parametrize(
+    "where", ["id = 'secret'", "id in (1, 'secret')", "score = 'secret'", "id = 1e3"]
+)
 def test_a_value_that_is_none_of_the_column_stops_the_question(lake: Path, where: str) -> None:
     with pytest.raises(PolicyError, match="not one the column can hold") as refused:
         paimon.probe(lake, where)
     assert "secret" not in str(refused.value)
+
+
+@pytest.fixture
+def evolved(tmp_path: Path) -> Path:
+    """A table whose columns grew: an older file, and one with larger types."""
+    old = {
+        "id": pa.array([1, 2], pa.int32()),
+        "ts": pa.array([1, 2], pa.timestamp("ms")),
+        "real": pa.array([1.5, 2.5], pa.float32()),
+        "other": ["a", "b"],
+        "fixed": pa.array([b"ab", b"cd"], pa.binary(2)),
+    }
+    new = {
+        "id": pa.array([3_000_000_000, 2], pa.int64()),
+        "ts": pa.array([1, 2000], pa.timestamp("us")),
+        "real": pa.array([1e300, 2.5]),
+        "other": [1, 2],
+        "fixed": pa.array([b"abc", b"cd"]),
+    }
+    for name, columns in (("a", old), ("b", new)):
+        path = tmp_path / f"{name}.parquet"
+        pq.write_table(pa.table(columns), path)
+        paimon.build_index(path, dict.fromkeys(columns, paimon.IndexOptions(fpp=1e-9)))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("where", "wanted"),
+    [
+        ("id = 3000000000", ["absent", "maybe"]),
+        (("id", "=", 3_000_000_000), ["absent", "maybe"]),
+        ("id in (1, 3000000000)", ["maybe", "maybe"]),
+        ("id in (7, 3000000000)", ["absent", "maybe"]),
+        ("id = 9223372036854775808", ["absent", "absent"]),
+        ("id = 2.5", ["absent", "absent"]),
+        (("id", "=", 2.5), ["absent", "absent"]),
+        ("ts = 1970-01-01T00:00:00.000001", ["absent", "maybe"]),
+        ("ts = 1970-01-01T00:00:00.002", ["maybe", "maybe"]),
+        ("real = 1e300", ["absent", "maybe"]),
+        ("fixed = 'abc'", ["absent", "maybe"]),
+        ("fixed = 'cd'", ["maybe", "maybe"]),
+    ],
+)
+def test_an_older_file_s_smaller_type_stopped_the_whole_question(
+    evolved: Path, where: object, wanted: list[str]
+) -> None:
+    assert verdicts(evolved, where) == wanted
+
+
+@pytest.mark.parametrize(("where", "failing"), [("other = 'a'", 1), ("other = x", 1)])
+def test_a_value_of_another_kind_fails_that_file_alone(
+    evolved: Path, where: str, failing: int
+) -> None:
+    files = paimon.probe(evolved, where).files
+    assert "not one the column can hold" in str(files[failing].error)
+    assert files[1 - failing].verdict is not None
+    with pytest.raises(PolicyError):
+        paimon.probe(evolved / "b.parquet", where)
+
+
+def test_a_column_that_one_file_lacks_fails_that_file_alone(evolved: Path) -> None:
+    pq.write_table(pa.table({"renamed": [1]}), evolved / "c.parquet")
+    (evolved / "c.parquet.index").write_bytes((evolved / "b.parquet.index").read_bytes())
+    assert [str(f.verdict) for f in paimon.probe(evolved, "id = 2").files] == [
+        "maybe",
+        "maybe",
+        "None",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("where", "types"),
+    [
+        ("id = 1", {"id": "INT"}),
+        ("id = 3000000000", {"id": "INT"}),
+        ("id = '1'", {"id": "STRING"}),
+        ("ts = 1970-01-01T00:00:00.002", {"ts": "TIMESTAMP(3)"}),
+        ("real = 2.5", {"real": "FLOAT"}),
+        ("real = 2", {"real": "BIGINT"}),
+    ],
+)
+def test_a_type_that_contradicts_the_footer_gave_a_wrong_absent(
+    evolved: Path, where: str, types: dict[str, str]
+) -> None:
+    newer = evolved / "b.parquet"
+    for path in (newer, f"{newer}.index"):
+        with pytest.raises(PolicyError, match=f"type given is {next(iter(types.values()))[:5]}"):
+            paimon.probe(path, where, types=types)
+    newer.rename(evolved / "elsewhere")  # then the type given is all that is known
+    assert paimon.probe(f"{newer}.index", where, types=types).verdicts <= set(Verdict)
+
+
+@pytest.mark.parametrize("types", [{"ts": "TIMESTAMP(6)"}, {"ts": "TIMESTAMP_LTZ(9)"}])
+def test_types_of_one_form_are_no_contradiction(evolved: Path, types: dict[str, str]) -> None:
+    where = "ts = 1970-01-01T00:00:00.002"
+    assert paimon.probe(evolved / "b.parquet", where, types=types).verdicts == {Verdict.MAYBE}
+
+
+def test_indexes_beside_orc_files_were_not_found_in_folders(lake: Path) -> None:
+    (lake / "1.parquet").rename(lake / "1.orc")
+    (lake / "1.orc").write_bytes(b"ORC" + bytes(20))
+    (lake / "1.parquet.index").rename(lake / "1.orc.index")
+    (lake / "0.parquet").unlink()
+    types = {"id": "BIGINT"}
+    for place in (lake, lake / "*", [lake / "*.index", lake / "2.parquet"]):
+        files = paimon.probe(place, "id = 105", types=types).files
+        assert [str(file.verdict) for file in files] == ["absent", "maybe", "no_filter"]
+    shown = paimon.show(lake)
+    assert len(shown.indexes) == 2
+    assert shown.without == (str(lake / "2.parquet"),)
+    (failed, *_) = paimon.probe(lake / "1.orc", "id = 105").files
+    assert "--type id=BIGINT" in str(failed.hint)
+
+
+def test_a_deep_predicate_ended_in_a_recursion_error(lake: Path) -> None:
+    deep: Any = paimon.as_predicate("id = 5")
+    for _ in range(5000):
+        deep = paimon.And((deep,))
+    with pytest.raises(PolicyError, match="deeper than 100"):
+        paimon.probe(lake, deep)
+    with pytest.raises(PolicyError, match="deeper than 100"):
+        paimon.must_read(FileIndex(), deep, paimon.typed_forms({}))
+    for wrong in (paimon.And(("id",)), paimon.Or(5)):  # type: ignore[arg-type]
+        with pytest.raises(PolicyError):
+            paimon.as_predicate(wrong)
 
 
 @pytest.mark.parametrize("where", ["id =", "id = 5 and", "= 5", "(id = 5", "id ~ 5", ""])
@@ -167,7 +295,8 @@ def test_an_encrypted_footer_without_its_key_asks_for_types(tmp_path: Path) -> N
     path = write(tmp_path / "x.parquet", customers(50), Mode.ENCRYPTED)
     paimon.build_index(path, ["id"], keys=KEYRING)
     (file,) = paimon.probe(path, "id = 5").failed
-    assert file.hint is not None
+    assert "keyring" in str(file.hint)
+    assert "--type id=BIGINT" in str(file.hint)
     assert paimon.probe(path, "id = 5", keys=KEYRING).verdicts == {Verdict.MAYBE}
     assert paimon.probe(path, "id = 5", types={"id": "BIGINT"}).verdicts == {Verdict.MAYBE}
 

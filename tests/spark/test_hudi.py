@@ -84,6 +84,18 @@ def test_the_column_of_keys_can_be_named(spark: SparkSession, lake: Path) -> Non
         hudi_lookup(spark, lake, frame, key="id", file_groups=0)
 
 
+def test_keys_that_are_no_texts_were_turned_into_some(spark: SparkSession, lake: Path) -> None:
+    with pytest.raises(PolicyError, match="record keys are int, wanted text") as refused:
+        hudi_lookup(spark, lake, spark.createDataFrame([(7,)], "n int"))
+    assert "cast" in str(refused.value.hint)
+
+
+def test_an_empty_key_is_refused_by_name(spark: SparkSession, lake: Path) -> None:
+    frame = keys_frame(spark, ["key-000002", ""])
+    with pytest.raises(Exception, match="a record key is empty, which Hudi refuses"):
+        hudi_lookup(spark, lake, frame).collect()
+
+
 def test_encrypted_files_are_searched_under_the_policy(spark: SparkSession, tmp_path: Path) -> None:
     folder = tmp_path / "lake"
     table = spark.createDataFrame(

@@ -261,3 +261,12 @@ def test_stores_without_invisible_uploads_write_beside_and_move(tmp_path: Path) 
     with pytest.raises(FormatError, match="holds 2 bytes"):
         upload(fs.LocalFileSystem(), key, [b"zz"], 3, lambda: None)
     assert contents(tmp_path / "new") == {"x.parquet": b"abc"}
+
+
+def test_an_object_that_must_be_new_takes_no_other_s_place(bucket: Bucket) -> None:
+    bucket.put("x")
+    with open_input(bucket.uri("x")) as file:
+        replace_tail(file, 0, [b"first"], output=bucket.uri("new"), must_be_new=True)
+        with pytest.raises(FileChangedError, match="there already"):
+            replace_tail(file, 0, [b"second"], output=bucket.uri("new"), must_be_new=True)
+    assert bucket.objects()["new"] == b"first"

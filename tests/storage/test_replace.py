@@ -455,3 +455,27 @@ def test_a_run_waits_for_the_one_before_it(data_file: Path) -> None:
         new.replace(data_file)
     assert contender.result() == "lost"
     assert contents(data_file.parent) == {"part-0.parquet": NEW}
+
+
+@pytest.mark.parametrize("links", ["with links", "without links"])
+@pytest.mark.usefixtures("staging")
+def test_a_file_that_must_be_new_takes_no_other_s_place(
+    data_file: Path, monkeypatch: pytest.MonkeyPatch, links: str
+) -> None:
+    target = data_file.with_name("new")
+    if links == "without links":
+        link = os.link
+
+        def refuse(source: str, place: str, **options: int) -> None:
+            if str(place) == str(target):
+                raise OSError(errno.EPERM, "no hard links here")
+            link(source, place, **options)
+
+        monkeypatch.setattr(os, "link", refuse)
+    with open_input(str(data_file)) as file:
+        replace_tail(file, 0, [b"first"], output=str(target), must_be_new=True)
+        before = contents(data_file.parent)
+        assert before == {data_file.name: OLD, "new": b"first"}
+        with pytest.raises(FileChangedError, match="there already"):
+            replace_tail(file, 0, [b"second"], output=str(target), must_be_new=True)
+    assert contents(data_file.parent) == before

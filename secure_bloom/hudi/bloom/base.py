@@ -123,7 +123,8 @@ class HudiBloomFilter(ABC):
         It passes a row by chance with (share of set bits) ^ num_hashes, and must fail in all.
         """
         shares = (bits / self.vector_size for bits in self._set_bits())
-        return -math.expm1(sum(_log_failing(share**self.num_hashes) for share in shares))
+        # Never above 0, and the 0 of an empty filter has no sign.
+        return abs(math.expm1(sum(_log_failing(share**self.num_hashes) for share in shares)))
 
     def serialize(self) -> str:
         """The text that Hudi stores in the footer."""

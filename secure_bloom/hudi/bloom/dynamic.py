@@ -18,6 +18,7 @@ from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureErro
 from secure_bloom.hudi.bloom.base import HudiBloomFilter, Run, decode_row, encode_row
 from secure_bloom.hudi.bloom.hashing import HashType
 from secure_bloom.hudi.bloom.header import INT_MAX, Header, header_for, unpack
+from secure_bloom.options import require_whole
 
 _COUNTS = ">iii"
 #: A row takes a header and a byte of bits at least.
@@ -26,11 +27,18 @@ _MIN_ROW = 9
 _MAX_ROWS = 1 << 17
 
 
+def require_bound(max_entries: int) -> None:
+    """Raise PolicyError for a bound that is no number of keys."""
+    require_whole("max_entries", max_entries)
+    if max_entries < 0:
+        raise PolicyError(f"max_entries is {max_entries}, it cannot be negative")
+
+
 class DynamicBoundedBloomFilter(HudiBloomFilter):
     """A filter that starts for ``num_entries`` keys and grows until it is for ``max_entries``.
 
-    ``fpp`` is that of one full row.  PolicyError where 1 <= num_entries < 2^31 and 0 < fpp < 1 do
-    not hold.
+    ``fpp`` is that of one full row.  PolicyError where 1 <= num_entries < 2^31, 0 < fpp < 1 and
+    0 <= max_entries do not hold.
     """
 
     __slots__ = ("_bound_reached", "_current", "_max_entries", "_nr", "_turn")
@@ -45,6 +53,7 @@ class DynamicBoundedBloomFilter(HudiBloomFilter):
         hash_type: HashType = HashType.MURMUR,
     ) -> None:
         header = header_for(num_entries, fpp, hash_type)
+        require_bound(max_entries)
         self._start(header, bytearray(header.row_bytes), nr=num_entries, current=0)
         self._max_entries = max_entries
 

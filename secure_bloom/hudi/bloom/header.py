@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError
 from secure_bloom.hudi.bloom.hashing import HashType
+from secure_bloom.options import require_number, require_whole
 
 INT_MAX = 2**31 - 1
 _VERSION = -1
@@ -77,12 +78,28 @@ def header_for(num_entries: int, fpp: float, hash_type: HashType) -> Header:
 
     PolicyError where 1 <= num_entries < 2^31 and 0 < fpp < 1 do not hold.
     """
-    if not 1 <= num_entries <= INT_MAX:
-        raise PolicyError(f"num_entries is {num_entries}, it must lie between 1 and {INT_MAX}")
+    if not isinstance(hash_type, HashType):
+        raise PolicyError(f"hash_type is of type {type(hash_type).__name__}, wanted a HashType")
+    bits, hashes = sizing(num_entries, fpp)
     if not 0.0 < fpp < 1.0:
         raise PolicyError(f"fpp is {fpp}, it must lie between 0 and 1, both excluded")
+    return Header(num_hashes=hashes, hash_type=hash_type, vector_size=bits)
+
+
+def sizing(num_entries: int, fpp: float) -> tuple[int, int]:
+    """Hudi's number of bits, and of hashes, for ``num_entries`` keys at ``fpp``.
+
+    An fpp of 1 gives 0 and 0: there is no filter of that size.  PolicyError where
+    1 <= num_entries < 2^31 and 0 < fpp <= 1 do not hold.
+    """
+    require_whole("num_entries", num_entries)
+    require_number("fpp", fpp)
+    if not 1 <= num_entries <= INT_MAX:
+        raise PolicyError(f"num_entries is {num_entries}, it must lie between 1 and {INT_MAX}")
+    if not 0.0 < fpp <= 1.0:
+        raise PolicyError(f"fpp is {fpp}, it must lie between 0 and 1")
     bits = bit_size(num_entries, fpp)
-    return Header(num_hashes=num_hashes(bits, num_entries), hash_type=hash_type, vector_size=bits)
+    return bits, num_hashes(bits, num_entries)
 
 
 def bit_size(num_entries: int, fpp: float) -> int:
