@@ -279,6 +279,13 @@ class PageEncodingStats(View):
     count = Required(3, I32)
 
 
+class KeyValue(View):
+    """A text that a writer left for readers, under its name."""
+
+    key = Required(1, STRING)
+    value = Optional(2, STRING)
+
+
 class ColumnMetaData(View):
     """Everything about a column chunk but where its own metadata stands."""
 
@@ -289,6 +296,7 @@ class ColumnMetaData(View):
     num_values = Required(5, I64)
     total_uncompressed_size = Required(6, I64)
     total_compressed_size = Required(7, I64)
+    key_value_metadata = Optional(8, list_of(struct_of(KeyValue)))
     data_page_offset = Required(9, I64)
     dictionary_page_offset = Optional(11, I64)
     statistics = Optional(12, struct_of(Statistics))
@@ -383,13 +391,6 @@ class EncryptionAlgorithm(Union):
 
     AES_GCM_V1 = Optional(1, struct_of(AesGcmV1))
     AES_GCM_CTR_V1 = Optional(2, struct_of(AesGcmCtrV1))
-
-
-class KeyValue(View):
-    """A text that a writer left for readers, under its name."""
-
-    key = Required(1, STRING)
-    value = Optional(2, STRING)
 
 
 class ColumnOrder(Union):

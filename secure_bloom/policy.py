@@ -21,11 +21,12 @@ from secure_bloom.keys.configuration import ConfigTable, close_match
 from secure_bloom.keys.providers import check_kms
 from secure_bloom.options import BloomFilterOptions, FooterMode
 
-_DATA_KEY_BITS = (128, 192, 256)
+DATA_KEY_BITS = (128, 192, 256)
 _POLICY_WORDS = frozenset({"kms", "footer", "columns", "encryption"})
 _COLUMN_WORDS = frozenset({"key", "bloom"})
 _FOOTER_MODES = {"encrypted": FooterMode.ENCRYPTED, "plaintext": FooterMode.SIGNED}
-_CRYPTO_FACTORY = "org.apache.parquet.crypto.keytools.PropertiesDrivenCryptoFactory"
+#: The class that makes parquet-java encrypt by properties.
+CRYPTO_FACTORY = "org.apache.parquet.crypto.keytools.PropertiesDrivenCryptoFactory"
 #: What parquet-java cuts `parquet.encryption.column.keys` at.
 _SPARK_SEPARATORS = ",;:"
 
@@ -42,11 +43,11 @@ class EncryptionOptions:
     """The ``[encryption]`` table: how files are encrypted; the defaults are parquet-java's."""
 
     algorithm: Algorithm = Algorithm.AES_GCM_V1
-    data_key_bits: int = _DATA_KEY_BITS[0]
+    data_key_bits: int = DATA_KEY_BITS[0]
     double_wrapping: bool = True
 
     def __post_init__(self) -> None:
-        if self.data_key_bits not in _DATA_KEY_BITS:
+        if self.data_key_bits not in DATA_KEY_BITS:
             raise PolicyError(f"data_key_bits is {self.data_key_bits}, it must be 128, 192 or 256")
 
 
@@ -146,7 +147,7 @@ class KeyPolicy:
             return {}
         _check_spark_trims("the footer key", self.footer_key)
         return {
-            "parquet.crypto.factory.class": _CRYPTO_FACTORY,
+            "parquet.crypto.factory.class": CRYPTO_FACTORY,
             "parquet.encryption.footer.key": self.footer_key,
             "parquet.encryption.column.keys": self._spark_column_keys(),
             "parquet.encryption.plaintext.footer": _spark_flag(
@@ -226,13 +227,15 @@ def check_master_keys(policy: KeyPolicy, kms: KmsClient) -> None:
 
 def _read_toml(path: Path) -> ConfigTable:
     try:
-        return ConfigTable.of("the policy", tomllib.loads(path.read_text(encoding="utf-8")))
+        return ConfigTable.of("the policy", tomllib.loads(path.read_text(encoding="utf-8-sig")))
     except OSError as exc:
         raise PolicyError(f"the policy cannot be read: {exc.strerror}") from exc
     except UnicodeDecodeError as exc:
         raise PolicyError("the policy is not UTF-8 text") from exc
     except tomllib.TOMLDecodeError as exc:
         raise PolicyError(f"the policy is not TOML: {exc}") from exc
+    except (ValueError, RecursionError) as exc:
+        raise PolicyError("the policy is not TOML: nested too deep, or a number too long") from exc
 
 
 def _policy(table: ConfigTable, base: Path) -> KeyPolicy:

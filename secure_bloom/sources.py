@@ -12,15 +12,22 @@ from secure_bloom.errors import FormatError, KeyUnavailableError, PolicyError
 from secure_bloom.keys import FileKeys, KeyResolver
 from secure_bloom.storage import InputFile, below, join, local_path, name_of
 
+#: How names of key material files begin.
+KEY_MATERIAL_PREFIX = "_KEY_MATERIAL_FOR_"
+
 Paths = str | PathLike[str] | Iterable[str | PathLike[str]]
 
 
 def as_paths(paths: Paths) -> list[str]:
     """One path or many, as a list of texts; PolicyError for none."""
-    many = [paths] if isinstance(paths, str | PathLike) else list(paths)
-    if not many:
+    try:
+        many = [paths] if isinstance(paths, str | PathLike) else list(paths)
+        texts = [os.fspath(path) for path in many]
+    except TypeError as exc:
+        raise PolicyError("a path is neither a text nor a Path") from exc
+    if not texts:
         raise PolicyError("no path is given")
-    return [os.fspath(path) for path in many]
+    return texts
 
 
 def file_keys(resolver: KeyResolver, file: InputFile) -> FileKeys:
@@ -39,7 +46,7 @@ def _external_material(file: InputFile) -> Mapping[str, str]:
         )
     try:
         material = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         material = None
     if not isinstance(material, dict) or not all(isinstance(v, str) for v in material.values()):
         raise FormatError(f"{name} is not a JSON object of texts")
@@ -48,7 +55,7 @@ def _external_material(file: InputFile) -> Mapping[str, str]:
 
 def key_material_name(name: str) -> str:
     """The name of the file beside the data file ``name`` that holds its key material."""
-    return f"_KEY_MATERIAL_FOR_{name}.json"
+    return f"{KEY_MATERIAL_PREFIX}{name}.json"
 
 
 def output_paths(files: Iterable[str], paths: Iterable[str], output: str) -> dict[str, str]:

@@ -8,9 +8,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from os import PathLike
 
-from secure_bloom.auditing import folders, rules
+from secure_bloom.auditing import copies, folders, rules
+from secure_bloom.auditing.failures import guarded
 from secure_bloom.auditing.files import FileAudit, audit_file
+from secure_bloom.auditing.masking import PathMask
 from secure_bloom.auditing.mixture import Mixture
+from secure_bloom.auditing.naming import secret_partition
 from secure_bloom.auditing.planning import AuditOptions, AuditPlan, plan_audit
 from secure_bloom.auditing.spark_properties import check_properties
 from secure_bloom.findings import AuditReport, Finding, Severity
@@ -19,7 +22,7 @@ from secure_bloom.policy import KeyPolicy
 from secure_bloom.request import Keys
 from secure_bloom.schema import unknown_column
 from secure_bloom.sources import Paths
-from secure_bloom.storage.places import is_object_uri
+from secure_bloom.storage.places import is_object_uri, local_path
 
 #: Called with the number of files done and the number of files in all.
 Progress = Callable[[int, int], None]
@@ -105,12 +108,15 @@ def conclude(plan: AuditPlan, files: Iterable[FileAudit]) -> AuditReport:
         summed.add(file)
     policy = plan.request.policy
     found += summed.mixture.findings()
-    found += folders.check_folders(plan.files, plan.roots, policy)
-    if summed.all_read:
+    found += guarded(folders.check_folders(plan.files, plan.roots, policy))
+    if plan.request.has_secrets:
+        found += guarded(copies.check_copies(map(local_path, plan.roots), plan.listed))
+    left_out = len(plan.listed) - len(plan.files)
+    if summed.all_read and not left_out:
         found += _unknown_columns(policy, summed.columns, plan.files)
     if plan.properties is not None:
         found += check_properties(plan.properties, policy, summed.columns)
-    if plan.left_out:
+    if left_out:
         found.append(rules.UNCHECKED_SAMPLE.finding("files outside the sample were not looked at"))
     return _report(plan, found, summed.checked)
 
@@ -141,11 +147,14 @@ def _unknown_columns(
         for parts in (column.split(".") for column in columns)
         for depth in range(1, len(parts))
     }
+    partitions = {
+        secret_partition(folder, policy)
+        for folder in {part for file in files for part in file.split("/") if "=" in part}
+    }
     for path, rule in policy.columns.items():
         if path in columns or path in parents:
             continue
-        is_partition = any(part.startswith(f"{path}=") for f in files for part in f.split("/"))
-        if is_partition and rule.key is not None:
+        if rule.key is not None and path in partitions:
             # Told as what it is: values in names of folders.
             continue
         error = unknown_column(path, columns, files)
@@ -153,14 +162,17 @@ def _unknown_columns(
 
 
 def _report(plan: AuditPlan, found: Iterable[Finding], checked: int) -> AuditReport:
+    policy = KeyPolicy() if plan.request is None else plan.request.policy
+    mask = PathMask(policy)
+    paths = tuple(map(mask.path, plan.files))
     findings: list[Finding] = []
     ignored: list[Finding] = []
-    for finding in found:
+    for finding in map(mask.finding, found):
         (findings if plan.selection.counts(finding) else ignored).append(finding)
     return AuditReport(
         findings=tuple(findings),
         ignored=tuple(ignored),
-        paths=plan.files,
-        columns=() if plan.request is None else tuple(plan.request.policy.columns),
+        paths=paths,
+        columns=tuple(policy.columns),
         columns_checked=checked,
     )

@@ -12,11 +12,11 @@ from secure_bloom.findings import Finding
 from secure_bloom.keys import KeyMisfitError
 
 #: What an error is in general; the first that fits counts.
-_RULES: tuple[tuple[type[SecureBloomError], Rule], ...] = (
+_RULES: tuple[tuple[type[Exception], Rule], ...] = (
     (IntegrityError, rules.NOT_AUTHENTIC),
     (KeyMisfitError, rules.KEY_MATERIAL_UNUSABLE),
     (UnsupportedFeatureError, rules.UNCHECKED_FEATURE),
-    (SecureBloomError, rules.UNCHECKED_FILE),
+    (Exception, rules.UNCHECKED_FILE),
 )
 
 
@@ -30,14 +30,38 @@ class Subject(Protocol):
 S = TypeVar("S", bound=Subject)
 
 
-def rule_of(error: SecureBloomError) -> Rule:
+def rule_of(error: Exception) -> Rule:
     """The rule for an error that nothing better is known of."""
     return next(rule for kind, rule in _RULES if isinstance(error, kind))
 
 
-def failure(subject: Subject, error: SecureBloomError) -> Finding:
+def told(error: Exception) -> str:
+    """What a finding says of an error: of one that nobody foresaw no text, which may hold values.
+
+    Running out of memory is such a one too.
+    """
+    if isinstance(error, SecureBloomError):
+        return error.message
+    return f"the audit failed here with an unforeseen {type(error).__name__}: please report it"
+
+
+def failure(subject: Subject, error: Exception) -> Finding:
     """The finding for an error that stopped a check of ``subject``."""
-    return subject.finding(rule_of(error), error.message)
+    return subject.finding(rule_of(error), told(error))
+
+
+def file_failure(path: str, error: Exception) -> Finding:
+    """The finding for an error that stopped all checks of one file, or of one folder."""
+    return rule_of(error).finding(told(error), path=path)
+
+
+def guarded(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """The findings, and one more for an error that stopped them."""
+    try:
+        yield from findings
+    except Exception as error:
+        path = error.path if isinstance(error, SecureBloomError) else None
+        yield rule_of(error).finding(told(error), path=path)
 
 
 def run_checks(checks: Iterable[Callable[[S], Iterator[Finding]]], subject: S) -> Iterator[Finding]:
@@ -45,5 +69,5 @@ def run_checks(checks: Iterable[Callable[[S], Iterator[Finding]]], subject: S) -
     for check in checks:
         try:
             yield from check(subject)
-        except SecureBloomError as error:
+        except Exception as error:
             yield failure(subject, error)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from secure_bloom.auditing import filters, gaps, keys, leaks, rules
-from secure_bloom.auditing.failures import failure, rule_of, run_checks
+from secure_bloom.auditing import filters, gaps, keys, leaks, likeness, rules, zeros
+from secure_bloom.auditing.failures import failure, file_failure, rule_of, run_checks
 from secure_bloom.auditing.metering import MeteredFile
 from secure_bloom.auditing.mixture import Protection, protection_of
 from secure_bloom.auditing.request import AuditRequest
@@ -43,11 +43,14 @@ _FOOTER_CHECKS: tuple[Callable[[FooterSubject], Findings], ...] = (
     leaks.check_hudi,
     leaks.check_schemas,
     gaps.check_gaps,
+    zeros.check_doubts,
+    likeness.check_spelling,
 )
 _CHUNK_CHECKS: tuple[Callable[[ChunkSubject], Findings], ...] = (
     keys.check_column_key,
     keys.check_column_key_length,
     leaks.check_statistics,
+    leaks.check_own_texts,
     leaks.check_page_indexes,
     filters.check_filter,
 )
@@ -73,12 +76,12 @@ class FileAudit:
 
 
 def audit_file(path: str, request: AuditRequest, resolver: KeyResolver) -> FileAudit:
-    """Hold one file against the policy.  Never raises our errors: they are findings."""
+    """Hold one file against the policy.  Never raises an error: it is a finding of that file."""
     try:
         with located(path=path), open_input(path) as file:
             return _audit(MeteredFile(file), request, resolver)
-    except SecureBloomError as error:
-        return FileAudit(path=path, findings=(rule_of(error).finding(error.message, path=path),))
+    except Exception as error:
+        return FileAudit(path=path, findings=(file_failure(path, error),))
 
 
 def _audit(file: InputFile, request: AuditRequest, resolver: KeyResolver) -> FileAudit:

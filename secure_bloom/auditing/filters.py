@@ -15,6 +15,8 @@ from secure_bloom.schema import require_filterable
 #: How far above the request a filter's own probability may be: other writers size by a formula
 #: that is too small by 1.15 times at 10 % and by 10 times at 0.001 %.
 _FAR = 4.0
+#: Bytes of filters that are read of one file: no honest one has as many.
+MOST_FILTERS = 256 * 1024 * 1024
 #: A filter that says "maybe" to every second absent value is of no use, whatever was asked for.
 _USELESS = 0.5
 
@@ -58,12 +60,18 @@ def _is_in_clear(subject: ChunkSubject, offset: int) -> bool:
 
 
 def _check_content(subject: ChunkSubject, chunk: Chunk) -> Findings:
+    if subject.of.tally.filter_bytes >= MOST_FILTERS:
+        yield subject.finding(
+            rules.UNCHECKED_FILE, "the filter was not read: those before it are too large together"
+        )
+        return
     try:
         stored = read_bloom_filter(subject.of.file, chunk)
     except (IntegrityError, FormatError) as error:
         yield subject.finding(_broken(error), error.message)
         return
     if stored is not None:
+        subject.of.tally.filter_bytes += stored.length
         yield from _check_saturated(subject, stored)
         yield from check_zeros(subject, chunk, stored.filter)
         if subject.of.request.check_values:

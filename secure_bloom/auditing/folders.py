@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 
 from secure_bloom.auditing import rules
-from secure_bloom.auditing.failures import rule_of
-from secure_bloom.auditing.leaks import has_bounds
-from secure_bloom.errors import SecureBloomError, UnsupportedFeatureError, located
+from secure_bloom.auditing.failures import file_failure
+from secure_bloom.auditing.leaks import has_bounds, shown_record_keys, texts_of
+from secure_bloom.auditing.naming import secret_partition
+from secure_bloom.auditing.schemas import told_columns
+from secure_bloom.errors import UnsupportedFeatureError, located
 from secure_bloom.findings import Finding
-from secure_bloom.footer import read_tail, read_unverified
+from secure_bloom.footer import Footer, read_tail, read_unverified
 from secure_bloom.options import FooterMode
 from secure_bloom.policy import KeyPolicy
 from secure_bloom.sources import key_material_name
@@ -18,6 +21,7 @@ from secure_bloom.storage.trees import Tree, tree_of
 
 _SUMMARIES = ("_metadata", "_common_metadata")
 _MATERIAL_PREFIX, _MATERIAL_SUFFIX = key_material_name("|").split("|")
+_PATTERN = re.compile(r"[^/]*[*?\[].*", re.DOTALL)
 #: What an index or a summary may have: they are read whole.
 _MOST_READ = 64 * 1024 * 1024
 
@@ -25,11 +29,15 @@ _MOST_READ = 64 * 1024 * 1024
 def check_folders(
     files: Iterable[str], roots: Iterable[str], policy: KeyPolicy
 ) -> Iterator[Finding]:
-    """Look into the folders of ``files``, and those above them up to one of ``roots``."""
+    """Look into the folders of ``files``, and those above them.
+
+    That is up to one of ``roots``, of a pattern the folder it begins with, and out of the folders
+    of partitions in any case.
+    """
     by_folder: dict[str, list[str]] = {}
     for file in files:
         by_folder.setdefault(_folder(file), []).append(file)
-    tops = [local_path(root).rstrip("/") for root in roots]
+    tops = [_PATTERN.split(local_path(root), maxsplit=1)[0].rstrip("/") for root in roots]
     for folder in sorted(by_folder.keys() | set(_above(by_folder, tops))):
         tree = tree_of(folder)
         names = frozenset(tree.names(folder))
@@ -48,7 +56,7 @@ def _folder(path: str) -> str:
 def _above(folders: Iterable[str], tops: Collection[str]) -> Iterator[str]:
     """The folders that hold others of these, down from the paths that were given."""
     for folder in folders:
-        while any(below(folder, top) for top in tops):
+        while "=" in name_of(folder) or any(below(folder, top) for top in tops):
             folder = _folder(folder)
             yield folder
 
@@ -68,8 +76,8 @@ def _check_partitions(folders: Iterable[str], policy: KeyPolicy) -> Iterator[Fin
     for folder in folders:
         parts = folder.split("/")
         for depth, part in enumerate(parts):
-            column, equals, _ = part.partition("=")
-            if equals and policy.key_for((column,)) is not None:
+            column = secret_partition(part, policy)
+            if column is not None:
                 found[("/".join(parts[:depth]) or ".", column)] = None
     for above, column in found:
         # The path ends above the folder: its name is a value.
@@ -128,6 +136,23 @@ def _summary_findings(file: InputFile, policy: KeyPolicy) -> Iterator[Finding]:
                 path=file.path,
                 column=leaf.name,
             )
+    yield from _summary_texts(file.path, footer, policy)
+
+
+def _summary_texts(path: str, footer: Footer, policy: KeyPolicy) -> Iterator[Finding]:
+    """What the texts of a summary tell, as those of a data file's readable footer."""
+    texts = texts_of(footer)
+    shown = shown_record_keys(texts)
+    if shown is not None:
+        yield rules.HUDI_KEYS_IN_CLEAR.finding(shown, path=path)
+    for writer, columns in told_columns(texts).items():
+        for column in sorted(columns):
+            if policy.key_for(column.split(".")) is not None:
+                yield rules.SCHEMA_IN_CLEAR.finding(
+                    f"the {writer} schema in the summary holds metadata of the column",
+                    path=path,
+                    column=column,
+                )
 
 
 def _read(
@@ -138,5 +163,5 @@ def _read(
             if file.size > _MOST_READ:
                 raise UnsupportedFeatureError(f"the file has {file.size} bytes")
             yield from check(file, policy)
-    except SecureBloomError as error:
-        yield rule_of(error).finding(error.message, path=path)
+    except Exception as error:
+        yield file_failure(path, error)

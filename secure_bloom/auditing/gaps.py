@@ -1,7 +1,8 @@
 """Check of the bytes that nothing refers to: filters in clear that a rewrite left, or that hide.
 
-Owned are column chunks, page indexes, filters and the footer; where a column's own metadata cannot
-be read, its whole row group.  What lies between is searched, 64 MiB at most.
+Owned are column chunks, filters and the footer, each where its own metadata says; only where a
+column's metadata cannot be read, its whole row group.  All else is searched, page indexes too: a
+length that only claims bytes hides nothing.  64 MiB at most.
 """
 
 from __future__ import annotations
@@ -9,13 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from secure_bloom.auditing import rules
-from secure_bloom.auditing.plain_filters import HEADER_SIZE, plain_filter, plain_filters
-from secure_bloom.auditing.subjects import ChunkSubject, FileSubject, Findings, FooterSubject
+from secure_bloom.auditing.filters import MOST_FILTERS
+from secure_bloom.auditing.leftovers import ClearFilters
+from secure_bloom.auditing.plain_filters import (
+    HEADER_SIZE,
+    plain_filter,
+    plain_filter_size,
+    plain_filters,
+)
+from secure_bloom.auditing.subjects import FileSubject, Findings, FooterSubject
 from secure_bloom.bloom import StoredBloomFilter, read_bloom_filter
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.footer import MAGIC, Chunk
 from secure_bloom.metadata import ColumnMetaData
-from secure_bloom.options import MAX_BYTES
 from secure_bloom.sbbf import SplitBlockBloomFilter
 from secure_bloom.storage import InputFile
 
@@ -34,6 +41,7 @@ def check_gaps(subject: FooterSubject) -> Findings:
     if not subject.sensitive():
         return
     left = _MOST_SEARCHED
+    known: ClearFilters | None = None
     for start, end in _gaps(_owned(subject), subject.of.tail.offset):
         if left < end - start:
             yield subject.of.finding(
@@ -42,7 +50,8 @@ def check_gaps(subject: FooterSubject) -> Findings:
             return
         left -= end - start
         for offset in _search(subject.of.file, start, end):
-            if not _is_left_over(subject, offset, end):
+            known = ClearFilters(_filters_in_clear(subject)) if known is None else known
+            if not known.explain(_filter_at(subject.of.file, offset, end)):
                 yield subject.of.finding(rules.FILTER_STRAY, _WHAT)
 
 
@@ -59,16 +68,23 @@ def check_before_footer(subject: FileSubject) -> Findings:
         yield subject.finding(rule, what)
 
 
-def _is_left_over(subject: FooterSubject, offset: int, end: int) -> bool:
-    """Whether a filter is an older one of a column in clear: the same values, in another size."""
-    data = subject.of.file.read_at(offset, min(MAX_BYTES + HEADER_SIZE, end - offset))
-    found = plain_filter(data)
-    return any(
-        _have_same_values(found, stored.filter)
-        for chunk in subject.chunks
-        if chunk.chunk is not None and not chunk.is_sensitive
-        if (stored := _stored(subject.of.file, chunk.chunk)) is not None
-    )
+def _filter_at(file: InputFile, offset: int, end: int) -> SplitBlockBloomFilter:
+    head = file.read_at(offset, min(HEADER_SIZE, end - offset))
+    return plain_filter(file.read_at(offset, plain_filter_size(head)))
+
+
+def _filters_in_clear(subject: FooterSubject) -> Iterator[SplitBlockBloomFilter]:
+    """The filters of columns that are not sensitive, as many as were read for their own checks."""
+    left = MOST_FILTERS
+    for chunk in subject.chunks:
+        if chunk.chunk is None or chunk.is_sensitive:
+            continue
+        stored = _stored(subject.of.file, chunk.chunk)
+        if stored is not None:
+            left -= stored.length
+            yield stored.filter
+        if left < 0:
+            return
 
 
 def _stored(file: InputFile, chunk: Chunk) -> StoredBloomFilter | None:
@@ -77,14 +93,6 @@ def _stored(file: InputFile, chunk: Chunk) -> StoredBloomFilter | None:
     except SecureBloomError:
         # Told where the filter itself is looked at.
         return None
-
-
-def _have_same_values(one: SplitBlockBloomFilter, other: SplitBlockBloomFilter) -> bool:
-    """Whether the larger one, folded to the size of the smaller one, is the same."""
-    smaller, larger = sorted((one, other), key=lambda each: each.block_count)
-    while larger.block_count > smaller.block_count and larger.block_count % 2 == 0:
-        larger = larger.folded()
-    return larger == smaller
 
 
 def _search(file: InputFile, start: int, end: int) -> Iterator[int]:
@@ -107,12 +115,14 @@ def _gaps(owned: Iterable[Region], end: int) -> Iterator[Region]:
 
 
 def _owned(subject: FooterSubject) -> Iterator[Region]:
+    unknown = set()
     for chunk in subject.chunks:
-        yield from _indexes(chunk)
-        meta_data = chunk.meta_data
-        if meta_data is not None:
-            yield from _parts(meta_data)
-    for row_group in subject.footer.row_groups:
+        if chunk.meta_data is None:
+            unknown.add(chunk.row_group)
+        else:
+            yield from _parts(chunk.meta_data)
+    for number in unknown:
+        row_group = subject.footer.row_groups[number]
         start, size = row_group.file_offset, row_group.total_compressed_size
         if start and size and start > 0 and size > 0:
             yield start, start + size
@@ -127,13 +137,3 @@ def _parts(meta_data: ColumnMetaData) -> Iterator[Region]:
     if meta_data.bloom_filter_offset is not None:
         offset = meta_data.bloom_filter_offset
         yield offset, offset + (meta_data.bloom_filter_length or HEADER_SIZE)
-
-
-def _indexes(chunk: ChunkSubject) -> Iterator[Region]:
-    listed = chunk.column_chunk
-    for offset, length in (
-        (listed.column_index_offset, listed.column_index_length),
-        (listed.offset_index_offset, listed.offset_index_length),
-    ):
-        if offset is not None and length is not None:
-            yield offset, offset + length

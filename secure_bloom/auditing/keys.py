@@ -11,6 +11,7 @@ import base64
 from secure_bloom import cipher
 from secure_bloom.auditing import rules
 from secure_bloom.auditing.failures import Subject
+from secure_bloom.auditing.naming import short
 from secure_bloom.auditing.rules import Rule
 from secure_bloom.auditing.subjects import ChunkSubject, FileSubject, Findings, FooterSubject
 from secure_bloom.errors import FormatError, KeyUnavailableError
@@ -126,7 +127,7 @@ def _check_name(
             rules.UNCHECKED_KEY_NAME, f"the policy says {wanted}, the file does not name the key"
         )
     elif name != wanted:
-        yield subject.finding(rule, f"the policy says {wanted}, the file {name}")
+        yield subject.finding(rule, f"the policy says {wanted}, the file {short(name)}")
 
 
 def _check_under_footer_key(subject: ChunkSubject, wanted: str) -> Findings:
@@ -144,7 +145,7 @@ def _check_under_footer_key(subject: ChunkSubject, wanted: str) -> Findings:
     elif name != wanted:
         yield subject.finding(
             rules.COLUMN_UNDER_FOOTER_KEY,
-            f"the policy says {wanted}, the column is under the footer key {name}",
+            f"the policy says {wanted}, the column is under the footer key {short(name)}",
         )
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from secure_bloom import cipher, compact
 from secure_bloom.auditing import rules
-from secure_bloom.auditing.schemas import told_columns
+from secure_bloom.auditing.naming import column_levels
+from secure_bloom.auditing.schemas import has_attributes, told_columns
 from secure_bloom.auditing.subjects import ChunkSubject, Findings, FooterSubject
 from secure_bloom.errors import FormatError
+from secure_bloom.footer import Footer
 from secure_bloom.hudi.bloom.entry import FILTER, MAX_KEY, MIN_KEY, OLD_FILTER
 from secure_bloom.metadata import ColumnMetaData, KeyValue, Statistics
 
@@ -92,14 +96,20 @@ def _is_in_clear(subject: ChunkSubject, offset: int, length: int) -> bool:
 
 def check_hudi(subject: FooterSubject) -> Findings:
     """No record keys in the texts of a footer that anyone can read, where they are sensitive."""
-    found = set(_texts(subject))
-    filters, bounds = found & {FILTER, OLD_FILTER}, found & {MIN_KEY, MAX_KEY}
-    if not (filters or bounds) or not _has_secret_record_keys(subject):
-        return
+    shown = shown_record_keys(_texts(subject))
+    if shown is not None and _has_secret_record_keys(subject):
+        yield subject.of.finding(rules.HUDI_KEYS_IN_CLEAR, shown)
+    elif _has_unruled_record_keys(subject):
+        yield subject.of.finding(
+            rules.HUDI_KEYS_UNRULED, "the record keys are in clear", column=_HUDI_COLUMN
+        )
+
+
+def shown_record_keys(texts: Mapping[str, str]) -> str | None:
+    """What the texts of a footer show of Hudi's record keys; None where they show nothing."""
+    filters, bounds = texts.keys() & {FILTER, OLD_FILTER}, texts.keys() & {MIN_KEY, MAX_KEY}
     shown = ["a Bloom filter of"] * bool(filters) + ["the smallest and largest of"] * bool(bounds)
-    yield subject.of.finding(
-        rules.HUDI_KEYS_IN_CLEAR, f"anyone can read {' and '.join(shown)} the record keys"
-    )
+    return f"anyone can read {' and '.join(shown)} the record keys" if shown else None
 
 
 def _has_secret_record_keys(subject: FooterSubject) -> bool:
@@ -109,22 +119,55 @@ def _has_secret_record_keys(subject: FooterSubject) -> bool:
     return _HUDI_COLUMN in sensitive if is_column else bool(sensitive)
 
 
+def _has_unruled_record_keys(subject: FooterSubject) -> bool:
+    """Whether record keys are a column in clear, by no rule, of a file with sensitive columns."""
+    sensitive = subject.sensitive()
+    return (
+        bool(sensitive)
+        and _HUDI_COLUMN not in sensitive
+        and _HUDI_COLUMN not in subject.of.request.policy.columns
+        and any(leaf.name == _HUDI_COLUMN for leaf in subject.footer.leaves)
+    )
+
+
+def check_own_texts(subject: ChunkSubject) -> Findings:
+    """What is readable of an encrypted column without its key holds no texts of a writer's own."""
+    shown = subject.column_chunk.meta_data
+    if shown is not None and shown.key_value_metadata and _is_shown_to_others(subject):
+        yield subject.finding(rules.SCHEMA_IN_CLEAR, "the footer holds metadata of the column")
+
+
 def check_schemas(subject: FooterSubject) -> Findings:
     """No schema of another tool in a readable footer tells more of a sensitive column."""
     sensitive = subject.sensitive()
-    roots = {leaf.path[0]: name for name, leaf in sensitive.items()}
-    for writer, columns in told_columns(_texts(subject)).items():
-        for column in sorted(columns & (roots.keys() | sensitive.keys())):
-            yield subject.of.finding(
-                rules.SCHEMA_IN_CLEAR,
-                f"the {writer} schema in the footer holds metadata of the column",
-                column=column,
-            )
+    if not sensitive:
+        return
+    texts = _texts(subject)
+    known = {
+        path[:depth]
+        for path in (column_levels(leaf.path) for leaf in sensitive.values())
+        for depth in range(1, len(path) + 1)
+    }
+    for writer, columns in told_columns(texts).items():
+        for column in sorted(columns):
+            if column_levels(column.split(".")) in known:
+                yield subject.of.finding(
+                    rules.SCHEMA_IN_CLEAR,
+                    f"the {writer} schema in the footer holds metadata of the column",
+                    column=column,
+                )
+    if has_attributes(texts):
+        yield subject.of.finding(
+            rules.SCHEMA_IN_CLEAR, "the pandas schema in the footer holds attributes of the table"
+        )
 
 
 def _texts(subject: FooterSubject) -> dict[str, str]:
     """The key-value metadata that anyone can read."""
-    if not subject.of.is_readable:
-        return {}
-    texts: list[KeyValue] = subject.footer.metadata.key_value_metadata or []
+    return texts_of(subject.footer) if subject.of.is_readable else {}
+
+
+def texts_of(footer: Footer) -> dict[str, str]:
+    """The key-value metadata of a footer."""
+    texts: list[KeyValue] = footer.metadata.key_value_metadata or []
     return {text.key: text.value or "" for text in texts}

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from secure_bloom.auditing import rules
+from secure_bloom.auditing.naming import short
 from secure_bloom.auditing.subjects import FooterSubject
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.findings import Finding
@@ -69,7 +70,7 @@ class Mixture:
         for parts, paths in self._paths.items():
             for part, state in sorted(parts):
                 if state != usual[part]:
-                    what = f"{state}, in most files {usual[part]}"
+                    what = f"{short(state)}, in most files {short(usual[part])}"
                     subject = "the footer is " if part == _FOOTER else "the column is "
                     for path in paths:
                         yield rules.MIXED_RULES.finding(

@@ -39,6 +39,14 @@ def plain_filter(data: bytes) -> SplitBlockBloomFilter:
     return SplitBlockBloomFilter.from_bytes(data[found.end() :][: _zigzag(found[1])])
 
 
+def plain_filter_size(head: bytes) -> int:
+    """The size, with its header, of the filter whose first bytes ``head`` has."""
+    found = _HEADER.match(head)
+    if found is None:
+        raise FormatError("there is no Bloom filter in clear")
+    return found.end() + _zigzag(found[1])
+
+
 def _fits(found: re.Match[bytes], room: int) -> bool:
     num_bytes = _zigzag(found[1])
     return (

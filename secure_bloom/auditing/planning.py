@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from os import PathLike
 
 from secure_bloom.auditing import policies
+from secure_bloom.auditing.failures import file_failure
 from secure_bloom.auditing.request import AuditRequest
 from secure_bloom.auditing.selection import Selection, selection
 from secure_bloom.errors import PolicyError
@@ -24,7 +25,7 @@ class AuditPlan:
     """The ``files`` to be held against ``request``, and what was found before.
 
     ``request`` is None, and there are no files, where the policy cannot be taken.  ``roots`` are
-    the paths as given, ``left_out`` counts files that a sample leaves out.
+    the paths as given, ``listed`` all files there, also those that a sample leaves out.
     """
 
     request: AuditRequest | None
@@ -32,7 +33,7 @@ class AuditPlan:
     selection: Selection
     roots: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
-    left_out: int = 0
+    listed: tuple[str, ...] = ()
     properties: Mapping[str, str] | None = None
     keys: Keys | None = field(default=None, repr=False)
 
@@ -70,15 +71,16 @@ def plan_audit(
     if at_hand is not None and not isinstance(at_hand, ExplicitKeys):
         findings += tuple(policies.check_master_keys(taken, at_hand))
     roots = as_paths(paths)
-    files = find_files(roots)
-    looked_at = _sample(files, options.sample)
+    refused: list[PolicyError] = []
+    files = find_files(roots, refused=refused)
+    findings += tuple(file_failure(error.path or "", error) for error in refused)
     return AuditPlan(
         request=request,
         findings=findings,
         selection=selected,
         roots=tuple(roots),
-        files=looked_at,
-        left_out=len(files) - len(looked_at),
+        files=_sample(files, options.sample),
+        listed=tuple(files),
         properties=options.spark_properties,
         keys=at_hand,
     )
@@ -88,6 +90,10 @@ def _policy(
     policy: KeyPolicy | str | PathLike[str],
 ) -> tuple[KeyPolicy | None, tuple[Finding, ...]]:
     if not isinstance(policy, KeyPolicy):
+        if not isinstance(policy, str | PathLike):
+            raise PolicyError(
+                f"the policy is given as {type(policy).__name__}, wanted a path or a KeyPolicy"
+            )
         path = os.fspath(policy)
         draft, problems = draft_policy(path)
         if draft is None:
@@ -108,6 +114,8 @@ def audit_keys(request: AuditRequest, keys: Keys | None = None) -> Keys | None:
 
 def _sample(files: Sequence[str], size: int | None) -> tuple[str, ...]:
     """``size`` of the files, spread over all folders; always the same ones."""
+    if size is not None and (not isinstance(size, int) or isinstance(size, bool)):
+        raise PolicyError(f"sample is a {type(size).__name__}, wanted a whole number")
     if size is None or size >= len(files):
         return tuple(files)
     if size < 1:

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 
 from secure_bloom.findings import Finding, Severity
 
+#: A hostile file may call its key by a name of 60,000 letters.
+_LONGEST = 500
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
@@ -31,7 +34,7 @@ class Rule:
         return Finding(
             id=self.id,
             severity=self.severity,
-            what=what,
+            what=what if len(what) <= _LONGEST else f"{what[:_LONGEST]}…",
             fix=self.fix,
             path=path,
             row_group=row_group,
@@ -160,7 +163,8 @@ SPARK_INVALID = Rule(
     id="spark-invalid",
     severity=_HIGH,
     meaning="A property has a value that parquet-java cannot read.",
-    fix="correct the value: column keys are written key1:columnA,columnB;key2:columnC",
+    fix="correct the value: column keys are written key1:columnA,columnB;key2:columnC, lengths of "
+    "keys are 128, 192 or 256, and the crypto factory's class is the one that session_config sets",
 )
 
 # Keys.
@@ -171,6 +175,14 @@ COLUMN_IN_CLEAR = Rule(
     meaning="A sensitive column is stored without encryption: pages, statistics and all.",
     fix="write the file again under the policy and destroy this copy; look for a misspelt column "
     "in the writer's options",
+)
+COLUMN_ALIKE = Rule(
+    id="column-alike-in-clear",
+    severity=_HIGH,
+    meaning="A file lacks a sensitive column and has one in clear that is spelt like it: in other "
+    "capitals, which Spark takes for the same, with other marks, or with a letter or two changed.",
+    fix="write the file again with the policy's name and destroy this copy; if it is another "
+    "column, give it a rule without a key",
 )
 COLUMN_WRONG_KEY = Rule(
     id="column-wrong-key",
@@ -283,8 +295,11 @@ FILTER_STRAY = Rule(
     id="filter-stray-in-clear",
     severity=_HIGH,
     meaning="A Bloom filter in clear stands between the parts of a file that has sensitive "
-    "columns, where no footer refers to it: left behind by a rewrite, or hidden.",
-    fix="write the file again, and destroy this copy if the filter may be of a sensitive column",
+    "columns, where no footer refers to it, and its bits are not those of a filter of a column in "
+    "clear: hidden, or left behind by a rewrite. Of which column it is cannot be told: it may be "
+    "a damaged or very small filter of a column in clear that was replaced in place.",
+    fix="write the file again from its rows (secure-bloom add copies bytes that it does not know), "
+    "and destroy this copy if the filter may be of a sensitive column",
 )
 FILTER_NOT_AUTHENTIC = Rule(
     id="filter-not-authentic",
@@ -342,7 +357,9 @@ ENCODING_DATA_IN_CLEAR = Rule(
     severity=_LOW,
     meaning="The footer shows sizes, counts or encodings of an encrypted column: how long its "
     "values are, how many are null. Signed footers of parquet-java 1.17 and pyarrow 26 do.",
-    fix="write the file with an encrypted footer",
+    fix='write the file with an encrypted footer, mode = "encrypted" in the policy; where the '
+    "policy's own mode is plaintext, writers leave this open: --ignore encoding-data-in-clear "
+    "accepts it",
 )
 PAGE_INDEX_IN_CLEAR = Rule(
     id="page-index-in-clear",
@@ -357,6 +374,13 @@ HUDI_KEYS_IN_CLEAR = Rule(
     meaning="A readable footer holds Hudi's Bloom filter of record keys, or the smallest and "
     "largest of them: anyone can ask which keys are there.",
     fix="write the table with an encrypted footer, and destroy this copy",
+)
+HUDI_KEYS_UNRULED = Rule(
+    id="hudi-record-keys-without-rule",
+    severity=_LOW,
+    meaning="Hudi's column of record keys is in clear and the policy has no rule for it: record "
+    "keys are made of other columns, and repeat a sensitive one if it is among them.",
+    fix="give _hoodie_record_key a key, or a rule without one where no sensitive column is in it",
 )
 PAIMON_INDEX_IN_CLEAR = Rule(
     id="paimon-index-in-clear",
@@ -375,8 +399,9 @@ SUMMARY_IN_CLEAR = Rule(
 SCHEMA_IN_CLEAR = Rule(
     id="schema-in-clear",
     severity=_LOW,
-    meaning="The Arrow, pandas or Spark schema in a readable footer says more of a sensitive "
-    "column than its name and type: comments, categories, metadata of its own.",
+    meaning="The Arrow, pandas or Spark schema in a readable footer, or the column's own metadata "
+    "there, says more of a sensitive column than its name and type: comments, categories, "
+    "attributes.",
     fix="write the file with an encrypted footer, or without the column's metadata",
 )
 PARTITION_IN_CLEAR = Rule(
@@ -393,6 +418,15 @@ UNCHECKED_FILE = Rule(
     severity=_MEDIUM,
     meaning="A file, or a part of it, cannot be read: damaged, cut short, or not to be opened.",
     fix="see what is wrong with the file, or remove it from the dataset",
+)
+UNCHECKED_COPY = Rule(
+    id="unchecked-copy",
+    severity=_MEDIUM,
+    meaning="A folder holds Parquet files with a readable footer that no reader of the table "
+    "takes: hidden ones, temporary ones, or with another ending. They were not held against the "
+    "policy.",
+    fix="destroy what a writer or a backup left, or audit it: a file that is named outright is "
+    "taken whatever its name",
 )
 UNCHECKED_FEATURE = Rule(
     id="unchecked-feature",
@@ -440,8 +474,8 @@ UNCHECKED_GAPS = Rule(
 UNCHECKED_ZEROS = Rule(
     id="unchecked-zeros",
     severity=_LOW,
-    meaning="The filter of a floating-point column knows one sign of zero, by chance or because "
-    "the other one was forgotten; statistics do not tell.",
+    meaning="Filters of a floating-point column know one sign of zero, in more row groups of a "
+    "file than chance explains; statistics do not tell whether the column has a zero.",
     fix="audit with --check-values, which looks whether the column has a zero",
 )
 UNCHECKED_VALUES = Rule(

@@ -14,6 +14,13 @@ from typing import Any
 #: What the tools themselves note, and Parquet's schema says too.
 _HARMLESS_ARROW = (b"PARQUET:", b"ARROW:extension:")
 _HARMLESS_PANDAS = {"timezone", "unit", "encoding", "precision", "scale"}
+#: The types inside a type, and where Spark's writer puts them.
+_SPARK_LEVELS = {
+    "elementType": "list.element.",
+    "keyType": "key_value.key.",
+    "valueType": "key_value.value.",
+    "sqlType": "",
+}
 _HARMLESS_SPARK = {"__CHAR_VARCHAR_TYPE_STRING"}
 #: More text than that is no schema that should be parsed for an audit.
 _MOST_TEXT = 16 * 1024 * 1024
@@ -33,16 +40,23 @@ def told_columns(texts: Mapping[str, str]) -> dict[str, frozenset[str]]:
     return found
 
 
+def has_attributes(texts: Mapping[str, str]) -> bool:
+    """Whether pandas stored attributes of the whole table: anything, of any column."""
+    text = texts.get("pandas", "")
+    return bool(text) and len(text) <= _MOST_TEXT and bool(_json(text).get("attributes"))
+
+
 def _arrow_columns(text: str) -> Iterator[str]:
     # Imported here: few footers are readable, and few of those are Arrow's.
     import pyarrow as pa
 
     try:
         schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text, validate=True)))
-    except (ValueError, OSError, EOFError, pa.ArrowException):
+        # Names are decoded only here, and may be no text.
+        found = [name for field in schema for name in _arrow_fields(field.name, field)]
+    except (ValueError, OSError, EOFError, RecursionError, pa.ArrowException):
         return
-    for field in schema:
-        yield from _arrow_fields(field.name, field)
+    yield from found
 
 
 def _arrow_fields(path: str, field: Any) -> Iterator[str]:
@@ -69,8 +83,14 @@ def _spark_fields(path: str, struct: Mapping[str, Any], depth: int) -> Iterator[
         name = f"{path}{field.get('name')}"
         if not _says_nothing(field.get("metadata"), _HARMLESS_SPARK):
             yield name
-        if isinstance(field.get("type"), dict) and depth:
-            yield from _spark_fields(f"{name}.", field["type"], depth - 1)
+        yield from _spark_type(f"{name}.", field.get("type"), depth)
+    for word, level in _SPARK_LEVELS.items():
+        yield from _spark_type(f"{path}{level}", struct.get(word), depth)
+
+
+def _spark_type(path: str, type_: object, depth: int) -> Iterator[str]:
+    if isinstance(type_, dict) and depth:
+        yield from _spark_fields(path, type_, depth - 1)
 
 
 def _says_nothing(metadata: object, harmless: set[str]) -> bool:

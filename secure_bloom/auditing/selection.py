@@ -27,25 +27,27 @@ class Selection:
         return self.ignored.isdisjoint({(finding.id, None), (finding.id, finding.column)})
 
 
-def selection(ignore: Iterable[str], severity: Severity | str | None) -> Selection:
+def selection(ignore: Iterable[str] | str, severity: Severity | str | None) -> Selection:
     """The selection of ``ID`` and ``ID:COLUMN`` texts, and the name of a severity.
 
     Raises PolicyError for an id or severity that there is not: it would be ignored in silence.
     """
     return Selection(
         severity=Severity.LOW if severity is None else _severity(severity),
-        ignored=frozenset(_ignored(text) for text in ignore),
+        ignored=frozenset(map(_ignored, [ignore] if isinstance(ignore, str) else ignore)),
     )
 
 
 def _severity(name: str) -> Severity:
     if name not in _RANKS:
-        raise PolicyError(f"{name!r} is no severity", hint=close_match(name, _RANKS))
+        raise PolicyError(f"{name!r} is no severity", hint=close_match(name, map(str, Severity)))
     return Severity(name)
 
 
 def _ignored(text: str) -> tuple[str, str | None]:
-    name, _, column = text.partition(":")
+    name, colon, column = text.partition(":")
     if name not in RULES:
         raise PolicyError(f"{name!r} is no id of a finding", hint=close_match(name, RULES))
+    if colon and not column:
+        raise PolicyError(f"{text!r} names no column", hint=f"for every column: {name}")
     return name, column or None

@@ -6,6 +6,7 @@ parquet-java takes its keys from `parquet.encryption.*`; Spark passes on what st
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
@@ -15,7 +16,7 @@ from secure_bloom.auditing import rules
 from secure_bloom.findings import Finding
 from secure_bloom.keys.configuration import close_match
 from secure_bloom.options import FooterMode
-from secure_bloom.policy import Algorithm, KeyPolicy
+from secure_bloom.policy import CRYPTO_FACTORY, DATA_KEY_BITS, Algorithm, KeyPolicy
 
 _PREFIX = "spark.hadoop."
 _FACTORY = "parquet.crypto.factory.class"
@@ -48,15 +49,48 @@ _WORDS = {
         "candidates.number",
     ),
 }
+#: What is spelt like one of these and is another property of parquet-java's.
+_OTHERS = {"parquet.filter.bloom.enabled"}
 _DEFAULT_BITS = 128
-#: `name=value` and `name: value` of Java properties, `name value` of spark-defaults.conf.
-_LINE = re.compile(r"\s*([^\s=:!#][^\s=:]*)\s*[\s=:]\s*(.*?)\s*\Z")
+#: A name, with whatever is escaped in it, and its value behind ``=``, ``:`` or blanks.
+_LINE = re.compile(r"((?:\\.|[^\\\s=:])*)\s*[=:]?\s*(.*)\Z", re.DOTALL)
+_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|(.))", re.DOTALL)
+_ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_ENDS_OPEN = re.compile(r"(?<!\\)(?:\\\\)*\\\Z")
+#: Names that have so much in common with a known one, by difflib's ratio, are misspelt ones.
+_ALIKE, _LONGEST = 0.88, 200
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """The properties in the text of a Java properties file or of a `spark-defaults.conf`."""
-    found = (_LINE.match(line) for line in text.splitlines())
-    return {match[1]: match[2] for match in found if match is not None}
+    """The properties in the text of a Java properties file or of a `spark-defaults.conf`.
+
+    Both have the syntax of `java.util.Properties.load`; Spark takes blanks off the ends of values.
+    """
+    found = (_LINE.match(line) for line in _logical_lines(text))
+    return {_plain(match[1]): _plain(match[2]).strip() for match in found if match is not None}
+
+
+def _logical_lines(text: str) -> Iterator[str]:
+    """Lines with those that go on behind a backslash; comments never do."""
+    begun: str | None = None
+    for natural in re.split(r"\r\n|\r|\n", text):
+        line = natural.lstrip(" \t\f")
+        if begun is None and (not line or line[0] in "#!"):
+            continue
+        line = (begun or "") + line
+        goes_on = _ENDS_OPEN.search(line) is not None
+        begun = line[:-1] if goes_on else None
+        if not goes_on:
+            yield line
+    if begun:
+        yield begun
+
+
+def _plain(text: str) -> str:
+    """The text without its escapes."""
+    return _ESCAPE.sub(
+        lambda found: chr(int(found[1], 16)) if found[1] else _ESCAPED.get(found[2], found[2]), text
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,12 +156,25 @@ def _pairs(entry: str) -> Iterator[tuple[str, str]]:
 
 def _check_words(properties: Mapping[str, str]) -> Iterator[Finding]:
     for name in sorted(properties):
+        if not name.startswith(tuple(_WORDS)) and name != _FACTORY:
+            yield from _check_name(name)
         for prefix, words in _WORDS.items():
             # Of filters a column may follow.
             word = name.removeprefix(prefix).partition("#")[0]
             if name.startswith(prefix) and word not in words:
                 hint = close_match(word, words)
                 yield rules.SPARK_UNKNOWN_WORD.finding(f"there is no {prefix}{word}: {hint}")
+
+
+def _check_name(name: str) -> Iterator[Finding]:
+    """A name that begins like none of parquet-java's for encryption is not meant to be one."""
+    full = [_FACTORY, *(prefix + word for prefix, words in _WORDS.items() for word in words)]
+    # Of filters a column may follow.
+    plain = name.partition("#")[0]
+    if len(plain) <= _LONGEST and plain not in _OTHERS:
+        known = [*full, *(_PREFIX + each for each in full)]
+        for match in difflib.get_close_matches(plain, known, n=1, cutoff=_ALIKE):
+            yield rules.SPARK_UNKNOWN_WORD.finding(f"there is no {plain}: did you mean {match!r}?")
 
 
 def _check_names(
@@ -155,6 +202,10 @@ def _check_session(
     if not session.properties.get(_FACTORY, "").strip() or not session.footer_key:
         yield rules.SPARK_NO_ENCRYPTION.finding("a session with these properties encrypts nothing")
         return
+    if session.properties[_FACTORY].strip() != CRYPTO_FACTORY:
+        yield rules.SPARK_INVALID.finding(
+            f"{_FACTORY} is another class than {CRYPTO_FACTORY}, which reads these properties"
+        )
     if session.footer_key != policy.footer_key:
         yield rules.SPARK_FOOTER_KEY.finding(
             f"the policy says {policy.footer_key}, the properties {session.footer_key}"
@@ -180,10 +231,12 @@ def _check_strength(session: _Session, policy: KeyPolicy) -> Iterator[Finding]:
         yield rules.SPARK_WEAKER.finding(
             f"the policy says {policy.encryption.algorithm}, the properties {algorithm}"
         )
+    lengths = [str(length) for length in DATA_KEY_BITS]
+    for word in ("data.key.length.bits", "kek.length.bits"):
+        if session.get(word) and session.get(word) not in lengths:
+            yield rules.SPARK_INVALID.finding(f"{_ENCRYPTION}{word} is none of 128, 192 and 256")
     bits = session.get("data.key.length.bits") or str(_DEFAULT_BITS)
-    if not bits.isdecimal():
-        yield rules.SPARK_INVALID.finding(f"{_ENCRYPTION}data.key.length.bits is not a number")
-    elif int(bits) < policy.encryption.data_key_bits:
+    if bits in lengths and int(bits) < policy.encryption.data_key_bits:
         yield rules.SPARK_WEAKER.finding(
             f"the policy says keys of {policy.encryption.data_key_bits} bits, the properties {bits}"
         )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from secure_bloom.auditing.request import AuditRequest, Wanted
 from secure_bloom.auditing.rules import Rule
+from secure_bloom.auditing.tally import Tally
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.findings import Finding
 from secure_bloom.footer import Chunk, Footer, Tail
@@ -25,6 +26,7 @@ class FileSubject:
     tail: Tail
     keys: FileKeys
     request: AuditRequest
+    tally: Tally = field(default_factory=Tally)
 
     @property
     def is_readable(self) -> bool:

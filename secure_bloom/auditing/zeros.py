@@ -6,16 +6,20 @@ statistics where its smallest or largest value is one; else only the values tell
 
 from __future__ import annotations
 
+import math
 import struct
 
 from secure_bloom.auditing import rules
-from secure_bloom.auditing.subjects import ChunkSubject, Findings
+from secure_bloom.auditing.subjects import ChunkSubject, Findings, FooterSubject
+from secure_bloom.auditing.tally import ZeroTally
 from secure_bloom.footer import Chunk
 from secure_bloom.logical import Kind, logical_type
 from secure_bloom.metadata import Type
 from secure_bloom.sbbf import SplitBlockBloomFilter
 from secure_bloom.schema import Leaf
 
+#: A filter that has other values knows one zero by chance; what is less likely is told.
+_CHANCE = 1e-6
 _FORMATS = {Type.FLOAT: "<f", Type.DOUBLE: "<d"}
 
 
@@ -27,9 +31,12 @@ def check_zeros(
     if layout is None:
         return
     plus, minus = (bloom_filter.check(struct.pack(layout, zero)) for zero in (0.0, -0.0))
+    has_zero = _statistics_say(chunk, layout)
+    if has_zero is None:
+        tally = subject.of.tally.zeros.setdefault(chunk.leaf.name, ZeroTally())
+        tally.by_chance += 2 * bloom_filter.fpp()
     if plus == minus:
         return
-    has_zero = _statistics_say(chunk, layout)
     if has_zero is None and subject.of.request.check_values:
         # Imported here: all but this needs no pyarrow.
         from secure_bloom.auditing.samples import has_zero as look
@@ -38,9 +45,32 @@ def check_zeros(
     if has_zero:
         yield subject.finding(rules.FILTER_ONE_ZERO, "the filter holds one sign of zero only")
     elif has_zero is None:
-        yield subject.finding(
-            rules.UNCHECKED_ZEROS, "the filter knows one sign of zero, the values were not read"
-        )
+        tally.row_groups.append(subject.row_group)
+
+
+def check_doubts(subject: FooterSubject) -> Findings:
+    """No column has more filters that know one zero than would do so by chance."""
+    for column, tally in subject.of.tally.zeros.items():
+        if _is_chance(len(tally.row_groups), tally.by_chance):
+            continue
+        for row_group in tally.row_groups:
+            yield rules.UNCHECKED_ZEROS.finding(
+                "the filter knows one sign of zero, the values were not read",
+                path=subject.of.file.path,
+                row_group=row_group,
+                column=column,
+            )
+
+
+def _is_chance(count: int, expected: float) -> bool:
+    """Whether as many may come by chance: Chernoff's bound on the tail of Poisson's distribution.
+
+    P(X >= n) <= e^-m (e m / n)^n for a mean m below n.
+    """
+    if count <= expected:
+        return True
+    likelihood = count * (1 + math.log(expected / count)) - expected if expected else -math.inf
+    return likelihood > math.log(_CHANCE)
 
 
 def _layout(leaf: Leaf) -> str | None:

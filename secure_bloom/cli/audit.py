@@ -19,7 +19,7 @@ from secure_bloom.errors import PolicyError
 if TYPE_CHECKING:
     from secure_bloom.findings import AuditReport
 
-EXIT_CLEAN, EXIT_FINDINGS = 0, 1
+EXIT_CLEAN, EXIT_FINDINGS, EXIT_INTERRUPTED = 0, 1, 130
 _FILE_WIDTH = 100
 _PATH = click.Path(path_type=Path)
 
@@ -87,19 +87,23 @@ def audit_command(
     """
     from secure_bloom.auditing import audit
 
-    with progress_bar("auditing", quiet=as_json) as progress:
-        report = audit(
-            paths,
-            policy=policy,
-            keys=load_keys(keyring),
-            ignore=ignore,
-            severity=severity,
-            sample=sample,
-            without_keys=without_keys,
-            check_values=check_values,
-            spark_properties=_properties(spark_properties),
-            progress=progress,
-        )
+    try:
+        with progress_bar("auditing", quiet=as_json) as progress:
+            report = audit(
+                paths,
+                policy=policy,
+                keys=load_keys(keyring),
+                ignore=ignore,
+                severity=severity,
+                sample=sample,
+                without_keys=without_keys,
+                check_values=check_values,
+                spark_properties=_properties(spark_properties),
+                progress=progress,
+            )
+    except KeyboardInterrupt:
+        click.echo("secure-bloom: error: interrupted; an audit changes nothing", err=True)
+        return EXIT_INTERRUPTED
     _write(_FORMS["json" if as_json else form], report, paths, output)
     return EXIT_FINDINGS if report.findings else EXIT_CLEAN
 
@@ -120,15 +124,17 @@ _Form = Callable[["AuditReport", tuple[str, ...], bool], str]
 
 def _write(form: _Form, report: AuditReport, paths: tuple[str, ...], output: Path | None) -> None:
     text = form(report, paths, output is None and sys.stdout.isatty())
-    if output is None:
-        click.echo(text, color=True)
-        return
     try:
-        output.write_text(text + "\n", encoding="utf-8")
-    except OSError as exc:
-        raise PolicyError(
-            f"the report cannot be written: {exc.strerror}", path=str(output)
-        ) from exc
+        if output is None:
+            click.echo(text, color=True)
+        else:
+            output.write_text(text + "\n", encoding="utf-8")
+    except BrokenPipeError:
+        raise
+    except (OSError, UnicodeEncodeError) as exc:
+        reason = exc.strerror if isinstance(exc, OSError) else "it holds what is no text"
+        path = "stdout" if output is None else str(output)
+        raise PolicyError(f"the report cannot be written: {reason}", path=path) from exc
 
 
 def _text(report: AuditReport, _paths: tuple[str, ...], on_terminal: bool) -> str:

@@ -46,7 +46,8 @@ def wrap_with(kms: KmsClient, key: bytes, master_key_id: str) -> str:
         raise _failure(kms, "wrap", master_key_id, exc) from exc
     if not isinstance(text, str):
         raise KeyUnavailableError(
-            f"{type(kms).__name__}.wrap_key returned {type(text).__name__}, wanted str"
+            f"{type(kms).__name__}.wrap_key returned {type(text).__name__} for master key "
+            f"{master_key_id!r}, wanted str"
         )
     return text
 
@@ -61,7 +62,8 @@ def unwrap_with(kms: KmsClient, wrapped_key: str, master_key_id: str) -> bytes:
         raise _failure(kms, "unwrap", master_key_id, exc) from exc
     if not isinstance(key, bytes):
         raise KeyUnavailableError(
-            f"{type(kms).__name__}.unwrap_key returned {type(key).__name__}, wanted bytes"
+            f"{type(kms).__name__}.unwrap_key returned {type(key).__name__} for master key "
+            f"{master_key_id!r}, wanted bytes"
         )
     check_key_size(key)
     return key

@@ -15,11 +15,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from secure_bloom.auditing.auditor import conclude
-from secure_bloom.auditing.failures import rule_of
+from secure_bloom.auditing.failures import file_failure
 from secure_bloom.auditing.files import FileAudit, audit_file
 from secure_bloom.auditing.planning import AuditOptions, audit_keys, plan_audit
 from secure_bloom.auditing.request import AuditRequest
-from secure_bloom.errors import SecureBloomError
 from secure_bloom.findings import AuditReport, Severity
 from secure_bloom.keys import KeyResolver
 from secure_bloom.policy import KeyPolicy
@@ -72,7 +71,11 @@ def audit(
     )
     roots = [absolute_path(local_path(path)) for path in as_paths(paths)]
     plan = plan_audit(roots, policy, None, options)
-    plan = replace(plan, files=tuple(map(absolute_path, plan.files)))
+    plan = replace(
+        plan,
+        files=tuple(map(absolute_path, plan.files)),
+        listed=tuple(map(absolute_path, plan.listed)),
+    )
     # The id makes keys unwrapped for this run unfit for the next one in the same worker.
     shared = pickle.dumps((plan.request, uuid.uuid4().hex))
     tasks = task_count(spark, len(plan.files), at_least=16, per_core=4)
@@ -98,7 +101,7 @@ def _opened(shared: bytes) -> tuple[AuditRequest, KeyResolver]:
 def _audit(path: str, *, shared: bytes) -> FileAudit:
     try:
         request, resolver = _opened(shared)
-    except SecureBloomError as error:
+    except Exception as error:
         # An executor that cannot reach the KMS leaves its files unchecked, and fails no job.
-        return FileAudit(path=path, findings=(rule_of(error).finding(error.message, path=path),))
+        return FileAudit(path=path, findings=(file_failure(path, error),))
     return audit_file(path, request, resolver)

@@ -328,6 +328,16 @@ def column_in_clear(folder: Path) -> Example:
     return Example(path=sound(folder, column_keys={"k_finance": ["iban"]}))
 
 
+@example("column-alike-in-clear")
+def column_alike(folder: Path) -> Example:
+    """`email` in most files, `Email` in one, where pyarrow encrypted `iban` alone."""
+    sound(folder)
+    table = customers(ROWS)
+    table = table.rename_columns(["Email", *table.column_names[1:]])
+    write(folder / "y.parquet", table, Mode.ENCRYPTED, column_keys={"k_finance": ["iban"]})
+    return Example(path=folder)
+
+
 @example("column-wrong-key")
 def column_wrong_key(folder: Path) -> Example:
     """pyarrow was given `k_finance` for `email`."""
@@ -560,6 +570,14 @@ def hudi_record_keys_in_clear(folder: Path) -> Example:
     return Example(path=sound(folder, Mode.SIGNED, table=table), policy=SIGNED)
 
 
+@example("hudi-record-keys-without-rule")
+def hudi_record_keys_without_rule(folder: Path) -> Example:
+    """A column `_hoodie_record_key` in clear, and no rule for it."""
+    keys = pa.array([f"key {i}" for i in range(ROWS)])
+    table = customers(ROWS).append_column("_hoodie_record_key", keys)
+    return Example(path=sound(folder, table=table))
+
+
 @example("paimon-index-in-clear")
 def paimon_index_in_clear(folder: Path) -> Example:
     """`x.parquet.index` beside `x.parquet`, with a Bloom filter of `email`."""
@@ -606,6 +624,14 @@ def unchecked_file(folder: Path) -> Example:
     path = sound(folder)
     path.write_bytes(path.read_bytes()[:2000])
     return Example(path=path)
+
+
+@example("unchecked-copy")
+def unchecked_copy(folder: Path) -> Example:
+    """`x.parquet.bak` in clear, beside an encrypted `x.parquet`."""
+    sound(folder)
+    write(folder / "x.parquet.bak", customers(ROWS))
+    return Example(path=folder)
 
 
 @example("unchecked-feature")

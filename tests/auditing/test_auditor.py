@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import shutil
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -17,12 +19,14 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.auditing import files
 from secure_bloom.auditing.request import AuditRequest
+from secure_bloom.bloom import encode_bloom_filter
 from secure_bloom.errors import PolicyError
 from secure_bloom.findings import Severity
 from secure_bloom.keys import KeyResolver
-from secure_bloom.metadata import ColumnCryptoMetaData
+from secure_bloom.metadata import ColumnCryptoMetaData, KeyValue
 from secure_bloom.paimon.container import ColumnIndexes, FileIndex, Index
 from secure_bloom.policy import ColumnRule, KeyPolicy
+from secure_bloom.sbbf import SplitBlockBloomFilter
 from secure_bloom.storage import open_input
 from secure_bloom.storage.counting import CountedFile
 from secure_bloom.views import Empty
@@ -35,13 +39,14 @@ from tests.auditing.examples import (
     chunk_of,
     filtered,
     put_filter,
+    rules,
     set_key_metadata,
     set_texts,
     some_filter,
     sound,
     with_rules,
 )
-from tests.surgery import edit_footer, opened
+from tests.surgery import Opened, edit_footer, opened
 from tests.tables import KEYRING, Mode, customers, keyring_json, write
 
 
@@ -112,6 +117,40 @@ class TestWhatCounts:
     def test_a_forged_footer_counts_for_nothing(self, tmp_path: Path) -> None:
         report = EXAMPLES["unchecked-signature"](tmp_path).audit()
         assert report.columns_checked == 0
+
+    def test_one_text_to_ignore_is_one_item(self, tmp_path: Path) -> None:
+        path = sound(tmp_path, column_keys={"k_finance": ["iban"]})
+        report = Example(path=path).audit(ignore="column-in-clear:email")
+        assert (ids(report), len(report.ignored)) == ([], 1)
+
+    @pytest.mark.parametrize(
+        ("options", "told"),
+        [
+            ({"severity": "hihg"}, "did you mean 'high'"),
+            ({"ignore": ["column-in-clear:"]}, "names no column"),
+            ({"sample": "3"}, "sample"),
+            ({"sample": True}, "sample"),
+            ({"policy": {"columns": {}}}, "policy"),
+            ({"policy": None}, "policy"),
+            ({"paths": None}, "path"),
+            ({"paths": [None]}, "path"),
+        ],
+    )
+    def test_an_argument_that_cannot_be_is_an_error_for_people(
+        self, tmp_path: Path, options: dict[str, object], told: str
+    ) -> None:
+        arguments = {"paths": sound(tmp_path), "policy": POLICY, "keys": KEYRING, **options}
+        with pytest.raises(PolicyError) as raised:
+            sb.audit(arguments.pop("paths"), **arguments)
+        assert told in f"{raised.value} {raised.value.hint}"
+
+    def test_a_name_without_end_is_cut(self, tmp_path: Path) -> None:
+        path = sound(tmp_path)
+        name = json.dumps("A" * 60_000).encode()
+        set_key_metadata(path, "email", lambda metadata: metadata.replace(b'"k_pii"', name))
+        findings = Example(path=path).audit().findings
+        assert "column-wrong-key" in {finding.id for finding in findings}
+        assert max(len(finding.what) for finding in findings) < 600
 
 
 class TestFiles:
@@ -304,6 +343,57 @@ class TestFiles:
 
 
 class TestFilters:
+    @pytest.mark.parametrize("name", ["Email", "EMAIL", "e_mail", "emial", "emails"])
+    def test_a_column_spelt_in_another_way_in_one_file_is_told(
+        self, tmp_path: Path, name: str
+    ) -> None:
+        sound(tmp_path)
+        names = [name, *customers(1).column_names[1:]]
+        other = write(
+            tmp_path / "y.parquet",
+            customers(30).rename_columns(names),
+            Mode.ENCRYPTED,
+            column_keys={"k_finance": ["iban"]},
+        )
+        (finding,) = Example(path=tmp_path).audit().findings
+        assert (finding.id, finding.path, finding.column) == (
+            "column-alike-in-clear",
+            str(other),
+            name,
+        )
+
+    def test_a_list_whose_element_has_another_name_is_told(self, tmp_path: Path) -> None:
+        table = pa.table({"tags": [["a", "b"]] * 30, "iban": ["x"] * 30})
+        columns = rules(**{"tags.list.element": "k_pii", "iban": "k_finance"})
+        policy = KeyPolicy(footer_key="k_footer", columns=columns)
+        keys = {"k_pii": ["tags.list.element"], "k_finance": ["iban"]}
+        write(tmp_path / "a.parquet", table, Mode.ENCRYPTED, column_keys=keys)
+        write(
+            tmp_path / "b.parquet",
+            table,
+            Mode.ENCRYPTED,
+            column_keys={"k_finance": ["iban"]},
+            use_compliant_nested_type=False,
+        )
+        (finding,) = Example(path=tmp_path, policy=policy).audit().findings
+        assert (finding.id, finding.column) == ("column-alike-in-clear", "tags.list.item")
+
+    def test_a_file_without_a_sensitive_column_is_sound(self, tmp_path: Path) -> None:
+        sound(tmp_path)
+        table = customers(30).drop_columns("email").append_column("zip", pa.array(["1"] * 30))
+        keys = {"k_finance": ["iban"]}
+        write(tmp_path / "y.parquet", table, Mode.ENCRYPTED, column_keys=keys)
+        assert ids(Example(path=tmp_path).audit()) == []
+
+    def test_a_sample_knows_not_all_columns(self, tmp_path: Path) -> None:
+        sound(tmp_path)
+        table = customers(30).append_column("phone", pa.array(["1"] * 30))
+        keys = {"k_pii": ["email", "phone"], "k_finance": ["iban"]}
+        write(tmp_path / "y.parquet", table, Mode.ENCRYPTED, column_keys=keys)
+        example = Example(path=tmp_path, policy=with_rules(phone="k_pii"))
+        assert ids(example.audit()) == []
+        assert ids(example.audit(sample=1)) == ["unchecked-sample"]
+
     def test_a_filter_that_the_policy_bounds_is_not_saturated(self, tmp_path: Path) -> None:
         path = sound(tmp_path, table=customers(3000))
         policy = with_rules(email=bloom("email", "k_pii", fpp=0.01, max_bytes=256))
@@ -364,6 +454,84 @@ class TestFilters:
         policy = KeyPolicy(footer_key=None if mode is Mode.PLAIN else "k_footer", columns=columns)
         assert ids(Example(path=path, policy=policy).audit(check_values=True)) == []
 
+    def test_filters_replaced_in_place_leave_nothing_to_tell(self, tmp_path: Path) -> None:
+        path = sound(tmp_path, table=customers(20_000), row_group_size=500)
+        for fpp in (0.01, 0.001, 0.1):
+            columns = {name: sb.BloomFilterOptions(fpp=fpp) for name in ("id", "score", "city")}
+            options = {"keys": KEYRING, "in_place": True, "replace_filters": True}
+            assert not sb.add_bloom_filters(path, columns=columns, **options).failed
+        assert ids(Example(path=path).audit(check_values=True)) == []
+
+    @pytest.mark.parametrize(
+        "old",
+        [
+            some_filter(),
+            some_filter(b"rome", b"oslo", blocks=16),
+            encode_bloom_filter(SplitBlockBloomFilter.from_bytes(b"\xff" * 64), None),
+        ],
+        ids=["empty", "of some values", "saturated"],
+    )
+    def test_a_broken_filter_in_clear_may_be_replaced_in_place(
+        self, tmp_path: Path, old: bytes
+    ) -> None:
+        table = customers(300)
+        cities = pa.array(["rome", "oslo", *(f"town {i}" for i in range(298))])
+        path = sound(tmp_path, table=table.set_column(3, "city", cities))
+        put_filter(path, "city", old)
+        options = {"keys": KEYRING, "in_place": True, "replace_filters": True}
+        assert not sb.add_bloom_filters(path, columns=["city"], **options).failed
+        assert path.read_bytes().count(old) == 1
+        assert ids(Example(path=path).audit(check_values=True)) == []
+
+    @pytest.mark.parametrize("count", [1, 5, 200])
+    def test_a_stray_filter_of_other_values_is_told(self, tmp_path: Path, count: int) -> None:
+        path = filtered(tmp_path, "city", "id", "score")
+        values = [f"user{i}@example.com".encode() for i in range(count)]
+        edit_footer(path, lambda _: some_filter(*values, blocks=64))
+        assert ids(Example(path=path).audit()) == ["filter-stray-in-clear"]
+
+    @pytest.mark.parametrize("claim", ["row group", "offset index"])
+    def test_a_stray_filter_hides_in_no_region_that_is_only_claimed(
+        self, tmp_path: Path, claim: str
+    ) -> None:
+        path, stray = sound(tmp_path), some_filter(b"user1@example.com")
+
+        def change(it: Opened) -> bytes:
+            if claim == "row group":
+                it.footer.row_groups[0].total_compressed_size = 10**6
+            else:
+                chunk_of(it, "city").offset_index_offset = it.footer.tail.offset
+                chunk_of(it, "city").offset_index_length = len(stray)
+            return stray
+
+        edit_footer(path, change)
+        assert ids(Example(path=path).audit()) == ["filter-stray-in-clear"]
+
+    def test_a_chance_sign_of_zero_in_our_own_filters_is_not_told(self, tmp_path: Path) -> None:
+        values = np.random.default_rng(1).normal(size=20_000)
+        table = pa.table({"rate": values})
+        path = write(tmp_path / "x.parquet", table, use_dictionary=False, row_group_size=200)
+        options = sb.BloomFilterOptions(fpp=0.05)
+        assert not sb.add_bloom_filters(path, columns={"rate": options}).failed
+        example = Example(path=path, policy=KeyPolicy())
+        assert ids(example.audit()) == []
+        assert ids(example.audit(check_values=True)) == []
+
+    def test_many_filters_that_know_one_zero_are_no_chance(self, tmp_path: Path) -> None:
+        values = np.random.default_rng(1).normal(size=2_000)
+        values[::100] = 0.0
+        path = write(
+            tmp_path / "x.parquet",
+            pa.table({"rate": values}),
+            use_dictionary=False,
+            row_group_size=100,
+            bloom_filter_options={"rate": {"ndv": 100, "fpp": 0.05}},
+        )
+        example = Example(path=path, policy=KeyPolicy())
+        assert set(ids(example.audit())) == {"unchecked-zeros"}
+        found = set(ids(example.audit(check_values=True)))
+        assert found == {"filter-one-zero", "filter-wrong"}
+
 
 class TestFolders:
     def test_statistics_in_a_summary_are_told_once_a_column(self, tmp_path: Path) -> None:
@@ -379,9 +547,20 @@ class TestFolders:
         below.mkdir(parents=True)
         sound(below)
         collected: list[object] = []
-        pq.write_to_dataset(table, tmp_path / "_plain", metadata_collector=collected)
+        plain = tmp_path.parent / f"{tmp_path.name} plain"
+        pq.write_to_dataset(table, plain, metadata_collector=collected)
         pq.write_metadata(table.schema, tmp_path / "_metadata", metadata_collector=collected)
-        assert set(ids(Example(path=tmp_path).audit())) == {"summary-in-clear"}
+        for path in (tmp_path, below, below / "x.parquet", tmp_path / "*" / "*" / "*.parquet"):
+            assert set(ids(Example(path=path).audit())) == {"summary-in-clear"}, path
+
+    def test_texts_of_a_summary_are_looked_at_too(self, tmp_path: Path) -> None:
+        schema = customers(1).schema
+        email = schema.field("email").with_metadata({"comment": "of the customers of Acme"})
+        schema = schema.set(0, email).with_metadata({"hoodie_min_record_key": "DE1"})
+        pq.write_metadata(schema, tmp_path / "_common_metadata")
+        report = Example(path=sound(tmp_path)).audit()
+        assert sorted(ids(report)) == ["hudi-record-keys-in-clear", "schema-in-clear"]
+        assert {f.path for f in report.findings} == {str(tmp_path / "_common_metadata")}
 
     def test_a_summary_without_statistics_tells_nothing(self, tmp_path: Path) -> None:
         pq.write_metadata(customers(1).schema, tmp_path / "_common_metadata")
@@ -417,11 +596,117 @@ class TestFolders:
         assert (finding.path, finding.column) == (str(tmp_path), "email")
         assert "@example.com" not in finding.message
 
+    @pytest.mark.parametrize("folder", ["Email=user1@example.com", "e%3Amail=user1@example.com"])
+    def test_a_partition_is_told_however_its_name_is_written(
+        self, tmp_path: Path, folder: str
+    ) -> None:
+        column = "e:mail" if "%" in folder else "email"
+        policy = replace(POLICY, columns={**rules(iban="k_finance"), **rules(**{column: "k_pii"})})
+        (tmp_path / folder).mkdir()
+        table = customers(30).drop_columns("email")
+        sound(tmp_path / folder, table=table, column_keys={"k_finance": ["iban"]})
+        (finding,) = Example(path=tmp_path, policy=policy).audit().findings
+        assert (finding.id, finding.column) == ("partition-in-clear", column)
+
+    def test_values_of_a_sensitive_partition_are_in_no_path_of_a_report(
+        self, tmp_path: Path
+    ) -> None:
+        for user in ("user1", "user2"):
+            below = tmp_path / f"email={user}@example.com" / "day=1"
+            below.mkdir(parents=True)
+            sound(below, Mode.PLAIN, table=customers(30).drop_columns("email"))
+        report = Example(path=tmp_path).audit()
+        assert {f.path for f in report.findings if f.id == "column-in-clear"} == {
+            f"{tmp_path}/email=***{number}/day=1/x.parquet" for number in (1, 2)
+        }
+        assert report.paths == (
+            f"{tmp_path}/email=***1/day=1/x.parquet",
+            f"{tmp_path}/email=***2/day=1/x.parquet",
+        )
+        assert "@example.com" not in json.dumps(report.to_json())
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "x.parquet.bak",
+            "x.parquet.tmp",
+            ".x.parquet",
+            "_x.parquet",
+            "_temporary/0/x.parquet",
+            ".hidden/x.parquet",
+            "000000_0",
+        ],
+    )
+    def test_a_plain_copy_that_readers_skip_is_told(self, tmp_path: Path, name: str) -> None:
+        sound(tmp_path)
+        (tmp_path / "_SUCCESS").write_text("")
+        (tmp_path / "notes.txt").write_text("PAR1")
+        copy = tmp_path / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        write(copy, customers(30))
+        (finding,) = Example(path=tmp_path).audit().findings
+        assert (finding.id, finding.path) == ("unchecked-copy", str(copy.parent))
+        assert copy.name in finding.message
+        assert ids(Example(path=tmp_path, policy=KeyPolicy()).audit()) == []
+
+    def test_a_file_that_another_path_lists_is_no_stray_copy(self, tmp_path: Path) -> None:
+        copy = write(tmp_path / "copy.bak", customers(30), Mode.ENCRYPTED)
+        sound(tmp_path)
+        report = sb.audit([tmp_path, copy], policy=POLICY, keys=KEYRING)
+        assert (ids(report), report.files) == ([], 2)
+        report = sb.audit([tmp_path, copy], policy=POLICY, keys=KEYRING, sample=1)
+        assert ids(report) == ["unchecked-sample"]
+
+    def test_a_path_that_is_not_there_stops_no_other(self, tmp_path: Path) -> None:
+        path = sound(tmp_path, column_keys={"k_finance": ["iban"]})
+        report = sb.audit([path, tmp_path / "gone"], policy=POLICY, keys=KEYRING)
+        assert {(f.id, f.path) for f in report.findings} == {
+            ("column-in-clear", str(path)),
+            ("unchecked-file", str(tmp_path / "gone")),
+        }
+        with pytest.raises(PolicyError, match="gone"):
+            sb.audit([tmp_path / "gone", tmp_path / "too"], policy=POLICY, keys=KEYRING)
+
+    def test_what_nobody_foresaw_beside_the_files_loses_none_of_their_findings(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail(*_: object) -> list[object]:
+            raise ZeroDivisionError("user1@example.com")
+
+        sound(tmp_path, column_keys={"k_finance": ["iban"]})
+        monkeypatch.setattr("secure_bloom.auditing.folders._check_orphans", fail)
+        report = Example(path=tmp_path).audit()
+        assert sorted(ids(report)) == ["column-in-clear", "unchecked-file"]
+        assert "user1" not in json.dumps(report.to_json())
+
+    def test_a_folder_that_cannot_be_looked_into_stops_no_other(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = sound(tmp_path)
+        closed = tmp_path / "closed"
+        closed.mkdir()
+        scan = os.scandir
+
+        def refuse(place: str) -> object:
+            if str(place) == str(closed):
+                raise PermissionError(13, "Permission denied", str(closed))
+            return scan(place)
+
+        # Whoever runs the tests as root may look everywhere.
+        monkeypatch.setattr(os, "scandir", refuse)
+        report = sb.audit(tmp_path, policy=POLICY, keys=KEYRING)
+        assert [(f.id, f.path) for f in report.findings] == [("unchecked-file", str(closed))]
+        assert report.paths == (str(path),)
+
     def test_hudi_keys_of_a_column_that_is_not_sensitive_are_no_leak(self, tmp_path: Path) -> None:
         table = customers(30).append_column("_hoodie_record_key", pa.array(["k"] * 30))
         table = table.replace_schema_metadata({"org.apache.hudi.bloomfilter": "AAAA"})
         path = sound(tmp_path, Mode.SIGNED, table=table)
-        assert ids(Example(path=path, policy=SIGNED).audit()) == []
+        (finding,) = Example(path=path, policy=SIGNED).audit().findings
+        # Keys in clear tell no more than the column does; what they are made of nobody knows.
+        assert (finding.id, finding.severity) == ("hudi-record-keys-without-rule", Severity.LOW)
+        policy = with_rules(SIGNED, _hoodie_record_key=None)
+        assert ids(Example(path=path, policy=policy).audit()) == []
 
     def test_relative_paths_are_audited_alike(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -451,6 +736,57 @@ class TestSchemas:
         schema = {"type": "struct", "fields": fields}
         name = "org.apache.spark.sql.parquet.row.metadata"
         assert self.audit(tmp_path, name, schema) == ["email"]
+
+    def test_what_sparks_lists_and_maps_hold_is_found_too(self, tmp_path: Path) -> None:
+        told = {"name": "zip", "type": "string", "metadata": {"comment": "of the customers"}}
+        struct = {"type": "struct", "fields": [told]}
+        types = {
+            "homes": {"type": "array", "elementType": struct},
+            "offices": {"type": "map", "keyType": "string", "valueType": struct},
+        }
+        fields = [{"name": name, "type": kind, "metadata": {}} for name, kind in types.items()]
+        rows = [{"zip": "1"}] * 3
+        table = pa.table(
+            {
+                "homes": [rows] * 30,
+                "offices": pa.array(
+                    [[("a", rows[0])]] * 30,
+                    pa.map_(pa.string(), pa.struct([pa.field("zip", pa.string())])),
+                ),
+            }
+        )
+        leaves = ["homes.list.element.zip", "offices.key_value.value.zip"]
+        path = write(
+            tmp_path / "x.parquet",
+            table,
+            Mode.SIGNED,
+            column_keys={"k_pii": [*leaves, "offices.key_value.key"]},
+            store_schema=False,
+        )
+        name = "org.apache.spark.sql.parquet.row.metadata"
+        set_texts(path, {name: json.dumps({"type": "struct", "fields": fields})})
+        policy = replace(SIGNED, columns=rules(homes="k_pii", offices="k_pii"))
+        report = Example(path=path, policy=policy).audit(ignore="encoding-data-in-clear")
+        assert [(f.id, f.column) for f in report.findings] == [
+            ("schema-in-clear", leaf) for leaf in leaves
+        ]
+
+    def test_attributes_of_a_pandas_table_are_found(self, tmp_path: Path) -> None:
+        schema = {"columns": [], "attributes": {"made of": "customers of Acme"}}
+        assert self.audit(tmp_path, "pandas", schema) == [None]
+
+    def test_a_columns_own_texts_are_found(self, tmp_path: Path) -> None:
+        path = sound(tmp_path, Mode.SIGNED)
+
+        def change(it: Opened) -> None:
+            shown = chunk_of(it, "email").meta_data
+            assert shown is not None
+            shown.key_value_metadata = [KeyValue.of(key="note", value="user1@example.com")]
+
+        edit_footer(path, change)
+        (finding,) = Example(path=path, policy=SIGNED).audit().findings
+        assert (finding.id, finding.column) == ("schema-in-clear", "email")
+        assert "user1" not in finding.message
 
     def test_pandas_categories_are_found(self, tmp_path: Path) -> None:
         columns = [

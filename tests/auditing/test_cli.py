@@ -6,6 +6,7 @@ import io
 import json
 import shutil
 import subprocess
+import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
@@ -180,6 +181,47 @@ def test_an_audit_that_fails_exits_with_2(lake: Path) -> None:
     failed = main(lake / "out", *policy, "--json")
     assert_error(failed, "TOML")
     assert "TOML" in json.loads(failed.stdout)["error"]
+
+
+def test_a_report_that_cannot_be_written_is_an_error_for_people(lake: Path) -> None:
+    policy = lake / "policy.toml"
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "secure_bloom", "audit", lake / "out", "--policy", policy],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert "the report cannot be written" in done.stderr
+
+
+def test_an_audit_that_is_interrupted_says_that_nothing_changed(
+    lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("secure_bloom.auditing.auditor.audit_file", interrupt)
+    done = main(lake / "out", "--policy", lake / "policy.toml")
+    assert (done.returncode, done.stdout) == (130, "")
+    assert "interrupted; an audit changes nothing" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [("a = " + "[" * 100_000, "nested too deep"), ("a = " + "1" * 10_000, "number too long")],
+)
+def test_a_policy_that_no_parser_takes_is_not_toml(lake: Path, content: str, told: str) -> None:
+    (lake / "policy.toml").write_text(content)
+    assert_error(main(lake / "out", "--policy", lake / "policy.toml"), "TOML", told)
+
+
+def test_a_policy_may_begin_with_a_byte_order_mark(lake: Path) -> None:
+    policy = lake / "policy.toml"
+    policy.write_text(policy.read_text(), encoding="utf-8-sig")
+    assert audit(lake)[0] == 0
 
 
 def test_the_page_on_audits_tells_of_every_option() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import tempfile
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import secure_bloom as sb
-from secure_bloom.auditing import files
+from secure_bloom.auditing import files, filters, leaks
 from secure_bloom.auditing.metering import MeteredFile
 from secure_bloom.auditing.request import AuditRequest
 from secure_bloom.auditing.rules import RULES
@@ -192,3 +193,65 @@ def test_a_key_that_would_drive_a_terminal_is_not_named(tmp_path: Path) -> None:
     (finding,) = Example(path=path).audit().findings
     assert finding.id == "key-material-damaged"
     assert finding.message.isprintable()
+
+
+def test_an_arrow_schema_whose_names_are_no_text_stops_nothing(tmp_path: Path) -> None:
+    path = sound(tmp_path, Mode.SIGNED, store_schema=False)
+    schema = bytearray(customers(1).schema.serialize().to_pybytes())
+    schema[schema.find(b"city")] = 0x80
+    set_texts(path, {"ARROW:schema": base64.b64encode(schema).decode()})
+    assert Example(path=path, policy=SIGNED).audit().findings == ()
+
+
+@pytest.mark.parametrize("place", ["check", "file"])
+def test_what_nobody_foresaw_is_a_finding_of_its_file_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    for name in "abc":
+        keys = {"k_finance": ["iban"]} if name == "c" else None
+        options = {} if keys is None else {"column_keys": keys}
+        write(tmp_path / f"{name}.parquet", customers(30), Mode.ENCRYPTED, **options)
+
+    def fail(*arguments: Any) -> Any:
+        what = arguments[0]
+        path = what.path if place == "file" else what.of.file.path
+        if path.endswith("b.parquet"):
+            raise ZeroDivisionError("user1@example.com")
+        return original(*arguments)
+
+    original = files._audit if place == "file" else leaks.check_schemas
+    if place == "file":
+        monkeypatch.setattr(files, "_audit", fail)
+    else:
+        checks = tuple(fail if each is original else each for each in files._FOOTER_CHECKS)
+        monkeypatch.setattr(files, "_FOOTER_CHECKS", checks)
+    report = Example(path=tmp_path).audit()
+    found = {(finding.id, Path(finding.path or "").name) for finding in report.findings}
+    assert found == {("unchecked-file", "b.parquet"), ("column-in-clear", "c.parquet")}
+    (told,) = (finding for finding in report.findings if finding.id == "unchecked-file")
+    assert "ZeroDivisionError" in told.message
+    assert "user1" not in told.message
+
+
+@pytest.mark.parametrize("content", [b"[" * 100_000, b'{"a":' * 100_000, b"\xff\xfe", b"[]"])
+def test_key_material_outside_that_is_no_json_is_damaged(tmp_path: Path, content: bytes) -> None:
+    path = sound(tmp_path)
+    outside = {
+        "keyMaterialType": "PKMT1",
+        "internalStorage": False,
+        "keyReference": "0",
+    }
+    set_key_metadata(path, "email", lambda _: json.dumps(outside).encode())
+    (tmp_path / "_KEY_MATERIAL_FOR_x.parquet.json").write_bytes(content)
+    report = Example(path=path).audit()
+    assert {(f.id, f.column) for f in report.findings} == {("key-material-damaged", "email")}
+
+
+def test_filters_are_read_no_further_than_a_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = filtered(tmp_path, "city", "score")
+    assert Example(path=path).audit().findings == ()
+    monkeypatch.setattr(filters, "MOST_FILTERS", 32)
+    report = Example(path=path).audit()
+    assert {finding.id for finding in report.findings} == {"unchecked-file"}

@@ -89,3 +89,69 @@ parquet.bloom.filter.enabled#email=true
         "parquet.encryption.algorithm": "AES_GCM_V1",
         "parquet.bloom.filter.enabled#email": "true",
     }
+
+
+def test_properties_are_read_as_java_reads_them() -> None:
+    text = r"""
+parquet.encryption.column.keys = k_pii\:email;\
+    k_finance:iban
+! a comment ends with its line \
+parquet.encryption.footer\u002ekey k_footer\
+"""
+    assert parse_properties(text) == {
+        "parquet.encryption.column.keys": "k_pii:email;k_finance:iban",
+        "parquet.encryption.footer.key": "k_footer",
+    }
+    assert parse_properties("a\n=b\n c = d \\\\\ne:\\u12") == {
+        "a": "",
+        "": "b",
+        "c": "d \\",
+        "e": "u12",
+    }
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "parquet.encrytion.double.wrapping",
+        "parquet.encryption.column.key",
+        "parquet.Encryption.footer.key",
+        "parquet.crypto.factory.clas",
+        "spark.hadop.parquet.encryption.column.keys",
+        "spark.hadoop.parquet.blom.filter.enabled#email",
+    ],
+)
+def test_a_misspelt_prefix_is_told(name: str) -> None:
+    properties = {**POLICY.spark_properties(), name: "x"}
+    assert [f.id for f in check_properties(properties, POLICY, ())] == ["spark-unknown-word"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "parquet.filter.bloom.enabled",
+        "parquet.compression",
+        "parquet.block.size",
+        "parquet.writer.version",
+        "parquet.page.write-checksum.enabled",
+        "spark.sql.parquet.compression.codec",
+        "spark.hadoop.fs.s3a.access.key",
+        "parquet.crypto.factory.class",
+    ],
+)
+def test_other_properties_are_left_alone(name: str) -> None:
+    properties = {name: "x", **POLICY.spark_properties()}
+    assert list(check_properties(properties, POLICY, ())) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("parquet.crypto.factory.class", "org.apache.parquet.crypto.PropertiesDrivenFactory"),
+        ("parquet.encryption.data.key.length.bits", "129"),
+        ("parquet.encryption.kek.length.bits", "64"),
+    ],
+)
+def test_a_value_that_parquet_java_refuses_is_told(name: str, value: str) -> None:
+    properties = {**POLICY.spark_properties(), name: value}
+    assert [f.id for f in check_properties(properties, POLICY, ())] == ["spark-invalid"]

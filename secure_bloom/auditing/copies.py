@@ -1,0 +1,84 @@
+"""Check for Parquet files that no reader of the table takes: copies, and what a writer left.
+
+Their names are hidden, or end in something else; their first and last bytes tell what they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from itertools import islice
+
+from secure_bloom.auditing import rules
+from secure_bloom.errors import PolicyError
+from secure_bloom.findings import Finding
+from secure_bloom.footer import MAGIC, TRAILER_SIZE
+from secure_bloom.sources import KEY_MATERIAL_PREFIX
+from secure_bloom.storage import file_key, name_of, open_input
+from secure_bloom.storage.trees import Tree, tree_of
+
+#: What is known to be no data: summaries have a check of their own.
+_NO_DATA = ("_metadata", "_common_metadata", "_SUCCESS")
+_NO_DATA_ENDS = (".crc", ".index", ".json", ".toml")
+#: So many folders are looked into, and so many files opened, of each path.
+_MOST_FOLDERS, _MOST_OPENED = 10_000, 1_000
+_LONGEST_NAME = 60
+
+
+def check_copies(roots: Iterable[str], listed: Collection[str]) -> Iterator[Finding]:
+    """One finding for each folder that holds Parquet files which are not ``listed``.
+
+    Files with an encrypted footer are none: they show nothing.
+    """
+    names = frozenset(listed)
+    for root in roots:
+        by_folder: dict[str, list[str]] = {}
+        for folder, path in islice(_candidates(root, names), _MOST_OPENED):
+            if _is_readable_parquet(path):
+                by_folder.setdefault(folder, []).append(path)
+        keys = {file_key(path) for path in names} if by_folder else set()
+        for folder, paths in by_folder.items():
+            strangers = [path for path in paths if file_key(path) not in keys]
+            if strangers:
+                yield _told(folder, strangers)
+
+
+def _told(folder: str, paths: list[str]) -> Finding:
+    first = name_of(paths[0])[:_LONGEST_NAME]
+    return rules.UNCHECKED_COPY.finding(
+        f"{len(paths):,} Parquet files that readers skip, such as {first}", path=folder
+    )
+
+
+def _candidates(root: str, listed: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Folder and path of what may be data."""
+    tree = tree_of(root)
+    if not tree.can_see_folder(root):
+        return
+    # What cannot be looked into was told where the files were listed.
+    refused: list[PolicyError] = []
+    for folder, _, names in islice(tree.walk(root, refused), _MOST_FOLDERS):
+        yield from _in_folder(tree, folder, names, listed)
+
+
+def _in_folder(
+    tree: Tree, folder: str, names: Iterable[str], listed: Collection[str]
+) -> Iterator[tuple[str, str]]:
+    for name in names:
+        path = tree.join(folder, name)
+        if not (
+            path in listed
+            or name in _NO_DATA
+            or name.endswith(_NO_DATA_ENDS)
+            or name.startswith(KEY_MATERIAL_PREFIX)
+        ):
+            yield folder, path
+
+
+def _is_readable_parquet(path: str) -> bool:
+    try:
+        with open_input(path) as file:
+            ends = (file.read_at(0, len(MAGIC)), file.read_at(file.size - len(MAGIC), len(MAGIC)))
+            return file.size > TRAILER_SIZE and ends == (MAGIC, MAGIC)
+    except Exception:
+        # What cannot be read is no copy that anyone could read.
+        return False

@@ -1,0 +1,64 @@
+"""Names of columns and folders as people and writers vary them: case, marks, a letter, elements.
+
+Spark finds columns whatever their case, so what differs by that alone is the same column.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from urllib.parse import unquote
+
+from secure_bloom.policy import KeyPolicy
+
+#: How Parquet's writers call the two levels of a list.  LogicalTypes.md, Lists.
+_LEVELS = {"bag": "list", "item": "element", "array": "element", "array_element": "element"}
+_ONLY_PARQUET = {"list", "bag", "key_value", "entries", "map"}
+#: Two names of at least so many letters are alike from this ratio of difflib's on.
+_ALIKE, _SHORTEST, _LONGEST = 0.8, 5, 100
+
+
+def are_alike(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether two paths of one depth differ only as two spellings of a name do."""
+    a, b = _plain(one), _plain(other)
+    if a == b:
+        return True
+    if not all(_SHORTEST <= len(name) <= _LONGEST for name in (a, b)):
+        return False
+    # The first two are quick bounds of the third.
+    matcher = difflib.SequenceMatcher(a=a, b=b, autojunk=False)
+    ratios = (matcher.real_quick_ratio, matcher.quick_ratio, matcher.ratio)
+    return all(ratio() >= _ALIKE for ratio in ratios)
+
+
+def column_levels(path: Sequence[str]) -> tuple[str, ...]:
+    """The path without the levels that only Parquet has, so that schemas of other tools fit."""
+    return (path[0], *(_LEVELS.get(part, part) for part in path[1:] if part not in _ONLY_PARQUET))
+
+
+def short(text: str) -> str:
+    """A name from a file, cut in its middle where it has more than any honest one."""
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 30]}…{text[-29:]}"
+
+
+def _plain(path: Sequence[str]) -> str:
+    levels = [path[0], *(_LEVELS.get(part.lower(), part) for part in path[1:])]
+    return ".".join("".join(c for c in part.casefold() if c.isalnum()) for part in levels)
+
+
+def secret_partition(folder: str, policy: KeyPolicy) -> str | None:
+    """The sensitive column whose value the name of a folder is, as the policy writes it."""
+    name, equals, _ = folder.partition("=")
+    if not equals:
+        return None
+    name = unquote(name)
+    if policy.key_for((name,)) is not None:
+        return name
+    return next(
+        (
+            path
+            for path, rule in policy.columns.items()
+            if rule.key is not None and path.casefold() == name.casefold()
+        ),
+        None,
+    )
