@@ -148,6 +148,16 @@ def decrypt_gcm(module: BytesLike, key: bytes, aad: bytes) -> bytes:
     return unseal(_unframe(module), key, aad)
 
 
+def decrypt_footer(module: BytesLike, key: bytes, file_aad: bytes) -> bytes:
+    """The plaintext of an encrypted footer; errors as of :func:`decrypt_gcm`."""
+    try:
+        return decrypt_gcm(module, key, module_aad(file_aad, ModuleType.FOOTER))
+    except IntegrityError:
+        raise IntegrityError(
+            "the footer does not authenticate: wrong key or altered bytes"
+        ) from None
+
+
 def encrypt_ctr(plaintext: BytesLike, key: bytes, *, _nonce: bytes | None = None) -> bytes:
     """One framed CTR module under a fresh nonce: no tag, no AAD.  Encryption.md 4.2.2."""
     _check_body(plaintext, NONCE_SIZE)

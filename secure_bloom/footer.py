@@ -180,8 +180,8 @@ def unlock(tail: Tail, keys: FileKeys, *, allow_unverified: bool = False) -> Foo
     if tail.mode is FooterMode.SIGNED:
         cipher.verify_footer(tail.clear, tail.sealed, key.key, file_aad)
         return _footer(tail, _plain_metadata(tail), key, file_aad)
-    aad = cipher.module_aad(file_aad, ModuleType.FOOTER)
-    tree, _ = compact.decode_lossless(cipher.decrypt_gcm(tail.sealed, key.key, aad))
+    plain = cipher.decrypt_footer(tail.sealed, key.key, file_aad)
+    tree, _ = compact.decode_lossless(plain)
     return _footer(tail, FileMetaData(tree), key, file_aad)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from secure_bloom.cli.arguments import load_keys, load_policy, with_common_options
-from secure_bloom.cli.rows import FORMATS, TABLE_ROWS, format_of, json_of, write_rows
+from secure_bloom.cli.rows import FORMATS, TABLE_ROWS, format_of, json_of, rows_of, write_rows
 
 if TYPE_CHECKING:
     from secure_bloom.reading import FileReport, ReadReport, TableRead
@@ -100,7 +100,7 @@ def _carry_out(
     for batch in read.batches():
         count += batch.num_rows
         if keep:
-            found += [json_of(row) for row in batch.to_pylist()]
+            found += [json_of(row) for row in rows_of(batch)]
     return {"rows": count} | ({"data": found} if keep else {})
 
 

@@ -55,22 +55,47 @@ def write_rows(form: str, schema: Any, batches: Batches, output: Path | None) ->
     if form == "parquet" and output is not None:
         from secure_bloom.reading.export import write_parquet
 
-        with _replaced(output) as path:
+        with _told(), _replaced(output) as path:
             return write_parquet(path, schema, batches)
     write = _WRITERS[form]
     if output is None:
-        return write(schema, batches, sys.stdout)
-    with _replaced(output) as path, path.open("w", encoding="utf-8", newline="") as file:
+        with _told(), _flushed():
+            return write(schema, batches, sys.stdout)
+    with _told(), _replaced(output) as path, path.open("w", encoding="utf-8", newline="") as file:
         return write(schema, batches, file)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """A full disk and the like as an error that says so."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as exc:
+        raise PolicyError(f"the output cannot be written: {exc.strerror or 'it failed'}") from exc
+
+
+@contextmanager
+def _flushed() -> Iterator[None]:
+    """Write out what stdout holds back; where that fails, nothing more is tried."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError:
+        # Python would complain again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise
 
 
 @contextmanager
 def _replaced(output: Path) -> Iterator[Path]:
     """A file of another name that takes the output's place at the end, or goes away."""
-    try:
-        descriptor, name = tempfile.mkstemp(dir=output.parent, prefix=".", suffix=".tmp")
-    except OSError as exc:
-        raise PolicyError(f"the output cannot be written: {exc.strerror}") from exc
+    if output.exists() and not output.is_file():
+        raise PolicyError("the output is there already and is not a file", path=str(output))
+    descriptor, name = tempfile.mkstemp(dir=output.parent, prefix=".", suffix=".tmp")
     os.close(descriptor)
     path = Path(name)
     try:
@@ -80,12 +105,19 @@ def _replaced(output: Path) -> Iterator[Path]:
         path.unlink(missing_ok=True)
 
 
+def rows_of(batch: Any) -> Iterable[dict[str, Any]]:
+    """The rows of a record batch as Python values."""
+    from secure_bloom.reading.export import python_rows
+
+    return python_rows(batch)
+
+
 def _write_csv(schema: Any, batches: Batches, file: IO[str]) -> int:
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(schema.names)
     count = 0
     for batch in batches:
-        for row in batch.to_pylist():
+        for row in rows_of(batch):
             writer.writerow("" if value is None else text_of(value) for value in row.values())
         count += batch.num_rows
     return count
@@ -94,14 +126,14 @@ def _write_csv(schema: Any, batches: Batches, file: IO[str]) -> int:
 def _write_jsonl(_schema: Any, batches: Batches, file: IO[str]) -> int:
     count = 0
     for batch in batches:
-        for row in batch.to_pylist():
+        for row in rows_of(batch):
             file.write(json.dumps(json_of(row), ensure_ascii=False) + "\n")
         count += batch.num_rows
     return count
 
 
 def _write_table(schema: Any, batches: Batches, file: IO[str]) -> int:
-    rows = [row for batch in batches for row in batch.to_pylist()]
+    rows = [row for batch in batches for row in rows_of(batch)]
     shown = [[_cell(value) for value in row.values()] for row in rows[:TABLE_ROWS]]
     width = shutil.get_terminal_size().columns
     if len(schema.names) * _NARROWEST > width and file is sys.stdout and sys.stdout.isatty():

@@ -21,6 +21,9 @@ from secure_bloom.keys.material import ExternalReference, KeyMaterial
 #: Content of a `_KEY_MATERIAL_FOR_<file>.json`: reference -> the JSON of its key material.
 ExternalMaterial = Mapping[str, bytes | str]
 
+#: Of free-form metadata no more is shown.
+_MAX_NAME = 64
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataKey:
@@ -193,7 +196,10 @@ def _utf8(key_metadata: bytes) -> str | None:
 
 
 def _printable(text: str | None) -> str | None:
-    return text if text and text.isprintable() else None
+    """The text as the name of a key; None for what is none, such as key material of some kind."""
+    if not text or not text.isprintable() or text.startswith("{"):
+        return None
+    return text if len(text) <= _MAX_NAME else f"{text[:_MAX_NAME]}..."
 
 
 def _unavailable(place: str, name: str | None) -> KeyUnavailableError:

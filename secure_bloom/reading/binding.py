@@ -8,7 +8,7 @@ with, are the same scalars.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -105,12 +105,14 @@ class _Binder:
 
     def _condition(self, given: Condition) -> BoundCondition:
         path, found = self._resolve(given.column)
-        compared = _compared_type(found)
+        stored = _stored_type(found)
+        compared = _COMPARED.get(stored.id, _as_stored)(stored)
         if given.values and not _is_comparable(compared):
             raise PolicyError(f"a column of type {found} is not compared", column=given.column)
         floats = pa.types.is_floating(compared)
         operator = given.operator if floats else _WITHOUT_NAN.get(given.operator, given.operator)
-        scalars = tuple(scalar_of(given.column, compared, value) for value in given.values)
+        taken = (scalar_of(given.column, stored, value) for value in given.values)
+        scalars = tuple(pc.cast(scalar, compared) for scalar in taken)
         if operator in _LISTS:
             scalars = tuple(s for s in scalars if not (floats and math.isnan(s.as_py())))
         ordinal, self._count = self._count, self._count + 1
@@ -154,14 +156,30 @@ def _member(struct: pa.DataType, name: str) -> tuple[tuple[str, ...], pa.DataTyp
     return None
 
 
-def _compared_type(column: pa.DataType) -> pa.DataType:
-    """The type in which rows are compared: without dictionary and extension."""
+def _stored_type(column: pa.DataType) -> pa.DataType:
+    """The type of the values themselves: without dictionary and extension."""
     if isinstance(column, pa.BaseExtensionType):
-        return _compared_type(column.storage_type)
-    if pa.types.is_dictionary(column):
-        return _compared_type(column.value_type)
-    # pyarrow compares no HALF_FLOATs; every one of them is a FLOAT too.
-    return pa.float32() if pa.types.is_float16(column) else column
+        return _stored_type(column.storage_type)
+    return _stored_type(column.value_type) if pa.types.is_dictionary(column) else column
+
+
+def _as_stored(stored: pa.DataType) -> pa.DataType:
+    return stored
+
+
+def _decimal128(stored: pa.DataType) -> pa.DataType:
+    return pa.decimal128(stored.precision, stored.scale)
+
+
+#: In which type rows are compared where pyarrow does not compare, or look up, their own; all values
+#: are values of it too.
+_COMPARED: dict[int, Callable[[pa.DataType], pa.DataType]] = {
+    pa.float16().id: lambda _: pa.float32(),
+    pa.decimal32(1).id: _decimal128,
+    pa.decimal64(1).id: _decimal128,
+    pa.string_view().id: lambda _: pa.string(),
+    pa.binary_view().id: lambda _: pa.binary(),
+}
 
 
 def _is_comparable(column: pa.DataType) -> bool:
@@ -230,7 +248,19 @@ def _integer(value: Any, wanted: pa.DataType) -> pa.Scalar:
 def _float(value: Any, wanted: pa.DataType) -> pa.Scalar:
     if isinstance(value, bool):
         raise TypeError
-    return pa.scalar(float(value), wanted)
+    scalar = pa.scalar(float(value), wanted)
+    if math.isinf(scalar.as_py()) and _is_finite(value):
+        raise OverflowError
+    return scalar
+
+
+def _is_finite(value: Any) -> bool:
+    """Whether the number is finite as it was given, however large."""
+    return (
+        Decimal(value).is_finite()
+        if isinstance(value, str | int | Decimal)
+        else math.isfinite(value)
+    )
 
 
 def _decimal(value: Any, wanted: pa.DataType) -> pa.Scalar:

@@ -62,7 +62,7 @@ class SchemaCache:
 def _schema_prefix(footer: bytes) -> bytes:
     """All of a footer up to the end of its schema, which stands second in it."""
     tree, _ = compact.decode(footer)
-    elements = tree.fields[2][1]
+    _, elements = tree.fields.get(2, (None, None))
     if not isinstance(elements, compact.Sequence):
         raise FormatError("FileMetaData.schema is not a list")
     encoded = b"".join(

@@ -68,8 +68,8 @@ def may_be_in_dictionary(file: InputFile, chunk: Chunk, encodings: Sequence[byte
 
 
 def _decompressed(chunk: Chunk, body: bytes | memoryview, size: int) -> bytes | None:
-    codec = CompressionCodec(chunk.meta_data.codec)
-    if codec is CompressionCodec.UNCOMPRESSED:
+    codec = chunk.meta_data.codec
+    if codec == CompressionCodec.UNCOMPRESSED:
         return bytes(body)
     if codec not in _CODECS:
         return None

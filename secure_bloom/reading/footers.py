@@ -8,6 +8,7 @@ Keys are asked for once a file and piece of key metadata, when a column is first
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 
 from secure_bloom import cipher
@@ -42,19 +43,23 @@ from secure_bloom.sources import file_keys
 from secure_bloom.storage import CountedFile
 from secure_bloom.views import BINARY, Optional, View, list_of, struct_of
 
+_DIGEST_SIZE = 16
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FileFooter:
     """What a reader needs of one file: its footer's bytes in clear, decoded, and how to decrypt.
 
     ``key`` is None where no key was needed or, of a signed footer, at hand: ``is_verified`` tells.
-    ``identity`` is that of the file when it was read, ``bytes_read`` what that took.  Row groups
-    are decoded when they are first asked for: the footers of a table are many.
+    ``identity`` is that of the file when it was read, ``bytes_read`` what that took; ``digest``
+    is that of the footer as stored, the same on every machine.  Row groups are decoded when they
+    are first asked for: the footers of a table are many.
     """
 
     path: str
     identity: tuple[object, ...]
     size: int
+    digest: bytes
     bytes_read: int
     mode: FooterMode
     plain: bytes = field(repr=False)
@@ -171,6 +176,7 @@ def read_footer(file: CountedFile, resolver: KeyResolver, schemas: SchemaCache) 
         path=file.path,
         identity=file.identity,
         size=file.size,
+        digest=hashlib.blake2b(body, digest_size=_DIGEST_SIZE).digest(),
         bytes_read=file.bytes_read,
         mode=opened.mode,
         plain=opened.plain,
@@ -210,9 +216,8 @@ def _encrypted(end: int, body: bytes, keys: FileKeys) -> _Opened:
     if algorithm is None:
         raise FormatError("FileCryptoMetaData.encryption_algorithm is missing")
     file_aad = file_aad_of(algorithm, keys)
-    aad = cipher.module_aad(file_aad, ModuleType.FOOTER)
     key = keys.footer_key(tail.key_metadata)
-    plain = cipher.decrypt_gcm(tail.sealed, key.key, aad)
+    plain = cipher.decrypt_footer(tail.sealed, key.key, file_aad)
     return _Opened(
         mode=tail.mode,
         plain=plain,

@@ -24,13 +24,13 @@ Values = Mapping[str, str | None]
 
 
 def partition_values(file: str, paths: Iterable[str]) -> Values:
-    """The values of one file: of the folders below the path that led to it.
+    """The values of one file: of the folders below the path that led to it, the shortest of them.
 
     Of a file that was named itself, and of a pattern, every folder's name counts.
     """
     bases = [place for path in paths if (place := below(file, local_path(path))) is not None]
-    folders = min(bases, key=len, default=file).split("/")[:-1]
-    pairs = (folder.split("=", 1) for folder in folders if "=" in folder.strip("="))
+    folders = max(bases, key=len, default=file).split("/")[:-1]
+    pairs = (folder.split("=", 1) for folder in folders if "=" in folder)
     return {unquote(name): _value(value) for name, value in pairs if name}
 
 

@@ -265,7 +265,10 @@ class _FileJudge:
                     found = may_be_in_dictionary(self._file, chunk, encodings_of(values))
                 if not found and self._rule_out(group, [asked.condition.ordinal], Step.DICTIONARY):
                     break
-                self._note(group, asked, Step.DICTIONARY, "maybe: the dictionary has it")
+                text = (
+                    "maybe: the dictionary has it" if found else "the dictionary does not have it"
+                )
+                self._note(group, asked, Step.DICTIONARY, text)
 
     def _filters(self, groups: Sequence[_Group]) -> None:
         lookups = {group.index: self._lookups(group, has_filter) for group in groups}
@@ -333,8 +336,8 @@ class _FileJudge:
         return (
             can_judge(asked)
             and has_type_order(self._footer.metadata.column_orders, asked.ordinal)
-            and column.column_index_offset is not None
-            and column.offset_index_offset is not None
+            and None not in (column.column_index_offset, column.column_index_length)
+            and None not in (column.offset_index_offset, column.offset_index_length)
         )
 
     def _judge_pages(

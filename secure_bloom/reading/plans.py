@@ -71,11 +71,13 @@ class FilePlan:
 class PlannedFile:
     """The row groups of one file that may have rows, with the ranges of rows where known.
 
-    It can be pickled and sent elsewhere; ``size`` tells there whether the file is the same.
+    It can be pickled and sent elsewhere; ``size`` and ``digest``, which is that of the
+    footer as stored, tell there whether the file is the same.
     """
 
     path: str
     size: int
+    digest: bytes = field(repr=False)
     row_groups: tuple[RowGroupPlan, ...]
     partition: Values
     unchecked: frozenset[int]

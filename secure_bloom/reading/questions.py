@@ -11,7 +11,6 @@ import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from datetime import date, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -22,13 +21,11 @@ from secure_bloom.literals import physical_values
 from secure_bloom.logical import Kind, Logical, logical_type
 from secure_bloom.metadata import ConvertedType, Type
 from secure_bloom.reading.binding import BoundCondition
+from secure_bloom.reading.times import TICKS, time_text, timestamp_text
 from secure_bloom.schema import Leaf
 
 #: A stored value as something that Python orders as the format does; None for what it is not.
 OrderKey = Callable[[bytes], Any]
-
-_SECOND = 1_000_000_000
-_TICKS = {"s": _SECOND, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,28 +171,13 @@ def _encodings(leaf: Leaf, value: object) -> tuple[bytes, ...] | None:
 
 def _python_value(scalar: pa.Scalar, leaf: Leaf) -> object:
     if pa.types.is_timestamp(scalar.type):
-        return _timestamp_text(scalar)
+        nanos = scalar.value * TICKS[scalar.type.unit]
+        return timestamp_text(nanos, is_utc=scalar.type.tz is not None)
     if pa.types.is_time(scalar.type):
-        return _time_text(scalar.value * _TICKS[scalar.type.unit])
+        return time_text(scalar.value * TICKS[scalar.type.unit])
     value = scalar.as_py()
     is_uuid = logical_type(leaf.element).kind is Kind.UUID
     return UUID(bytes=value) if is_uuid and isinstance(value, bytes) else value
-
-
-def _timestamp_text(scalar: pa.Scalar) -> str | None:
-    """ISO 8601 to the nanosecond, which Python's datetime has not."""
-    days, nanos = divmod(scalar.value * _TICKS[scalar.type.unit], 86_400 * _SECOND)
-    try:
-        day = date(1970, 1, 1) + timedelta(days=days)
-    except OverflowError:
-        return None
-    return f"{day.isoformat()}T{_time_text(nanos)}{'' if scalar.type.tz is None else 'Z'}"
-
-
-def _time_text(nanos: int) -> str:
-    seconds, fraction = divmod(nanos, _SECOND)
-    minutes, second = divmod(seconds, 60)
-    return f"{minutes // 60:02}:{minutes % 60:02}:{second:02}.{fraction:09}"
 
 
 def encodings_of(values: Iterable[StoredValue]) -> list[bytes]:

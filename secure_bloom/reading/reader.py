@@ -124,6 +124,7 @@ class TableRead:
             PlannedFile(
                 path=plan.path,
                 size=plan.footer.size,
+                digest=plan.footer.digest,
                 row_groups=plan.surviving,
                 partition=plan.partition,
                 unchecked=plan.unchecked,
@@ -329,7 +330,7 @@ def read_row_groups(
     resolver = KeyResolver(keys)
     with located(path=file.path), open_input(file.path) as opened:
         footer = read_footer(CountedFile(opened), resolver, SchemaCache())
-        if footer.size != file.size:
+        if (footer.size, footer.digest) != (file.size, file.digest):
             raise FileChangedError("the file was changed after it was planned")
     planned = FilePlan(
         path=file.path,

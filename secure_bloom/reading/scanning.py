@@ -39,6 +39,8 @@ _UNIT_BYTES = 64 * 1024 * 1024
 _DENSE = 0.1
 #: More runs of matching rows than this are not looked for page by page.
 _MAX_RUNS = 1000
+#: Of views pyarrow selects no rows.
+_SELECTED = {pa.string_view().id: pa.large_string(), pa.binary_view().id: pa.large_binary()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +190,7 @@ class FileReader:
         for name in names if len(ranges) <= _MAX_RUNS else ():
             column = read_slices(file, self.plan.footer, group.row_group, name, ranges)
             if column is not None:
-                found[name] = column
+                found[name] = _selectable(column)
         whole = self._whole([group.row_group], [name for name in names if name not in found])
         rows = np.concatenate([np.arange(start, end) for start, end in ranges])
         indices = pa.array(rows)
@@ -211,7 +213,7 @@ class FileReader:
             self.bytes_read += sum(
                 stored_bytes(self.plan.footer, row_group, names) for row_group in row_groups
             )
-        return {name: table.column(name) for name in names}
+        return {name: _selectable(table.column(name)) for name in names}
 
     def _blame(
         self, file: CountedFile, row_groups: Sequence[int], names: Sequence[str]
@@ -279,6 +281,12 @@ class FileReader:
                 f"a value of the column is none of {field.type}, the type it has in the table",
                 column=field.name,
             ) from None
+
+
+def _selectable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column in a type of which pyarrow selects rows; it goes back when it is conformed."""
+    selected = _SELECTED.get(column.type.id)
+    return column if selected is None else column.cast(selected)
 
 
 def stored_bytes(footer: FileFooter, row_group: int, names: Sequence[str]) -> int:

@@ -52,8 +52,19 @@ class SourceOpener:
         """The file, open to read the leaves at the ordinals ``columns`` of ``row_groups``.
 
         Raises KeyUnavailableError or IntegrityError, with path, row group and column, for a column
-        that cannot be opened.
+        that cannot be opened, FormatError for what pyarrow makes nothing of.
         """
+        try:
+            return self._open(footer, columns, row_groups)
+        except (pa.ArrowException, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+        # Without the cause: its text may quote what stands in the file.
+        raise FormatError("pyarrow does not take the footer, or the key material in it")
+
+    def _open(
+        self, footer: FileFooter, columns: Sequence[int], row_groups: Sequence[int]
+    ) -> pq.ParquetFile:
         if not _is_encrypted(footer, columns):
             return _open(footer.path)
         if self._has_internal_keys(footer, columns):

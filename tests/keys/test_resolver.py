@@ -394,3 +394,10 @@ class TestOthers:
             "columnKey1": ("kc2", 16, "kc2"),
         }
         assert kms.unwraps == 3
+
+
+def test_free_form_metadata_is_no_name_where_it_looks_like_material_or_is_long() -> None:
+    keys = KeyResolver(None).for_file()
+    assert keys.describe(b'{"a": "secret wrapped key"}') is None
+    assert keys.describe(b"k" * 500) == "k" * 64 + "..."
+    assert keys.describe(b"key-7") == "key-7"

@@ -17,7 +17,14 @@ def file(name: str, size: int, *row_groups: int, share: float = 1.0) -> PlannedF
         RowGroupPlan(row_group=i, rows=100, ranges=None if share == 1 else ((0, int(100 * share)),))
         for i in row_groups
     )
-    return PlannedFile(path=name, size=size, row_groups=groups, partition={}, unchecked=frozenset())
+    return PlannedFile(
+        path=name,
+        size=size,
+        digest=b"",
+        row_groups=groups,
+        partition={},
+        unchecked=frozenset(),
+    )
 
 
 def places(files: tuple[PlannedFile, ...]) -> list[tuple[str, int]]:
