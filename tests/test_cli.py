@@ -359,3 +359,15 @@ def test_an_output_folder_that_is_the_input_is_refused(lake: Path) -> None:
     done = run("add", lake / "out", "--policy", policy, "--output", lake / "out")
     assert_error(done, "overwrite the input")
     assert (lake / "out" / "part-0.parquet").read_bytes() == before
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("path", ["f.parquet", "missing.parquet"])
+def test_a_full_disk_behind_stdout_is_told_in_one_line(tmp_path: Path, path: str) -> None:
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "f.parquet")
+    command = [sys.executable, "-m", "secure_bloom", "inspect", str(tmp_path / path), "--json"]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith("secure-bloom: error: ")

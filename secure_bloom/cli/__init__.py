@@ -55,11 +55,14 @@ def _run(arguments: list[str]) -> int | _Failure:
             code=_EXIT_INTERRUPTED,
         )
     except BrokenPipeError:
-        # The reader of our output went away; what it saw was right.  Python would complain again
-        # when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader of our output went away; what it saw was right.
+        _close_stdout()
         return EXIT_ERROR
     except Exception as error:
+        if isinstance(error, OSError) and error.errno is not None and error.filename is None:
+            # No file of a user's: it is stdout that is full or gone.
+            _close_stdout()
+            return _Failure(message=f"the output cannot be written: {os.strerror(error.errno)}")
         if os.environ.get("SECURE_BLOOM_DEBUG"):
             raise
         # Only the type: the text of an unforeseen error could hold anything.
@@ -68,6 +71,11 @@ def _run(arguments: list[str]) -> int | _Failure:
             hint="this is a bug, please report it; SECURE_BLOOM_DEBUG=1 shows where it happened",
         )
     return code if isinstance(code, int) else 0
+
+
+def _close_stdout() -> None:
+    """Nothing more is written; Python would complain again when it flushes at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _usage_hint(error: click.ClickException) -> str | None:
@@ -84,7 +92,10 @@ def _tell(failure: _Failure, *, as_json: bool) -> None:
     if failure.hint:
         say("hint", failure.hint)
     if as_json:
-        click.echo(json.dumps({"error": failure.message, "hint": failure.hint}, indent=2))
+        try:
+            click.echo(json.dumps({"error": failure.message, "hint": failure.hint}, indent=2))
+        except OSError:
+            _close_stdout()
 
 
 def say(kind: str, message: str) -> None:
