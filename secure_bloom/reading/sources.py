@@ -113,7 +113,7 @@ def _is_encrypted(footer: FileFooter, columns: Sequence[int]) -> bool:
 
 
 class _Unwrapping(pe.KmsClient):  # type: ignore[misc]
-    """Our KMS client as pyarrow wants one."""
+    """Our KMS client as pyarrow wants one, for reading: it wraps nothing."""
 
     def __init__(self, kms: KmsClient | None) -> None:
         super().__init__()
@@ -125,10 +125,6 @@ class _Unwrapping(pe.KmsClient):  # type: ignore[misc]
         if self._kms is None:
             raise KeyUnavailableError(f"there is no KMS for master key {master_key_identifier!r}")
         return unwrap_with(self._kms, text, master_key_identifier)
-
-    def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
-        """Nothing is written here."""
-        raise NotImplementedError
 
 
 class _Found(pe.KmsClient):  # type: ignore[misc]
@@ -153,10 +149,6 @@ class _Found(pe.KmsClient):  # type: ignore[misc]
     def unwrap_key(self, _wrapped_key: str, master_key_identifier: str) -> bytes:
         """The key of that name."""
         return self._keys[master_key_identifier]
-
-    def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
-        """Nothing is written here."""
-        raise NotImplementedError
 
 
 def _footer_of_ours(
