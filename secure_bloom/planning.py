@@ -99,7 +99,7 @@ def plan_rewrite(
     """
     footer = unlock(read_tail(file), keys)
     tasks = list(_tasks(file, footer, keys, request))
-    outcomes = list(run(_work, tasks))
+    outcomes = _outcomes(tasks, run)
     keep = file.size if append else _reclaimed_end(footer, outcomes)
     # Asked before the new places are entered: they are what makes the difference.
     needs_footer = _needs_footer(outcomes)
@@ -141,6 +141,17 @@ def _tasks(
             chunk = open_chunk(footer, row_group, ordinal, keys)
             request.check_key(chunk)
             yield Task(file=file, chunk=chunk, options=options, replace=request.replace_filters)
+
+
+def _outcomes(tasks: list[Task], run: Mapper) -> list[Outcome]:
+    """What came of the tasks, in their order.
+
+    The largest chunks are begun first: one that is begun last leaves all other cores waiting.
+    """
+    sizes = [task.chunk.meta_data.total_uncompressed_size for task in tasks]
+    order = sorted(range(len(tasks)), key=sizes.__getitem__, reverse=True)
+    found = dict(zip(order, run(_work, [tasks[i] for i in order]), strict=True))
+    return [found[i] for i in range(len(tasks))]
 
 
 def _work(task: Task) -> Outcome:

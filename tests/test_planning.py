@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import secure_bloom as sb
+from secure_bloom import planning
 from secure_bloom.errors import IntegrityError, PolicyError, UnsupportedFeatureError
 from secure_bloom.options import BloomFilterOptions
 from secure_bloom.planning import RewritePlan, plan_rewrite
@@ -197,6 +199,24 @@ def test_filters_built_in_threads_are_those_built_one_by_one(tmp_path: Path) -> 
         alone = plan_rewrite(it.file, it.keys, request)
         together = plan_rewrite(it.file, it.keys, request, run=executor.map)
     assert together == alone
+
+
+def test_the_largest_chunks_are_begun_first(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.parquet", customers(300), row_group_size=200)
+    begun = []
+
+    def run(
+        work: Callable[[planning.Task], planning.Outcome], tasks: Iterable[planning.Task]
+    ) -> Iterator[planning.Outcome]:
+        for task in tasks:
+            begun.append((task.chunk.row_group, task.chunk.leaf.name))
+            yield work(task)
+
+    with opened(path) as it:
+        plan = plan_rewrite(it.file, it.keys, filter_request(["id", "iban"], None), run=run)
+    assert begun == [(0, "iban"), (1, "iban"), (0, "id"), (1, "id")]
+    order = [(0, "iban"), (0, "id"), (1, "iban"), (1, "id")]
+    assert [(f.row_group, f.column) for f in plan.filters] == order
 
 
 def test_a_filter_in_every_leaf_below_a_name(tmp_path: Path) -> None:
