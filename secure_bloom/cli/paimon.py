@@ -189,12 +189,18 @@ def _print_built(report: BuildReport, *, verbose: bool) -> None:
     metavar="NAME=TYPE",
     help="Paimon's type of a column, where no data file says it; may be repeated.",
 )
+@click.option(
+    "--as-paimon",
+    is_flag=True,
+    help="Tell which files Paimon 0.9 skips by these indexes, and where it may lose rows.",
+)
 @_POLICY
 @with_common_options
 def probe_command(
     paths: tuple[str, ...],
     where: str,
     type_texts: tuple[str, ...],
+    as_paimon: bool,
     policy_path: Path | None,
     keyring: Path | None,
     as_json: bool,
@@ -209,15 +215,24 @@ def probe_command(
     \b
     secure-bloom paimon probe out/ "id = 5 and name in ('anna', 'bo')"
     secure-bloom paimon probe bucket-0/ bucket-1/ "day = 2024-03-01" --type day=DATE
+    secure-bloom paimon probe out/ "k = 3 or id = 5" --as-paimon
+
+    With --as-paimon the answers are those of Paimon 0.9. Where there are bitmap indexes, it skips
+    some files that have such rows: a note tells of each.
 
     Exit code: 0 a file may have such rows, 1 none has, 3 some file has no index, 2 error.
     """
     from secure_bloom.cli import tables
+    from secure_bloom.paimon.evaluation import Rules
     from secure_bloom.paimon.probing import probe
 
-    types = _parse_types(type_texts)
-    keys = load_keys(keyring, load_policy(policy_path))
-    report = probe(paths, where, types=types, keys=keys)
+    report = probe(
+        paths,
+        where,
+        types=_parse_types(type_texts),
+        keys=load_keys(keyring, load_policy(policy_path)),
+        rules=Rules.PAIMON_0_9 if as_paimon else Rules.SAFE,
+    )
     if as_json:
         tables.print_json(report.to_json())
     else:
@@ -244,11 +259,13 @@ def _probe_code(report: PaimonProbe) -> int:
 
 
 def _print_verdicts(report: PaimonProbe, *, verbose: bool) -> None:
+    from secure_bloom.paimon.evaluation import Rules
     from secure_bloom.reader import Verdict
 
+    as_paimon = report.rules is Rules.PAIMON_0_9
     words = {
-        Verdict.ABSENT: "can be skipped",
-        Verdict.MAYBE: "may have such rows",
+        Verdict.ABSENT: "are skipped by Paimon 0.9" if as_paimon else "can be skipped",
+        Verdict.MAYBE: "are read by Paimon 0.9" if as_paimon else "may have such rows",
         Verdict.NO_FILTER: "have no index to ask",
     }
     for verdict, meaning in words.items():
@@ -256,3 +273,6 @@ def _print_verdicts(report: PaimonProbe, *, verbose: bool) -> None:
         click.echo(f"{len(found)} of {len(report.files)} files {meaning}")
         for path in found if verbose or verdict is Verdict.MAYBE else ():
             click.echo(f"  {path}")
+    for file in report.files:
+        if file.note is not None:
+            click.echo(f"note: {file.path}: {file.note}")

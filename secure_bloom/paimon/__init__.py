@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from secure_bloom.paimon.building import build_index, build_indexes
     from secure_bloom.paimon.container import ColumnIndexes, FileIndex, Index
     from secure_bloom.paimon.describing import ShowReport, show
-    from secure_bloom.paimon.evaluation import must_read, typed_forms
+    from secure_bloom.paimon.evaluation import Rules, must_read, typed_forms
     from secure_bloom.paimon.hashing import hash_bytes, hash_long, hash_longs
     from secure_bloom.paimon.predicates import And, Comparison, Operator, Or, as_predicate
     from secure_bloom.paimon.probing import PaimonProbe, probe
@@ -37,6 +37,7 @@ _HOMES = {
     "Operator": "predicates",
     "Or": "predicates",
     "PaimonProbe": "probing",
+    "Rules": "evaluation",
     "ShowReport": "describing",
     "build_index": "building",
     "build_indexes": "building",
@@ -66,6 +67,7 @@ __all__ = [
     "Operator",
     "Or",
     "PaimonProbe",
+    "Rules",
     "ShowReport",
     "as_predicate",
     "build_index",

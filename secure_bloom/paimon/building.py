@@ -163,6 +163,12 @@ class _Builder:
         return self._merge_once(file, indexes)
 
     def _merge_once(self, file: InputFile, indexes: list[tuple[str, Index]]) -> FileIndex:
+        # Of the data file, because the index may not be there yet: builders of this machine come
+        # one after the other, whatever they find.
+        with file.exclusive():
+            return self._merge_alone(file, indexes)
+
+    def _merge_alone(self, file: InputFile, indexes: list[tuple[str, Index]]) -> FileIndex:
         try:
             before = read_beside(file)
         except FormatError as error:

@@ -147,6 +147,16 @@ def value_forms(leaf: Leaf, value: object) -> tuple[Hashed, ...] | None:
     return None if encodings is None else tuple(hashed_content(leaf, each) for each in encodings)
 
 
+def example_form(leaf: Leaf) -> Hashed | None:
+    """The form of some value, as wide as any of the column; None for one that has no filter."""
+    logical = logical_type(leaf.element)
+    if is_bytes(leaf):
+        return Hashed(content=b"")
+    if (logical.kind, leaf.type) not in _NUMBERS or not logical.signed:
+        return None
+    return Hashed(content=0, width=_width(logical, leaf.type))
+
+
 def leaf_of(name: str, data_type: DataType) -> Leaf:
     """A leaf as Paimon stores a column of this type: for values sought without a data file."""
     root, parameter = data_type.root, data_type.parameter or 0

@@ -6,47 +6,71 @@ value.  All else, and every column without an index, keeps the file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+import enum
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
-from secure_bloom.errors import UnsupportedFeatureError, located
-from secure_bloom.paimon.bitmap import ValueList, read_value_list
-from secure_bloom.paimon.bloom import BloomFilter64
-from secure_bloom.paimon.container import BITMAP, BLOOM_FILTER, FileIndex, Index
+from secure_bloom.errors import located
+from secure_bloom.paimon import as_paimon
+from secure_bloom.paimon.container import FileIndex
 from secure_bloom.paimon.predicates import (
     And,
     Comparison,
-    Operator,
     Predicate,
     require_predicate,
 )
-from secure_bloom.paimon.types import DataType, Hashed, hashed_form
+from secure_bloom.paimon.readers import FOR_VALUES, Forms, open_index
+from secure_bloom.paimon.types import DataType, Hashed, example_form, hashed_form
 
-#: (column, value) -> the forms in which the value may be in an index; None: no index can say.
-Forms = Callable[[str, object], Sequence[Hashed] | None]
 
-#: What no row of a column without any value satisfies.
-_NEEDS_A_VALUE = frozenset(Operator) - {Operator.NOT_EQUAL, Operator.NOT_IN, Operator.IS_NULL}
+class Rules(enum.StrEnum):
+    """By which rules the answers of several indexes become one."""
+
+    #: A file is skipped only where no row of it can satisfy the predicate.
+    SAFE = "safe"
+    #: As Paimon 0.9 does, where it loses rows too.
+    PAIMON_0_9 = "paimon-0.9"
 
 
 def typed_forms(types: Mapping[str, DataType]) -> Forms:
     """The forms of values that are written as :func:`hash_value` takes them."""
-
-    def forms(column: str, value: object) -> Sequence[Hashed] | None:
-        return None if value is None else (hashed_form(types[column], value),)
-
-    return forms
+    return _TypedForms(types)
 
 
-def must_read(index: FileIndex, predicate: Predicate, forms: Forms) -> bool:
+@dataclass(frozen=True, slots=True)
+class _TypedForms:
+    types: Mapping[str, DataType]
+
+    def __call__(self, column: str, value: object) -> Sequence[Hashed] | None:
+        return None if value is None else (hashed_form(self.types[column], value),)
+
+    def example(self, column: str) -> Hashed | None:
+        return example_form(self.types[column]) if column in self.types else None
+
+
+def must_read(
+    index: FileIndex, predicate: Predicate, forms: Forms, *, rules: Rules = Rules.SAFE
+) -> bool:
     """Whether the file may hold rows that satisfy ``predicate``; False is certain.
 
-    Raises FormatError for a damaged index, UnsupportedFeatureError where a column that is asked for
-    has an index of a type that Paimon does not have, and PolicyError for what is no predicate.
+    By the rules of Paimon 0.9 it is whether Paimon reads the file, and nothing is certain.  Raises
+    FormatError for a damaged index, UnsupportedFeatureError where a column that is asked for has an
+    index of a type that Paimon does not have, and PolicyError for what is no predicate.
     """
     require_predicate(predicate)
-    return _evaluate(index, predicate, forms)
+    return _EVALUATIONS[rules](index, predicate, forms)
+
+
+def paimon_loses_rows(index: FileIndex, predicate: Predicate, forms: Forms) -> bool:
+    """Whether Paimon 0.9 skips a file that may hold rows which satisfy ``predicate``.
+
+    Raises as :func:`must_read`.
+    """
+    return (
+        not must_read(index, predicate, forms, rules=Rules.PAIMON_0_9)
+        and must_read(index, predicate, forms)
+        and not as_paimon.rightly_skipped(index, predicate, forms)
+    )
 
 
 def _evaluate(index: FileIndex, predicate: Predicate, forms: Forms) -> bool:
@@ -59,95 +83,23 @@ def _evaluate(index: FileIndex, predicate: Predicate, forms: Forms) -> bool:
 
 
 def _must_read(index: FileIndex, comparison: Comparison, forms: Forms) -> bool:
-    readers = [_open(each) for each in index.indexes(comparison.column)]
+    readers = [open_index(each) for each in index.indexes(comparison.column)]
     if not all(reader.keeps(comparison.operator) for reader in readers):
         return False
-    if not readers or comparison.operator not in (Operator.EQUAL, Operator.IN):
+    if not readers or comparison.operator not in FOR_VALUES:
         return True
     # All are looked at, so that a value which makes no sense is told whatever another one says.
     values = [forms(comparison.column, value) for value in comparison.values]
     every = frozenset(form for value in values for form in value or ())
     passing = [reader.passing(every) for reader in readers]
-    # One value after the other, as Paimon takes an IN for an OR: of two indexes each may have
+    # One value after the other, as Paimon takes a short IN for an OR: of two indexes each may have
     # another one of the values.
     return any(
         value is None or all(not found.isdisjoint(value) for found in passing) for value in values
     )
 
 
-class _Reader(Protocol):
-    """What one index says."""
-
-    def passing(self, sought: frozenset[Hashed]) -> Set[Hashed]:
-        """Those of the values that the column may have."""
-        ...
-
-    def keeps(self, operator: Operator) -> bool:
-        """Whether rows may satisfy such a comparison, whatever the value."""
-        ...
-
-
-class _Empty:
-    """The column has no value."""
-
-    def passing(self, sought: frozenset[Hashed]) -> Set[Hashed]:  # noqa: ARG002
-        return frozenset()
-
-    def keeps(self, operator: Operator) -> bool:
-        return operator not in _NEEDS_A_VALUE
-
-
-class _Unread:
-    """An index of Paimon's that is not read here."""
-
-    def passing(self, sought: frozenset[Hashed]) -> Set[Hashed]:
-        return sought
-
-    def keeps(self, operator: Operator) -> bool:  # noqa: ARG002
-        return True
-
-
-@dataclass(frozen=True, slots=True)
-class _Bloom:
-    bloom_filter: BloomFilter64
-
-    def passing(self, sought: frozenset[Hashed]) -> Set[Hashed]:
-        return {value for value in sought if self.bloom_filter.check_hash(value.hash())}
-
-    def keeps(self, operator: Operator) -> bool:  # noqa: ARG002
-        return True
-
-
-@dataclass(frozen=True, slots=True)
-class _Bitmap:
-    values: ValueList
-
-    def passing(self, sought: frozenset[Hashed]) -> Set[Hashed]:
-        return self.values.listed(sought)
-
-    def keeps(self, operator: Operator) -> bool:
-        if operator is Operator.IS_NULL:
-            return self.values.has_null
-        return operator is not Operator.IS_NOT_NULL or self.values.count > 0
-
-
-def _bitmap(body: bytes | memoryview) -> _Reader:
-    values = read_value_list(body)
-    return _Unread() if values is None else _Bitmap(values)
-
-
-_READERS: dict[str, Callable[[bytes | memoryview], _Reader]] = {
-    BLOOM_FILTER: lambda body: _Bloom(BloomFilter64.from_bytes(body)),
-    BITMAP: _bitmap,
-    "bsi": lambda _: _Unread(),
-    "range-bitmap": lambda _: _Unread(),
+_EVALUATIONS: dict[Rules, Callable[[FileIndex, Predicate, Forms], bool]] = {
+    Rules.SAFE: _evaluate,
+    Rules.PAIMON_0_9: as_paimon.reads,
 }
-
-
-def _open(index: Index) -> _Reader:
-    if index.body is None:
-        return _Empty()
-    read = _READERS.get(index.type)
-    if read is None:
-        raise UnsupportedFeatureError(f"the index type {index.type!r} is not known")
-    return read(index.body)

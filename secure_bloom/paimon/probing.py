@@ -16,13 +16,14 @@ from secure_bloom.keys import ExplicitKeys, KeyResolver, Keyring, KmsClient
 from secure_bloom.paimon.columns import (
     describe_type,
     differs,
+    example_form,
     find_column,
     leaf_of,
     stored_leaf,
     value_forms,
 )
 from secure_bloom.paimon.container import BITMAP, BLOOM_FILTER, FileIndex
-from secure_bloom.paimon.evaluation import must_read
+from secure_bloom.paimon.evaluation import Rules, must_read, paimon_loses_rows
 from secure_bloom.paimon.files import data_path, find_indexed, is_index, read_beside, read_whole
 from secure_bloom.paimon.predicates import Predicate, as_predicate, comparisons
 from secure_bloom.paimon.types import DataType, Hashed
@@ -33,24 +34,32 @@ from secure_bloom.storage import InputFile, open_input
 
 Types = Mapping[str, DataType | str]
 
+_LOST = (
+    "Paimon 0.9 skips the file, and its indexes do not rule out rows that satisfy the condition: "
+    "a query may miss them"
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileVerdict:
     """One data file: ``absent`` when no row of it satisfies the predicate, or why it is not known.
 
-    ``no_filter`` says that it has no index, or none of a column that is asked for.
+    ``no_filter`` says that it has no index, or none of a column that is asked for.  By the rules of
+    Paimon ``absent`` is a file that Paimon skips; ``note`` tells where that may lose rows.
     """
 
     path: str
     verdict: Verdict | None = None
+    note: str | None = None
     error: str | None = None
     hint: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaimonProbe:
-    """The verdicts of all files."""
+    """The verdicts of all files, and the rules that they are by."""
 
+    rules: Rules
     files: tuple[FileVerdict, ...]
 
     @property
@@ -74,6 +83,7 @@ def probe(
     *,
     types: Types | None = None,
     keys: Keyring | KmsClient | ExplicitKeys | None = None,
+    rules: Rules | str = Rules.SAFE,
 ) -> PaimonProbe:
     """Ask the index of each data file whether it may hold rows that satisfy ``where``.
 
@@ -83,14 +93,30 @@ def probe(
     as ``("id", "=", 5)``, or Paimon's own predicate.  Values are written as for
     :func:`secure_bloom.probe`.  A file that cannot be asked is reported with its error and does not
     stop the others: so is one whose column is of another type than the value or than ``types``.
-    Where a column is only too small for a value, no row of the file has it.  Raises PolicyError for
-    a predicate that is not understood, and for values or types that fit none of the files.
+    Where a column is only too small for a value, no row of the file has it.  With ``rules`` as
+    ``"paimon-0.9"`` the answer is which files Paimon 0.9 skips by these indexes, rightly or not.
+    Raises PolicyError for a predicate or rules that are not understood, and for values or types
+    that fit none of the files.
     """
     given = {name: _as_type(data_type) for name, data_type in (types or {}).items()}
-    question = _Question(predicate=as_predicate(where), types=given, resolver=KeyResolver(keys))
+    question = _Question(
+        predicate=as_predicate(where),
+        types=given,
+        resolver=KeyResolver(keys),
+        rules=_as_rules(rules),
+    )
     files = tuple(question.ask(path) for path in find_indexed(paths))
     question.refuse_if_wrong_for_all(files)
-    return PaimonProbe(files=files)
+    return PaimonProbe(rules=question.rules, files=files)
+
+
+def _as_rules(rules: Rules | str) -> Rules:
+    try:
+        return Rules(rules)
+    except ValueError:
+        raise PolicyError(
+            f"rules are {rules!r}", hint=f"there are the rules {' and '.join(Rules)}"
+        ) from None
 
 
 def _as_type(data_type: DataType | str) -> DataType:
@@ -104,12 +130,14 @@ class _Question:
     predicate: Predicate
     types: Mapping[str, DataType]
     resolver: KeyResolver
+    rules: Rules
     wrong: list[PolicyError] = field(default_factory=list)
 
     def ask(self, path: str) -> FileVerdict:
         try:
             with located(path=path), open_input(path) as file:
-                return FileVerdict(path=path, verdict=self._verdict(file))
+                verdict, note = self._verdict(file)
+                return FileVerdict(path=path, verdict=verdict, note=note)
         except SecureBloomError as error:
             if isinstance(error, PolicyError) and error.column is not None:
                 self.wrong.append(error)
@@ -121,20 +149,19 @@ class _Question:
         if self.wrong and not any(file.verdict in answers for file in files):
             raise self.wrong[0]
 
-    def _verdict(self, file: InputFile) -> Verdict:
+    def _verdict(self, file: InputFile) -> tuple[Verdict, str | None]:
         itself = is_index(file)
         index = read_whole(file) if itself else read_beside(file)
-        if index is None:
-            return Verdict.NO_FILTER
-        asked = self._asked(index)
-        if not asked:
-            return Verdict.NO_FILTER
-        leaves = self._leaves(file, [n for n in asked if _is_read(index, n)], itself=itself)
-
-        def forms(column: str, value: object) -> tuple[Hashed, ...] | None:
-            return value_forms(leaves[column], value) if column in leaves else None
-
-        return Verdict.MAYBE if must_read(index, self.predicate, forms) else Verdict.ABSENT
+        asked = self._asked(index) if index is not None else []
+        if index is None or not asked:
+            return Verdict.NO_FILTER, None
+        read = [name for name in asked if _is_read(index, name)]
+        forms = _StoredForms(self._leaves(file, read, itself=itself))
+        if must_read(index, self.predicate, forms, rules=self.rules):
+            return Verdict.MAYBE, None
+        as_paimon = self.rules is Rules.PAIMON_0_9
+        lost = as_paimon and paimon_loses_rows(index, self.predicate, forms)
+        return Verdict.ABSENT, _LOST if lost else None
 
     def _asked(self, index: FileIndex) -> list[str]:
         """The columns of the predicate that have an index."""
@@ -175,6 +202,19 @@ class _Question:
                 column=name,
             )
         return leaf
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredForms:
+    """The forms of values in columns of these leaves."""
+
+    leaves: Mapping[str, Leaf]
+
+    def __call__(self, column: str, value: object) -> tuple[Hashed, ...] | None:
+        return value_forms(self.leaves[column], value) if column in self.leaves else None
+
+    def example(self, column: str) -> Hashed | None:
+        return example_form(self.leaves[column]) if column in self.leaves else None
 
 
 def _with_types(hint: str | None, column: str) -> str:

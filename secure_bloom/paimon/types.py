@@ -116,6 +116,13 @@ def hashed_form(data_type: DataType, value: Any) -> Hashed:
     return Hashed(content=content, width=_WIDTHS.get(data_type.root, 4))
 
 
+def example_form(data_type: DataType) -> Hashed:
+    """What is hashed of some value of a type: it is as wide as any, and bytes where any is."""
+    if data_type.root in _OF_BYTES:
+        return Hashed(content=b"")
+    return Hashed(content=0, width=_WIDTHS.get(data_type.root, 4))
+
+
 def float_bits(number: float, *, width: int) -> int:
     """The bits of a float of 4 or 8 bytes as a signed number, with Java's one NaN."""
     form, as_integer, nan = _FLOATS[width]
@@ -135,6 +142,15 @@ _WIDTHS = {
     TypeRoot.DOUBLE: 8,
     TypeRoot.TIMESTAMP: 8,
     TypeRoot.TIMESTAMP_LTZ: 8,
+}
+#: Types whose values are hashed by their bytes.
+_OF_BYTES = {
+    TypeRoot.CHAR,
+    TypeRoot.VARCHAR,
+    TypeRoot.STRING,
+    TypeRoot.BINARY,
+    TypeRoot.VARBINARY,
+    TypeRoot.BYTES,
 }
 
 

@@ -9,7 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from secure_bloom import paimon
 from secure_bloom.cli import main
+from secure_bloom.paimon import FileIndex
+from tests.paimon.test_as_paimon import bitmap
 from tests.tables import KEYRING, Mode, customers, keyring_json, write
 
 Ran = tuple[int, str, str]
@@ -160,3 +163,59 @@ def test_a_damaged_index_is_replaced_when_the_user_says_so(lake: Path, run) -> N
     arguments = ("paimon", "build", lake, "--column", "id", "--replace-damaged")
     assert run(*arguments)[0] == 0
     assert run("paimon", "probe", lake, "id = 5")[0] == 0
+
+
+def _with_bitmap(lake: Path) -> Path:
+    """Bitmap indexes of ``k`` and ``j`` in a file where a Bloom filter has ``id`` from 0 to 99."""
+    columns = {"k": [1, 2] * 50, "j": [7, None] * 50}
+    for path in (lake / "0.parquet", lake / "1.parquet"):
+        table = pq.read_table(path)
+        for name, values in columns.items():
+            table = table.append_column(name, pa.array(values, pa.int32()))
+        pq.write_table(table, path)
+    paimon.build_index(lake / "0.parquet", {"id": paimon.IndexOptions(fpp=1e-9)})
+    built = Path(f"{lake / '0.parquet'}.index")
+    index = FileIndex.from_bytes(built.read_bytes())
+    bitmaps = [(name, bitmap(values)) for name, values in columns.items()]
+    built.write_bytes(index.with_indexes(bitmaps).to_bytes())
+    return lake
+
+
+def test_probe_tells_where_paimon_loses_rows(lake: Path, run) -> None:
+    lossy = ("paimon", "probe", _with_bitmap(lake) / "0.parquet", "k = 1 or id = 5000")
+    code, out, _ = run(*lossy)
+    assert code == 0
+    assert "1 of 1 files may have such rows" in out
+    assert "note" not in out
+    code, out, _ = run(*lossy, "--as-paimon")
+    assert code == 1
+    assert "1 of 1 files are skipped by Paimon 0.9" in out
+    assert f"note: {lake / '0.parquet'}: Paimon 0.9 skips the file" in out
+    assert "may miss them" in out
+    code, out, _ = run("paimon", "probe", lake, "k = 1 and id = 5", "--as-paimon")
+    assert code == 0
+    assert "1 of 2 files are read by Paimon 0.9" in out
+    assert "1 of 2 files have no index to ask" in out
+    assert "note" not in out
+
+
+def test_json_says_by_which_rules(lake: Path, run) -> None:
+    lossy = ("paimon", "probe", _with_bitmap(lake) / "0.parquet", "k = 1 or id = 5000", "--json")
+    safe = json.loads(run(*lossy)[1])
+    assert safe["rules"] == "safe"
+    assert (safe["files"][0]["verdict"], safe["files"][0]["note"]) == ("maybe", None)
+    as_paimon = json.loads(run(*lossy, "--as-paimon")[1])
+    assert as_paimon["rules"] == "paimon-0.9"
+    assert as_paimon["files"][0]["verdict"] == "absent"
+    assert "may miss them" in as_paimon["files"][0]["note"]
+
+
+@pytest.mark.parametrize(
+    ("where", "code"), [("k = 1 and j is null", 1), ("k = 2 and j is null", 0)]
+)
+def test_paimon_skips_by_the_rows_of_bitmaps(lake: Path, run, where: str, code: int) -> None:
+    path = _with_bitmap(lake) / "0.parquet"
+    assert run("paimon", "probe", path, where)[0] == 0
+    as_paimon = run("paimon", "probe", path, where, "--as-paimon")
+    assert as_paimon[0] == code
+    assert "note" not in as_paimon[1]

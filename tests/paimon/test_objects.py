@@ -11,9 +11,9 @@ import pytest
 from secure_bloom import paimon
 from secure_bloom.paimon import FileIndex
 from secure_bloom.reader import Verdict
-from tests.storage.conftest import Bucket, bucket, port
+from tests.storage.conftest import Bucket, bucket, port, s3_rights
 
-__all__ = ["bucket", "port"]  # fixtures
+__all__ = ["bucket", "port", "s3_rights"]  # fixtures
 
 pytest.importorskip("boto3")
 pytest.importorskip("moto.server")

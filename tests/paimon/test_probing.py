@@ -12,6 +12,9 @@ import pytest
 from secure_bloom import paimon
 from secure_bloom.errors import PolicyError
 from secure_bloom.paimon import FileIndex, Index
+from secure_bloom.paimon import columns as stored
+from secure_bloom.paimon import types as named
+from secure_bloom.paimon.types import TypeRoot, hashed_form
 from secure_bloom.reader import Verdict
 from tests.tables import KEYRING, Mode, customers, write
 
@@ -338,3 +341,30 @@ def test_show_tells_of_foreign_empty_and_damaged_indexes(lake: Path) -> None:
     assert told[1][:2] == ("bloom-filter", 0)
     assert "no value" in str(told[1][2])
     assert "-4 bytes" in str(told[2][2])
+
+
+def test_rules_are_taken_by_name(lake: Path) -> None:
+    as_paimon = paimon.probe(lake / "0.parquet", "id = 500", rules="paimon-0.9")
+    assert as_paimon.rules is paimon.Rules.PAIMON_0_9
+    assert as_paimon.verdicts == {Verdict.ABSENT}
+    assert as_paimon.files[0].note is None
+    assert paimon.probe(lake, "id = 5").rules is paimon.Rules.SAFE
+    with pytest.raises(PolicyError) as refused:
+        paimon.probe(lake, "id = 5", rules="paimon-2")
+    assert "safe and paimon-0.9" in str(refused.value.hint)
+
+
+@pytest.mark.parametrize("root", list(TypeRoot))
+def test_an_example_is_as_wide_as_any_value(root: TypeRoot) -> None:
+    """So that the end of a bitmap's list of values is found, by a stored type as by a given one."""
+    data_type = paimon.DataType.parse(root)
+    values = {"FLOAT": 1.5, "DOUBLE": 1.5, "TIMESTAMP": (1, 0), "TIMESTAMP_LTZ": (1, 0)}
+    is_text = root in (TypeRoot.CHAR, TypeRoot.VARCHAR, TypeRoot.STRING)
+    is_bytes = root in (TypeRoot.BINARY, TypeRoot.VARBINARY, TypeRoot.BYTES)
+    value = values.get(root, "a" if is_text else b"a" if is_bytes else 1)
+    form = hashed_form(data_type, value)
+    leaf = stored.leaf_of("c", data_type)
+    for example in (named.example_form(data_type), stored.example_form(leaf)):
+        assert example is not None
+        assert type(example.content) is type(form.content)
+        assert isinstance(form.content, bytes) or example.width == form.width

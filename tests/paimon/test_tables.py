@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from secure_bloom import paimon
-from secure_bloom.paimon import FileIndex, IndexOptions, must_read, typed_forms
+from secure_bloom.paimon import FileIndex, IndexOptions, Rules, must_read, typed_forms
 from tests.paimon.vectors import SHARED, load, predicate_of, types_of
 
 pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason="needs ../shared/vectors")
@@ -48,14 +48,15 @@ def options_of(case: dict[str, Any]) -> dict[str, IndexOptions]:
     }
 
 
+@pytest.mark.parametrize("rules", list(Rules))
 @by_name
-def test_indexes_give_the_answers_of_java(case: dict[str, Any]) -> None:
+def test_indexes_give_the_answers_of_java(case: dict[str, Any], rules: Rules) -> None:
     types = types_of(case["schema"])
     indexes = {file["file"]: FileIndex.from_bytes(index_of(file)) for file in case["files"]}
     for question in case["predicates"]:
         predicate = predicate_of(question["predicate"], types)
         answers = {
-            name: int(must_read(index, predicate, typed_forms(types)))
+            name: int(must_read(index, predicate, typed_forms(types), rules=rules))
             for name, index in indexes.items()
         }
         assert answers == question["index_answers"], question["predicate"]
