@@ -9,6 +9,7 @@ authenticate is an error, never "no filter".  BloomFilter.md, Encryption.md 5.1.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 from secure_bloom import cipher
@@ -23,8 +24,8 @@ from secure_bloom.metadata import (
 )
 from secure_bloom.modules import ColumnCipher
 from secure_bloom.options import MAX_BYTES
-from secure_bloom.records import decode_record, measured_record
-from secure_bloom.sbbf import SplitBlockBloomFilter
+from secure_bloom.records import measured_record
+from secure_bloom.sbbf import BYTES_PER_BLOCK, SplitBlockBloomFilter
 from secure_bloom.storage import InputFile
 from secure_bloom.views import Empty
 
@@ -70,21 +71,39 @@ def decode_bloom_filter(
     """
     view = memoryview(stored)
     if column_cipher is None:
-        header, length = measured_record(BloomFilterHeader, view)
+        num_bytes, length = _plain_header(view)
         bitset: bytes | memoryview = view[length:]
     else:
         length = cipher.frame_length(view)
         header_module = view[:length]
-        header = decode_record(
-            BloomFilterHeader, column_cipher.decrypt(ModuleType.BLOOM_FILTER_HEADER, header_module)
-        )
+        header = column_cipher.decrypt(ModuleType.BLOOM_FILTER_HEADER, header_module)
+        num_bytes, _ = (_short_header if len(header) <= _HEADER_LIMIT else _header)(header)
         bitset = column_cipher.decrypt(ModuleType.BLOOM_FILTER_BITSET, view[length:])
-    num_bytes = _checked_size(header)
     if num_bytes != len(bitset):
         raise FormatError(
             f"BloomFilterHeader.numBytes is {num_bytes}, the bitset has {len(bitset)}"
         )
     return SplitBlockBloomFilter.from_bytes(bitset)
+
+
+def _plain_header(view: memoryview) -> tuple[int, int]:
+    """What a header says, as of :func:`_header`, of a filter as it stands in the file."""
+    # A header is mostly shorter than a block, and what is not whole blocks is the header then.
+    likely = len(view) % BYTES_PER_BLOCK
+    try:
+        return _short_header(bytes(view[:likely]))
+    except FormatError:
+        return _header(view)
+
+
+def _header(encoded: bytes | memoryview) -> tuple[int, int]:
+    """numBytes, checked, of the header at the start, and the header's own length."""
+    header, length = measured_record(BloomFilterHeader, encoded)
+    return _checked_size(header), length
+
+
+#: The same bytes stand before most filters of a table.
+_short_header = functools.lru_cache(maxsize=64)(_header)
 
 
 def _checked_size(header: BloomFilterHeader) -> int:
@@ -122,8 +141,8 @@ def _measure(file: InputFile, offset: int, column_cipher: ColumnCipher | None) -
         if not 0 <= offset < file.size:
             raise FormatError(f"ColumnMetaData.bloom_filter_offset is {offset}")
         head = file.read_at(offset, min(_HEADER_LIMIT, file.size - offset))
-        header, length = measured_record(BloomFilterHeader, head)
-        return length + _checked_size(header)
+        num_bytes, length = _header(head)
+        return length + num_bytes
     header_length = _frame_length_at(file, offset, _HEADER_LIMIT)
     limit = MAX_BYTES + _FRAME_OVERHEAD
     return header_length + _frame_length_at(file, offset + header_length, limit)

@@ -7,6 +7,7 @@ AES_GCM_CTR_V1) have none.  Bytes in, bytes out: which key and which ordinals is
 from __future__ import annotations
 
 import enum
+import functools
 import hmac
 import os
 import struct
@@ -89,6 +90,14 @@ def module_aad(
     past 32767, FormatError for a negative one, and ValueError when the ordinals given are not
     those that the type takes, which is a mistake of the caller.
     """
+    # A plain number, because a type is slow to hash.
+    return bytes(file_aad) + _suffix(+module_type, row_group, column, page)
+
+
+@functools.lru_cache(maxsize=4096)  # the files of a table have the same ordinals
+def _suffix(number: int, row_group: int | None, column: int | None, page: int | None) -> bytes:
+    """All of the AAD behind that of the file."""
+    module_type = ModuleType(number)
     ordinals = [value for value in (row_group, column, page) if value is not None]
     names = _ORDINALS[module_type]
     # The names stand in one order, so as many ordinals as names, without a gap, are those.
@@ -97,7 +106,7 @@ def module_aad(
     for name, ordinal in zip(names, ordinals, strict=True):
         if not 0 <= ordinal <= _MAX_ORDINAL:
             _check_ordinal(name, ordinal)
-    return bytes(file_aad) + _SUFFIXES[len(ordinals)].pack(module_type, *ordinals)
+    return _SUFFIXES[len(ordinals)].pack(module_type, *ordinals)
 
 
 def _check_ordinal(name: str, ordinal: int) -> None:
@@ -140,12 +149,13 @@ def encrypt_gcm(
     return _frame(seal(plaintext, key, aad, _nonce=_nonce))
 
 
-def decrypt_gcm(module: BytesLike, key: bytes, aad: bytes) -> bytes:
+def decrypt_gcm(module: BytesLike, key: bytes | AESGCM, aad: bytes) -> bytes:
     """The plaintext of ``module``, exactly one framed GCM module.
 
-    Raises FormatError when the frame is not one, IntegrityError when its tag does not match.
+    ``key`` may be one that :func:`prepare` gave.  Raises FormatError when the frame is not one,
+    IntegrityError when its tag does not match.
     """
-    return unseal(_unframe(module), key, aad)
+    return _opened(_unframe(module), key, aad)
 
 
 def decrypt_footer(module: BytesLike, key: bytes, file_aad: bytes) -> bytes:
@@ -201,26 +211,36 @@ def seal(plaintext: BytesLike, key: bytes, aad: bytes, *, _nonce: bytes | None =
     """Nonce | ciphertext | tag, without a length field: what frames and wrapped keys hold."""
     _check_body(plaintext, NONCE_SIZE + TAG_SIZE)
     nonce = _fresh_nonce() if _nonce is None else _nonce
-    return nonce + _gcm(key).encrypt(nonce, plaintext, aad)
+    return nonce + prepare(key).encrypt(nonce, plaintext, aad)
 
 
-def unseal(sealed: BytesLike, key: bytes, aad: bytes) -> bytes:
+def unseal(sealed: BytesLike, key: bytes | AESGCM, aad: bytes) -> bytes:
     """The plaintext of nonce | ciphertext | tag.
 
     Raises FormatError when it is too short to be that, IntegrityError when the tag does not match.
     """
+    return _opened(memoryview(sealed), key, aad)
+
+
+def _opened(sealed: memoryview, key: bytes | AESGCM, aad: bytes) -> bytes:
     if len(sealed) < NONCE_SIZE + TAG_SIZE:
         raise FormatError(
             f"an encrypted module of {len(sealed)} bytes is too short, nonce and tag "
             f"alone have {NONCE_SIZE + TAG_SIZE}"
         )
-    view = memoryview(sealed)
+    gcm = prepare(key) if isinstance(key, bytes) else key
     try:
-        return _gcm(key).decrypt(view[:NONCE_SIZE], view[NONCE_SIZE:], aad)
+        return gcm.decrypt(sealed[:NONCE_SIZE], sealed[NONCE_SIZE:], aad)
     except InvalidTag as exc:
         raise IntegrityError(
             "an encrypted module does not authenticate: wrong key or altered bytes"
         ) from exc
+
+
+def prepare(key: bytes) -> AESGCM:
+    """The key made ready once for many modules; KeyUnavailableError for a wrong size."""
+    check_key_size(key)
+    return AESGCM(key)
 
 
 def check_key_size(key: bytes) -> None:
@@ -233,11 +253,6 @@ def _fresh_nonce() -> bytes:
     # A fresh random nonce for every module: one that repeats under a key breaks GCM
     # (SP 800-38D 8.3).
     return os.urandom(NONCE_SIZE)
-
-
-def _gcm(key: bytes) -> AESGCM:
-    check_key_size(key)
-    return AESGCM(key)
 
 
 def _ctr(key: bytes, nonce: bytes) -> Cipher[CTR]:
@@ -257,10 +272,12 @@ def _frame(body: bytes) -> bytes:
 
 
 def _unframe(module: BytesLike) -> memoryview:
-    length = frame_length(module)
-    if length != len(module):
+    view = memoryview(module)
+    stated = int.from_bytes(view[:LENGTH_SIZE], "little")
+    if stated < NONCE_SIZE or LENGTH_SIZE + stated != len(view):
+        length = frame_length(module)
         raise FormatError(
             f"the length field of an encrypted module is {length - LENGTH_SIZE}, "
             f"{len(module) - LENGTH_SIZE} bytes follow it"
         )
-    return memoryview(module)[LENGTH_SIZE:]
+    return view[LENGTH_SIZE:]

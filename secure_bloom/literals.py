@@ -19,6 +19,7 @@ from uuid import UUID
 from secure_bloom.errors import PolicyError
 from secure_bloom.logical import Kind, Logical, logical_type
 from secure_bloom.metadata import Type
+from secure_bloom.numerals import exact_number, floating_number, whole_number
 from secure_bloom.schema import Leaf
 
 _SECOND = 1_000_000_000
@@ -33,7 +34,7 @@ _TIMESTAMP_PATTERN = re.compile(
 )
 
 #: What is no whole number for sure.
-_FRACTION = re.compile(r"[+-]?\d*\.\d*[1-9]\d*")
+_FRACTION = re.compile(r"[+-]?[0-9]*\.[0-9]*[1-9][0-9]*")
 
 #: Decimals are converted without rounding: no column holds a number that this would round.
 _EXACT = Context(prec=1000, traps=[Inexact, InvalidOperation])
@@ -131,7 +132,7 @@ def _integer(leaf: Leaf, logical: Logical, value: Any) -> tuple[bytes, ...]:
 def _number(text: str) -> int:
     """The whole number; a broken one is beyond a column of whole numbers."""
     try:
-        return int(text)
+        return whole_number(text)
     except ValueError:
         if _FRACTION.fullmatch(text):
             raise _BeyondError from None
@@ -147,7 +148,7 @@ _FLOAT_FORMATS = {2: "<e", 4: "<f", 8: "<d"}
 
 
 def _float(leaf: Leaf, _logical: Logical, value: Any) -> tuple[bytes, ...] | None:
-    number = float(value)
+    number = floating_number(value) if isinstance(value, str) else float(value)
     if math.isnan(number):
         return None
     if number == 0.0:
@@ -157,7 +158,10 @@ def _float(leaf: Leaf, _logical: Logical, value: Any) -> tuple[bytes, ...] | Non
 
 
 def _decimal(leaf: Leaf, logical: Logical, value: Any) -> tuple[bytes, ...]:
-    number = Decimal(value if not isinstance(value, float) else repr(value))
+    if isinstance(value, str):
+        number = exact_number(value)
+    else:
+        number = Decimal(repr(value) if isinstance(value, float) else value)
     unscaled = number.scaleb(logical.scale, _EXACT)
     if unscaled != unscaled.to_integral_value():
         raise _NotSuchAValueError

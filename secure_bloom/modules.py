@@ -5,7 +5,9 @@ Encryption.md 4.4 (AAD) and 5.1 (modules).  A chunk that is not encrypted has no
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from secure_bloom import cipher
 from secure_bloom.cipher import ModuleType
@@ -17,9 +19,13 @@ _PAGE_BODIES = {ModuleType.DATA_PAGE, ModuleType.DICTIONARY_PAGE}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnCipher:
-    """Encrypts and decrypts the modules of the column chunk at two ordinals of one file."""
+    """Encrypts and decrypts the modules of the column chunk at two ordinals of one file.
+
+    ``gcm`` is the key as :func:`secure_bloom.cipher.prepare` gives it, where that was done.
+    """
 
     key: DataKey
+    gcm: AESGCM | None = field(default=None, repr=False, compare=False)
     file_aad: bytes
     uses_ctr: bool
     row_group_ordinal: int
@@ -31,7 +37,7 @@ class ColumnCipher:
         """The plaintext of one framed module; IntegrityError when its tag fails."""
         if self.uses_ctr and module_type in _PAGE_BODIES:
             return cipher.decrypt_ctr(module, self.key.key)
-        return cipher.decrypt_gcm(module, self.key.key, self._aad(module_type, page))
+        return cipher.decrypt_gcm(module, self.gcm or self.key.key, self._aad(module_type, page))
 
     def encrypt(self, module_type: ModuleType, plaintext: bytes) -> bytes:
         """One framed module with a fresh nonce.  For modules that are always GCM, not for pages."""

@@ -7,6 +7,8 @@ expects gives ``None``, never a guess.  Parquet, "Data Pages" and "Encodings".
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -27,12 +29,37 @@ _LENGTH_SIZE = 4
 _MAX_BIT_WIDTH = 8
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlainValues:
+    """The first ``count`` values in ``content``, nulls left out, in PLAIN encoding.
+
+    ``width`` is that of each of them, None where each stands behind its length.  None of that has
+    been held against the content yet.
+    """
+
+    content: NDArray[np.uint8] = field(repr=False)
+    count: int
+    width: int | None
+
+
 def plain_entries(leaf: Leaf, codec: CompressionCodec, page: Page) -> Entries | None:
-    """The values of a data page, nulls left out; None where pyarrow must decode the page."""
-    is_known = codec is CompressionCodec.UNCOMPRESSED or codec in _CODECS
-    if page.encoding is not Encoding.PLAIN or leaf.is_repeated or not is_known:
+    """The values of a page, nulls left out; None where pyarrow must decode the page."""
+    values = plain_values(leaf, codec, page)
+    if values is None:
+        return None
+    entries = _byte_arrays if values.width is None else _fixed
+    return entries(leaf, values.content, values.count)
+
+
+def plain_values(leaf: Leaf, codec: CompressionCodec, page: Page) -> PlainValues | None:
+    """The same as bytes: those of a data page or of a dictionary page."""
+    is_known = codec == CompressionCodec.UNCOMPRESSED or codec in _CODECS
+    if not is_known or leaf.is_repeated or not _is_plain(page):
         return None
     try:
+        if page.is_dictionary:
+            content = _decompressed(codec, page.body(), page.header.uncompressed_page_size)
+            return PlainValues(content=content, count=page.num_values, width=leaf.width)
         parts = _levels_and_values(leaf, codec, page)
     except (pa.ArrowException, OSError):
         return None
@@ -40,9 +67,14 @@ def plain_entries(leaf: Leaf, codec: CompressionCodec, page: Page) -> Entries | 
         return None
     levels, values = parts
     count = _count_defined(leaf, levels, page.num_values)
-    if count is None:
-        return None
-    return _byte_arrays(values, count) if leaf.width is None else _fixed(leaf, values, count)
+    return None if count is None else PlainValues(content=values, count=count, width=leaf.width)
+
+
+def _is_plain(page: Page) -> bool:
+    # Of a dictionary page the older name means the same (Parquet, "Dictionary Encoding").
+    return page.encoding is Encoding.PLAIN or (
+        page.is_dictionary and page.encoding is Encoding.PLAIN_DICTIONARY
+    )
 
 
 def _levels_and_values(
@@ -76,7 +108,7 @@ def _split_v1(
 def _decompressed(
     codec: CompressionCodec, body: bytes | memoryview, size: int
 ) -> NDArray[np.uint8]:
-    if codec is CompressionCodec.UNCOMPRESSED:
+    if codec == CompressionCodec.UNCOMPRESSED:
         return _bytes(body)
     if size < 0:
         raise pa.ArrowInvalid("a page of less than nothing")
@@ -111,7 +143,7 @@ def _fixed(leaf: Leaf, values: NDArray[np.uint8], count: int) -> Entries | None:
     return np.frombuffer(values, dtype=dtype, count=count)
 
 
-def _byte_arrays(values: NDArray[np.uint8], count: int) -> Entries | None:
+def _byte_arrays(_leaf: Leaf, values: NDArray[np.uint8], count: int) -> Entries | None:
     from secure_bloom.kernels.plain import DAMAGED, byte_array_offsets
 
     if len(values) < count * _LENGTH_SIZE:

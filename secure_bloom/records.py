@@ -3,13 +3,16 @@
 A tree keeps everything and costs accordingly.  A record has the fields that its view declares, by
 the same names, as plain Python values: an enumeration is its number, a union a record with one
 member set.  Reading a field that the view requires and the bytes lack raises FormatError.
+
+Where the library has no C code the views themselves are the records: slower, and the same fields.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable
-from typing import Any, TypeVar, cast
+import threading
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any, Generic, TypeVar, cast
 
 from thrift.protocol.TProtocol import TType
 
@@ -21,14 +24,11 @@ V = TypeVar("V", bound=View)
 
 
 class _Record:
-    """The base of all records; it answers for fields that were not there."""
+    """The base of all records; its classes have ``None`` for every field that may be absent."""
 
-    __slots__ = ()
     optional: frozenset[str] = frozenset()
 
     def __getattr__(self, name: str) -> Any:
-        if name in self.optional:
-            return None
         raise FormatError(f"{type(self).__name__}.{name} is missing")
 
     def member(self) -> str:
@@ -49,36 +49,121 @@ def decode_record(view: type[V], buffer: compact.Buffer) -> V:
 
 def measured_record(view: type[V], buffer: compact.Buffer) -> tuple[V, int]:
     """As :func:`decode_record`, and the number of bytes that the structure takes."""
+    if not compact.HAS_C_CODE:
+        tree, length = compact.decode(buffer)
+        return view(tree), length
     cls = _record_class(cast(Hashable, view))
     record = cls()
-    length = compact.decode_into(record, cls.thrift_spec, buffer)
+    length = compact.Reader(buffer).read(0, record, cls.thrift_spec)
     return cast(V, record), length
+
+
+class RecordSource(Generic[V]):
+    """A buffer in which structures of one view are decoded, from places that are known.
+
+    Only where :data:`secure_bloom.compact.HAS_C_CODE`; safe for threads.
+    """
+
+    def __init__(self, view: type[V], buffer: bytes) -> None:
+        self._class = _record_class(cast(Hashable, view))
+        self._reader = compact.Reader(buffer)
+        self._turn = threading.Lock()
+
+    def at(self, start: int) -> V:
+        """The structure that starts there; FormatError for damaged bytes."""
+        record = self._class()
+        with self._turn:
+            self._reader.read(start, record, self._class.thrift_spec)
+        return cast(V, record)
+
+
+class LaterRecords(Generic[V]):
+    """The structures of a list by their places in it, each decoded when it is first looked at.
+
+    Before that they are known to be whole; a list in them that has elements of another type than it
+    should shows only then.
+    """
+
+    __slots__ = ("_decoded", "_places", "_source")
+
+    def __init__(self, source: RecordSource[V], places: Sequence[int]) -> None:
+        self._source = source
+        self._places = places
+        self._decoded: dict[int, V] = {}
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, index: int) -> V:
+        found = self._decoded.get(index)
+        if found is None:
+            found = self._decoded[index] = self._source.at(self._places[index])
+        return found
+
+    def __iter__(self) -> Iterator[V]:
+        return map(self.__getitem__, range(len(self)))
+
+
+def measured_outline(view: type[V], buffer: bytes, later: type[View]) -> tuple[V, int]:
+    """As :func:`measured_record`, but lists of ``later`` have the places where those start.
+
+    They are for :class:`LaterRecords`.  Without the library's C code the lists are as ever.
+    """
+    if not compact.HAS_C_CODE:
+        return measured_record(view, buffer)
+    cls = _record_class(cast(Hashable, view))
+    record = cls()
+    spec = _outlines.spec(view, later)
+    return cast(V, record), _outlines.reader.read_into(record, spec, buffer)
+
+
+class _Outlines(threading.local):
+    """The reader of a thread, and the specifications that name its class of places."""
+
+    def __init__(self) -> None:
+        self.reader = compact.PlaceReader()
+        self._specs: dict[tuple[object, object], object] = {}
+
+    def spec(self, view: type[View], later: type[View]) -> object:
+        known = self._specs.get((view, later))
+        if known is None:
+            known = self._specs[view, later] = _thrift_spec(view, {later: self.reader.place})
+        return known
+
+
+_outlines = _Outlines()
 
 
 @functools.cache
 def _record_class(view: Any) -> Any:
-    """A class with a ``thrift_spec`` and a slot for each field."""
+    """A class with a ``thrift_spec``, and with what absent fields are."""
     optional = frozenset(n for n, field in view.FIELDS.items() if not isinstance(field, Required))
-    members = {"__slots__": tuple(view.FIELDS), "optional": optional}
+    members = {"optional": optional, **dict.fromkeys(optional)}
     cls: Any = type(view.__name__, (_Record,), members)
-    fields = {field.id: (name, field.kind) for name, field in view.FIELDS.items()}
-    cls.thrift_spec = tuple(
-        _spec(i, *fields[i]) if i in fields else None for i in range(max(fields, default=-1) + 1)
-    )
+    cls.thrift_spec = _thrift_spec(view, {})
     return cls
 
 
-def _spec(field_id: int, name: str, kind: Kind[Any]) -> tuple[Any, ...]:
-    return (field_id, kind.ttype, name, _details(kind), None)
+def _thrift_spec(view: Any, places: dict[Any, type]) -> tuple[Any, ...]:
+    """The fields of ``view`` by their ids; in ``places`` are classes that stand for whole views."""
+    fields = {field.id: (name, field.kind) for name, field in view.FIELDS.items()}
+    return tuple(
+        (i, fields[i][1].ttype, fields[i][0], _details(fields[i][1], places), None)
+        if i in fields
+        else None
+        for i in range(max(fields, default=-1) + 1)
+    )
 
 
-def _details(kind: Kind[Any]) -> Any:
+def _details(kind: Kind[Any], places: dict[Any, type]) -> Any:
     """What the library wants to know of a type beside its number."""
     if kind.ttype == TType.STRING:
         return "UTF8" if kind is STRING else "BINARY"
     if kind.ttype == TType.LIST:
-        return (kind.inner.ttype, _details(kind.inner), False)
+        return (kind.inner.ttype, _details(kind.inner, places), False)
     if kind.ttype == TType.STRUCT:
+        if kind.inner in places:
+            return [places[kind.inner], ()]
         cls = _record_class(kind.inner)
-        return [cls, cls.thrift_spec]
+        return [cls, _thrift_spec(kind.inner, places) if places else cls.thrift_spec]
     return None

@@ -11,6 +11,7 @@ import functools
 import math
 from bisect import bisect_left
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from secure_bloom import xxh64
@@ -30,6 +31,20 @@ MAX_BLOCK_COUNT: Final = (1 << 31) - 1
 _COUNTED_BLOCKS: Final = 1 << 14
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """What one hash asks of any filter: the upper half picks the block, ``mask`` is its bits."""
+
+    upper: int
+    mask: int
+
+    @classmethod
+    def of(cls, h: int) -> Probe:
+        """PolicyError for what is no XXH64 hash."""
+        _check_hash(h)
+        return cls(upper=h >> 32, mask=_mask(h))
+
+
 class SplitBlockBloomFilter:
     """A split-block Bloom filter of a fixed number of blocks, empty at first.
 
@@ -44,11 +59,15 @@ class SplitBlockBloomFilter:
             raise PolicyError(
                 f"block_count is {block_count}, it must lie between 1 and {MAX_BLOCK_COUNT}"
             )
-        self._bitset = bytearray(block_count * BYTES_PER_BLOCK)
+        self._bitset: bytes | bytearray | memoryview = bytearray(block_count * BYTES_PER_BLOCK)
 
     @classmethod
     def from_bytes(cls, bitset: bytes | bytearray | memoryview) -> SplitBlockBloomFilter:
-        """The filter with a copy of these bits; FormatError unless they are whole blocks."""
+        """The filter with these bits; FormatError unless they are whole blocks.
+
+        Of what may change they are copied, of ``bytes`` (or a view on some) when a value is
+        inserted.
+        """
         byte_count = memoryview(bitset).nbytes
         block_count, rest = divmod(byte_count, BYTES_PER_BLOCK)
         if rest or not 1 <= block_count <= MAX_BLOCK_COUNT:
@@ -57,7 +76,8 @@ class SplitBlockBloomFilter:
                 f" wanted a positive multiple of {BYTES_PER_BLOCK}"
             )
         loaded = cls.__new__(cls)
-        loaded._bitset = bytearray(bitset)
+        base = bitset.obj if isinstance(bitset, memoryview) else bitset
+        loaded._bitset = bitset if isinstance(base, bytes) else bytearray(bitset)
         return loaded
 
     def to_bytes(self) -> bytes:
@@ -94,14 +114,20 @@ class SplitBlockBloomFilter:
 
     def insert_hash(self, h: int) -> None:
         """Insert one XXH64 hash (block_insert)."""
-        place = self._block_slice(h)
-        block = int.from_bytes(self._bitset[place], "little")
-        self._bitset[place] = (block | _mask(h)).to_bytes(BYTES_PER_BLOCK, "little")
+        bitset, place = self._own(), self._block_slice(h)
+        block = int.from_bytes(bitset[place], "little")
+        bitset[place] = (block | _mask(h)).to_bytes(BYTES_PER_BLOCK, "little")
 
     def check_hash(self, h: int) -> bool:
         """Whether the hash may have been inserted (block_check); False is certain."""
-        mask = _mask(h)
-        return int.from_bytes(self._bitset[self._block_slice(h)], "little") & mask == mask
+        return self.check_probe(Probe.of(h))
+
+    def check_probe(self, probe: Probe) -> bool:
+        """:meth:`check_hash` of a hash that many filters are asked for."""
+        # The number of blocks times a number below 2^32, so the block is one of them.
+        start = (probe.upper * self.block_count >> 32) * BYTES_PER_BLOCK
+        block = int.from_bytes(self._bitset[start : start + BYTES_PER_BLOCK], "little")
+        return block & probe.mask == probe.mask
 
     def insert_hashes(self, hashes: NDArray[np.uint64]) -> None:
         """Insert a 1-D array of hashes."""
@@ -186,16 +212,26 @@ class SplitBlockBloomFilter:
         return smallest
 
     def _block_slice(self, h: int) -> slice:
-        if not 0 <= h < 1 << 64:
-            raise PolicyError("a hash is not an unsigned 64-bit integer")
+        _check_hash(h)
         start = ((h >> 32) * self.block_count >> 32) * BYTES_PER_BLOCK
         return slice(start, start + BYTES_PER_BLOCK)
 
+    def _own(self) -> bytearray:
+        """The bits, to be changed."""
+        if not isinstance(self._bitset, bytearray):
+            self._bitset = bytearray(self._bitset)
+        return self._bitset
+
     def _blocks(self) -> NDArray[np.uint32]:
-        """The bits as a writable array of shape (z, 8)."""
+        """The bits as a writable array of shape (z, 8): kernels are compiled for no other."""
         import numpy as np
 
-        return np.frombuffer(self._bitset, np.dtype("<u4")).reshape(-1, WORDS_PER_BLOCK)
+        return np.frombuffer(self._own(), np.dtype("<u4")).reshape(-1, WORDS_PER_BLOCK)
+
+
+def _check_hash(h: int) -> None:
+    if not 0 <= h < 1 << 64:
+        raise PolicyError("a hash is not an unsigned 64-bit integer")
 
 
 def _mask(h: int) -> int:

@@ -19,7 +19,7 @@ from secure_bloom.errors import FormatError, UnsupportedFeatureError, located
 from secure_bloom.footer import Chunk
 from secure_bloom.metadata import ColumnMetaData, Encoding, PageType
 from secure_bloom.pages import Page, read_dictionary_page, read_first_pages, read_pages
-from secure_bloom.plain import plain_entries
+from secure_bloom.plain import PlainValues, plain_entries, plain_values
 from secure_bloom.storage import InputFile
 
 T = TypeVar("T")
@@ -97,6 +97,14 @@ def read_entries(file: InputFile, chunk: Chunk) -> ChunkEntries:
     )
 
 
+def read_plain_values(file: InputFile, chunk: Chunk) -> Iterator[PlainValues | None]:
+    """As :func:`read_values`, page by page and undecoded; None for what only pyarrow decodes."""
+    selection = _select(file, chunk)
+    pages = [*selection.dictionary, *selection.data]
+    codec = chunk.meta_data.codec
+    return _located(chunk, (plain_values(chunk.leaf, codec, page) for page in pages))
+
+
 def read_sample(file: InputFile, chunk: Chunk) -> Iterator[Entries]:
     """Some of the values of ``chunk``: those of its first data page that has any.
 
@@ -162,7 +170,7 @@ def _arrays(selection: _Selection) -> Iterator[pa.Array]:
         every = [*selection.dictionary, *selection.data]
         yield from _decode(chunk, every, chunk.num_rows, has_dictionary=bool(selection.dictionary))
         return
-    yield from _dictionary_arrays(selection)
+    yield from _dictionary_arrays(chunk, selection.dictionary)
     yield from _flat_arrays(chunk, selection.data)
 
 
@@ -171,22 +179,23 @@ def _entries(selection: _Selection) -> Iterator[Entries]:
     if selection.is_whole:
         yield from (as_entries(chunk.leaf, array) for array in _arrays(selection))
         return
-    left = []
-    for page in selection.data:
+    left: list[Page] = []
+    for page in [*selection.dictionary, *selection.data]:
         entries = plain_entries(chunk.leaf, chunk.meta_data.codec, page)
         if entries is None:
             left.append(page)
         else:
             yield entries
-    for arrays in (_dictionary_arrays(selection), _flat_arrays(chunk, left)):
+    dictionary = _dictionary_arrays(chunk, [page for page in left if page.is_dictionary])
+    data = _flat_arrays(chunk, [page for page in left if not page.is_dictionary])
+    for arrays in (dictionary, data):
         yield from (as_entries(chunk.leaf, array) for array in arrays)
 
 
-def _dictionary_arrays(selection: _Selection) -> Iterator[pa.Array]:
-    for page in selection.dictionary:
+def _dictionary_arrays(chunk: Chunk, pages: Iterable[Page]) -> Iterator[pa.Array]:
+    for page in pages:
         if page.num_values > 0:
-            codec = selection.chunk.meta_data.codec
-            yield from decode_dictionary(selection.chunk.leaf, codec, page)
+            yield from decode_dictionary(chunk.leaf, chunk.meta_data.codec, page)
 
 
 def _flat_arrays(chunk: Chunk, pages: Iterable[Page]) -> Iterator[pa.Array]:

@@ -53,6 +53,20 @@ class ArrowKms(pe.KmsClient):
         return KEYRING.unwrap_key(text, master_key_identifier)
 
 
+class CountingKms:
+    """A KMS that is far away: every key that it unwraps is noted."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str]] = []
+
+    def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
+        self.asked.append((wrapped_key, master_key_identifier))
+        return KEYRING.unwrap_key(wrapped_key, master_key_identifier)
+
+    def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
+        return KEYRING.wrap_key(key_bytes, master_key_identifier)
+
+
 def crypto_factory() -> pe.CryptoFactory:
     return pe.CryptoFactory(ArrowKms)
 

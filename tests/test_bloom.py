@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from thrift.protocol.TProtocol import TType
 
 import secure_bloom as sb
 from secure_bloom import cipher, compact
@@ -86,6 +87,39 @@ def test_a_filter_comes_back_from_its_modules(uses_ctr: bool | None, blocks: int
 
 def test_the_plain_form_is_header_and_bitset() -> None:
     assert encode_bloom_filter(_filter(), None) == _header(128) + _filter().to_bytes()
+
+
+@pytest.mark.parametrize("uses_ctr", [None, False], ids=["plain", "GCM"])
+@pytest.mark.parametrize("more", [1, 12, 17, 40, 2000])
+def test_a_header_with_a_field_not_known_here_is_passed_over(
+    more: int, uses_ctr: bool | None
+) -> None:
+    header = compact.decode(_header(128))[0]
+    header.fields[9] = (TType.STRING, bytes(more))
+    stored = compact.encode(header)
+    bits = _filter().to_bytes()
+    if uses_ctr is None:
+        assert decode_bloom_filter(stored + bits, None) == _filter()
+        return
+    modules = [
+        _cipher().encrypt(ModuleType.BLOOM_FILTER_HEADER, stored + bytes(more)),
+        _cipher().encrypt(ModuleType.BLOOM_FILTER_BITSET, bits),
+    ]
+    assert decode_bloom_filter(b"".join(modules), _cipher()) == _filter()
+
+
+@pytest.mark.parametrize("gap", [1, 16, 32, 48])
+def test_a_plain_filter_with_bytes_between_header_and_bitset_is_refused(gap: int) -> None:
+    stored = _header(128) + bytes(gap) + _filter().to_bytes()
+    with pytest.raises(FormatError, match=f"numBytes is 128, the bitset has {128 + gap}"):
+        decode_bloom_filter(stored, None)
+
+
+def test_a_key_made_ready_opens_the_same_modules_and_no_others() -> None:
+    stored = encode_bloom_filter(_filter(), _cipher())
+    assert decode_bloom_filter(stored, _cipher(gcm=cipher.prepare(b"k" * 16))) == _filter()
+    with pytest.raises(IntegrityError):
+        decode_bloom_filter(stored, _cipher(gcm=cipher.prepare(b"K" * 16)))
 
 
 def test_the_encrypted_form_is_two_gcm_modules_under_the_columns_key() -> None:

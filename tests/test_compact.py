@@ -168,5 +168,5 @@ def test_a_list_that_is_damaged_raises_our_error(trees: list[Struct], data: st.D
 def test_without_the_librarys_c_code_the_same_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     encoded = _listed(compact.encode(Struct({1: (TType.I32, 5)})))
     lazily = compact.decode_lossless(encoded)
-    monkeypatch.setattr(compact, "_CAN_MEASURE", False)
+    monkeypatch.setattr(compact, "HAS_C_CODE", False)
     assert compact.decode_lossless(encoded) == lazily

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from secure_bloom import values
 from secure_bloom.entries import Binary
+from secure_bloom.kernels.lookup import look_for
 from secure_bloom.kernels.plain import DAMAGED, byte_array_offsets, count_level
 from secure_bloom.metadata import CompressionCodec, Encoding
 from secure_bloom.pages import Page, read_pages
@@ -97,6 +98,27 @@ def test_pyarrow_has_no_part_in_plain_pages(
     assert sum(map(len, got)) == 1000
 
 
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("of", [pa.string(), pa.int64(), pa.float32()], ids=str)
+def test_pyarrow_has_no_part_in_dictionary_pages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, codec: str, of: pa.DataType
+) -> None:
+    rows = pa.array([*range(50), None] * 9).cast(of)
+    path = tmp_path / "f.parquet"
+    pq.write_table(pa.table({"x": rows}), path, compression=codec)
+    monkeypatch.setattr(values, "decode_dictionary", None)
+    with opened(path) as it:
+        found = read_entries(it.file, it.chunk(0, "x"))
+        (entries,) = found.entries
+    assert found.source == "dictionary"
+    if isinstance(entries, Binary):
+        starts, ends = entries.offsets[:-1] + entries.prefix, entries.offsets[1:]
+        pairs = zip(starts, ends, strict=True)
+        assert [entries.data[s:e].tobytes() for s, e in pairs] == [b"%d" % i for i in range(50)]
+    else:
+        assert entries.tolist() == list(range(50))
+
+
 @pytest.mark.parametrize(
     ("array", "options"),
     [
@@ -159,8 +181,11 @@ LIES = [
 
 @pytest.mark.parametrize("content", LIES)
 def test_lengths_that_leave_the_page_are_damage(content: bytes) -> None:
-    offsets = np.zeros(3, np.int64)
-    assert byte_array_offsets(np.frombuffer(content, np.uint8), offsets) == DAMAGED
+    offsets, page = np.zeros(3, np.int64), np.frombuffer(content, np.uint8)
+    assert byte_array_offsets(page, offsets) == DAMAGED
+    marks, sought = np.zeros(1, np.uint8), np.zeros(1, np.uint64)
+    assert look_for(page, 2, 0, marks, sought) == DAMAGED
+    assert look_for(page, 2, 8, marks, sought) == DAMAGED
 
 
 @pytest.mark.parametrize(
@@ -175,6 +200,7 @@ def test_levels_that_do_not_say_enough_are_damage(levels: bytes) -> None:
 FUZZ = """
 import random, warnings
 import numpy as np
+from secure_bloom.kernels.lookup import look_for
 from secure_bloom.kernels.plain import byte_array_offsets, count_level
 
 warnings.simplefilter("ignore")
@@ -184,6 +210,8 @@ for _ in range(1500):
     data = np.frombuffer(bytes(content), np.uint8)
     count_level(data, rng.randint(1, 8), rng.randint(0, 3), rng.randrange(60))
     byte_array_offsets(data, np.zeros(rng.randint(1, 5), np.int64))
+    marks = np.full(rng.choice([1, 2, 8]), 255, np.uint8)
+    look_for(data, rng.randrange(5), rng.randrange(6), marks, np.zeros(1, np.uint64))
 print("within bounds")
 """
 

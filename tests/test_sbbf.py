@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import secure_bloom
 from secure_bloom import xxh64
 from secure_bloom.errors import FormatError, PolicyError
-from secure_bloom.sbbf import SplitBlockBloomFilter, block_count_for, expected_fpp
+from secure_bloom.sbbf import Probe, SplitBlockBloomFilter, block_count_for, expected_fpp
 
 PARQUET_TESTING = Path(__file__).parents[2] / "shared" / "parquet-testing"
 HASHES = st.lists(st.integers(0, 2**64 - 1), max_size=300)
@@ -177,6 +177,32 @@ def test_a_filter_keeps_its_own_copy_of_the_bytes() -> None:
     bloom = SplitBlockBloomFilter.from_bytes(source)
     bloom.insert(b"bloom")
     assert source == bytes(32)
+
+
+@pytest.mark.parametrize("bulk", [False, True])
+def test_a_filter_over_a_part_of_some_bytes_leaves_them_as_they_are(bulk: bool) -> None:
+    stored = bytes(range(256)) * 2
+    bloom = SplitBlockBloomFilter.from_bytes(memoryview(stored)[32:96])
+    assert bloom.to_bytes() == stored[32:96]
+    assert bloom == SplitBlockBloomFilter.from_bytes(stored[32:96])
+    if bulk:
+        bloom.insert_hashes(np.arange(40, dtype=np.uint64))
+    else:
+        bloom.insert_hash(0)
+    assert bloom.check_hash(0)
+    assert bloom.to_bytes() != stored[32:96]
+    assert stored == bytes(range(256)) * 2
+
+
+@given(HASHES, st.integers(0, 2**64 - 1), st.integers(1, 40))
+def test_a_probe_asks_any_filter_what_its_hash_does(
+    inserted: list[int], other: int, block_count: int
+) -> None:
+    bloom = SplitBlockBloomFilter.from_bytes(filled(block_count, inserted).to_bytes())
+    for h in [*inserted, other]:
+        assert bloom.check_probe(Probe.of(h)) == bool(
+            bloom.check_hashes(np.array([h], np.uint64))[0]
+        )
 
 
 @pytest.mark.parametrize("length", [0, 1, 31, 33, 1023])

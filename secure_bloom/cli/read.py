@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import csv
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from secure_bloom.cli.arguments import load_keys, load_policy, with_common_options
+from secure_bloom.cli.explanation import print_report
+from secure_bloom.cli.outputs import output_file, refuse_part_of_table
 from secure_bloom.cli.rows import FORMATS, TABLE_ROWS, format_of, json_of, rows_of, write_rows
+from secure_bloom.errors import PolicyError
 
 if TYPE_CHECKING:
-    from secure_bloom.reading import FileReport, ReadReport, TableRead
+    from secure_bloom.reading import ReadReport, TableRead
 
 _PATH = click.Path(path_type=Path)
-#: Files that are told of one by one without -v.
-_SHOWN_FILES = 20
 
 
 @click.command("read")
@@ -31,7 +32,7 @@ _SHOWN_FILES = 20
     type=click.Choice(FORMATS),
     help="How to write rows; a table on a terminal, CSV elsewhere, or by the output's name.",
 )
-@click.option("--output", type=_PATH, metavar="FILE", help="Where to write rows, in clear.")
+@click.option("--output", metavar="FILE", help="Where to write rows, in clear.")
 @click.option("--policy", "policy_path", type=_PATH, help="For its [kms].")
 @click.option(
     "--without-filter-keys",
@@ -46,7 +47,7 @@ def read_command(
     limit: int | None,
     explain: bool,
     form: str | None,
-    output: Path | None,
+    output: str | None,
     policy_path: Path | None,
     without_filter_keys: bool,
     keyring: Path | None,
@@ -69,23 +70,36 @@ def read_command(
     """
     from secure_bloom.reading import TableRead
 
-    form = None if (explain or as_json) and output is None else format_of(form, output)
+    file = None if output is None else output_file(output)
+    form = None if (explain or as_json) and file is None else format_of(form, file)
     cut = form == "table" and (limit is None or limit > TABLE_ROWS)
     read = TableRead(
         paths,
         where=where,
-        columns=None if columns is None else [name.strip() for name in columns.split(",")],
+        columns=None if columns is None else column_names(columns),
         limit=TABLE_ROWS + 1 if cut else limit,
         keys=load_keys(keyring, load_policy(policy_path)),
         without_filter_keys=without_filter_keys,
         explain=explain,
     )
-    document = _carry_out(read, form, output, keep=as_json and not explain)
+    if file is not None and form is not None:
+        refuse_part_of_table(file, form, paths, read.paths)
+    document = _carry_out(read, form, file, keep=as_json and not explain)
     if as_json:
         _print_document(document, read.report() if explain else None)
     elif explain:
         print_report(read.report(), verbose=verbose)
     return 0
+
+
+def column_names(text: str) -> list[str]:
+    """The names in ``A,B``; one with a comma stands in double quotes."""
+    found = [name.strip() for row in csv.reader([text], skipinitialspace=True) for name in row]
+    if not found or not all(found):
+        raise PolicyError(
+            "--columns has an empty name", hint="write --columns id,email, or leave it out for all"
+        )
+    return found
 
 
 def _carry_out(
@@ -108,86 +122,3 @@ def _print_document(document: dict[str, Any], report: ReadReport | None) -> None
     from secure_bloom.cli.tables import print_json
 
     print_json(document if report is None else {**document, "explain": report.to_json()})
-
-
-def print_report(report: ReadReport, *, verbose: bool) -> None:
-    """What was skipped and why, then the files."""
-    from secure_bloom.cli.tables import human_bytes
-
-    total = sum(len(file.row_groups) for file in report.files)
-    share = 100 * report.bytes_read / max(1, report.bytes_full_scan)
-    click.echo(f"rows:       {report.rows:,}")
-    click.echo(f"row groups: {report.row_groups_read:,} of {total:,} read")
-    for step, count in report.skipped.items():
-        click.echo(f"            {count:,} skipped by {step}")
-    click.echo(
-        f"bytes:      {human_bytes(report.bytes_read)} of "
-        f"{human_bytes(report.bytes_full_scan)} that a full scan reads ({share:.1f} %)"
-    )
-    steps = ", ".join(f"{step} {spent:.2f}" for step, spent in report.seconds.items())
-    click.echo(f"seconds:    {steps}")
-    for line in _reasons(report):
-        click.echo(f"not skipped: {line}")
-    for file in report.files:
-        for note in file.notes:
-            click.echo(f"note: {file.path}: {note}")
-    _print_files(report, verbose=verbose)
-
-
-def _reasons(report: ReadReport) -> list[str]:
-    """Why row groups were read, by column and step, with their numbers."""
-    counts: Counter[tuple[str, str]] = Counter()
-    samples: dict[tuple[str, str], str] = {}
-    for file in report.files:
-        for group in file.row_groups:
-            if group.skipped_by is None:
-                for note in group.notes:
-                    # Notes differ by numbers only: the first stands for all.
-                    key = (note.column, f"{note.step or ''}{note.text.split(':')[0]}")
-                    counts[key] += 1
-                    step = "" if note.step is None else f"{note.step}: "
-                    samples.setdefault(key, f"{note.column}, {step}{note.text}")
-    return [f"{samples[key]} ({count:,} row groups)" for key, count in counts.items()]
-
-
-def _print_files(report: ReadReport, *, verbose: bool) -> None:
-    from secure_bloom.cli.tables import human_bytes, print_table, short_names
-
-    names = short_names([file.path for file in report.files])
-    shown = report.files if verbose else report.files[:_SHOWN_FILES]
-    headers = ("file", "row groups>", "read>", "skipped by", "bytes>")
-    rows = [
-        (
-            names[file.path],
-            len(file.row_groups),
-            sum(group.skipped_by is None for group in file.row_groups),
-            _skipped(file),
-            human_bytes(file.bytes_read),
-        )
-        for file in shown
-    ]
-    print_table(headers, rows)
-    if len(shown) < len(report.files):
-        click.echo(f"and {len(report.files) - len(shown)} more files: -v names them all")
-    if verbose:
-        for file in report.files:
-            _print_row_groups(file)
-
-
-def _skipped(file: FileReport) -> str:
-    counts = Counter(g.skipped_by for g in file.row_groups if g.skipped_by is not None)
-    return ", ".join(f"{step} {count}" for step, count in counts.items())
-
-
-def _print_row_groups(file: FileReport) -> None:
-    from secure_bloom.cli.tables import print_table
-
-    rows = []
-    for group in file.row_groups:
-        skipped = "read" if group.skipped_by is None else f"skipped by {group.skipped_by}"
-        why = "; ".join(
-            f"{note.column}, {note.step}: {note.text}" if note.step else note.text
-            for note in group.notes
-        )
-        rows.append((group.row_group, f"{group.rows:,}", skipped, why))
-    print_table(("row group>", "rows>", "", "why"), rows, title=file.path)

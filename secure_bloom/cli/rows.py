@@ -1,47 +1,57 @@
-"""Rows as a person or a program wants them: a table, CSV, JSON lines or a Parquet file."""
+"""Rows as a person or a program wants them: a table, CSV, JSON lines or a Parquet file.
+
+CSV and JSON lines hold what the rows hold, so that a program gets it back; a table is for a
+terminal, which no character of a value may drive.
+"""
 
 from __future__ import annotations
 
-import base64
-import csv
+import io
 import json
 import math
-import os
 import shutil
 import sys
-import tempfile
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import IO, Any
 
 import click
 
-from secure_bloom.cli.tables import print_table, visible
+from secure_bloom.cli.outputs import flushed, replaced, told
+from secure_bloom.cli.tables import print_table
 from secure_bloom.errors import PolicyError
+from secure_bloom.formats.legible import legible
 
 #: Record batches of pyarrow.
 Batches = Iterable[Any]
 
-FORMATS = ("table", "csv", "jsonl", "parquet")
+FILE_FORMATS = ("csv", "jsonl", "parquet")
+FORMATS = ("table", *FILE_FORMATS)
 #: More rows are for programs.
 TABLE_ROWS = 100
 #: A table whose columns would be narrower is shown row by row instead.
 _NARROWEST = 12
+#: Of a value a terminal shows no more.
+_LONGEST = 10_000
+#: What makes a CSV field stand in quotes.
+_CSV_QUOTED = frozenset(',"\r\n')
 
 
 def format_of(given: str | None, output: Path | None) -> str:
     """The format that was asked for, by option, by the output's name, or by where it goes."""
-    suffix = "" if output is None else output.suffix.lstrip(".").lower()
-    if given is None and suffix in FORMATS:
-        given = suffix
     if given is None and output is not None:
-        raise PolicyError(
-            "the format of the output is not told by its name",
-            hint="--format csv, jsonl or parquet",
-        )
+        given = output.suffix.lstrip(".").lower()
+        if given not in FILE_FORMATS:
+            raise PolicyError(
+                "the format of the output is not told by its name",
+                hint="end the name in .csv, .jsonl or .parquet, or give --format",
+            )
     if given is None:
         given = "table" if sys.stdout.isatty() else "csv"
+    if given == "table" and output is not None:
+        raise PolicyError("a table is for the terminal", hint="--format csv, jsonl or parquet")
     if given == "parquet" and output is None:
         raise PolicyError("a Parquet file goes nowhere without --output FILE")
     return given
@@ -52,57 +62,16 @@ def write_rows(form: str, schema: Any, batches: Batches, output: Path | None) ->
 
     A file that is there already is replaced when all rows are written, and stays if that fails.
     """
-    if form == "parquet" and output is not None:
-        from secure_bloom.reading.export import write_parquet
-
-        with _told(), _replaced(output) as path:
-            return write_parquet(path, schema, batches)
-    write = _WRITERS[form]
     if output is None:
-        with _told(), _flushed():
-            return write(schema, batches, sys.stdout)
-    with _told(), _replaced(output) as path, path.open("w", encoding="utf-8", newline="") as file:
-        return write(schema, batches, file)
+        with told(), flushed():
+            return _WRITERS[form](schema, batches, sys.stdout)
+    with told(), replaced(output) as file:
+        if form == "parquet":
+            from secure_bloom.reading.export import write_parquet
 
-
-@contextmanager
-def _told() -> Iterator[None]:
-    """A full disk and the like as an error that says so."""
-    try:
-        yield
-    except BrokenPipeError:
-        raise
-    except OSError as exc:
-        raise PolicyError(f"the output cannot be written: {exc.strerror or 'it failed'}") from exc
-
-
-@contextmanager
-def _flushed() -> Iterator[None]:
-    """Write out what stdout holds back; where that fails, nothing more is tried."""
-    try:
-        yield
-        sys.stdout.flush()
-    except BrokenPipeError:
-        raise
-    except OSError:
-        # Python would complain again when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise
-
-
-@contextmanager
-def _replaced(output: Path) -> Iterator[Path]:
-    """A file of another name that takes the output's place at the end, or goes away."""
-    if output.exists() and not output.is_file():
-        raise PolicyError("the output is there already and is not a file", path=str(output))
-    descriptor, name = tempfile.mkstemp(dir=output.parent, prefix=".", suffix=".tmp")
-    os.close(descriptor)
-    path = Path(name)
-    try:
-        yield path
-        path.replace(output)
-    finally:
-        path.unlink(missing_ok=True)
+            return write_parquet(file, schema, batches)
+        with io.TextIOWrapper(file, encoding="utf-8", newline="") as text:
+            return _WRITERS[form](schema, batches, text)
 
 
 def rows_of(batch: Any) -> Iterable[dict[str, Any]]:
@@ -113,21 +82,31 @@ def rows_of(batch: Any) -> Iterable[dict[str, Any]]:
 
 
 def _write_csv(schema: Any, batches: Batches, file: IO[str]) -> int:
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(schema.names)
+    file.write(_csv_line(schema.names))
     count = 0
     for batch in batches:
         for row in rows_of(batch):
-            writer.writerow("" if value is None else text_of(value) for value in row.values())
+            file.write(_csv_line(None if v is None else text_of(v) for v in row.values()))
         count += batch.num_rows
     return count
+
+
+def _csv_line(fields: Iterable[str | None]) -> str:
+    """RFC 4180, where a null is nothing at all and an empty text two quotes."""
+    return ",".join("" if field is None else _csv_field(field) for field in fields) + "\n"
+
+
+def _csv_field(text: str) -> str:
+    if text and _CSV_QUOTED.isdisjoint(text):
+        return text
+    return '"' + text.replace('"', '""') + '"'
 
 
 def _write_jsonl(_schema: Any, batches: Batches, file: IO[str]) -> int:
     count = 0
     for batch in batches:
         for row in rows_of(batch):
-            file.write(json.dumps(json_of(row), ensure_ascii=False) + "\n")
+            file.write(_json_text(row) + "\n")
         count += batch.num_rows
     return count
 
@@ -139,7 +118,7 @@ def _write_table(schema: Any, batches: Batches, file: IO[str]) -> int:
     if len(schema.names) * _NARROWEST > width and file is sys.stdout and sys.stdout.isatty():
         _print_records(schema.names, shown)
     else:
-        print_table([visible(name) or "" for name in schema.names], shown)
+        print_table([legible(name) for name in schema.names], shown)
     if len(rows) > TABLE_ROWS:
         click.echo(f"the first {TABLE_ROWS} rows; --format csv or jsonl gives all")
     else:
@@ -147,12 +126,13 @@ def _write_table(schema: Any, batches: Batches, file: IO[str]) -> int:
     return len(rows)
 
 
-def _print_records(names: list[str], rows: list[list[str]]) -> None:
+def _print_records(columns: list[str], rows: list[list[str]]) -> None:
+    names = [legible(name) for name in columns]
     longest = max(map(len, names))
     for number, row in enumerate(rows, 1):
         click.echo(f"row {number}")
         for name, cell in zip(names, row, strict=True):
-            click.echo(f"  {visible(name) or '':{longest}}  {cell}")
+            click.echo(f"  {name:{longest}}  {cell}")
 
 
 _WRITERS: dict[str, Callable[[Any, Any, IO[str]], int]] = {
@@ -163,28 +143,51 @@ _WRITERS: dict[str, Callable[[Any, Any, IO[str]], int]] = {
 
 
 def _cell(value: object) -> str:
-    return "" if value is None else visible(text_of(value)) or ""
+    return "" if value is None else legible(text_of(value), _LONGEST)
 
 
 def text_of(value: object) -> str:
     """A value as text: as it is written in a condition, nested ones as JSON."""
-    if isinstance(value, bytes):
-        return f"hex:{value.hex()}"
+    if isinstance(value, dict | list):
+        return _json_text(value)
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, dict | list):
-        return json.dumps(json_of(value), ensure_ascii=False)
+    form = _FORMS.get(type(value))
+    if form is not None:
+        return form(value)
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
+def _duration(value: timedelta) -> str:
+    from secure_bloom.reading.times import duration_text
+
+    return duration_text(value // timedelta(microseconds=1) * 1000)
+
+
+#: Values of Python whose own text no condition takes, or not in this form; and the commonest.
+_FORMS: dict[type, Callable[[Any], str]] = {
+    str: str,
+    bytes: lambda value: f"hex:{value.hex()}",
+    # Never with an exponent: 0E-7 is a zero.
+    Decimal: lambda value: f"{value:f}",
+    timedelta: _duration,
+}
+
+
+def _json_text(value: object) -> str:
+    """JSON in one line, in which no character acts on a terminal or ends the line."""
+    text = json.dumps(json_of(value), ensure_ascii=False)
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
+
+
 def json_of(value: Any) -> Any:
-    """A value as JSON has it: bytes in base64, dates and decimals and NaN as texts."""
+    """A value as JSON has it; bytes, dates, decimals and NaN as the texts that they are in CSV."""
     if isinstance(value, dict):
         return {str(key): json_of(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [json_of(item) for item in value]
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float) and math.isfinite(value):

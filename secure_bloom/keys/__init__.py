@@ -8,6 +8,7 @@ from secure_bloom.keys.keyring import Keyring, KeyringPermissionWarning
 from secure_bloom.keys.material import ExternalReference, KeyMaterial
 from secure_bloom.keys.providers import kms_client
 from secure_bloom.keys.resolver import DataKey, FileKeys, KeyResolver
+from secure_bloom.keys.unwrapping import UnwrapsOnce, asked_once
 
 __all__ = [
     "DataKey",
@@ -21,6 +22,8 @@ __all__ = [
     "Keyring",
     "KeyringPermissionWarning",
     "KmsClient",
+    "UnwrapsOnce",
+    "asked_once",
     "kms_client",
     "unwrap_with",
     "wrap_with",

@@ -8,9 +8,13 @@ from collections.abc import Callable
 #: KEK id and master key id.
 KekId = tuple[bytes, str]
 
+#: More than the KEKs of any table; where each column of each file has a key of its own that the
+#: KMS wrapped, the last of those.
+_MOST = 10_000
+
 
 class KekCache:
-    """Unwrapped key encryption keys.  DEKs are not held: each serves one column of one file."""
+    """Unwrapped keys that serve many files."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -23,6 +27,8 @@ class KekCache:
         """
         with self._lock:
             slot = self._slots.setdefault(kek_id, _Slot())
+            if len(self._slots) > _MOST:
+                del self._slots[next(iter(self._slots))]
         with slot.lock:
             if slot.kek is None:
                 slot.kek = unwrap()

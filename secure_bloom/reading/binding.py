@@ -1,24 +1,25 @@
 """A predicate held against the table's schema: each condition gets its column, type and values.
 
-Values become scalars of the column's own type, however they were given; one that the type cannot
-hold is refused, never rounded.  What the row groups are judged by, and what the rows are compared
-with, are the same scalars.
+Values become scalars of the column's own type, however they were given, and none is rounded: of one
+that the type does not have, the condition becomes the same condition on the value next below.
+
+    a < 2.5     on integers    a <= 2
+    a = 2.5     on integers    a in ()
+    a < 0.7     on FLOATs      a <= 0.69999998807907104, the greatest FLOAT below 0.7
+
+What the row groups are judged by, and what the rows are compared with, are the same scalars.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime, time
-from decimal import Decimal
-from typing import Any
-from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from secure_bloom.errors import PolicyError
+from secure_bloom.reading.places import Place, places_of
 from secure_bloom.reading.predicates import AllOf, Condition, Operator, Predicate
 from secure_bloom.schema import unknown_column
 
@@ -27,7 +28,7 @@ from secure_bloom.schema import unknown_column
 class BoundCondition:
     """A condition on the column at ``path``: the top-level column, then members of structures.
 
-    ``type`` is what rows are compared in; ``values`` are scalars of it, NaN left out of lists, and
+    ``type`` is what rows are compared in; ``values`` are scalars of it, none of them NaN, and
     ``value_set`` is those of a list as pyarrow looks them up: a zero stands there with either sign.
     ``ordinal`` is its place among the conditions of the predicate.
     """
@@ -69,6 +70,29 @@ _WITHOUT_NAN = {
     Operator.NOT_GREATER: Operator.LESS_OR_EQUAL,
     Operator.NOT_GREATER_OR_EQUAL: Operator.LESS,
 }
+#: What a comparison with a value between two of the type is, of the one below it.
+_WITH_FLOOR = {
+    Operator.LESS: Operator.LESS_OR_EQUAL,
+    Operator.GREATER_OR_EQUAL: Operator.GREATER,
+    Operator.NOT_LESS: Operator.NOT_LESS_OR_EQUAL,
+    Operator.NOT_GREATER_OR_EQUAL: Operator.NOT_GREATER,
+}
+#: True for every value where the other side is below all of the type, and false where not here.
+_ABOVE_ALL = {
+    Operator.NOT_EQUAL,
+    Operator.GREATER,
+    Operator.GREATER_OR_EQUAL,
+    Operator.NOT_LESS,
+    Operator.NOT_LESS_OR_EQUAL,
+}
+#: The same for a NaN on the other side.
+_BESIDE_NAN = {
+    Operator.NOT_EQUAL,
+    Operator.NOT_LESS,
+    Operator.NOT_LESS_OR_EQUAL,
+    Operator.NOT_GREATER,
+    Operator.NOT_GREATER_OR_EQUAL,
+}
 
 
 def bind(predicate: Predicate, schema: pa.Schema, paths: Sequence[str] = ()) -> BoundPredicate:
@@ -109,12 +133,12 @@ class _Binder:
         compared = _COMPARED.get(stored.id, _as_stored)(stored)
         if given.values and not _is_comparable(compared):
             raise PolicyError(f"a column of type {found} is not compared", column=given.column)
-        floats = pa.types.is_floating(compared)
-        operator = given.operator if floats else _WITHOUT_NAN.get(given.operator, given.operator)
-        taken = (scalar_of(given.column, stored, value) for value in given.values)
-        scalars = tuple(pc.cast(scalar, compared) for scalar in taken)
-        if operator in _LISTS:
-            scalars = tuple(s for s in scalars if not (floats and math.isnan(s.as_py())))
+        values = _as_in_pyarrow(given.values, stored) if given.is_cast else given.values
+        operator, scalars = _settled(given.operator, places_of(given.column, stored, values))
+        if not pa.types.is_floating(compared):
+            operator = _WITHOUT_NAN.get(operator, operator)
+        if compared != stored:
+            scalars = tuple(pc.cast(scalar, compared) for scalar in scalars)
         ordinal, self._count = self._count, self._count + 1
         return BoundCondition(
             ordinal=ordinal,
@@ -137,11 +161,34 @@ class _Binder:
         raise unknown_column(name, self._schema.names, self._paths)
 
 
+def _as_in_pyarrow(values: tuple[object, ...], wanted: pa.DataType) -> tuple[object, ...]:
+    """The values of an array that pyarrow looks up, cast as it casts them: all, or none."""
+    try:
+        return tuple(pa.array(list(values)).cast(wanted))
+    except pa.ArrowException:
+        return values
+
+
+def _settled(operator: Operator, places: Sequence[Place]) -> tuple[Operator, tuple[pa.Scalar, ...]]:
+    """The same condition on values that the type has; an empty list where it has one answer."""
+    if operator in _LISTS or not places:
+        return operator, tuple(place.floor for place in places if place.is_exact)
+    (place,) = places
+    if place.is_nan or place.floor is None:
+        always = _BESIDE_NAN if place.is_nan else _ABOVE_ALL
+        return Operator.NOT_IN if operator in always else Operator.IN, ()
+    if place.is_exact:
+        return operator, (place.floor,)
+    if operator in (Operator.EQUAL, Operator.NOT_EQUAL):
+        return Operator.IN if operator is Operator.EQUAL else Operator.NOT_IN, ()
+    return _WITH_FLOOR.get(operator, operator), (place.floor,)
+
+
 def _value_set(scalars: tuple[pa.Scalar, ...], of: pa.DataType) -> pa.Array:
-    arrays = [pa.array([scalar], of) for scalar in scalars]
-    if pa.types.is_floating(of) and any(scalar.as_py() == 0.0 for scalar in scalars):
-        arrays.append(pa.array([0.0, -0.0], of))
-    return pa.concat_arrays(arrays) if arrays else pa.array([], of)
+    found = pa.array(list(scalars), of)
+    if pa.types.is_floating(of) and pc.any(pc.equal(found, pa.scalar(0.0, of))).as_py():
+        found = pa.concat_arrays([found, pa.array([0.0, -0.0], of)])
+    return found
 
 
 def _member(struct: pa.DataType, name: str) -> tuple[tuple[str, ...], pa.DataType] | None:
@@ -184,161 +231,3 @@ _COMPARED: dict[int, Callable[[pa.DataType], pa.DataType]] = {
 
 def _is_comparable(column: pa.DataType) -> bool:
     return not (pa.types.is_nested(column) or pa.types.is_null(column))
-
-
-def scalar_of(column: str, wanted: pa.DataType, value: object) -> pa.Scalar:
-    """``value`` as a scalar of the type ``wanted``; PolicyError, without it, if it is none."""
-    try:
-        if isinstance(value, pa.Scalar) and value.type != wanted:
-            value = _from_scalar(value, wanted)
-        if isinstance(value, pa.Scalar):
-            return value
-        convert = next((c for accepts, c in _CONVERTERS if accepts(wanted)), _as_it_is)
-        return convert(value, wanted)
-    except (pa.ArrowException, ValueError, TypeError, ArithmeticError, OverflowError):
-        raise PolicyError(
-            f"the value is not one that the column can hold, wanted {wanted}", column=column
-        ) from None
-
-
-def _from_scalar(value: pa.Scalar, wanted: pa.DataType) -> object:
-    """What a scalar of pyarrow holds; times stay scalars, whose nanoseconds Python has not."""
-    same_kind = [
-        check(value.type) and check(wanted) for check in (pa.types.is_timestamp, pa.types.is_time)
-    ]
-    return pc.cast(value, wanted) if any(same_kind) else value.as_py()
-
-
-def _as_it_is(value: object, wanted: pa.DataType) -> pa.Scalar:
-    return pa.scalar(value, wanted)
-
-
-def _text(value: object, wanted: pa.DataType) -> pa.Scalar:
-    if not isinstance(value, str):
-        raise TypeError
-    return pa.scalar(value, wanted)
-
-
-def _binary(value: object, wanted: pa.DataType) -> pa.Scalar:
-    if isinstance(value, UUID):
-        value = value.bytes
-    if isinstance(value, str):
-        value = _bytes_of(value, wanted)
-    if not isinstance(value, bytes):
-        raise TypeError
-    return pa.scalar(value, wanted)
-
-
-def _bytes_of(text: str, wanted: pa.DataType) -> bytes:
-    """``hex:00ff``, a UUID where the type has its 16 bytes, or the text itself."""
-    if text.startswith("hex:"):
-        return bytes.fromhex(text.removeprefix("hex:"))
-    if pa.types.is_fixed_size_binary(wanted) and wanted.byte_width == 16 != len(text.encode()):
-        return UUID(text).bytes
-    return text.encode()
-
-
-def _integer(value: Any, wanted: pa.DataType) -> pa.Scalar:
-    number = int(value) if isinstance(value, str) else value
-    if isinstance(number, bool) or int(number) != number:
-        raise ValueError
-    return pa.scalar(int(number), wanted)
-
-
-def _float(value: Any, wanted: pa.DataType) -> pa.Scalar:
-    if isinstance(value, bool):
-        raise TypeError
-    scalar = pa.scalar(float(value), wanted)
-    if math.isinf(scalar.as_py()) and _is_finite(value):
-        raise OverflowError
-    return scalar
-
-
-def _is_finite(value: Any) -> bool:
-    """Whether the number is finite as it was given, however large."""
-    return (
-        Decimal(value).is_finite()
-        if isinstance(value, str | int | Decimal)
-        else math.isfinite(value)
-    )
-
-
-def _decimal(value: Any, wanted: pa.DataType) -> pa.Scalar:
-    if isinstance(value, bool):
-        raise TypeError
-    return pa.scalar(Decimal(repr(value) if isinstance(value, float) else value), wanted)
-
-
-_BOOLEANS = {"true": True, "false": False}
-
-
-def _boolean(value: object, wanted: pa.DataType) -> pa.Scalar:
-    if isinstance(value, str):
-        value = _BOOLEANS.get(value.lower())
-    if not isinstance(value, bool):
-        raise TypeError
-    return pa.scalar(value, wanted)
-
-
-def _date(value: object, wanted: pa.DataType) -> pa.Scalar:
-    day = date.fromisoformat(value) if isinstance(value, str) else value
-    if not isinstance(day, date) or isinstance(day, datetime):
-        raise TypeError
-    return pa.scalar(day, wanted)
-
-
-def _time(value: object, wanted: pa.DataType) -> pa.Scalar:
-    text = value.isoformat() if isinstance(value, time) else value
-    if not isinstance(text, str):
-        raise TypeError
-    # pyarrow reads no times from texts, but timestamps.
-    on_a_day = pc.cast(pa.scalar(f"1970-01-01T{text}"), pa.timestamp(wanted.unit))
-    number = pa.int32() if pa.types.is_time32(wanted) else pa.int64()
-    return pc.cast(pa.scalar(on_a_day.value, number), wanted)
-
-
-def _timestamp(value: object, wanted: pa.DataType) -> pa.Scalar:
-    """Text without a zone is UTC; a column without a zone takes no text with one."""
-    if isinstance(value, date) and not isinstance(value, datetime):
-        value = value.isoformat()
-    if isinstance(value, datetime):
-        value = value.isoformat()
-    if not isinstance(value, str):
-        raise TypeError
-    return _parsed_timestamp(value, wanted)
-
-
-def _parsed_timestamp(text: str, wanted: pa.DataType) -> pa.Scalar:
-    try:
-        local = pc.cast(pa.scalar(text), pa.timestamp(wanted.unit))
-    except pa.ArrowInvalid:
-        if wanted.tz is None:
-            raise
-        return pc.cast(pa.scalar(text), pa.timestamp(wanted.unit, "UTC")).cast(wanted)
-    if wanted.tz is None:
-        return local
-    return pc.cast(local, pa.int64()).cast(pa.timestamp(wanted.unit, "UTC")).cast(wanted)
-
-
-_CONVERTERS = [
-    (
-        lambda t: pa.types.is_string(t) or pa.types.is_large_string(t) or t == pa.string_view(),
-        _text,
-    ),
-    (
-        lambda t: (
-            pa.types.is_binary(t)
-            or pa.types.is_large_binary(t)
-            or pa.types.is_fixed_size_binary(t)
-            or t == pa.binary_view()
-        ),
-        _binary,
-    ),
-    (pa.types.is_boolean, _boolean),
-    (pa.types.is_integer, _integer),
-    (pa.types.is_floating, _float),
-    (pa.types.is_decimal, _decimal),
-    (pa.types.is_date, _date),
-    (pa.types.is_time, _time),
-    (pa.types.is_timestamp, _timestamp),
-]

@@ -8,10 +8,8 @@ A NaN is outside of all bounds.  parquet.thrift, Statistics and ColumnOrder.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from secure_bloom.logical import Kind, logical_type
 from secure_bloom.metadata import Statistics
@@ -19,12 +17,12 @@ from secure_bloom.reading.predicates import Operator
 from secure_bloom.reading.questions import OrderKey, Question, StoredValue
 from secure_bloom.schema import Leaf
 
+_LOOKUPS = (Operator.EQUAL, Operator.IN)
 #: Whose older `min` and `max`, in signed order, are right.
 _SIGNED_KINDS = {Kind.INTEGER, Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.FLOAT}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class Bounds(NamedTuple):
     """``low`` and ``high`` are order keys, both or none; counts are None where they are not known.
 
     ``values`` counts nulls too.
@@ -67,9 +65,8 @@ def keys_of(order: OrderKey | None, low: bytes | None, high: bytes | None) -> tu
     if order is None or low is None or high is None:
         return None, None
     keys = order(low), order(high)
-    if None in keys or any(isinstance(key, float) and math.isnan(key) for key in keys):
-        return None, None
-    return keys if keys[0] <= keys[1] else (None, None)
+    # A NaN is no bound, and not less than one either.
+    return keys if None not in keys and keys[0] <= keys[1] else (None, None)
 
 
 def _has_signed_order(leaf: Leaf) -> bool:
@@ -85,11 +82,11 @@ def remaining(question: Question, bounds: Bounds) -> tuple[StoredValue, ...] | N
     operator = question.condition.operator
     if operator is Operator.IS_NULL:
         return None if bounds.nulls == 0 else ()
-    if bounds.is_all_null:
+    if bounds.is_all_null or (operator in _LOOKUPS and question.values == ()):
         return None
     if question.values is None or bounds.low is None or operator is Operator.IS_NOT_NULL:
         return question.values or ()
-    if operator in (Operator.EQUAL, Operator.IN):
+    if operator in _LOOKUPS:
         return question.between(bounds.low, bounds.high) or None
     return question.values if _POSSIBLE[operator](bounds, question.keys) else None
 

@@ -1,12 +1,13 @@
 """The columns of a table: every file's Arrow schema, as pyarrow reads it, and what they make up.
 
 The schema of a table is the union of its files' schemas: a column that a file lacks is null there,
-and where files differ the wider type counts, as pyarrow unifies them.
+and where files differ a type counts that has all values of theirs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ import pyarrow.parquet as pq
 from secure_bloom import compact
 from secure_bloom.errors import FormatError, PolicyError
 from secure_bloom.metadata import ColumnOrder, FileMetaData, KeyValue, SchemaElement
+from secure_bloom.reading.widening import ClashError, common_fields
 from secure_bloom.schema import Leaf, leaves
 
 _MAGIC = b"PAR1"
@@ -50,18 +52,18 @@ class SchemaCache:
         marks = [text for text in texts if text.key == "ARROW:schema"]
         arrow = (marks[0].value or "").encode() if marks else b""
         prefix = next((p for p in self._prefixes if footer.startswith(p)), None)
-        if prefix is None:
-            prefix = _schema_prefix(footer)
-            self._prefixes.append(prefix)
-        found = self._known.get((prefix, arrow))
+        found = None if prefix is None else self._known.get((prefix, arrow))
         if found is None:
-            found = self._known[prefix, arrow] = _columns(footer, marks)
+            tree, _ = compact.decode(footer)
+            if prefix is None:
+                prefix = _schema_prefix(tree, footer)
+                self._prefixes.append(prefix)
+            found = self._known[prefix, arrow] = _columns(FileMetaData(tree).schema, marks)
         return found
 
 
-def _schema_prefix(footer: bytes) -> bytes:
+def _schema_prefix(tree: compact.Struct, footer: bytes) -> bytes:
     """All of a footer up to the end of its schema, which stands second in it."""
-    tree, _ = compact.decode(footer)
     _, elements = tree.fields.get(2, (None, None))
     if not isinstance(elements, compact.Sequence):
         raise FormatError("FileMetaData.schema is not a list")
@@ -73,9 +75,7 @@ def _schema_prefix(footer: bytes) -> bytes:
     return footer if start < 0 else footer[: start + len(encoded)]
 
 
-def _columns(footer: bytes, marks: Sequence[KeyValue]) -> FileColumns:
-    tree, _ = compact.decode(footer)
-    schema = FileMetaData(tree).schema
+def _columns(schema: list[SchemaElement], marks: Sequence[KeyValue]) -> FileColumns:
     found = leaves(schema)
     ordinals: dict[str, int | None] = {}
     for ordinal, leaf in enumerate(found):
@@ -115,24 +115,46 @@ def _arrow_schema(schema: list[SchemaElement], marks: Sequence[KeyValue]) -> pa.
 
 
 def unite(schemas: Iterable[tuple[str, pa.Schema]]) -> pa.Schema:
-    """The union of the schemas of files, given with their paths; PolicyError where they clash."""
+    """The union of the schemas of files, given with their paths.
+
+    Raises PolicyError where a file has two columns of one name, and where two files have types of a
+    column that have none in common, whatever is asked of them.
+    """
     known: dict[pa.Schema, str] = {}
     for path, schema in schemas:
         known.setdefault(schema, path)
-    united: pa.Schema | None = None
-    for schema, path in known.items():
-        try:
-            parts = [schema] if united is None else [united, schema]
-            united = pa.unify_schemas(parts, promote_options="permissive")
-        except pa.ArrowException as exc:
-            raise PolicyError(
-                f"its columns do not fit those of the files before: {exc}",
-                hint="read files of different tables one by one",
-                path=path,
-            ) from None
-    if united is None:
+    if not known:
         raise PolicyError("there are no files, hence no columns")
-    return united
+    for schema, path in known.items():
+        if len(set(schema.names)) < len(schema.names):
+            twice = next(name for name in schema.names if schema.names.count(name) > 1)
+            raise PolicyError("the file has two columns of that name", path=path, column=twice)
+    if len(known) == 1:
+        return next(iter(known))
+    try:
+        return pa.schema(common_fields([list(schema) for schema in known]))
+    except ClashError as clash:
+        raise _clash(clash.path[0], known) from None
+
+
+def _clash(name: str, known: Mapping[pa.Schema, str]) -> PolicyError:
+    """The first two files whose types of a column have none in common."""
+    having = [(schema.field(name), path) for schema, path in known.items() if name in schema.names]
+    for one, other in itertools.combinations(having, 2):
+        try:
+            common_fields([[one[0]], [other[0]]])
+        except ClashError as clash:
+            types, column = clash.types, ".".join(clash.path)
+            break
+    else:
+        (one, other), column = having[:2], name
+        types = [one[0].type, other[0].type]
+    return PolicyError(
+        f"it is {types[0]} in {one[1]} and {types[1]} here, and no type has all values of both",
+        hint="read the files one by one, or write one of them again with the other's type",
+        path=other[1],
+        column=column,
+    )
 
 
 def has_type_order(orders: Sequence[ColumnOrder] | None, ordinal: int) -> bool:

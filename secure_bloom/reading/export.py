@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,10 +11,10 @@ import pyarrow.parquet as pq
 from secure_bloom.reading.times import TICKS, day_text, duration_text, time_text, timestamp_text
 
 
-def write_parquet(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
-    """Write the batches to ``path``, in clear; how many rows there were."""
+def write_parquet(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
+    """Write the batches to an open file, in clear; how many rows there were."""
     count = 0
-    with pq.ParquetWriter(path, schema) as writer:
+    with pq.ParquetWriter(file, schema) as writer:
         for batch in batches:
             writer.write_batch(batch)
             count += batch.num_rows

@@ -53,8 +53,9 @@ def from_expression(expression: pc.Expression) -> Predicate:
     """The predicate that an expression describes; PolicyError for one of another shape.
 
     Its rows are those that pyarrow finds, nulls included: ``isin`` is false for a null, never
-    unknown, so ``~isin`` is true.  Two things are refused or differ on purpose: a NaN among the
-    values, and a zero, which here is found whatever its sign.
+    unknown, so ``~isin`` is true, and its values are cast to the column's type where they can be,
+    which rounds doubles to a FLOAT column's.  Two things are refused or differ on purpose: a NaN
+    among the values, and a zero, which here is found whatever its sign.
     """
     try:
         content = expression.__reduce__()[1][0]
@@ -170,7 +171,9 @@ def _two_valued(column: str, values: pa.Array) -> Predicate:
     """Membership that is true or false for a null too: true if null is one of the values."""
     if pa.types.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py():
         raise PolicyError("the expression looks for NaN in a list", column=column)
-    members = Condition(column=column, operator=Operator.IN, values=tuple(values.drop_null()))
+    members = Condition(
+        column=column, operator=Operator.IN, values=tuple(values.drop_null()), is_cast=True
+    )
     has_null = values.null_count > 0
     null_test = Condition(
         column=column, operator=Operator.IS_NULL if has_null else Operator.IS_NOT_NULL

@@ -31,7 +31,7 @@ def read_extents(file: InputFile, extents: Mapping[K, tuple[int, int]]) -> dict[
 def _runs(extents: Mapping[K, tuple[int, int]]) -> Iterable[list[K]]:
     run: list[K] = []
     start = end = 0
-    for name in sorted(extents, key=lambda name: extents[name]):
+    for name in sorted(extents, key=extents.__getitem__):
         offset, length = extents[name]
         if run and (offset > end + _GAP or offset + length - start > _LARGEST):
             yield run

@@ -13,7 +13,7 @@ from secure_bloom.errors import FormatError, located
 from secure_bloom.footer import Chunk
 from secure_bloom.options import MAX_BYTES
 from secure_bloom.reading.extents import read_extents
-from secure_bloom.sbbf import SplitBlockBloomFilter
+from secure_bloom.sbbf import Probe, SplitBlockBloomFilter
 from secure_bloom.storage import InputFile
 from secure_bloom.xxh64 import hash_value
 
@@ -55,12 +55,13 @@ def read_filters(file: InputFile, chunks: dict[Place, Chunk]) -> dict[Place, Spl
     return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Hashes:
     """The hashes of the values that are looked for, made once for all filters."""
 
-    hashes: tuple[int, ...]
+    hashes: tuple[int, ...] = field(repr=False)
     array: NDArray[np.uint64] = field(repr=False)
+    _probes: tuple[Probe, ...] | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, encodings: Iterable[bytes]) -> Hashes:
@@ -76,5 +77,7 @@ class Hashes:
     def any_in(self, bloom_filter: SplitBlockBloomFilter) -> bool:
         """Whether the filter may have one of the values; False is certain."""
         if len(self.hashes) <= _FEW:
-            return any(map(bloom_filter.check_hash, self.hashes))
+            if self._probes is None:
+                self._probes = tuple(map(Probe.of, self.hashes))
+            return any(map(bloom_filter.check_probe, self._probes))
         return bool(bloom_filter.check_hashes(self.array).any())

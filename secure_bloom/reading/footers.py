@@ -1,99 +1,111 @@
-"""The footer of a file for reading: decrypted or verified, decoded when asked, never written back.
+"""The footer of a file for reading: decrypted or verified, decoded as far as asked.
 
     plaintext, signed:  FileMetaData | signature | length | PAR1
     encrypted:          FileCryptoMetaData | FileMetaData module | length | PARE
 
-Keys are asked for once a file and piece of key metadata, when a column is first opened.
+Of every column chunk it is noted where it starts; the chunks of the few columns that a question is
+about are decoded when they are looked at.  Keys are asked for once a file and piece of key
+metadata, when a column is first opened.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
-from secure_bloom import cipher
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from secure_bloom import cipher, compact
 from secure_bloom.cipher import ModuleType
 from secure_bloom.errors import (
     FormatError,
     KeyUnavailableError,
-    SecureBloomError,
     UnsupportedFeatureError,
     located,
 )
 from secure_bloom.footer import (
     MAGIC_ENCRYPTED,
     Chunk,
-    encrypted_tail,
     file_aad_of,
     locate_footer,
 )
 from secure_bloom.keys import DataKey, FileKeys, KeyResolver
 from secure_bloom.metadata import (
+    ColumnChunk,
     ColumnMetaData,
+    ColumnOrder,
     EncryptionAlgorithm,
-    FileMetaData,
+    FileCryptoMetaData,
     KeyValue,
     RowGroup,
 )
 from secure_bloom.modules import ColumnCipher
 from secure_bloom.options import FooterMode
 from secure_bloom.reading.columns import FileColumns, SchemaCache
-from secure_bloom.records import decode_record, measured_record
+from secure_bloom.records import (
+    LaterRecords,
+    RecordSource,
+    decode_record,
+    measured_outline,
+    measured_record,
+)
 from secure_bloom.sources import file_keys
 from secure_bloom.storage import CountedFile
-from secure_bloom.views import BINARY, Optional, View, list_of, struct_of
+from secure_bloom.views import BINARY, STRING, Optional, Required, View, list_of, struct_of
 
 _DIGEST_SIZE = 16
+#: What an object of a decoded footer takes in memory, more or less.
+_OBJECT_SIZE = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FileFooter:
-    """What a reader needs of one file: its footer's bytes in clear, decoded, and how to decrypt.
+    """What a reader needs of one file: its footer, in clear and decoded, and how to decrypt.
 
     ``key`` is None where no key was needed or, of a signed footer, at hand: ``is_verified`` tells.
-    ``identity`` is that of the file when it was read, ``bytes_read`` what that took; ``digest``
-    is that of the footer as stored, the same on every machine.  Row groups are decoded when they
-    are first asked for: the footers of a table are many.
+    ``identity`` is that of the file when it was read, ``bytes_read`` what that took.  Row groups
+    are in the order of the file, their chunks in that of the schema.
     """
 
     path: str
     identity: tuple[object, ...]
     size: int
-    digest: bytes
+    stored: bytes = field(repr=False)
     bytes_read: int
     mode: FooterMode
     plain: bytes = field(repr=False)
     columns: FileColumns
+    metadata: FooterMetadata = field(repr=False)
+    row_groups: Sequence[RowGroup] = field(repr=False)
     algorithm: EncryptionAlgorithm | None
     file_aad: bytes
     key_metadata: bytes | None
     key: DataKey | None
     keys: FileKeys
-    _decoded: list[FileMetaData] = field(default_factory=list, repr=False)
-    _column_keys: dict[tuple[str, bytes | None], DataKey | SecureBloomError] = field(
+    _column_keys: dict[tuple[str, bytes | None], PreparedKey | KeyUnavailableError] = field(
         default_factory=dict, repr=False
     )
 
     @property
-    def metadata(self) -> FileMetaData:
-        """The decoded footer; FormatError where it is damaged."""
-        if not self._decoded:
-            with located(path=self.path):
-                metadata = decode_record(FileMetaData, self.plain)
-                for index, group in enumerate(metadata.row_groups):
-                    _check_columns(index, group, len(self.columns.leaves))
-            self._decoded.append(metadata)
-        return self._decoded[0]
+    def digest(self) -> bytes:
+        """That of the footer as stored, the same on every machine."""
+        return hashlib.blake2b(self.stored, digest_size=_DIGEST_SIZE).digest()
+
+    @property
+    def memory(self) -> int:
+        """Bytes that it takes, more or less: a footer can be much larger decoded than encoded."""
+        objects = len(self.row_groups) * (1 + len(self.columns.leaves))
+        objects += len(self.metadata.column_orders or ())
+        objects += len(self.metadata.key_value_metadata or ())
+        encoded = len(self.plain) + (0 if self.stored is self.plain else len(self.stored))
+        return encoded + objects * _OBJECT_SIZE
 
     @property
     def is_verified(self) -> bool:
         """Whether the footer is as its writer left it; a plain one has no way to tell."""
         return self.mode is not FooterMode.SIGNED or self.key is not None
-
-    @property
-    def row_groups(self) -> list[RowGroup]:
-        """The row groups in the order of the file."""
-        return self.metadata.row_groups
 
     def chunk(self, row_group: int, column: int) -> Chunk:
         """The column chunk at two ordinals, its metadata decrypted with its own key.
@@ -102,13 +114,13 @@ class FileFooter:
         """
         leaf = self.columns.leaves[column]
         group = self.row_groups[row_group]
-        column_chunk = group.columns[column]
         with located(path=self.path, row_group=row_group, column=leaf.name):
+            column_chunk = group.columns[column]
             if column_chunk.file_path is not None:
                 raise UnsupportedFeatureError(
                     "its data stands in another file (ColumnChunk.file_path)"
                 )
-            column_cipher = self._cipher(row_group, column)
+            column_cipher = self._cipher(row_group, column, column_chunk)
             meta_data = column_chunk.meta_data
             module = column_chunk.encrypted_column_metadata
             if module is not None and column_cipher is not None:
@@ -127,8 +139,10 @@ class FileFooter:
                 cipher=column_cipher,
             )
 
-    def _cipher(self, row_group: int, column: int) -> ColumnCipher | None:
-        crypto = self.row_groups[row_group].columns[column].crypto_metadata
+    def _cipher(
+        self, row_group: int, column: int, column_chunk: ColumnChunk
+    ) -> ColumnCipher | None:
+        crypto = column_chunk.crypto_metadata
         if crypto is None:
             return None
         if self.algorithm is None:
@@ -137,31 +151,48 @@ class FileFooter:
         if own is None and crypto.ENCRYPTION_WITH_FOOTER_KEY is None:
             raise UnsupportedFeatureError("its column encryption is not known")
         name = self.columns.leaves[column].name
-        key = self._footer_key() if own is None else self._column_key(name, own.key_metadata)
+        metadata = self.key_metadata if own is None else own.key_metadata
+        prepared = self._key("" if own is None else name, metadata)
         ordinal = self.row_groups[row_group].ordinal
         return ColumnCipher(
-            key=key,
+            key=prepared.key,
+            gcm=prepared.gcm,
             file_aad=self.file_aad or file_aad_of(self.algorithm, self.keys),
             uses_ctr=self.algorithm.AES_GCM_CTR_V1 is not None,
             row_group_ordinal=row_group if ordinal is None else ordinal,
             column_ordinal=column,
         )
 
-    def _footer_key(self) -> DataKey:
-        return self.key or self.keys.footer_key(self.key_metadata)
-
-    def _column_key(self, name: str, key_metadata: bytes | None) -> DataKey:
-        """The key or the refusal, asked for once: a KMS is far away."""
-        known = self._column_keys.get((name, key_metadata))
+    def _key(self, column: str, key_metadata: bytes | None) -> PreparedKey:
+        """The key or the refusal, asked for once: a KMS is far away.  No column: the footer's."""
+        known = self._column_keys.get((column, key_metadata))
         if known is None:
             try:
-                known = self.keys.column_key(name, key_metadata)
+                known = PreparedKey.of(self._asked_for(column, key_metadata))
             except KeyUnavailableError as error:
                 known = error
-            self._column_keys[name, key_metadata] = known
-        if isinstance(known, SecureBloomError):
+            self._column_keys[column, key_metadata] = known
+        if isinstance(known, KeyUnavailableError):
             raise KeyUnavailableError(known.message, hint=known.hint)
         return known
+
+    def _asked_for(self, column: str, key_metadata: bytes | None) -> DataKey:
+        if column:
+            return self.keys.column_key(column, key_metadata)
+        return self.key or self.keys.footer_key(key_metadata)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedKey:
+    """A key, and the same expanded for AES-GCM: a file has many modules under few keys."""
+
+    key: DataKey
+    gcm: AESGCM = field(repr=False)
+
+    @classmethod
+    def of(cls, key: DataKey) -> PreparedKey:
+        """KeyUnavailableError for a key of a wrong size."""
+        return cls(key=key, gcm=cipher.prepare(key.key))
 
 
 def read_footer(file: CountedFile, resolver: KeyResolver, schemas: SchemaCache) -> FileFooter:
@@ -170,17 +201,21 @@ def read_footer(file: CountedFile, resolver: KeyResolver, schemas: SchemaCache) 
     A signed footer whose key is not at hand is read all the same, as anyone can.
     """
     keys = file_keys(resolver, file)
-    magic, end, body = locate_footer(file)
-    opened = (_encrypted if magic == MAGIC_ENCRYPTED else _clear)(end, body, keys)
+    magic, _, body = locate_footer(file)
+    opened = (_encrypted if magic == MAGIC_ENCRYPTED else _clear)(body, keys)
+    metadata = opened.metadata
+    columns = schemas.columns(opened.plain, metadata.key_value_metadata or [])
     return FileFooter(
         path=file.path,
         identity=file.identity,
         size=file.size,
-        digest=hashlib.blake2b(body, digest_size=_DIGEST_SIZE).digest(),
+        stored=body,
         bytes_read=file.bytes_read,
         mode=opened.mode,
         plain=opened.plain,
-        columns=schemas.columns(opened.plain, opened.marks.key_value_metadata or []),
+        columns=columns,
+        metadata=metadata,
+        row_groups=_row_groups(metadata, opened.plain, len(columns.leaves)),
         algorithm=opened.algorithm,
         file_aad=opened.file_aad,
         key_metadata=opened.key_metadata,
@@ -189,10 +224,26 @@ def read_footer(file: CountedFile, resolver: KeyResolver, schemas: SchemaCache) 
     )
 
 
-class _Marks(View):
-    """What of a FileMetaData is looked at before its row groups."""
+def _row_groups(metadata: FooterMetadata, plain: bytes, columns: int) -> list[RowGroup]:
+    """The row groups, whose chunks stay encoded; FormatError where they are not as many."""
+    groups = metadata.row_groups
+    for index, group in enumerate(groups):
+        _check_columns(index, group, columns)
+    if compact.HAS_C_CODE:
+        source = RecordSource(ColumnChunk, plain)
+        for group in groups:
+            places = cast(Sequence[int], group.columns)
+            group.columns = cast(list[ColumnChunk], LaterRecords(source, places))
+    return groups
 
+
+class FooterMetadata(View):
+    """What of a FileMetaData is looked at; its schema is known by its bytes."""
+
+    row_groups = Required(4, list_of(struct_of(RowGroup)))
     key_value_metadata = Optional(5, list_of(struct_of(KeyValue)))
+    created_by = Optional(6, STRING)
+    column_orders = Optional(7, list_of(struct_of(ColumnOrder)))
     encryption_algorithm = Optional(8, struct_of(EncryptionAlgorithm))
     footer_signing_key_metadata = Optional(9, BINARY)
 
@@ -203,54 +254,54 @@ class _Opened:
 
     mode: FooterMode
     plain: bytes
-    marks: _Marks
+    metadata: FooterMetadata
     algorithm: EncryptionAlgorithm | None
     file_aad: bytes = b""
     key_metadata: bytes | None
     key: DataKey | None
 
 
-def _encrypted(end: int, body: bytes, keys: FileKeys) -> _Opened:
-    tail = encrypted_tail(end, body)
-    algorithm = tail.algorithm
-    if algorithm is None:
-        raise FormatError("FileCryptoMetaData.encryption_algorithm is missing")
+def _encrypted(body: bytes, keys: FileKeys) -> _Opened:
+    crypto, length = measured_record(FileCryptoMetaData, body)
+    if cipher.frame_length(body, length) != len(body) - length:
+        raise FormatError("the encrypted footer module does not fill the footer's length")
+    algorithm = crypto.encryption_algorithm
     file_aad = file_aad_of(algorithm, keys)
-    key = keys.footer_key(tail.key_metadata)
-    plain = cipher.decrypt_footer(tail.sealed, key.key, file_aad)
+    key = keys.footer_key(crypto.key_metadata)
+    plain = cipher.decrypt_footer(memoryview(body)[length:], key.key, file_aad)
     return _Opened(
-        mode=tail.mode,
+        mode=FooterMode.ENCRYPTED,
         plain=plain,
-        marks=decode_record(_Marks, plain),
+        metadata=measured_outline(FooterMetadata, plain, ColumnChunk)[0],
         algorithm=algorithm,
         file_aad=file_aad,
-        key_metadata=tail.key_metadata,
+        key_metadata=crypto.key_metadata,
         key=key,
     )
 
 
-def _clear(_end: int, body: bytes, keys: FileKeys) -> _Opened:
-    marks, length = measured_record(_Marks, body)
-    algorithm = marks.encryption_algorithm
+def _clear(body: bytes, keys: FileKeys) -> _Opened:
+    metadata, length = measured_outline(FooterMetadata, body, ColumnChunk)
+    algorithm = metadata.encryption_algorithm
     signature = 0 if algorithm is None else cipher.SIGNATURE_SIZE
     if len(body) != length + signature:
         raise FormatError(
             f"the footer takes {length} bytes and a signature of {signature}, "
             f"its length says {len(body)}"
         )
-    key = None if algorithm is None else _verify(marks, algorithm, body, length, keys)
+    key = None if algorithm is None else _verify(metadata, algorithm, body, length, keys)
     return _Opened(
         mode=FooterMode.PLAINTEXT if algorithm is None else FooterMode.SIGNED,
         plain=body[:length],
-        marks=marks,
+        metadata=metadata,
         algorithm=algorithm,
-        key_metadata=marks.footer_signing_key_metadata,
+        key_metadata=metadata.footer_signing_key_metadata,
         key=key,
     )
 
 
 def _verify(
-    marks: _Marks,
+    metadata: FooterMetadata,
     algorithm: EncryptionAlgorithm,
     body: bytes,
     length: int,
@@ -259,7 +310,7 @@ def _verify(
     """The key under which the signature is right; None where it is not at hand."""
     try:
         aad = file_aad_of(algorithm, keys)
-        key = keys.footer_key(marks.footer_signing_key_metadata)
+        key = keys.footer_key(metadata.footer_signing_key_metadata)
     except KeyUnavailableError:
         return None
     cipher.verify_footer(body[:length], body[length:], key.key, aad)

@@ -22,15 +22,45 @@ class Step(enum.StrEnum):
     DICTIONARY = "dictionary"
     BLOOM_FILTER = "Bloom filter"
     PAGE_INDEX = "page index"
+    VALUES = "values"
+
+
+def percent(share: float) -> str:
+    """A share of one in percent, to two digits: 0.076, 4.2, 99.9 and not 1e+02."""
+    number = 100 * share
+    if number < 1:
+        return f"{number:.2g}" if number >= 1e-4 or number == 0 else "less than 0.0001"
+    return f"{number:.1f}" if number < 99.95 else ("100" if share >= 1 else "99.9")
+
+
+class Reason(enum.StrEnum):
+    """Why a step left a row group in, or was not asked: what programs may rely on."""
+
+    NO_FILTER = "no filter"
+    NEVER_A_FILTER = "never a filter"
+    NO_LOOKUP = "no lookup"
+    NO_SINGLE_FORM = "no single form"
+    OTHER_PARTS = "other parts"
+    FILTER_MAYBE = "filter: maybe"
+    DICTIONARY_MAYBE = "dictionary: maybe"
+    NO_KEY = "no key"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """What one step said of one column in a row group; ``step`` None: the column as a whole."""
+    """What one step said of one column in a row group; ``step`` None: the column as a whole.
+
+    ``fpp`` is how likely a filter lets a value pass that is not there, ``chance`` how likely one of
+    all that are asked for; ``rows`` is how many of the row group a page index leaves.
+    """
 
     column: str
     step: Step | None
     text: str
+    reason: Reason | None = None
+    fpp: float | None = None
+    chance: float | None = None
+    rows: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,12 +101,14 @@ class FilePlan:
 class PlannedFile:
     """The row groups of one file that may have rows, with the ranges of rows where known.
 
-    It can be pickled and sent elsewhere; ``size`` and ``digest``, which is that of the
-    footer as stored, tell there whether the file is the same.
+    It can be pickled and sent elsewhere.  ``written``, what every machine sees of the last
+    writing (size, time, entity tag), and ``digest``, that of the footer as stored, tell there
+    whether the file is the same: a plain file can be another one behind the same footer.
     """
 
     path: str
     size: int
+    written: tuple[object, ...] = field(repr=False)
     digest: bytes = field(repr=False)
     row_groups: tuple[RowGroupPlan, ...]
     partition: Values

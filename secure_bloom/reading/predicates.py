@@ -57,12 +57,14 @@ class Condition:
     """One column against values: one of them for a comparison, any number for a list.
 
     Values are as the caller gave them; what they are in the column's type is settled when the
-    schema is known.  They never show in texts.
+    schema is known.  They never show in texts.  With ``is_cast`` they are an array of pyarrow's
+    that it casts to the column's type where it can, even if that rounds.
     """
 
     column: str
     operator: Operator
     values: tuple[object, ...] = field(default=(), repr=False)
+    is_cast: bool = False
 
     def __post_init__(self) -> None:
         # A null of pyarrow is an object that says it is not valid.

@@ -17,12 +17,16 @@ from uuid import UUID
 import pyarrow as pa
 
 from secure_bloom.errors import SecureBloomError
-from secure_bloom.literals import physical_values
+from secure_bloom.literals import BeyondColumnError, physical_values
 from secure_bloom.logical import Kind, Logical, logical_type
 from secure_bloom.metadata import ConvertedType, Type
 from secure_bloom.reading.binding import BoundCondition
+from secure_bloom.reading.predicates import Operator
 from secure_bloom.reading.times import TICKS, time_text, timestamp_text
 from secure_bloom.schema import Leaf
+
+#: Operators that ask whether a value is another one.
+_EQUALITIES = {Operator.EQUAL, Operator.NOT_EQUAL, Operator.IN, Operator.NOT_IN}
 
 #: A stored value as something that Python orders as the format does; None for what it is not.
 OrderKey = Callable[[bytes], Any]
@@ -40,8 +44,9 @@ class StoredValue:
 class Question:
     """A condition on one leaf; ``ordinal`` is the leaf's place in the file.
 
-    ``values`` are in the column's order; None where some value has no stored form, or none that is
-    exact.  ``order`` is None where the column has no order to conclude from.
+    ``values`` are in the column's order; None where some value has no stored form to conclude from.
+    Where they are asked to be equal, those that this file's type does not have are left out.
+    ``order`` is None where the column has no order to conclude from.
     """
 
     condition: BoundCondition
@@ -145,16 +150,28 @@ _ORDERS: dict[Kind, Callable[[Leaf, Logical], OrderKey | None]] = {
 def _stored(
     condition: BoundCondition, leaf: Leaf, order: OrderKey | None
 ) -> tuple[StoredValue, ...] | None:
+    """None where some value says nothing here; one that no stored value can equal is left out."""
+    if leaf.type is Type.INT96:
+        # Read in microseconds: a value stands for all the nanoseconds that are cut to it.
+        return None
     found = []
     for scalar in condition.values:
         value = _python_value(scalar, leaf)
-        encodings = _encodings(leaf, value)
+        try:
+            encodings = _encodings(leaf, value)
+        except BeyondColumnError:
+            # Another file of the table has a wider type, which can hold it.
+            encodings = () if condition.operator in _EQUALITIES else None
         if encodings is None:
             return None
+        if not encodings:
+            continue
         key = None if order is None else order(encodings[0])
         if isinstance(key, float) and key != value:
             # Stored in a narrower type, the number would be another one.
-            return None
+            if condition.operator in _EQUALITIES:
+                continue
+            key = value
         found.append(StoredValue(key=key, encodings=encodings))
     return tuple(found)
 
@@ -164,8 +181,9 @@ def _encodings(leaf: Leaf, value: object) -> tuple[bytes, ...] | None:
         return (bytes([value]),) if isinstance(value, bool) else None
     try:
         return physical_values(leaf, value)
+    except BeyondColumnError:
+        raise
     except SecureBloomError:
-        # Another file of the table has a wider type, which can hold it.
         return None
 
 

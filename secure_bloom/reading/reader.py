@@ -10,14 +10,16 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from os import PathLike
 from typing import TypedDict, Unpack
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from secure_bloom.errors import FileChangedError, PolicyError, located
-from secure_bloom.keys import ExplicitKeys, KeyResolver, Keyring, KmsClient
+from secure_bloom.keys import ExplicitKeys, KeyResolver, Keyring, KmsClient, asked_once
 from secure_bloom.policy import KeyPolicy
+from secure_bloom.reading.candidates import Candidates
 from secure_bloom.reading.columns import SchemaCache, unite
 from secure_bloom.reading.expressions import from_expression
 from secure_bloom.reading.footers import FileFooter, read_footer
@@ -25,7 +27,7 @@ from secure_bloom.reading.partitions import partition_fields, partition_values
 from secure_bloom.reading.planning import Planner
 from secure_bloom.reading.plans import FilePlan, PlannedFile, ReadPlan
 from secure_bloom.reading.predicates import Predicate
-from secure_bloom.reading.reports import FileReport, ReadReport
+from secure_bloom.reading.reports import FileReport, ReadReport, columns_with_filters
 from secure_bloom.reading.scanning import FileReader, Unit, stored_bytes, units
 from secure_bloom.reading.scheduling import in_order
 from secure_bloom.reading.sources import SourceOpener
@@ -36,6 +38,7 @@ from secure_bloom.sources import Paths, as_paths
 from secure_bloom.storage import CountedFile, find_files, is_object_uri, open_input
 
 Keys = Keyring | KmsClient | ExplicitKeys | None
+Policy = KeyPolicy | str | PathLike[str] | None
 
 #: Requests to an object store that wait at a time; a local disk answers at once.
 _REMOTE_WORKERS = 16
@@ -56,6 +59,19 @@ def to_predicate(where: object) -> Predicate | None:
     return from_structure(where)
 
 
+def _keys(keys: Keys, policy: Policy) -> Keys:
+    """The keys given, else the KMS of the policy; a policy that is no policy is an error anyway."""
+    if isinstance(policy, str | PathLike):
+        policy = KeyPolicy.load(policy)
+    if not isinstance(policy, KeyPolicy | None):
+        raise PolicyError(
+            f"policy is of type {type(policy).__name__}, wanted a KeyPolicy or the path of one"
+        )
+    if keys is None and policy is not None and policy.kms:
+        return policy.kms_client()
+    return keys
+
+
 class TableRead:
     """One read of a table; ask for its batches or its plan, then for its report."""
 
@@ -67,7 +83,7 @@ class TableRead:
         columns: Sequence[str] | None = None,
         limit: int | None = None,
         keys: Keys = None,
-        policy: KeyPolicy | None = None,
+        policy: Policy = None,
         without_filter_keys: bool = False,
         explain: bool = False,
     ) -> None:
@@ -75,13 +91,12 @@ class TableRead:
             raise PolicyError(f"limit is {limit}, it must not be negative")
         if isinstance(columns, str):
             raise PolicyError("columns is a text, wanted a list of names")
-        if keys is None and policy is not None and policy.kms:
-            keys = policy.kms_client()
+        keys = _keys(keys, policy)
         self._given = as_paths(paths)
         self._predicate = to_predicate(where)
         self._columns = columns
         self._limit = limit
-        self._resolver = KeyResolver(keys)
+        self._resolver = KeyResolver(asked_once(keys))
         self._without_filter_keys = without_filter_keys
         self._explain = explain
         self._schemas = SchemaCache()
@@ -94,6 +109,7 @@ class TableRead:
             self._paths = find_files(self._given)
             self._partitions = [partition_values(path, self._given) for path in self._paths]
             self._footers, schema = self._read_footers()
+            _refuse_members(columns or (), schema)
             self.request = request(
                 schema,
                 partition_fields(self._partitions),
@@ -101,6 +117,11 @@ class TableRead:
                 self._predicate,
                 self._paths,
             )
+
+    @property
+    def paths(self) -> list[str]:
+        """The files that are looked at."""
+        return list(self._paths)
 
     @property
     def schema(self) -> pa.Schema:
@@ -124,6 +145,7 @@ class TableRead:
             PlannedFile(
                 path=plan.path,
                 size=plan.footer.size,
+                written=_written(plan.footer),
                 digest=plan.footer.digest,
                 row_groups=plan.surviving,
                 partition=plan.partition,
@@ -144,6 +166,8 @@ class TableRead:
         """What was read so far, and why."""
         return ReadReport(
             rows=self._rows,
+            has_condition=self._predicate is not None,
+            files_left=len(self._paths) - len(self._reports),
             files=tuple(self._reports[path] for path in self._paths if path in self._reports),
             seconds=dict(self._seconds),
         )
@@ -154,7 +178,7 @@ class TableRead:
         schemas, kept = [], 0
         for footer in in_order(self._footer, self._paths, _io_workers(self._paths)):
             schemas.append((footer.path, footer.columns.arrow))
-            kept += len(footer.plain)
+            kept += footer.memory
             footers.append(footer if kept <= _KEPT_FOOTERS else None)
         return footers, unite(schemas)
 
@@ -206,14 +230,20 @@ class TableRead:
                 yield table
         finally:
             tables.close()
-            for reader in self._open_readers:
+            for reader in tuple(self._open_readers):
                 self._finish(reader)
 
     def _units(self, *, threads: bool) -> Iterator[Unit]:
         opener = SourceOpener(self._resolver)
+        candidates = Candidates(self.request)
         for plan in self._plans():
             reader = FileReader(
-                plan, self.request, opener, threads=threads, count_bytes=self._explain
+                plan,
+                self.request,
+                opener,
+                candidates=candidates,
+                threads=threads,
+                count_bytes=self._explain,
             )
             self._open_readers.append(reader)
             yield from units(reader)
@@ -239,9 +269,12 @@ class TableRead:
         )
         return FileReport(
             path=plan.path,
-            row_groups=plan.row_groups,
-            bytes_read=footer.bytes_read + plan.bytes_read + reader.bytes_read,
+            row_groups=reader.row_groups,
+            bytes_footer=footer.bytes_read,
+            bytes_judged_by=plan.bytes_read,
+            bytes_pages=reader.bytes_read,
             bytes_full_scan=footer.bytes_read + full,
+            filters=columns_with_filters(footer),
             notes=tuple(notes),
         )
 
@@ -264,6 +297,22 @@ def _io_workers(paths: Sequence[str]) -> int:
     return _REMOTE_WORKERS if any(map(is_object_uri, paths)) else 1
 
 
+def _written(footer: FileFooter) -> tuple[object, ...]:
+    """What every machine sees of the last writing of a file."""
+    return footer.identity[1:]
+
+
+def _refuse_members(columns: Sequence[str], schema: pa.Schema) -> None:
+    """Raise PolicyError for a part of a column: rows have their top-level columns whole."""
+    for name in columns:
+        top = next((c for c in schema.names if str(name).startswith(f"{c}.")), None)
+        if top is not None and name not in schema.names:
+            raise PolicyError(
+                f"{name} is a part of column {top}, and columns come whole",
+                hint=f"ask for {top}; conditions are taken on members of structures",
+            )
+
+
 class ReadOptions(TypedDict, total=False):
     """What a read may be told, as :class:`TableRead` takes it."""
 
@@ -271,7 +320,7 @@ class ReadOptions(TypedDict, total=False):
     columns: Sequence[str] | None
     limit: int | None
     keys: Keys
-    policy: KeyPolicy | None
+    policy: Policy
     without_filter_keys: bool
 
 
@@ -281,11 +330,12 @@ def read_table(paths: Paths, **options: Unpack[ReadOptions]) -> pa.Table:
     ``where`` is a structure, ``[("email", "=", "a@x"), ("country", "in", ["it", "no"])]`` (nested
     by ``("or", ..., ...)`` and ``("and", ..., ...)``), a pyarrow.compute expression of that shape,
     or a text as on the command line.  Its rows are those of a full scan: comparisons with null are
-    not true, NaN equals nothing, zeros are equal.  Values are taken in the column's type, and
-    refused where they do not fit it.
+    not true, NaN equals nothing, zeros are equal.  Values are compared exactly, whether or not the
+    column's type has them; those of another kind are refused.
 
-    ``columns`` are top-level columns, all unless given; ``limit`` stops after so many rows;
-    ``keys`` decrypt, or the KMS of a ``policy``.  The schema is the union of the files' schemas,
+    ``columns`` are top-level columns, all unless given, each once however often it is named;
+    ``limit`` stops after so many rows; ``keys`` decrypt, or the KMS of a ``policy``, which may be
+    the path of one.  The schema is the union of the files' schemas,
     hive partition columns last.
 
     A row group is decrypted only as far as its statistics, dictionary, Bloom filter and page index
@@ -327,11 +377,14 @@ def read_row_groups(
     ``plan`` may be one without files: of it only what is asked for counts.  Raises
     FileChangedError where the file is not the one that was planned.
     """
-    resolver = KeyResolver(keys)
+    resolver = KeyResolver(asked_once(keys))
     with located(path=file.path), open_input(file.path) as opened:
         footer = read_footer(CountedFile(opened), resolver, SchemaCache())
-        if (footer.size, footer.digest) != (file.size, file.digest):
-            raise FileChangedError("the file was changed after it was planned")
+        if (_written(footer), footer.digest) != (file.written, file.digest):
+            raise FileChangedError(
+                "the file was changed after it was planned",
+                hint="plan anew; copies of a file on several machines keep its time of writing",
+            )
     planned = FilePlan(
         path=file.path,
         footer=footer,

@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from secure_bloom.errors import SecureBloomError
+from secure_bloom.reading.advice import advice
+from secure_bloom.reading.footers import FileFooter
 from secure_bloom.reading.plans import Note, RowGroupPlan, Step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileReport:
-    """One file; bytes are those of requests for its footer, filters and pages."""
+    """One file; ``filters`` are the columns that have one in its first row group.
+
+    Bytes are those of requests: for the footer, to judge by (filters, dictionaries, page indexes),
+    for pages; a full scan reads the footer and every page of the same columns.
+    """
 
     path: str
     row_groups: tuple[RowGroupPlan, ...]
-    bytes_read: int
+    bytes_footer: int
+    bytes_judged_by: int
+    bytes_pages: int
     bytes_full_scan: int
+    filters: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def bytes_read(self) -> int:
+        """All bytes that were read of the file."""
+        return self.bytes_footer + self.bytes_judged_by + self.bytes_pages
 
     def to_json(self) -> dict[str, Any]:
         """The file as it stands in the document of a report."""
@@ -25,19 +41,38 @@ class FileReport:
             "path": self.path,
             "bytes_read": self.bytes_read,
             "bytes_full_scan": self.bytes_full_scan,
+            "bytes_footer": self.bytes_footer,
+            "bytes_judged_by": self.bytes_judged_by,
+            "bytes_pages": self.bytes_pages,
+            "filters": list(self.filters),
             "notes": list(self.notes),
             "row_groups": [_row_group_json(group) for group in self.row_groups],
         }
+
+
+def columns_with_filters(footer: FileFooter) -> tuple[str, ...]:
+    """The columns with a filter in the first row group, as far as their metadata can be read."""
+    found = []
+    for ordinal, leaf in enumerate(footer.columns.leaves if footer.row_groups else ()):
+        # The read itself asks nothing of columns that are not wanted, and fails for none.
+        with suppress(SecureBloomError):
+            if footer.chunk(0, ordinal).meta_data.bloom_filter_offset is not None:
+                found.append(leaf.name)
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadReport:
     """A whole read.
 
-    ``seconds`` is wall-clock time by stage: footers, planning, rows.  ``rows`` were returned.
+    ``seconds`` is wall-clock time by stage: footers, planning, rows.  ``rows`` were returned;
+    ``has_condition`` tells whether anything could be skipped at all; ``files_left`` were not
+    looked at, because there were as many rows as were wanted.
     """
 
     rows: int
+    has_condition: bool
+    files_left: int
     files: tuple[FileReport, ...]
     seconds: dict[str, float] = field(default_factory=dict)
 
@@ -50,6 +85,16 @@ class ReadReport:
     def bytes_full_scan(self) -> int:
         """Bytes that a scan of the same columns without any skipping reads."""
         return sum(file.bytes_full_scan for file in self.files)
+
+    @property
+    def row_groups(self) -> int:
+        """How many row groups the files have."""
+        return sum(len(file.row_groups) for file in self.files)
+
+    @property
+    def advice(self) -> list[str]:
+        """What would make the read take less, in sentences; none where nothing would."""
+        return advice(self)
 
     @property
     def skipped(self) -> dict[str, int]:
@@ -66,12 +111,14 @@ class ReadReport:
         """The document that ``secure-bloom read --explain --json`` prints."""
         return {
             "rows": self.rows,
-            "row_groups": sum(len(file.row_groups) for file in self.files),
+            "files_left": self.files_left,
+            "row_groups": self.row_groups,
             "row_groups_read": self.row_groups_read,
             "skipped": self.skipped,
             "bytes_read": self.bytes_read,
             "bytes_full_scan": self.bytes_full_scan,
             "seconds": self.seconds,
+            "advice": self.advice,
             "files": [file.to_json() for file in self.files],
         }
 
@@ -94,4 +141,13 @@ def _looked_at(group: RowGroupPlan) -> int:
 
 def _note_json(note: Note) -> dict[str, Any]:
     step = None if note.step is None else str(note.step)
-    return {"column": note.column, "step": step, "text": note.text}
+    reason = None if note.reason is None else str(note.reason)
+    return {
+        "column": note.column,
+        "step": step,
+        "text": note.text,
+        "reason": reason,
+        "fpp": note.fpp,
+        "chance": note.chance,
+        "rows": note.rows,
+    }

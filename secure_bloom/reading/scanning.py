@@ -1,8 +1,9 @@
 """The rows of planned row groups: the predicate's columns first, the others where rows match.
 
-A unit is a run of row groups of one file that is decoded together.  Of a unit the columns that the
-predicate looks at are decoded and held against it; of row groups without a match nothing more is
-read, and where few rows match only the pages that have them.
+A unit is a run of row groups of one file that is decoded together.  Of a unit the row groups are
+left out that turn out to have no match before they are decoded (``candidates``).  Of the others the
+columns that the predicate looks at are decoded and held against it; of row groups without a match
+nothing more is read, and where few rows match only the pages that have them.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
 import numpy as np
@@ -22,14 +23,15 @@ from secure_bloom.errors import FileChangedError, FormatError, KeyUnavailableErr
 from secure_bloom.pages import read_pages
 from secure_bloom.reading.binding import BoundAll, BoundAny, BoundCondition, BoundPredicate
 from secure_bloom.reading.binding import bound_conditions as conditions_of
+from secure_bloom.reading.candidates import Candidates
 from secure_bloom.reading.exact import true_rows
 from secure_bloom.reading.footers import FileFooter
 from secure_bloom.reading.partitions import partition_scalar
-from secure_bloom.reading.plans import FilePlan, RowGroupPlan
+from secure_bloom.reading.plans import FilePlan, RowGroupPlan, Step
 from secure_bloom.reading.slices import Ranges, read_slices
 from secure_bloom.reading.sources import SourceOpener
 from secure_bloom.reading.tables import Request
-from secure_bloom.storage import CountedFile, open_input
+from secure_bloom.storage import CountedFile, InputFile, open_input
 
 Columns = Mapping[str, pa.ChunkedArray]
 
@@ -81,6 +83,7 @@ class FileReader:
     """Reads row groups of one file, a unit at a time; opened with the first, closed by the last.
 
     ``threads``: pyarrow may use its own.  ``bytes_read`` is kept with ``count_bytes``.
+    ``candidates`` are those of the whole read, which learn from file to file.
     """
 
     def __init__(
@@ -89,18 +92,23 @@ class FileReader:
         request: Request,
         opener: SourceOpener,
         *,
+        candidates: Candidates | None = None,
         threads: bool = True,
         count_bytes: bool = False,
     ) -> None:
         self.plan = plan
         self.units_left = 0
         self.bytes_read = 0
+        self._ruled_out: set[int] = set()
         self._request = request
+        self._candidates = candidates or Candidates(request)
         self._opener = opener
         self._threads = threads
         self._count_bytes = count_bytes
         self._lock = threading.Lock()
-        self._opened: tuple[CountedFile, pq.ParquetFile] | None = None
+        self._file: InputFile | None = None
+        self._pages: CountedFile | None = None
+        self._source: pq.ParquetFile | None = None
         self._predicate = _checkable(request.predicate, plan.unchecked)
         present = set(plan.footer.columns.arrow.names) - set(request.partitions)
         looked_at = dict.fromkeys(c.path[0] for c in conditions_of(self._predicate))
@@ -110,25 +118,54 @@ class FileReader:
 
     def read(self, groups: Sequence[RowGroupPlan]) -> pa.Table:
         """The matching rows of ``groups``; errors carry path, row group and column."""
-        with self._lock, located(path=self.plan.path):
-            table = self._read(groups)
-            self.units_left -= 1
-            if self.units_left == 0:
-                self._close()
-            return table
+        with located(path=self.plan.path):
+            left = self._left(groups)
+            with self._lock:
+                table = self._read(left) if left else self._request.output_schema.empty_table()
+                self.units_left -= 1
+                if self.units_left == 0:
+                    self._close()
+                return table
+
+    @property
+    def row_groups(self) -> tuple[RowGroupPlan, ...]:
+        """The file's row groups, as the plan and then their values judged them."""
+        return tuple(
+            replace(group, skipped_by=Step.VALUES) if group.row_group in self._ruled_out else group
+            for group in self.plan.row_groups
+        )
 
     def close(self) -> None:
-        """Give the file back to the system; a unit that is being read is waited for."""
+        """Give the file back to the system, once no unit is being read."""
         with self._lock:
             self._close()
 
     def _close(self) -> None:
-        if self._opened is not None:
-            file, source = self._opened
+        if self._pages is not None:
+            self.bytes_read += self._pages.bytes_read
+        for opened in (self._source, self._file):
+            if opened is not None:
+                opened.close()
+        self._file = self._pages = self._source = None
+
+    def _left(self, groups: Sequence[RowGroupPlan]) -> list[RowGroupPlan]:
+        """The groups that may have matches; several units of a file are looked at side by side."""
+        # Where rows are known, less than the whole column is decoded.
+        if self._predicate is None or groups[0].ranges is not None:
+            return list(groups)
+        with self._lock:
+            file = CountedFile(self._open_file())
+        out = {
+            group.row_group
+            for group in groups
+            if not self._candidates.may_match(
+                file, self.plan.footer, self._predicate, group.row_group
+            )
+        }
+        with self._lock:
             self.bytes_read += file.bytes_read
-            source.close()
-            file.close()
-        self._opened = None
+            self._ruled_out |= out
+        return [group for group in groups if group.row_group not in out]
 
     def _read(self, groups: Sequence[RowGroupPlan]) -> pa.Table:
         count = sum(map(_count, groups))
@@ -185,7 +222,7 @@ class FileReader:
 
     def _slices(self, group: RowGroupPlan, names: Sequence[str], ranges: Ranges) -> Columns:
         """Rows in ``ranges`` of a row group, from single pages where that reads less."""
-        file, _ = self._open()
+        file = self._open_pages()
         found = {}
         for name in names if len(ranges) <= _MAX_RUNS else ():
             column = read_slices(file, self.plan.footer, group.row_group, name, ranges)
@@ -199,14 +236,14 @@ class FileReader:
     def _whole(self, row_groups: Sequence[int], names: Sequence[str]) -> Columns:
         if not names:
             return {}
-        file, source = self._open()
+        source = self._open_source()
         expected = sum(self.plan.footer.row_groups[i].num_rows for i in row_groups)
         try:
             table = source.read_row_groups(
                 row_groups, columns=list(names), use_threads=self._threads
             )
         except (pa.ArrowException, OSError, KeyUnavailableError):
-            self._blame(file, row_groups, names)
+            self._blame(row_groups, names)
         if table.num_rows != expected:
             raise FormatError(f"pyarrow read {table.num_rows} rows, the footer says {expected}")
         if self._count_bytes:
@@ -215,11 +252,9 @@ class FileReader:
             )
         return {name: _selectable(table.column(name)) for name in names}
 
-    def _blame(
-        self, file: CountedFile, row_groups: Sequence[int], names: Sequence[str]
-    ) -> NoReturn:
+    def _blame(self, row_groups: Sequence[int], names: Sequence[str]) -> NoReturn:
         """Raise for the module that does not authenticate, or for pages that do not decode."""
-        footer = self.plan.footer
+        file, footer = self._open_pages(), self.plan.footer
         for row_group in row_groups:
             for ordinal in (i for name in names for i in footer.columns.below(name)):
                 chunk = footer.chunk(row_group, ordinal)
@@ -232,23 +267,33 @@ class FileReader:
             hint="if other readers can read the file, please report its writer and version",
         ) from None
 
-    def _open(self) -> tuple[CountedFile, pq.ParquetFile]:
-        """The file for single pages, and the same for pyarrow."""
-        if self._opened is None:
+    def _open_file(self) -> InputFile:
+        """The file, found to be the one whose footer was read."""
+        if self._file is None:
             footer = self.plan.footer
-            file = CountedFile(open_input(footer.path))
-            try:
-                if file.identity != footer.identity:
-                    raise FileChangedError(
-                        "the file was changed after its footer was read", hint="read it again"
-                    )
-                source = self._opener.open(footer, self._ordinals(), self._row_groups())
-                file.check_unchanged()
-            except BaseException:
+            file = open_input(footer.path)
+            if file.identity != footer.identity:
                 file.close()
-                raise
-            self._opened = file, source
-        return self._opened
+                raise FileChangedError(
+                    "the file was changed after its footer was read", hint="read it again"
+                )
+            self._file = file
+        return self._file
+
+    def _open_pages(self) -> CountedFile:
+        """The file for single pages."""
+        if self._pages is None:
+            self._pages = CountedFile(self._open_file())
+        return self._pages
+
+    def _open_source(self) -> pq.ParquetFile:
+        """The same file for pyarrow."""
+        if self._source is None:
+            file = self._open_file()
+            source = self._opener.open(self.plan.footer, self._ordinals(), self._row_groups())
+            file.check_unchanged()
+            self._source = source
+        return self._source
 
     def _ordinals(self) -> list[int]:
         """The leaves of all columns that are read."""

@@ -4,6 +4,8 @@ pyarrow finds keys only through key material that stands in the file (PKMT1, int
 with other keys (explicit, by free-form metadata, material beside the file, an AAD prefix that is
 supplied) it is given a footer of our making: the file's own, in which each key's metadata names
 the key that we found.  Data pages and their AADs are those of the file.
+
+Of an object the footer that was read before is given too: fetching it again costs two requests.
 """
 
 from __future__ import annotations
@@ -65,9 +67,10 @@ class SourceOpener:
     def _open(
         self, footer: FileFooter, columns: Sequence[int], row_groups: Sequence[int]
     ) -> pq.ParquetFile:
+        is_far = is_object_uri(footer.path)
         if not _is_encrypted(footer, columns):
-            return _open(footer.path)
-        if self._has_internal_keys(footer, columns):
+            return _open(footer.path, metadata=_metadata(footer.plain) if is_far else None)
+        if not is_far and self._has_internal_keys(footer, columns):
             properties = self._factory.file_decryption_properties(pe.KmsConnectionConfig())
             return _open(footer.path, decryption_properties=properties)
         keys = _Found()
@@ -101,6 +104,12 @@ def _open(path: str, **options: Any) -> pq.ParquetFile:
 
     filesystem, key = arrow_place(path)
     return pq.ParquetFile(key, filesystem=filesystem, coerce_int96_timestamp_unit="us", **options)
+
+
+def _metadata(plain: bytes) -> pq.FileMetaData:
+    """What pyarrow makes of a plain footer, asked by a file that has nothing else."""
+    with pq.ParquetFile(pa.BufferReader(_file(MAGIC, plain))) as file:
+        return file.metadata
 
 
 def _is_encrypted(footer: FileFooter, columns: Sequence[int]) -> bool:

@@ -17,12 +17,16 @@ from secure_bloom.reading.predicates import (
     MAX_DEPTH,
     AllOf,
     AnyOf,
+    Operator,
     Predicate,
     condition,
     operator_of,
 )
 
 _JOINS: dict[object, type[AllOf | AnyOf]] = {"and": AllOf, "or": AnyOf}
+_WITHOUT_VALUE = (Operator.IS_NULL, Operator.IS_NOT_NULL)
+_WITH_LIST = (Operator.IN, Operator.NOT_IN)
+_MANY = (list, tuple, set, frozenset)
 _HINT = 'write ("column", "=", value), ("and", ..., ...), ("or", ..., ...), or a list of them'
 
 
@@ -30,17 +34,35 @@ def from_structure(structure: object, *, depth: int = MAX_DEPTH) -> Predicate:
     """The predicate that a structure describes; PolicyError for what is none."""
     if depth == 0:
         raise PolicyError(f"the predicate nests deeper than {MAX_DEPTH} levels")
-    if not isinstance(structure, list | tuple) or not structure:
-        raise PolicyError("the predicate is not one", hint=_HINT)
+    if not isinstance(structure, list | tuple):
+        raise PolicyError(
+            f"a condition is of type {type(structure).__name__}, wanted a tuple", hint=_HINT
+        )
+    if not structure:
+        # All rows, or none: whoever made the list did not mean to ask.
+        raise PolicyError("the condition is empty", hint="leave `where` out to read all rows")
     if isinstance(structure, list):
         return _list(structure, depth)
     if _is_condition(structure):
-        column, operator, *value = structure
-        return condition(column, operator, value[0] if value else None)
+        return _condition(*structure)
     join = _JOINS.get(structure[0]) if isinstance(structure[0], str) else None
-    if join is None or len(structure) < 2:
-        raise PolicyError("the predicate has a tuple that is no condition", hint=_HINT)
+    if join is None:
+        raise PolicyError(f"a tuple of {len(structure)} is no condition", hint=_HINT)
+    if len(structure) == 1:
+        raise PolicyError(f"{structure[0]!r} joins no conditions", hint=_HINT)
     return join(parts=_parts(structure[1:], depth))
+
+
+def _condition(column: str, operator: str, *value: Any) -> Predicate:
+    found = operator_of(operator)
+    if found is not None and found not in _WITHOUT_VALUE:
+        if not value:
+            raise PolicyError(f"{found} needs a value", hint=_HINT, column=column)
+        if found not in _WITH_LIST and isinstance(value[0], _MANY):
+            raise PolicyError(
+                f"{found} takes one value", hint='write ("column", "in", [...])', column=column
+            )
+    return condition(column, operator, value[0] if value else None)
 
 
 def _is_condition(structure: tuple[Any, ...]) -> bool:

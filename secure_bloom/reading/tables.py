@@ -50,9 +50,6 @@ def request(
     """The request against a table; PolicyError for a column that it does not have."""
     names = {field.name for field in partitions}
     whole = pa.schema([*(field for field in schema if field.name not in names), *partitions])
-    if len(set(whole.names)) < len(whole.names):
-        twice = next(name for name in whole.names if whole.names.count(name) > 1)
-        raise PolicyError("the table has two columns of that name", column=twice)
     output = tuple(whole.names if columns is None else dict.fromkeys(columns))
     if not output:
         raise PolicyError("no column is asked for")

@@ -29,6 +29,19 @@ _TOKEN = re.compile(
 )
 _COMPARISONS = {"=", "==", "!=", "<>", "<", "<=", ">", ">="}
 _KEYWORDS = {"and", "or", "not", "in", "is", "null", "like", "between"}
+#: What word processors make of the quotes that are typed.
+_TYPESET = frozenset("\u2018\u2019\u201c\u201d\u00b4`")
+_UNREADABLE = "texts stand in single quotes, one inside is doubled: name = 'O''Hara'"
+#: What is asked for where there is no such operator.
+_INSTEAD = {
+    "like": "there is no like; a beginning is a range: name >= 'ab' and name < 'ac'",
+    "between": "there is no between; write a >= 1 and a <= 2",
+}
+_OPERATORS = "operators are = != < <= > >= in, not in, is null, is not null"
+_VALUES = {
+    "name": "texts stand in single quotes, in double quotes stand names of columns",
+    "null": "nothing equals null: write is null or is not null",
+}
 _HINT = "write it as: email = 'a@example.com' and country in ('it', 'no')"
 
 
@@ -50,7 +63,10 @@ class _Token:
 
 def from_text(text: str) -> Predicate:
     """The predicate that a text describes; PolicyError, without values, for what is none."""
-    parser = _Parser(_tokens(text), len(text) + 1)
+    tokens = _tokens(text)
+    if not tokens:
+        raise PolicyError("the condition is empty", hint="leave it out to read all rows")
+    parser = _Parser(tokens, len(text) + 1)
     predicate = parser.disjunction(MAX_DEPTH)
     parser.expect_end()
     return predicate
@@ -62,9 +78,13 @@ def _tokens(text: str) -> list[_Token]:
         found = _TOKEN.match(text, position)
         if found is None or found.lastgroup is None:
             raise PolicyError(
-                f"the condition cannot be read from character {position + 1} on", hint=_HINT
+                f"the condition cannot be read from character {position + 1} on",
+                hint=_UNREADABLE,
             )
         kind, part = found.lastgroup, found[found.lastgroup]
+        if kind == "word" and not _TYPESET.isdisjoint(part):
+            place = found.start(found.lastgroup) + 1
+            raise PolicyError(f"a typographic quote at character {place}", hint=_UNREADABLE)
         if kind in ("text", "name"):
             part = part[1:-1].replace(part[0] * 2, part[0])
         tokens.append(_Token(kind=kind, text=part, place=found.start(found.lastgroup) + 1))
@@ -116,12 +136,14 @@ class _Parser:
             self._expect("null")
             return condition(column, operator, None)
         if self._accept("not"):
+            if self._next.keyword in _INSTEAD:
+                raise self._wanted("in", hint=_INSTEAD[self._next.keyword])
             self._expect("in")
             return condition(column, Operator.NOT_IN, self._list())
         if self._accept("in"):
             return condition(column, Operator.IN, self._list())
         if self._next.keyword not in _COMPARISONS:
-            raise self._wanted("an operator")
+            raise self._wanted("an operator", hint=_INSTEAD.get(self._next.keyword, _OPERATORS))
         return condition(column, self._take().text, self._value())
 
     def _list(self) -> list[str]:
@@ -139,7 +161,9 @@ class _Parser:
 
     def _value(self) -> str:
         if self._next.kind not in ("text", "word") or self._next.keyword:
-            raise self._wanted("a value")
+            raise self._wanted(
+                "a value", hint=_VALUES.get(self._next.keyword or self._next.kind, _HINT)
+            )
         return self._take().text
 
     @property
@@ -161,8 +185,6 @@ class _Parser:
         if not self._accept(keyword):
             raise self._wanted(keyword)
 
-    def _wanted(self, what: str) -> PolicyError:
+    def _wanted(self, what: str, *, hint: str = _HINT) -> PolicyError:
         # The place, not the text there: it may be a value.
-        return PolicyError(
-            f"the condition needs {what} at character {self._next.place}", hint=_HINT
-        )
+        return PolicyError(f"the condition needs {what} at character {self._next.place}", hint=hint)

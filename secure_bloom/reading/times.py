@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date, timedelta
 
 SECOND = 1_000_000_000
 #: Nanoseconds of each unit.
 TICKS = {"s": SECOND, "ms": 1_000_000, "us": 1_000, "ns": 1}
+
+_DURATION_UNITS = {"week": 604_800, "day": 86_400, "hour": 3600, "minute": 60, "second": 1}
+_DURATION = re.compile(
+    r"(?P<sign>[+-]?)P(?:(?P<week>[0-9]+)W)?(?:(?P<day>[0-9]+)D)?"
+    r"(?:T(?=[0-9])(?:(?P<hour>[0-9]+)H)?(?:(?P<minute>[0-9]+)M)?"
+    r"(?:(?P<second>[0-9]+)(?:\.(?P<fraction>[0-9]{1,9}))?S)?)?"
+)
 
 #: The Gregorian calendar repeats itself.
 _CYCLE_DAYS, _CYCLE_YEARS = 146_097, 400
@@ -33,7 +41,28 @@ def timestamp_text(nanos: int, *, is_utc: bool) -> str:
 
 
 def duration_text(nanos: int) -> str:
-    """A length of time as Python writes it, with nine digits of its second."""
-    days, of_day = divmod(nanos, 86_400 * SECOND)
-    whole = "" if days == 0 else f"{days} day{'' if abs(days) == 1 else 's'}, "
-    return f"{whole}{time_text(of_day).removeprefix('0')}"
+    """A length of time in ISO 8601, such as ``P1DT2H30M`` or ``-PT0.5S``; a day has 24 hours."""
+    seconds, fraction = divmod(abs(nanos), SECOND)
+    minutes, second = divmod(seconds, 60)
+    hours, minute = divmod(minutes, 60)
+    days, hour = divmod(hours, 24)
+    part = f".{fraction:09}".rstrip("0") if fraction else ""
+    of_day = [(hour, "H"), (minute, "M")]
+    clock = "".join(f"{number}{unit}" for number, unit in of_day if number)
+    clock += f"{second}{part}S" if second or fraction else ""
+    day = f"{days}D" if days else ""
+    text = "P" + day + (f"T{clock}" if clock else "")
+    return ("-" if nanos < 0 else "") + (text if day or clock else "PT0S")
+
+
+def duration_nanos(text: str) -> int:
+    """The length of time that :func:`duration_text` writes; weeks are read too.
+
+    ValueError for any other text, months and years among them: they have no one length.
+    """
+    found = _DURATION.fullmatch(text)
+    if found is None or not any(found[unit] for unit in _DURATION_UNITS):
+        raise ValueError("not a duration")
+    seconds = sum(int(found[unit] or 0) * size for unit, size in _DURATION_UNITS.items())
+    nanos = seconds * SECOND + int((found["fraction"] or "").ljust(9, "0"))
+    return -nanos if found["sign"] == "-" else nanos

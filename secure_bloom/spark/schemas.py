@@ -133,11 +133,14 @@ def _has(schema: pa.Schema, field: pa.Field) -> bool:
 def _merged(stored: pa.DataType) -> st.DataType:
     """The type of a column that no file has alone: the files' types were joined."""
     try:
-        return from_arrow_type(stored, prefer_timestamp_ntz=True)
-    except PySparkException:
+        found = from_arrow_type(stored, prefer_timestamp_ntz=True)
+        # A decimal of more digits than Spark's is found out only on the way back.
+        arrow_schema(st.StructType([st.StructField("", found)]))
+    except (PySparkException, ValueError):
         raise UnsupportedFeatureError(
             f"the files' types make up {stored}, which Spark does not have", hint=_LEAVE_OUT
         ) from None
+    return found
 
 
 def _spark_type(stored: pa.DataType, leaves: Iterator[Leaf]) -> st.DataType:

@@ -28,13 +28,12 @@ from pyspark.sql import datasource as sd
 from pyspark.sql.types import StructType
 
 from secure_bloom.errors import SecureBloomError
-from secure_bloom.keys import KeyResolver, Keyring, KmsClient
+from secure_bloom.keys import ExplicitKeys, KeyResolver, Keyring, KmsClient, asked_once
 from secure_bloom.reading import PlannedFile, ReadPlan, plan_read, read_row_groups
 from secure_bloom.reading.partitions import Values, partition_values
 from secure_bloom.reading.texts import from_text
 from secure_bloom.schema import unknown_column
 from secure_bloom.spark.conforming import conformed, parts
-from secure_bloom.spark.kms import UnwrapsOnce
 from secure_bloom.spark.options import SourceOptions, source_options
 from secure_bloom.spark.pushdown import Structure, Table, conditions, structure
 from secure_bloom.spark.schemas import TableSchema, arrow_schema, check_carried, table_schema
@@ -199,11 +198,10 @@ def _keys(options: SourceOptions) -> Keyring | KmsClient | None:
 
 
 @functools.lru_cache(maxsize=1)
-def _opened_keys(shared: bytes) -> Keyring | KmsClient | None:
+def _opened_keys(shared: bytes) -> Keyring | KmsClient | ExplicitKeys | None:
     """The query's keys, once per Python worker: a KEK is unwrapped once, not for each file."""
     options, _ = pickle.loads(shared)  # noqa: S301 - the driver's own bytes
-    keys = _keys(options)
-    return keys if keys is None or isinstance(keys, Keyring) else UnwrapsOnce(keys)
+    return asked_once(_keys(options))
 
 
 def _names(wanted: Iterable[str], table: TableSchema) -> Mapping[str, str]:

@@ -24,7 +24,7 @@ class InputFile(ABC):
 
     ``path`` is the path as the user gave it, ``location`` the same made absolute, ``name`` its
     last part, ``size`` the bytes at the time of opening.  ``identity`` is opaque: equal as long
-    as nobody changed the file.
+    as nobody changed the file; all but its first part is the same on every machine.
     """
 
     def __init__(

@@ -27,8 +27,8 @@ _CARRIED_XATTRS = ("user.", "system.posix_acl_access", "security.selinux")
 
 
 def identity_of(status: os.stat_result) -> tuple[object, ...]:
-    """What changes when a file is replaced, rewritten or extended: device, inode, size, mtime."""
-    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+    """What changes when a file is replaced, rewritten or extended: inode, size, mtime."""
+    return ((status.st_dev, status.st_ino), status.st_size, status.st_mtime_ns)
 
 
 class LocalFile(InputFile):

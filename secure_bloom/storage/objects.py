@@ -27,10 +27,12 @@ from secure_bloom.storage.uploads import upload
 
 #: What stores call the mark that is new with every write.
 _WRITE_MARKS = ("ETag", "etag", "generation")
+#: The time of writing, where the store says it when an object is opened.
+_WRITTEN = "Last-Modified"
 
 
 class ObjectFile(InputFile):
-    """One object; ``identity`` is its size, time of writing and entity tag."""
+    """One object; ``identity`` is its size, time of writing and entity tag, on every machine."""
 
     def __init__(self, path: str) -> None:
         filesystem, key = _locate(path)
@@ -196,14 +198,25 @@ def _connect(store: str) -> tuple[fs.FileSystem, str]:
 
 
 def _open(filesystem: fs.FileSystem, key: str) -> tuple[pyarrow.NativeFile, tuple[object, ...]]:
-    """The opened object and its identity."""
-    info = filesystem.get_file_info(key)
+    """The opened object and its identity; from S3 in one request."""
+    try:
+        file = filesystem.open_input_file(key)
+    except OSError:
+        _refuse_folder(filesystem.get_file_info(key))
+        raise
+    metadata = file.metadata() or {}
+    written: object = metadata.get(_WRITTEN)
+    if written is None:
+        info = filesystem.get_file_info(key)
+        _refuse_folder(info)
+        written = info.mtime_ns
+    marks = tuple(metadata.get(name) for name in _WRITE_MARKS)
+    return file, (None, file.size(), written, *marks)
+
+
+def _refuse_folder(info: fs.FileInfo) -> None:
     if info.type == fs.FileType.Directory:
         raise FormatError("is a folder, not a file")
-    file = filesystem.open_input_file(key)
-    metadata = file.metadata() or {}
-    marks = tuple(metadata.get(name) for name in _WRITE_MARKS)
-    return file, (file.size(), info.mtime_ns, *marks)
 
 
 @contextmanager

@@ -16,6 +16,19 @@ _HINTS = {
     errno.EDQUOT: "free some of your quota and run again; nothing was changed",
     errno.EFBIG: "raise the file size limit (ulimit -f) and run again; nothing was changed",
 }
+_CREDENTIALS = "check the credentials (AWS_PROFILE, AWS_ACCESS_KEY_ID), and what they may do there"
+#: What pyarrow writes of an answer of S3, and what is said of it.
+_STORE_ERRORS = {
+    "AWS Error ACCESS_DENIED": ("the store denies access", _CREDENTIALS),
+    "AWS Error INVALID_ACCESS_KEY_ID": ("the store denies access", _CREDENTIALS),
+    "AWS Error INVALID_CLIENT_TOKEN_ID": ("the store denies access", _CREDENTIALS),
+    "AWS Error SIGNATURE_DOES_NOT_MATCH": ("the store denies access", _CREDENTIALS),
+    "AWS Error EXPIRED_TOKEN": ("the store denies access", "get new credentials: these expired"),
+    "AWS Error NETWORK_CONNECTION": (
+        "the store cannot be reached",
+        "check the endpoint, the region and the network",
+    ),
+}
 
 
 @contextmanager
@@ -29,8 +42,16 @@ def system_errors(path: str, missing: str = "no such file") -> Iterator[None]:
     except FileNotFoundError as exc:
         raise PolicyError(missing, path=path) from exc
     except OSError as exc:
-        hint = None if exc.errno is None else _HINTS.get(exc.errno)
-        raise PolicyError(f"the system refuses: {_first_line(exc)}", hint=hint, path=path) from exc
+        raise _refusal(exc, path) from exc
+
+
+def _refusal(exc: OSError, path: str) -> PolicyError:
+    line = _first_line(exc)
+    for word, (message, hint) in _STORE_ERRORS.items():
+        if word in line:
+            return PolicyError(f"{message}: {line}", hint=hint, path=path)
+    hint_of_system = None if exc.errno is None else _HINTS.get(exc.errno)
+    return PolicyError(f"the system refuses: {line}", hint=hint_of_system, path=path)
 
 
 def _first_line(exc: OSError) -> str:

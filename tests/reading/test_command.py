@@ -129,6 +129,13 @@ def test_the_explanation_fits_a_terminal(lake: Path) -> None:
         (("--format", "parquet"), "error: a Parquet file goes nowhere without --output"),
         (("--output", "found.dat"), "error: the format of the output is not told by its name"),
         (("--limit", "-1"), "--limit"),
+        (("--columns", ""), "error: --columns has an empty name"),
+        (("--columns", "id,,email"), "error: --columns has an empty name"),
+        (("--columns", "id.x"), "error: id.x is a part of column id, and columns come whole"),
+        (("--where", ""), "hint: leave it out to read all rows"),
+        (("--where", "id = 1_000"), "hint: write it as 12 or -12"),
+        (("--where", "email like 'user%'"), "hint: there is no like"),
+        (("--where", 'email = "x"'), "hint: texts stand in single quotes"),
     ],
 )
 def test_what_makes_no_sense_is_an_error(
@@ -151,4 +158,4 @@ def test_values_of_every_type_are_texts(tmp_path: Path) -> None:
         "l": "[1, null]",
         "d": '{"x": true}',
     }
-    assert json_of(row) == {"b": "AP8=", "n": "nan", "l": [1, None], "d": {"x": True}}
+    assert json_of(row) == {"b": "hex:00ff", "n": "nan", "l": [1, None], "d": {"x": True}}

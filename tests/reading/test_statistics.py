@@ -80,6 +80,13 @@ def test_a_column_of_nulls_matches_no_comparison(tmp_path: Path, operator: str) 
     assert sb.read_table(path, where=[("x", "is null")]).num_rows == 2
 
 
+@pytest.mark.parametrize("where", ["x in ()", "x = 2.5", "x in (2.5)", "x < -9223372036854775809"])
+def test_what_no_value_can_be_needs_no_statistics(tmp_path: Path, where: str) -> None:
+    path = file_of(tmp_path, pa.array([2, 3]), write_statistics=False)
+    asked = [("x", "in", [])] if where == "x in ()" else where
+    assert skipped_by(path, asked) == "statistics"
+
+
 def test_one_value_alone_is_ruled_out_by_its_opposites(tmp_path: Path) -> None:
     path = file_of(tmp_path, pa.array([5, 5, None]))
     assert skipped_by(path, [("x", "!=", 5)]) == "statistics"
@@ -171,6 +178,19 @@ def test_int96_has_no_order(tmp_path: Path) -> None:
     with_statistics(path, min_value=low, max_value=high, null_count=0)
     assert skipped_by(path, "x = 1970-01-02") is None
     assert sb.read_table(path, where="x = 1970-01-01").num_rows == 1
+
+
+@pytest.mark.parametrize("use_dictionary", [True, False])
+def test_int96_that_is_cut_when_it_is_read_is_not_looked_up(
+    tmp_path: Path, use_dictionary: bool
+) -> None:
+    """The row is read as one microsecond, while page, dictionary and filter have 1,001 ns."""
+    table = pa.table({"x": pa.array([1001, 5000], pa.timestamp("ns"))})
+    path = tmp_path / "x.parquet"
+    pq.write_table(table, path, use_deprecated_int96_timestamps=True, use_dictionary=use_dictionary)
+    sb.add_bloom_filters(path, columns=["x"])
+    wanted = pa.scalar(1, pa.timestamp("us"))
+    assert sb.read_table(path, where=[("x", "=", wanted)]).num_rows == 1
 
 
 def test_a_type_of_a_later_format_has_no_order(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ _SMALL: dict[pa.DataType, list[Any]] = {
 def test_tables_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"x": [1]}), tmp_path / "a.parquet")
     pq.write_table(pa.table({"x": ["text"]}), tmp_path / "b.parquet")
-    with pytest.raises(PolicyError, match=r"b\.parquet: its columns do not fit"):
+    with pytest.raises(PolicyError, match=r"b\.parquet, column x: it is int64 in .*a\.parquet and"):
         sb.read_table(tmp_path)
 
 
@@ -187,15 +187,12 @@ def test_a_value_is_taken_in_the_columns_type(
 @pytest.mark.parametrize(
     ("of", "value"),
     [
-        (pa.int32(), 1.5),
         (pa.int32(), True),
-        (pa.int32(), 2**31),
+        (pa.date32(), "2024-03-01T10:00:00"),
+        (pa.date32(), datetime(2024, 3, 1, tzinfo=UTC)),
         (pa.int8(), "x"),
         (pa.string(), 7),
         (pa.binary(), 7),
-        (pa.decimal128(9, 2), "1.234"),
-        (pa.date32(), datetime(2024, 3, 1)),
-        (pa.timestamp("ms"), "2024-03-01T00:00:00.000001"),
         (pa.timestamp("ms"), "2024-03-01T00:00:00Z"),
         (pa.bool_(), "maybe"),
         (pa.float64(), False),
@@ -216,3 +213,4 @@ def test_a_number_between_two_of_a_narrower_type_rules_nothing_out(tmp_path: Pat
     pq.write_table(pa.table({"x": pa.array([0.1], pa.float64())}), tmp_path / "b.parquet")
     assert sb.read_table(tmp_path, where="x > 0.1").num_rows == 1
     assert sb.read_table(tmp_path, where="x = 0.1").num_rows == 1
+    assert sb.read_table(tmp_path, where="x != 0.1").num_rows == 1

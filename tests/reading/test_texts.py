@@ -51,7 +51,11 @@ def test_a_text_says_what_it_looks_like(text: str, wanted: object) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "the name of a column at character 1"),
+        ("", "the condition is empty"),
+        ("  ", "the condition is empty"),
+        ("a = \u2018secret\u2019", "a typographic quote at character 5"),
+        ("a not like 'secret%'", "in at character 7"),
+        ("a between 1 and 2", "an operator at character 3"),
         ("a", "an operator at character 2"),
         ("a = ", "a value at character 5"),
         ("a = secret b", "and, or, or the end at character 12"),
@@ -91,6 +95,33 @@ def test_a_text_that_is_none_is_refused_with_its_place(text: str, message: str) 
 def test_a_structure_says_what_it_looks_like(structure: object, wanted: object) -> None:
     either = AnyOf(parts=(A, AllOf(parts=(B, C))))
     assert from_structure(structure) == (either if wanted is None else wanted)
+
+
+@pytest.mark.parametrize(
+    ("structure", "message", "hint"),
+    [
+        ([], "the condition is empty", "leave `where` out"),
+        ((), "the condition is empty", "leave `where` out"),
+        ([[]], "the condition is empty", "leave `where` out"),
+        (("and",), "'and' joins no conditions", '("and", ..., ...)'),
+        (("a", "="), "column a: = needs a value", '("column", "=", value)'),
+        (("a", "in"), "column a: in needs a value", '("column", "=", value)'),
+        (("a", "=", ["secret"]), "column a: = takes one value", '("column", "in", [...])'),
+        (("a", "=", None), "column a: = with null is never true", "is null"),
+        (("a",), "a tuple of 1 is no condition", '("column", "=", value)'),
+        ([("a", "=", "secret", 1)], "a tuple of 4 is no condition", '("column", "=", value)'),
+        (["a", "=", "secret"], "a condition is of type str, wanted a tuple", '("column", '),
+        ({"a": "secret"}, "a condition is of type dict, wanted a tuple", '("column", '),
+    ],
+    ids=str,
+)
+def test_a_structure_that_is_none_is_refused_with_what_is_wanted(
+    structure: object, message: str, hint: str
+) -> None:
+    with pytest.raises(PolicyError) as caught:
+        from_structure(structure)
+    assert str(caught.value) == message
+    assert hint in str(caught.value.hint)
 
 
 def test_values_do_not_show() -> None:

@@ -23,7 +23,7 @@ import pytest
 from pyspark.sql.datasource import EqualTo, Filter, In
 
 import secure_bloom as sb
-from secure_bloom.errors import FileChangedError, PolicyError
+from secure_bloom.errors import FileChangedError, PolicyError, SecureBloomError
 from secure_bloom.spark import register
 from secure_bloom.spark.registration import keeps_filters_apart
 from secure_bloom.spark.source import PushdownSource, RowGroups, SecureBloomSource
@@ -49,6 +49,7 @@ SMALL = {
     "SPARK_LOCAL_IP": "127.0.0.1",
     "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
+_INSTANT = pa.timestamp("us", "UTC")
 #: Types that Spark's own reader refuses.
 REFUSED = {
     "INT32 time ms",
@@ -175,6 +176,55 @@ class TestTypes:
         spark.conf.set("spark.sql.parquet.enableVectorizedReader", str(not is_odd).lower())
         check(spark, file.path, "x is null", "x is not null")
         spark.conf.unset("spark.sql.parquet.enableVectorizedReader")
+
+    @pytest.mark.parametrize(
+        ("left", "right"),
+        [
+            (pa.array([1, 2**31 - 1], pa.int32()), pa.array([Decimal("1.50"), None])),
+            (pa.array([-(2**63), None]), pa.array([2**64 - 1, 5], pa.uint64())),
+            (pa.array([0.1, 2.0], pa.float32()), pa.array([0.1, 2.0])),
+            (pa.array([b"abc"], pa.binary(3)), pa.array([b"abc", b"d"])),
+            (pa.array([1, 2**40], pa.timestamp("ms", "UTC")), pa.array([7], _INSTANT)),
+        ],
+        ids=lambda of: str(of.type),
+    )
+    def test_files_that_differ_are_joined_as_spark_joins_tables(
+        self, spark: SparkSession, tmp_path: Path, left: pa.Array, right: pa.Array
+    ) -> None:
+        """Spark's own reader takes one file's type for all, and fails at the others."""
+        for name, array in (("a", left), ("b", right)):
+            pq.write_table(pa.table({"x": array}), tmp_path / f"{name}.parquet", row_group_size=1)
+        one, other = (spark.read.parquet(str(tmp_path / f"{n}.parquet")) for n in "ab")
+        questions = ["x = 0.1D", "x >= 2", "x is null"] if pa.types.is_floating(right.type) else []
+        assert_same(lambda: ours(spark, tmp_path), one.union(other), *questions, "x is not null")
+
+    @pytest.mark.parametrize(
+        ("left", "right", "message"),
+        [
+            (pa.int64(), pa.float64(), r"column x: it is int64 in .*a.parquet and double here"),
+            (pa.decimal128(38, 2), pa.decimal128(38, 10), "which Spark does not have"),
+        ],
+        ids=str,
+    )
+    def test_types_with_nothing_in_common_are_refused(
+        self, tmp_path: Path, left: pa.DataType, right: pa.DataType, message: str
+    ) -> None:
+        for name, of in (("a", left), ("b", right)):
+            pq.write_table(pa.table({"x": pa.array([1], of)}), tmp_path / f"{name}.parquet")
+        with pytest.raises(SecureBloomError, match=message):
+            SecureBloomSource({"path": str(tmp_path)}).schema()
+
+    def test_a_float_is_compared_with_a_double_as_spark_does(
+        self, spark: SparkSession, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "x.parquet"
+        pq.write_table(pa.table({"f": pa.array([0.1, 0.5, 0.7], pa.float32())}), path)
+        assert not sb.add_bloom_filters(path, columns=["f"]).failed
+        native = spark.read.parquet(str(path))
+        questions = ["f = 0.1", "f = 0.1D", "f = 0.1F", "f < 0.7D", "f in (0.1, 0.5)", "f != 0.1"]
+        assert_same(lambda: ours(spark, path), native, *questions)
+        for question in ("f = 0.1", "f < 0.7", "f in (0.1, 0.5)", "f != 0.1"):
+            assert rows_of(ours(spark, path, where=question)) == rows_of(native.where(question))
 
     def test_nested_columns_and_nulls_in_them(self, spark: SparkSession, tmp_path: Path) -> None:
         spark.range(40).selectExpr(

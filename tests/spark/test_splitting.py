@@ -20,6 +20,7 @@ def file(name: str, size: int, *row_groups: int, share: float = 1.0) -> PlannedF
     return PlannedFile(
         path=name,
         size=size,
+        written=(size,),
         digest=b"",
         row_groups=groups,
         partition={},

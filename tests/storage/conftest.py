@@ -83,14 +83,14 @@ class Bucket:
         }
 
 
-@pytest.fixture(scope="session")
-def port() -> Iterator[str]:
-    """Where an S3 server listens."""
+@contextlib.contextmanager
+def s3_server(*arguments: object) -> Iterator[str]:
+    """An S3 server of its own; its port."""
     pytest.importorskip("boto3")
     pytest.importorskip("moto.server")
     program = Path(__file__).with_name("s3_server.py")
     with subprocess.Popen(
-        [sys.executable, str(program)],
+        [sys.executable, str(program), *map(str, arguments)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -102,9 +102,16 @@ def port() -> Iterator[str]:
         server.stdin.close()
 
 
+@pytest.fixture(scope="session")
+def port() -> Iterator[str]:
+    """Where an S3 server listens."""
+    with s3_server() as port:
+        yield port
+
+
 @pytest.fixture
-def bucket(port: str, monkeypatch: pytest.MonkeyPatch) -> Bucket:
-    """A new bucket, and the right to use it."""
+def s3_rights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Credentials that the servers take."""
     for name, value in {
         "AWS_ACCESS_KEY_ID": "testing",
         "AWS_SECRET_ACCESS_KEY": "testing",
@@ -112,4 +119,9 @@ def bucket(port: str, monkeypatch: pytest.MonkeyPatch) -> Bucket:
         "AWS_EC2_METADATA_DISABLED": "true",
     }.items():
         monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
+def bucket(port: str, s3_rights: None) -> Bucket:
+    """A new bucket, and the right to use it."""
     return Bucket(port)

@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-from secure_bloom.spark.kms import UnwrapsOnce
-from tests.tables import KEYRING, MASTER_KEYS
-
-
-class Counting:
-    def __init__(self) -> None:
-        self.asked: list[tuple[str, str]] = []
-
-    def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
-        self.asked.append((wrapped_key, master_key_identifier))
-        return KEYRING.unwrap_key(wrapped_key, master_key_identifier)
-
-    def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
-        return KEYRING.wrap_key(key_bytes, master_key_identifier)
+from secure_bloom.keys import UnwrapsOnce
+from tests.tables import KEYRING, MASTER_KEYS, CountingKms
 
 
 def test_each_key_is_asked_for_once() -> None:
-    kms = Counting()
+    kms = CountingKms()
     once = UnwrapsOnce(kms)
     keys = [bytes([i]) * 16 for i in range(3)]
     wrapped = [once.wrap_key(key, "k_pii") for key in keys]
@@ -33,4 +21,4 @@ def test_what_the_other_client_has() -> None:
         *[True] * len(MASTER_KEYS),
         False,
     ]
-    assert UnwrapsOnce(Counting()).has_key("any")
+    assert UnwrapsOnce(CountingKms()).has_key("any")

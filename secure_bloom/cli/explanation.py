@@ -1,0 +1,143 @@
+"""Why a read took what it took, as a terminal shows it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from secure_bloom.cli.tables import human_bytes, print_table, short_names
+from secure_bloom.formats.legible import legible
+
+if TYPE_CHECKING:
+    from secure_bloom.reading import FileReport, ReadReport
+    from secure_bloom.reading.plans import Note, RowGroupPlan, Step
+
+#: Files that are told of one by one without -v.
+_SHOWN_FILES = 20
+
+
+def print_report(report: ReadReport, *, verbose: bool) -> None:
+    """What was skipped and why not more, what to do about it, then the files."""
+    click.echo(f"rows:       {report.rows:,}")
+    click.echo(f"row groups: {report.row_groups_read:,} of {report.row_groups:,} read")
+    for step, count in report.skipped.items():
+        click.echo(f"            {count:,} skipped by {step}")
+    if report.files_left:
+        left = counted(report.files_left, "file")
+        click.echo(f"            {left} not looked at: there were rows enough")
+    _print_bytes(report)
+    steps = ", ".join(f"{step} {spent:.2f}" for step, spent in report.seconds.items())
+    click.echo(f"seconds:    {steps}")
+    for line in _reasons(report):
+        click.echo(f"not skipped: {legible(line)}")
+    for line in report.advice:
+        click.echo(f"advice: {legible(line)}")
+    for note, count in Counter(note for file in report.files for note in file.notes).items():
+        click.echo(f"note: {note} ({counted(count, 'file')})")
+    _print_files(report, verbose=verbose)
+
+
+def _print_bytes(report: ReadReport) -> None:
+    read, full = human_bytes(report.bytes_read), human_bytes(report.bytes_full_scan)
+    share = 100 * report.bytes_read / max(1, report.bytes_full_scan)
+    if report.bytes_read <= report.bytes_full_scan:
+        click.echo(f"bytes:      {read} of {full} that a full scan reads ({share:.1f} %)")
+    else:
+        click.echo(
+            f"bytes:      {read}, {share - 100:.1f} % more than a full scan ({full}): filters and "
+            "indexes took more than was skipped"
+        )
+    parts = {
+        "footers": sum(file.bytes_footer for file in report.files),
+        "filters, dictionaries and indexes": sum(file.bytes_judged_by for file in report.files),
+        "pages": sum(file.bytes_pages for file in report.files),
+    }
+    told = ", ".join(f"{name} {human_bytes(size)}" for name, size in parts.items() if size)
+    click.echo(f"            {told or 'none'}")
+
+
+def counted(count: int, name: str) -> str:
+    """So many of something."""
+    return f"{count:,} {name}{'' if count == 1 else 's'}"
+
+
+def _reasons(report: ReadReport) -> list[str]:
+    """Why row groups were read, by column and step, with their numbers."""
+    found: dict[tuple[str, Step | None, str], list[tuple[RowGroupPlan, list[Note]]]] = {}
+    for file in report.files:
+        for group in file.row_groups:
+            if group.skipped_by is None:
+                for kind, notes in _by_kind(group.notes).items():
+                    found.setdefault(kind, []).append((group, notes))
+    return [
+        f"{column}, {'' if step is None else f'{step}: '}{_together(places)} "
+        f"({counted(len(places), 'row group')})"
+        for (column, step, _), places in found.items()
+    ]
+
+
+def _by_kind(notes: Sequence[Note]) -> dict[tuple[str, Step | None, str], list[Note]]:
+    """Of one column, two notes of a step are of a kind where they differ by a number alone."""
+    found: dict[tuple[str, Step | None, str], list[Note]] = {}
+    for note in notes:
+        kind = note.reason or ("rows" if note.rows is not None else note.text)
+        found.setdefault((note.column, note.step, kind), []).append(note)
+    return found
+
+
+def _together(places: Sequence[tuple[RowGroupPlan, list[Note]]]) -> str:
+    """Notes of one kind as one text, with the sum or the range of their numbers."""
+    from secure_bloom.reading.plans import percent
+
+    first = places[0][1][0]
+    if first.rows is not None:
+        left = sum(min(note.rows or 0 for note in notes) for _, notes in places)
+        return f"leaves {left:,} of {sum(group.rows for group, _ in places):,} rows"
+    chances = sorted({n.chance for _, notes in places for n in notes if n.chance is not None})
+    if len(chances) > 1:
+        return (
+            "maybe: the filters' false-positive probabilities are "
+            f"{percent(chances[0])} to {percent(chances[-1])} %"
+        )
+    return first.text
+
+
+def _print_files(report: ReadReport, *, verbose: bool) -> None:
+    names = short_names([file.path for file in report.files])
+    shown = report.files if verbose else report.files[:_SHOWN_FILES]
+    headers = ("file", "row groups>", "read>", "skipped by", "bytes>")
+    rows = [
+        (
+            legible(names[file.path]),
+            len(file.row_groups),
+            sum(group.skipped_by is None for group in file.row_groups),
+            _skipped(file),
+            human_bytes(file.bytes_read),
+        )
+        for file in shown
+    ]
+    print_table(headers, rows)
+    if len(shown) < len(report.files):
+        more = counted(len(report.files) - len(shown), "more file")
+        click.echo(f"and {more}: -v names them all")
+    if verbose:
+        for file in report.files:
+            _print_row_groups(file)
+
+
+def _skipped(file: FileReport) -> str:
+    counts = Counter(g.skipped_by for g in file.row_groups if g.skipped_by is not None)
+    return ", ".join(f"{step} {count}" for step, count in counts.items())
+
+
+def _print_row_groups(file: FileReport) -> None:
+    click.echo(legible(file.path))
+    for group in file.row_groups:
+        became = "read" if group.skipped_by is None else f"skipped by {group.skipped_by}"
+        click.echo(f"  row group {group.row_group}, {counted(group.rows, 'row')}: {became}")
+        for note in group.notes:
+            step = "" if note.step is None else f"{note.step}: "
+            click.echo(f"    {legible(note.column)}, {step}{note.text}")

@@ -1,0 +1,110 @@
+"""The file that ``--output`` names: whole rows, or what stood there before.
+
+Rows are written into a new file beside it that takes the name at the end, so a crash, a full disk
+or an error on the way leaves the old file, or none.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from secure_bloom.errors import PolicyError
+from secure_bloom.storage import is_object_uri, local_path
+from secure_bloom.storage.staging import staged_file
+
+#: Rows of an encrypted table in clear: for others to read only if their owner says so.
+_PRIVATE = 0o600
+
+
+def output_file(text: str) -> Path:
+    """The file that ``text`` names; PolicyError where none can be, before anything is read."""
+    if is_object_uri(text):
+        raise PolicyError(
+            "the output is an object, and rows are written to local files",
+            hint="name a local file, and copy it there",
+        )
+    path = Path(local_path(text))
+    if text.endswith("/") or path.is_dir():
+        raise PolicyError(
+            "the output is a folder", hint="name a file in it, such as found.csv", path=text
+        )
+    if path.exists() and not path.is_file():
+        raise PolicyError("the output is there already and is not a file", path=text)
+    if not path.parent.is_dir():
+        raise PolicyError(
+            f"the output cannot be written: there is no folder {path.parent}",
+            hint="make the folder first",
+        )
+    return path
+
+
+def refuse_part_of_table(
+    output: Path, form: str, given: Sequence[str], files: Sequence[str]
+) -> None:
+    """Raise PolicyError where rows in clear would replace a file that is read, or join the table.
+
+    ``given`` are the paths as the caller named them: in a folder among them every Parquet file is
+    a part of the table from then on.
+    """
+    target = output.resolve()
+    if target in _resolved(files):
+        raise PolicyError(
+            "the output would overwrite the input", hint="name another file", path=str(output)
+        )
+    if form == "parquet" and any(target.is_relative_to(f) for f in _resolved(given) if f.is_dir()):
+        raise PolicyError(
+            "the output would become a file of the table, its rows in clear",
+            hint="name a file in another folder",
+            path=str(output),
+        )
+
+
+def _resolved(paths: Sequence[str]) -> set[Path]:
+    return {Path(local_path(path)).resolve() for path in paths if not is_object_uri(path)}
+
+
+@contextmanager
+def replaced(output: Path) -> Iterator[BinaryIO]:
+    """A file to write to that takes the output's place at the end, or goes away.
+
+    It keeps the permissions of a file that is replaced; a new one its owner alone may read.
+    """
+    target = output.resolve()
+    mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else _PRIVATE
+    with staged_file(str(target)) as staged:
+        os.fchmod(staged.fd, mode)
+        with open(staged.fd, "wb", closefd=False) as file:
+            yield file
+        staged.give_name()
+        staged.publish()
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """A full disk and the like as an error that says so."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as exc:
+        raise PolicyError(f"the output cannot be written: {exc.strerror or 'it failed'}") from exc
+
+
+@contextmanager
+def flushed() -> Iterator[None]:
+    """Write out what stdout holds back; where that fails, nothing more is tried."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError:
+        # Python would complain again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise

@@ -1,0 +1,38 @@
+"""Numbers as SQL writes them: text -> int, float or Decimal.
+
+    whole    [+-] digits                                        12   -7   +3
+    number   [+-] digits [. digits] [e [+-] digits]             1.5  .5   2e-3
+
+Digits are 0 to 9.  Python's own constructors also take ``1_000``, spaces around, and the digits of
+other scripts, all of which are more likely a slip than a number.  Every function raises ValueError.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_NOT_FINITE = re.compile(r"[+-]?(?:inf|infinity|nan)", re.IGNORECASE)
+
+
+def whole_number(text: str) -> int:
+    """The integer that ``text`` writes."""
+    if not _WHOLE.fullmatch(text):
+        raise ValueError("not a whole number")
+    return int(text)
+
+
+def floating_number(text: str) -> float:
+    """The double nearest to the number that ``text`` writes, or an infinity or NaN by its name."""
+    if not _NOT_FINITE.fullmatch(text) and not _NUMBER.fullmatch(text):
+        raise ValueError("not a number")
+    return float(text)
+
+
+def exact_number(text: str) -> Decimal:
+    """The finite number that ``text`` writes, every digit of it."""
+    if not _NUMBER.fullmatch(text):
+        raise ValueError("not a number")
+    return Decimal(text)

@@ -1,0 +1,188 @@
+"""What would make a read take less: "I have a filter; why is nothing faster?", answered.
+
+Each rule looks at the row groups that were read and says one sentence or none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+from secure_bloom.reading.plans import Note, Reason, RowGroupPlan, Step, percent
+
+if TYPE_CHECKING:
+    from secure_bloom.reading.reports import ReadReport
+
+#: A filter that lets more than this share of other values pass is not much of one.
+_FULL = 0.1
+#: Where more than this share of the row groups may have a value, it is no rare one.
+_COMMON = 0.5
+#: Row groups from which on that can be said.
+_MANY = 4
+#: A file with fewer bytes of the wanted columns is hardly worth being skipped.
+_SMALL = 256 * 1024
+_PAGES_READ = (None, Step.VALUES)
+
+
+def advice(report: ReadReport) -> list[str]:
+    """All that is to be said of a read, the weightiest first."""
+    return [sentence for rule in _RULES for sentence in rule(report)]
+
+
+def _without_condition(report: ReadReport) -> Iterator[str]:
+    if not report.has_condition:
+        yield "there is no condition (--where), so every row group is read"
+
+
+def _without_key(report: ReadReport) -> Iterator[str]:
+    for column in _columns(report, Reason.NO_KEY):
+        yield (
+            f"the key of {column} is missing: its condition was left out with its filter, and "
+            "rows may have come that do not match"
+        )
+
+
+def _without_filter(report: ReadReport) -> Iterator[str]:
+    others = ", ".join(sorted({name for file in report.files for name in file.filters}))
+    there = f" (there are filters of {others})" if others else ""
+    # Where another column, or the dictionary, has what is asked for, a filter changes nothing.
+    unlikely = [group for group in _read(report) if not any(map(_is_likely, group.notes))]
+    for column, count in _counts(unlikely, Reason.NO_FILTER).items():
+        groups = f"{count:,} row group{'' if count == 1 else 's'}"
+        yield (
+            f"{column} has no filter in {groups} that had to be read{there}: "
+            f"secure-bloom add PATH --column {column}"
+        )
+
+
+def _under_or(report: ReadReport) -> Iterator[str]:
+    columns = ", ".join(_columns(report, Reason.OTHER_PARTS))
+    if columns:
+        yield (
+            f"under `or` every part must be ruled out; the filter of {columns} alone cannot do "
+            "that, the other parts need one too"
+        )
+
+
+def _without_lookup(report: ReadReport) -> Iterator[str]:
+    columns = ", ".join(_columns(report, Reason.NO_LOOKUP))
+    if columns:
+        yield (
+            f"a filter answers = and in, and the condition on {columns} is neither; statistics "
+            "rule ranges out where rows are sorted by the column, and hardly ever a !="
+        )
+
+
+def _without_single_form(report: ReadReport) -> Iterator[str]:
+    columns = ", ".join(_columns(report, Reason.NO_SINGLE_FORM))
+    if columns:
+        yield (
+            f"no filter can be asked for the value of {columns}: files may hold it in several "
+            "forms, or another type than the filter's"
+        )
+
+
+def _full_filter(report: ReadReport) -> Iterator[str]:
+    full = [(n.column, n.fpp or 0.0) for n in _notes(report) if (n.fpp or 0.0) > _FULL]
+    # In the order of their shares, the worst of a column is what is left of it.
+    for column, fpp in dict(sorted(full, key=itemgetter(1))).items():
+        yield (
+            f"the filter of {column} is too full: {percent(fpp)} % of what is not there passes; "
+            f"secure-bloom add PATH --column {column}:fpp=0.01 --replace-filters, "
+            "without max_bytes or with a larger one"
+        )
+
+
+def _long_list(report: ReadReport) -> Iterator[str]:
+    weak = [
+        (n.column, n.chance or 0.0)
+        for n in _notes(report)
+        if (n.fpp or 0.0) <= _FULL < (n.chance or 0.0)
+    ]
+    for column, chance in dict(sorted(weak, key=itemgetter(1))).items():
+        yield (
+            f"so many values of {column} are asked for that the filter lets {percent(chance)} % of "
+            "row groups pass by chance; for long lists give it a smaller fpp: "
+            f"secure-bloom add PATH --column {column}:fpp=0.0001 --replace-filters"
+        )
+
+
+def _common_value(report: ReadReport) -> Iterator[str]:
+    maybe: dict[str, int] = {}
+    for group in _read(report):
+        for column in {note.column for note in group.notes if _is_likely(note)}:
+            maybe[column] = maybe.get(column, 0) + 1
+    for column, count in maybe.items():
+        if report.row_groups >= _MANY and count > _COMMON * report.row_groups:
+            yield (
+                f"{count:,} of {report.row_groups:,} row groups seem to have what {column} is "
+                "asked for: a filter skips those that have not, so it serves rare values, and "
+                "rows that are sorted or clustered by the column"
+            )
+
+
+def _is_likely(note: Note) -> bool:
+    """Whether the value is there for all that is known."""
+    if note.reason is Reason.DICTIONARY_MAYBE:
+        return True
+    return note.reason is Reason.FILTER_MAYBE and (note.chance or 0.0) <= _FULL
+
+
+def _one_row_group(report: ReadReport) -> Iterator[str]:
+    if report.has_condition and report.row_groups == report.row_groups_read == 1:
+        yield (
+            "there is one row group, which is read or skipped whole: of smaller ones "
+            "(parquet.block.size when it is written) most could be skipped"
+        )
+
+
+def _small_files(report: ReadReport) -> Iterator[str]:
+    pages = sum(file.bytes_pages for file in report.files)
+    is_small = report.bytes_full_scan < _SMALL * len(report.files)
+    has_judged = report.skipped or report.bytes_read > report.bytes_full_scan
+    if is_small and has_judged and report.bytes_read > 2 * pages:
+        yield (
+            "the files are small: their footers and filters are most of what is read, and "
+            "skipping saves little; fewer and larger files would be read faster"
+        )
+
+
+_RULES: tuple[Callable[[ReadReport], Iterator[str]], ...] = (
+    _without_condition,
+    _without_key,
+    _without_filter,
+    _under_or,
+    _without_lookup,
+    _without_single_form,
+    _full_filter,
+    _long_list,
+    _common_value,
+    _one_row_group,
+    _small_files,
+)
+
+
+def _read(report: ReadReport) -> Iterator[RowGroupPlan]:
+    """The row groups that nothing ruled out before their pages were read."""
+    for file in report.files:
+        yield from (group for group in file.row_groups if group.skipped_by in _PAGES_READ)
+
+
+def _notes(report: ReadReport) -> Iterator[Note]:
+    for group in _read(report):
+        yield from group.notes
+
+
+def _columns(report: ReadReport, reason: Reason) -> list[str]:
+    """The columns of which a step gave that reason."""
+    return list(_counts(_read(report), reason))
+
+
+def _counts(groups: Iterable[RowGroupPlan], reason: Reason) -> dict[str, int]:
+    """The columns of which a step gave that reason, and in how many of the row groups."""
+    counts: dict[str, int] = {}
+    for group in groups:
+        for column in dict.fromkeys(n.column for n in group.notes if n.reason is reason):
+            counts[column] = counts.get(column, 0) + 1
+    return counts

@@ -1,0 +1,153 @@
+"""One file while it is judged: what the steps have found out about its row groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from secure_bloom.errors import KeyUnavailableError
+from secure_bloom.footer import Chunk
+from secure_bloom.reading.footers import FileFooter
+from secure_bloom.reading.inquiry import Inquiry
+from secure_bloom.reading.page_index import Rows
+from secure_bloom.reading.partitions import Values
+from secure_bloom.reading.plans import FilePlan, Note, Reason, RowGroupPlan, Step
+from secure_bloom.reading.predicates import Operator
+from secure_bloom.reading.questions import Question, StoredValue
+from secure_bloom.storage import CountedFile
+
+#: What a dictionary or a filter answers.
+LOOKUPS = frozenset({Operator.EQUAL, Operator.IN})
+#: A question, the chunk that it asks, and the values that are left to be looked for.
+Lookup = tuple[Question, Chunk, tuple[StoredValue, ...]]
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Group:
+    """One row group: ``left`` has what each condition still looks for, ``chunks`` those opened.
+
+    ``ruled_out`` are the ordinals of conditions that no row fulfils.
+    """
+
+    index: int
+    rows: int
+    ruled_out: frozenset[int] = frozenset()
+    left: dict[int, tuple[StoredValue, ...]] = field(default_factory=dict)
+    chunks: dict[int, Chunk] = field(default_factory=dict)
+    ranges: Rows | None = None
+    skipped_by: Step | None = None
+    notes: list[Note] = field(default_factory=list)
+
+    def plan(self) -> RowGroupPlan:
+        """What the steps left."""
+        return RowGroupPlan(
+            row_group=self.index,
+            rows=self.rows,
+            skipped_by=self.skipped_by,
+            ranges=None if self.ranges is None else tuple(self.ranges),
+            notes=tuple(self.notes),
+        )
+
+
+class FileJudge:
+    """One file, its row groups going through the steps together.
+
+    ``questions`` are those that a single leaf of the file answers, by the ordinals of their
+    conditions; ``unavailable`` are conditions whose column has no key here.
+    """
+
+    def __init__(
+        self, *, inquiry: Inquiry, file: CountedFile, footer: FileFooter, partition: Values
+    ) -> None:
+        self.inquiry = inquiry
+        self.explain = inquiry.explain
+        self.file = file
+        self.footer = footer
+        self.partition = partition
+        self.groups = [
+            Group(index=i, rows=group.num_rows) for i, group in enumerate(footer.row_groups)
+        ]
+        self.questions: dict[int, Question] = {}
+        self.unavailable: dict[int, KeyUnavailableError] = {}
+
+    def alive(self) -> list[Group]:
+        """The row groups that nothing has ruled out so far."""
+        return [group for group in self.groups if group.skipped_by is None]
+
+    def plan(self) -> FilePlan:
+        """What the steps left."""
+        return FilePlan(
+            path=self.footer.path,
+            footer=self.footer,
+            partition=self.partition,
+            row_groups=tuple([group.plan() for group in self.groups]),
+            unchecked=frozenset(self.unavailable),
+            bytes_read=self.file.bytes_read,
+        )
+
+    def rule_out(self, group: Group, step: Step, *conditions: int) -> bool:
+        """Take the conditions as not true; whether that ends the row group."""
+        group.ruled_out = group.ruled_out.union(conditions)
+        if group.skipped_by is None and not self.inquiry.can_match(group.ruled_out):
+            group.skipped_by = step
+        return group.skipped_by is not None
+
+    def could_help(self, group: Group, conditions: Iterable[int]) -> bool:
+        """Whether the row group could be skipped if none of the conditions were true."""
+        return not self.inquiry.can_match(group.ruled_out.union(conditions))
+
+    def chunk(self, group: Group, asked: Question) -> Chunk | None:
+        """The chunk that a question asks; None where its key is not to be had."""
+        condition = asked.condition.ordinal
+        if condition in self.unavailable:
+            return None
+        known = group.chunks.get(asked.ordinal)
+        if known is None:
+            try:
+                known = self.footer.chunk(group.index, asked.ordinal)
+            except KeyUnavailableError as error:
+                self.unavailable[condition] = error
+                return None
+            group.chunks[asked.ordinal] = known
+        return known
+
+    def lookups(self, group: Group, serves: Callable[[Chunk], bool]) -> list[Lookup]:
+        """The questions for single values that a step serves; none where it could not help."""
+        found = []
+        for ordinal, values in group.left.items():
+            asked = self.questions[ordinal]
+            if (
+                values
+                and ordinal not in group.ruled_out
+                and asked.condition.operator in LOOKUPS
+                and serves(group.chunks[asked.ordinal])
+            ):
+                found.append((asked, group.chunks[asked.ordinal], values))
+        ordinals = [asked.condition.ordinal for asked, _, _ in found]
+        return found if found and self.could_help(group, ordinals) else []
+
+    def note(
+        self,
+        group: Group,
+        asked: Question,
+        step: Step,
+        text: str,
+        *,
+        reason: Reason | None = None,
+        fpp: float | None = None,
+        chance: float | None = None,
+        rows: int | None = None,
+    ) -> None:
+        """Keep what a step said, if the read is to be explained."""
+        if self.explain:
+            group.notes.append(
+                Note(
+                    column=asked.leaf.name,
+                    step=step,
+                    text=text,
+                    reason=reason,
+                    fpp=fpp,
+                    chance=chance,
+                    rows=rows,
+                )
+            )

@@ -1,0 +1,160 @@
+"""Rows as text: read back by other programs, and harmless on a terminal."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
+import pytest
+
+import secure_bloom as sb
+from secure_bloom.cli.rows import write_rows
+
+EVIL = "\x1b[31mred\x9b2J\r\n\u202ex\u2028"
+TEXTS = ["", None, "x", "a,b", 'say "hi"', "two\nlines", " blank ", EVIL]
+
+
+def shown(form: str, capsys: pytest.CaptureFixture[str], **columns: Any) -> str:
+    table = pa.table(columns)
+    assert write_rows(form, table.schema, table.to_batches(), None) == table.num_rows
+    return capsys.readouterr().out
+
+
+def test_nulls_and_empty_texts_come_back_from_csv(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    text = shown("csv", capsys, n=range(len(TEXTS)), t=TEXTS)
+    assert text.splitlines()[1:3] == ['0,""', "1,"]
+    arrow = pc.read_csv(
+        io.BytesIO(text.encode()),
+        parse_options=pc.ParseOptions(newlines_in_values=True),
+        convert_options=pc.ConvertOptions(
+            strings_can_be_null=True, quoted_strings_can_be_null=False
+        ),
+    )
+    assert arrow.column("t").to_pylist() == TEXTS
+    (tmp_path / "x.csv").write_text(text, newline="")
+    options = "all_varchar=true, allow_quoted_nulls=false"
+    found = duckdb.sql(f"select t from read_csv('{tmp_path / 'x.csv'}', {options})")
+    assert [t for (t,) in found.fetchall()] == TEXTS
+
+
+def test_a_name_with_a_comma_is_one_column(capsys: pytest.CaptureFixture[str]) -> None:
+    text = shown("csv", capsys, **{"a,b": [1], 'c"d': [2]})
+    assert pc.read_csv(io.BytesIO(text.encode())).schema.names == ["a,b", 'c"d']
+
+
+def test_bytes_and_decimals_have_one_form_everywhere(capsys: pytest.CaptureFixture[str]) -> None:
+    decimals = pa.array([Decimal("0E-7"), Decimal("1E+3")], pa.decimal128(12, 7))
+    columns = {
+        "b": [b"", b"\x00\xff"],
+        "d": decimals,
+        "s": pa.StructArray.from_arrays([pa.array([b"", b"\x00\xff"]), decimals], ["b", "d"]),
+        "m": pa.array([[("k", b"\x01")], None], pa.map_(pa.string(), pa.binary())),
+    }
+    rows = [json.loads(line) for line in shown("jsonl", capsys, **columns).splitlines()]
+    assert rows[0] == {
+        "b": "hex:",
+        "d": "0.0000000",
+        "s": {"b": "hex:", "d": "0.0000000"},
+        "m": [["k", "hex:01"]],
+    }
+    assert rows[1]["s"] == {"b": "hex:00ff", "d": "1000.0000000"}
+    csv = pc.read_csv(io.BytesIO(shown("csv", capsys, **columns).encode())).to_pylist()
+    assert [json.loads(row["s"]) for row in csv] == [row["s"] for row in rows]
+    assert (csv[0]["b"], csv[1]["b"]) == ("hex:", "hex:00ff")
+    table = shown("table", capsys, **columns)
+    assert "hex:00ff" in table
+    assert "0.0000000" in table
+    assert "E" not in table
+
+
+def test_what_is_printed_can_be_asked_for(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    columns = {
+        "b": pa.array([b"\x00\xff", b"\x01"]),
+        "d": pa.array([Decimal("0E-7"), Decimal("1E+3")], pa.decimal128(12, 7)),
+        "u": pa.array([timedelta(hours=1, minutes=30), timedelta(-1)], pa.duration("us")),
+        "f": [1e22, -1.5],
+        "t": ["it's", ""],
+    }
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table(columns), path)
+    rows = [json.loads(line) for line in shown("jsonl", capsys, **columns).splitlines()]
+    for number, row in enumerate(rows):
+        for name, value in row.items():
+            quoted = str(value).replace("'", "''")
+            found = sb.read_table(path, where=f"{name} = '{quoted}'")
+            assert found.to_pylist() == pq.read_table(path).slice(number, 1).to_pylist(), name
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [("PT1H30M", 1), ("PT90M", 1), ("+PT5400S", 1), ("PT0.5S", 0), ("P1W", 0), ("-P1D", 1)],
+)
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_a_duration_is_asked_for_in_iso_8601(
+    tmp_path: Path, unit: str, text: str, rows: int
+) -> None:
+    path = tmp_path / "x.parquet"
+    column = pa.array([timedelta(hours=1, minutes=30), timedelta(-1), None], pa.duration(unit))
+    pq.write_table(pa.table({"u": column}), path)
+    assert sb.read_table(path, where=f"u = '{text}'").num_rows == rows
+    assert sb.read_table(path, where="u < PT0S").num_rows == 1
+    for slip in ("1:30:00", "P1M", "PT1.5H", "1h30m"):
+        with pytest.raises(sb.PolicyError, match="column u: the value is not one") as caught:
+            sb.read_table(path, where=f"u = '{slip}'")
+        assert "PT1H30M" in str(caught.value.hint)
+
+
+def test_no_value_drives_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    columns = {"t": [EVIL], "s": [{EVIL: EVIL}], EVIL: [1]}
+    for form in ("table", "jsonl"):
+        text = shown(form, capsys, **columns)
+        assert all(c.isprintable() or c == "\n" for c in text), form
+    (line,) = shown("jsonl", capsys, **columns).splitlines()
+    assert json.loads(line) == {**{k: v[0] for k, v in columns.items()}}
+    assert r"\x1b[31mred\x9b2J\r\n\u202ex" in shown("table", capsys, **columns)
+
+
+def test_a_narrow_terminal_shows_values_whole_and_harmless(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    wide = {f"column {i}": [f"{EVIL}{'w' * 50}"] for i in range(9)}
+    pq.write_table(pa.table(wide), path)
+    text = on_terminal("read", str(path))
+    assert "\x1b" not in text
+    assert r"\x1b[31m" in text
+    assert text.count("w" * 50) == 9
+
+
+def on_terminal(*arguments: str, columns: int = 60) -> str:
+    """What a terminal of that width is sent."""
+    master, slave = pty.openpty()
+    environment = {**os.environ, "COLUMNS": str(columns), "TERM": "dumb"}
+    with subprocess.Popen(
+        [sys.executable, "-m", "secure_bloom", *arguments], stdout=slave, env=environment
+    ) as program:
+        os.close(slave)
+        received = b""
+        try:
+            while block := os.read(master, 65536):
+                received += block
+        except OSError:
+            # What Linux says when the last writer is gone.
+            pass
+        program.wait(timeout=60)
+    os.close(master)
+    return received.decode().replace("\r\n", "\n")

@@ -1,0 +1,176 @@
+"""Rows out of an object store: the same as from disk, and in how many requests."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.request import Request, urlopen
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs
+import pytest
+
+import secure_bloom as sb
+from tests.storage.conftest import Bucket, s3_server
+from tests.tables import KEYRING, Mode, customers, keyring_json, write
+
+ROWS = 600
+FILES = 3
+ONE = "email = 'user7@example.com'"
+MODES = pytest.mark.parametrize("mode", list(Mode), ids=lambda mode: mode.name)
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("log") / "requests"
+
+
+@pytest.fixture(scope="module")
+def own_port(log: Path) -> Iterator[str]:
+    with s3_server(log) as port:
+        yield port
+
+
+@pytest.fixture
+def lake(own_port: str, s3_rights: None, tmp_path: Path, mode: Mode) -> Bucket:
+    """Files of four row groups in ``lake/``, on a server that notes what it is asked."""
+    bucket = Bucket(own_port)
+    for number in range(FILES):
+        part = customers(ROWS * FILES).slice(number * ROWS, ROWS)
+        path = write(tmp_path / "x.parquet", part, mode, row_group_size=ROWS // 4)
+        assert not sb.add_bloom_filters(path, columns=["email"], keys=KEYRING).failed
+        bucket.put(f"lake/{number}.parquet", body=path.read_bytes())
+        path.unlink()
+    return bucket
+
+
+def asked(log: Path) -> dict[str, list[tuple[str, str]]]:
+    """Since the last look: object -> method and range of each request for it."""
+    found = defaultdict(list)
+    for line in log.read_text().splitlines():
+        method, path, extent = line.split(" ", 2)
+        if path.endswith(".parquet"):
+            found[path.rpartition("/")[2]].append((method, extent))
+    log.write_text("")
+    return found
+
+
+@MODES
+@pytest.mark.parametrize(
+    "where", [None, ONE, "email = 'nobody'", "city = 'oslo' and score > 0"], ids=str
+)
+def test_rows_are_those_of_the_disk(lake: Bucket, where: str | None) -> None:
+    whole = customers(ROWS * FILES)
+    wanted = {
+        None: whole,
+        ONE: whole.filter(pc.field("email") == "user7@example.com"),
+        "email = 'nobody'": whole.slice(0, 0),
+    }.get(where, whole.filter((pc.field("city") == "oslo") & (pc.field("score") > 0)))
+    assert sb.read_table(lake.uri("lake", "s3a"), where=where, keys=KEYRING).equals(wanted)
+    plan = pickle.loads(pickle.dumps(sb.plan_read(lake.uri("lake"), where=where, keys=KEYRING)))
+    rows = [b for file in plan.files for b in sb.read_row_groups(plan, file, keys=KEYRING)]
+    assert pa.Table.from_batches(rows, schema=plan.schema).equals(wanted)
+
+
+@MODES
+def test_a_value_that_is_nowhere_takes_two_reads_a_file(lake: Bucket, log: Path) -> None:
+    asked(log)
+    assert (
+        sb.read_table(lake.uri("lake"), where="email = 'user0@nowhere'", keys=KEYRING) is not None
+    )
+    requests = asked(log)
+    assert len(requests) == FILES
+    for file, made in requests.items():
+        # The tail, which in these small files has the filters too, or those in one request.
+        assert len([extent for method, extent in made if method == "GET"]) <= 2, file
+        assert len([extent for method, extent in made if method == "HEAD"]) <= 2, file
+
+
+@MODES
+def test_requests_for_a_row_do_not_grow_with_row_groups(lake: Bucket, log: Path) -> None:
+    asked(log)
+    assert sb.read_table(lake.uri("lake"), where=ONE, keys=KEYRING).num_rows == 1
+    most = max(asked(log).values(), key=len)
+    # Tail, filters, the column that is looked at, the others; and four times whether it is the one.
+    assert len([extent for method, extent in most if method == "GET"]) <= 4
+    assert len([extent for method, extent in most if method == "HEAD"]) <= 5
+    assert len(set(most)) >= len(most) - 4, "no bytes are read twice"
+
+
+@MODES
+def test_a_full_scan_reads_nothing_twice(lake: Bucket, log: Path) -> None:
+    asked(log)
+    assert sb.read_table(lake.uri("lake"), keys=KEYRING).num_rows == ROWS * FILES
+    for made in asked(log).values():
+        assert len([extent for method, extent in made if method == "GET"]) <= 2
+
+
+@pytest.mark.parametrize("mode", [Mode.ENCRYPTED])
+def test_why_a_read_of_objects_took_what_it_took(lake: Bucket) -> None:
+    report = sb.explain(lake.uri("lake"), where=ONE, keys=KEYRING)
+    assert report.rows == 1
+    # All others, save a false positive or two.
+    assert report.skipped["Bloom filter"] > 2 * FILES
+
+
+@pytest.mark.parametrize("mode", [Mode.ENCRYPTED])
+def test_the_command_line_reads_objects(lake: Bucket, tmp_path: Path) -> None:
+    keyring = tmp_path / "keyring.json"
+    keyring.write_text(keyring_json())
+    keyring.chmod(0o600)
+
+    def read(uri: str, *words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "secure_bloom", "read", uri, "--keyring", str(keyring)]
+        done = subprocess.run(
+            [*command, *words], capture_output=True, text=True, check=False, timeout=120
+        )
+        assert done.returncode == code, done.stderr
+        return done
+
+    found = read(lake.uri("lake"), "--where", ONE, "--columns", "email,city", "--json")
+    assert json.loads(found.stdout)["data"][0]["email"] == "user7@example.com"
+    gone = read(lake.uri("lake/9.parquet"), code=2)
+    assert "no such file or folder" in gone.stderr
+    into = read(lake.uri("lake"), "--output", "s3://bucket/found.csv", code=2)
+    assert "the output is an object" in into.stderr
+
+
+@pytest.mark.parametrize("mode", [Mode.ENCRYPTED])
+def test_an_object_that_was_written_again_is_not_the_one_that_was_planned(
+    lake: Bucket,
+) -> None:
+    plan = sb.plan_read(lake.uri("lake"), where=ONE, keys=KEYRING)
+    planned = plan.files[0]
+    name = planned.path.partition("?")[0].rpartition("/")[2]
+    objects = lake.objects()
+    other = next(content for key, content in objects.items() if not key.endswith(name))
+    lake.put(f"lake/{name}", body=other)
+    with pytest.raises(sb.FileChangedError, match="was changed after it was planned"):
+        list(sb.read_row_groups(plan, planned, keys=KEYRING))
+
+
+@pytest.mark.parametrize("mode", [Mode.ENCRYPTED])
+def test_access_that_is_denied_is_said_so(lake: Bucket, own_port: str) -> None:
+    uris = [lake.uri("lake"), lake.uri("lake/0.parquet")]
+    grant(own_port, "0")
+    try:
+        for uri in uris:
+            with pytest.raises(sb.PolicyError, match="the store denies access") as caught:
+                sb.read_table(uri, keys=KEYRING)
+            assert "credentials" in str(caught.value.hint)
+    finally:
+        grant(own_port, "Infinity")
+
+
+def grant(port: str, actions: str) -> None:
+    """Have the server check credentials after so many requests; those of the tests are unknown."""
+    url = f"http://127.0.0.1:{port}/moto-api/reset-auth"
+    request = Request(url, data=actions.encode(), headers={"Content-Type": "text/plain"})
+    with urlopen(request) as answer:
+        assert answer.status == 200
