@@ -68,7 +68,7 @@ class SourceOpener:
         self, footer: FileFooter, columns: Sequence[int], row_groups: Sequence[int]
     ) -> pq.ParquetFile:
         is_far = is_object_uri(footer.path)
-        if not _is_encrypted(footer, columns):
+        if not _is_encrypted(footer, columns, row_groups):
             return _open(footer.path, metadata=_metadata(footer.plain) if is_far else None)
         if not is_far and self._has_internal_keys(footer, columns):
             properties = self._factory.file_decryption_properties(pe.KmsConnectionConfig())
@@ -112,11 +112,11 @@ def _metadata(plain: bytes) -> pq.FileMetaData:
         return file.metadata
 
 
-def _is_encrypted(footer: FileFooter, columns: Sequence[int]) -> bool:
+def _is_encrypted(footer: FileFooter, columns: Sequence[int], row_groups: Sequence[int]) -> bool:
     """Whether a key is needed: to read the footer, or the columns of one that is in clear."""
     return footer.mode is FooterMode.ENCRYPTED or any(
-        group.columns[ordinal].crypto_metadata is not None
-        for group in footer.row_groups
+        footer.row_groups[row_group].columns[ordinal].crypto_metadata is not None
+        for row_group in row_groups
         for ordinal in columns
     )
 
