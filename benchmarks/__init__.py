@@ -39,4 +39,6 @@ SUITES: Final = (
     "sizes",
     "encrypted",
     "small_files",
+    "reading",
+    "other_filters",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -41,6 +42,7 @@ def draw(run: Run) -> None:
         "bench-peers": (peers, ("files", "encrypted", "probing")),
         "bench-sizes": (sizes, ("sizes",)),
         "bench-scaling": (scaling, ("scaling",)),
+        "bench-reading": (reading, ("reading",)),
     }
     for name, (picture, suites) in pictures.items():
         results = [result for suite in suites for result in run.of(suite)]
@@ -68,28 +70,44 @@ def note(axes: Axes, text: str, at: tuple[float, float], color: str, **options: 
 
 
 def peers(results: Sequence[Result]) -> Figure:
+    """Filters added beside data written again."""
+    shares = [1 / r.ratio for r in bars_of(results) if r.ratio and r.goal and r.goal > 1]
+    return bars(
+        results,
+        f"Filters added in {100 * min(shares):.0f} to {100 * max(shares):.0f} %"
+        " of the time that writing the data again takes",
+    )
+
+
+def reading(results: Sequence[Result]) -> Figure:
+    """Rows found beside full scans and other engines."""
+    return bars(results, "Keys found in a large table: what filters save, and where they cannot")
+
+
+def bars_of(results: Sequence[Result]) -> list[Result]:
+    """The results that are times of two sides."""
+    return [r for r in results if r.measure is Measure.SPEEDUP and r.unit == "s"]
+
+
+def bars(results: Sequence[Result], title: str) -> Figure:
     """Bars of the time of either side; the other's is the whole width."""
-    timed = [r for r in results if r.measure is Measure.SPEEDUP and r.unit == "s"][::-1]
+    timed = bars_of(results)[::-1]
     figure = Figure(figsize=(9.5, 0.68 * len(timed) + 0.6), layout="constrained")
     axes = figure.subplots()
     for y, result in enumerate(timed):
         two_bars(axes, y, result)
-    names = [
-        result.case.replace(" rows, ", " rows,\n").replace(", whole", ",\nwhole")
-        for result in timed
-    ]
-    axes.set_yticks(range(len(timed)), names)
+    axes.set_yticks(range(len(timed)), [wrapped(result.case) for result in timed])
     axes.set_xlim(0, 1.0)
     axes.xaxis.set_visible(False)
     axes.tick_params(length=0, labelsize=9, labelcolor=INK)
     axes.spines[:].set_visible(False)
-    shares = [1 / r.ratio for r in timed if r.ratio and r.goal and r.goal > 1]
-    titled(
-        figure,
-        f"Filters added in {100 * min(shares):.0f} to {100 * max(shares):.0f} %"
-        " of the time that writing the data again takes",
-    )
+    titled(figure, title)
     return figure
+
+
+def wrapped(case: str) -> str:
+    """A case's name in lines that leave the bars their room."""
+    return "\n".join(textwrap.wrap(case, 38))
 
 
 def two_bars(axes: Axes, y: int, result: Result) -> None:
