@@ -11,6 +11,7 @@ from secure_bloom.auditing.schemas import has_attributes, told_columns
 from secure_bloom.auditing.subjects import ChunkSubject, Findings, FooterSubject
 from secure_bloom.errors import FormatError
 from secure_bloom.footer import Footer
+from secure_bloom.hudi.bloom.entry import COLUMN as KEY_COLUMN
 from secure_bloom.hudi.bloom.entry import FILTER, MAX_KEY, MIN_KEY, OLD_FILTER
 from secure_bloom.metadata import ColumnMetaData, KeyValue, Statistics
 
@@ -113,10 +114,11 @@ def shown_record_keys(texts: Mapping[str, str]) -> str | None:
 
 
 def _has_secret_record_keys(subject: FooterSubject) -> bool:
-    """Whether record keys are sensitive, or made of columns of which some are."""
+    """Whether what is shown is of a sensitive column, or of columns of which some are."""
     sensitive = subject.sensitive()
-    is_column = any(leaf.name == _HUDI_COLUMN for leaf in subject.footer.leaves)
-    return _HUDI_COLUMN in sensitive if is_column else bool(sensitive)
+    name = _texts(subject).get(KEY_COLUMN, _HUDI_COLUMN)
+    is_column = any(leaf.name == name for leaf in subject.footer.leaves)
+    return name in sensitive if is_column else bool(sensitive)
 
 
 def _has_unruled_record_keys(subject: FooterSubject) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -73,7 +74,7 @@ def _print_filters(report: ShowReport, *, show_range: bool, verbose: bool) -> No
     from secure_bloom.cli import tables
     from secure_bloom.hudi.bloom.description import RecordKeyDescription
 
-    headers = ["file", "type", "rows>", "bytes>", "fpp>", "bits set>"]
+    headers = ["file", "type", "rows>", "bytes>", "fpp>", "bits set>", "column"]
     if verbose:
         headers += ["bits a row>", "hash", "hashes>", "keys a row>", "in the last>"]
     names = tables.short_names([file.path for file in report.files])
@@ -86,8 +87,9 @@ def _print_filters(report: ShowReport, *, show_range: bool, verbose: bool) -> No
         kind = "unreadable" if file.error else told.type or "none"
         fpp = None if told.fpp is None else f"{told.fpp:.2g}"
         fill = tables.percent(told.fill)
+        column = "not said" if file.hudi and told.column is None else tables.visible(told.column)
         row: list[object] = [names[file.path], kind, told.rows, told.bytes]
-        row += [fpp, fill]
+        row += [fpp, fill, column]
         if verbose:
             row += [told.vector_size, told.hash, told.num_hashes, told.nr, told.current]
         rows.append(row)
@@ -227,11 +229,14 @@ def lookup_command(
     secure-bloom hudi lookup table/ 3eeb61f7-c2b0-4636-99bd-5d7a5a1d2c04
     secure-bloom hudi lookup table/ --from keys.txt --json
 
+    A KEY that is a file, or looks like one, is an error: give such keys with --from.
+
     Exit code: 0 a key was found, 1 none was, 2 error.
     """
     from secure_bloom.cli import tables
     from secure_bloom.hudi.searching import lookup
 
+    _refuse_paths(keys)
     wanted = [*keys, *_keys_in(source)]
     if not wanted:
         raise PolicyError("no key is given", hint="name keys, or a file of keys with --from")
@@ -242,6 +247,19 @@ def lookup_command(
         _print_lookup(report, verbose=verbose)
     found = any(report.found.values())
     return complain(report.failed) or (EXIT_FOUND if found else EXIT_NOWHERE)
+
+
+def _refuse_paths(keys: tuple[str, ...]) -> None:
+    """PolicyError for what a shell made of a glob: the paths behind the first would be keys."""
+    for key in keys:
+        # Not Path.exists: it raises for a key that is longer than any path.
+        is_there = os.path.exists(key)  # noqa: PTH110
+        if is_there or (key.endswith(".parquet") and "/" in key):
+            kind = "folder" if Path(key).is_dir() else "file"
+            raise PolicyError(
+                f"{key} is a {kind}, and lookup takes one PATH",
+                hint="quote the glob or pass the folder; keys like this go in by --from",
+            )
 
 
 def _keys_in(source: BinaryIO | None) -> list[str]:
@@ -262,6 +280,7 @@ def _keys_in(source: BinaryIO | None) -> list[str]:
 
 def _print_lookup(report: LookupReport, *, verbose: bool) -> None:
     from secure_bloom.cli import tables
+    from secure_bloom.formats.wording import counted
     from secure_bloom.hudi.searching import LookupStatus
 
     for key, paths in report.found.items():
@@ -274,9 +293,12 @@ def _print_lookup(report: LookupReport, *, verbose: bool) -> None:
             for file in report.files
         ]
         tables.print_table(headers, rows)
+    without = report.read_without_filter
+    unfiltered = f"; {without:,} read without a filter" if without else ""
     click.echo(
-        f"{len(report.files)} files: {report.count(LookupStatus.SKIPPED_BY_RANGE)} skipped by "
-        f"range, {report.count(LookupStatus.SKIPPED_BY_FILTER)} by filter, "
+        f"{counted(len(report.files), 'file')}: "
+        f"{report.count(LookupStatus.SKIPPED_BY_RANGE)} skipped by range, "
+        f"{report.count(LookupStatus.SKIPPED_BY_FILTER)} by filter, "
         f"{report.count(LookupStatus.READ)} read, {report.count(LookupStatus.FAILED)} failed; "
-        f"{report.false_positives} false positives"
+        f"{counted(report.false_positives, 'false positive')}{unfiltered}"
     )

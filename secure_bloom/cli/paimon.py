@@ -39,7 +39,11 @@ def paimon() -> None:
 
 @paimon.command("show")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@with_common_options
+@click.option(
+    "--keyring", type=click.Path(path_type=Path), help="Not needed: indexes are in clear."
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@click.option("-v", "--verbose", is_flag=True, help="Say more.")
 def show_command(paths: tuple[str, ...], keyring: Path | None, as_json: bool, verbose: bool) -> int:
     """Show the indexes of data files, or index files themselves; needs no key.
 
@@ -49,7 +53,7 @@ def show_command(paths: tuple[str, ...], keyring: Path | None, as_json: bool, ve
 
     Exit code: 0 done, 2 error.
     """
-    del keyring  # an index is in clear
+    del keyring  # taken so that every verb takes it
     from secure_bloom.cli import tables
     from secure_bloom.paimon.describing import show
 
@@ -63,13 +67,14 @@ def show_command(paths: tuple[str, ...], keyring: Path | None, as_json: bool, ve
 
 def _print_indexes(report: ShowReport, *, verbose: bool) -> None:
     from secure_bloom.cli import tables
+    from secure_bloom.formats.wording import counted
 
     for index in report.indexes:
         if index.error is None:
             click.echo(f"{index.path}: {tables.human_bytes(index.bytes)}")
             _print_columns(index)
     if report.without:
-        click.echo(f"{len(report.without)} data files have no index")
+        click.echo(f"{counted(len(report.without), 'data file')} without an index")
     for path in report.without if verbose else ():
         click.echo(f"  {path}")
 
@@ -259,20 +264,24 @@ def _probe_code(report: PaimonProbe) -> int:
 
 
 def _print_verdicts(report: PaimonProbe, *, verbose: bool) -> None:
+    from secure_bloom.cli import tables
+    from secure_bloom.formats.wording import counted
     from secure_bloom.paimon.evaluation import Rules
     from secure_bloom.reader import Verdict
 
     as_paimon = report.rules is Rules.PAIMON_0_9
     words = {
-        Verdict.ABSENT: "are skipped by Paimon 0.9" if as_paimon else "can be skipped",
-        Verdict.MAYBE: "are read by Paimon 0.9" if as_paimon else "may have such rows",
-        Verdict.NO_FILTER: "have no index to ask",
+        Verdict.ABSENT: "skipped by Paimon 0.9" if as_paimon else "can be skipped",
+        Verdict.MAYBE: "read by Paimon 0.9" if as_paimon else "may have such rows",
+        Verdict.NO_FILTER: "without an index to ask",
     }
     for verdict, meaning in words.items():
         found = [file.path for file in report.files if file.verdict is verdict]
-        click.echo(f"{len(found)} of {len(report.files)} files {meaning}")
+        click.echo(f"{len(found):,} of {counted(len(report.files), 'file')} {meaning}")
         for path in found if verbose or verdict is Verdict.MAYBE else ():
             click.echo(f"  {path}")
     for file in report.files:
         if file.note is not None:
             click.echo(f"note: {file.path}: {file.note}")
+    for note in report.notes:
+        click.echo(f"note: {tables.visible(note)}")

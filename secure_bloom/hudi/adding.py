@@ -13,14 +13,21 @@ from os import PathLike
 
 from secure_bloom.errors import PolicyError, SecureBloomError
 from secure_bloom.footer import Chunk, Footer, read_tail, unlock
+from secure_bloom.formats.wording import counted, named_columns
 from secure_bloom.hudi.bloom.base import HudiBloomFilter
 from secure_bloom.hudi.bloom.dynamic import DynamicBoundedBloomFilter, require_bound
-from secure_bloom.hudi.bloom.entry import FILTER_TYPES, read_entry, write_entry
+from secure_bloom.hudi.bloom.entry import (
+    FILTER_TYPES,
+    RECORD_KEY,
+    RecordKeyEntry,
+    read_entry,
+    write_entry,
+)
 from secure_bloom.hudi.bloom.hashing import HashType
 from secure_bloom.hudi.bloom.header import INT_MAX, header_for
 from secure_bloom.hudi.bloom.keys import PackedKeys
 from secure_bloom.hudi.bloom.simple import SimpleBloomFilter
-from secure_bloom.hudi.column import RECORD_KEY, key_chunks, key_range, packed, read_keys
+from secure_bloom.hudi.column import key_chunks, key_range, packed, read_keys
 from secure_bloom.keys import FileKeys, KeyResolver
 from secure_bloom.options import FooterMode
 from secure_bloom.planning import Mapper, RewritePlan, new_tail
@@ -76,9 +83,10 @@ def add_record_key_filter(
     """Add Hudi's Bloom filter and key range to base files that have none, from ``column``.
 
     ``paths`` are files, folders or globs.  A filter that is there is kept, or with ``replace``
-    built anew.  Files are replaced atomically, or with ``in_place`` appended to, or with ``output``
-    written below another folder; one that fails is reported and does not stop the others.  The
-    report's ``notes`` say to whom the new entries show something that the file hid before.
+    built anew; without ``replace`` one of another column fails its file, which can have one only.
+    Files are replaced atomically, or with ``in_place`` appended to, or with ``output`` written
+    below another folder; one that fails is reported and does not stop the others.  The report's
+    ``notes`` say to whom the new entries show something that the file hid before.
 
     Raises PolicyError or UnsupportedFeatureError before any file is written where the request
     itself cannot be.  Files of a live Hudi table are refused: its log records their sizes.
@@ -115,45 +123,52 @@ class RecordKeyRewriter(FileRewriter):
     def plan(self, file: InputFile, keys: FileKeys, _run: Mapper, /) -> RewritePlan:
         """The file with the filter in its footer, or as it is where it has one."""
         footer = unlock(read_tail(file), keys)
-        old = self._old_filter(footer)
-        if old is not None and not self.replace:
-            kept = self._report(footer, old, action="kept", reason="it was there already")
+        old = self._old_entry(footer)
+        if old is not None and old.filter is not None and not self.replace:
+            kept = self._report(footer, old.filter, action="kept", reason="it was there already")
             return RewritePlan(keep=file.size, tail=(), filters=(kept,))
         chunks = list(key_chunks(footer, self.column, keys))
         parts = [packed(array) for chunk in chunks for array in read_keys(file, chunk)]
         built = self.options.empty_filter(sum(map(len, parts)))
         for part in parts:
             built.insert_packed(part)
-        write_entry(footer.metadata, built, key_range(parts))
+        write_entry(footer.metadata, built, key_range(parts), column=self.column)
         append = self.mode.in_place
         keep = file.size if append else footer.tail.offset
         report = self._built_report(footer, chunks, built, old, parts)
         tail = new_tail(footer, keep, append=append)
         return RewritePlan(keep=keep, tail=tail, filters=(report,))
 
-    def _old_filter(self, footer: Footer) -> HudiBloomFilter | None:
-        """The filter that is there; a damaged one is an error unless it is to be replaced."""
+    def _old_entry(self, footer: Footer) -> RecordKeyEntry | None:
+        """The entry with the filter that is there.
+
+        Unless it is to be replaced, one that is damaged or of another column is an error.
+        """
         try:
             entry = read_entry(footer.metadata)
-            return None if entry is None else entry.filter
+            if entry is None or entry.filter is None:
+                return None
         except SecureBloomError as error:
             if self.replace:
                 return None
             error.hint = error.hint or "a damaged filter can be built anew: --replace-filters"
             raise
+        if entry.column != self.column and not self.replace:
+            raise _of_another_column(entry)
+        return entry
 
     def _built_report(
         self,
         footer: Footer,
         chunks: list[Chunk],
         built: HudiBloomFilter,
-        old: HudiBloomFilter | None,
+        old: RecordKeyEntry | None,
         parts: list[PackedKeys],
     ) -> FilterReport:
         values = sum(map(len, parts))
         # Of a file without keys there is nothing to learn.
         exposure = _exposure(footer, chunks) if values else ()
-        remarks = [*exposure, *self._remarks(built, old, parts)]
+        remarks = [*exposure, *self._taken_for_another(footer), *self._remarks(built, old, parts)]
         return self._report(
             footer,
             built,
@@ -163,15 +178,29 @@ class RecordKeyRewriter(FileRewriter):
             reason="; ".join(remarks) or None,
         )
 
+    def _taken_for_another(self, footer: Footer) -> Iterator[str]:
+        has_record_key = any(leaf.path == (RECORD_KEY,) for leaf in footer.leaves)
+        if self.column != RECORD_KEY and has_record_key:
+            yield (
+                f"the filter is of column {self.column}, and Hudi takes it for one of "
+                f"{RECORD_KEY}: it would not find records of the file"
+            )
+
     def _remarks(
-        self, built: HudiBloomFilter, old: HudiBloomFilter | None, parts: list[PackedKeys]
+        self, built: HudiBloomFilter, old: RecordKeyEntry | None, parts: list[PackedKeys]
     ) -> Iterator[str]:
-        missed = 0 if old is None else sum(int((~old.check_packed(part)).sum()) for part in parts)
+        missed = 0 if old is None else self._missed(old, parts)
         if missed:
             yield f"the old filter missed {missed} keys of the file: lookups did not find them"
         held = built.rows * (self.options.num_entries or INT_MAX)
         if sum(map(len, parts)) > held:
             yield f"the filter is for {held} keys, the file has more: raise num_entries"
+
+    def _missed(self, old: RecordKeyEntry, parts: list[PackedKeys]) -> int:
+        """How many keys of the column its old filter does not have."""
+        if old.filter is None or old.column != self.column:
+            return 0
+        return sum(int((~old.filter.check_packed(part)).sum()) for part in parts)
 
     def _report(
         self, footer: Footer, bloom_filter: HudiBloomFilter, **told: object
@@ -187,6 +216,15 @@ class RecordKeyRewriter(FileRewriter):
             key=footer.key.name if encrypted and footer.key is not None else None,
             **told,  # type: ignore[arg-type]
         )
+
+
+def _of_another_column(entry: RecordKeyEntry) -> PolicyError:
+    if entry.column is None:
+        said = f"the filter there does not say which column it is of, and there is no {RECORD_KEY}"
+    else:
+        said = f"the filter there is of {named_columns((entry.column,))}"
+    hint = "a file has one record key filter: --replace-filters builds it anew of this column"
+    return PolicyError(said, hint=hint)
 
 
 def _exposure(footer: Footer, chunks: Iterable[Chunk]) -> Iterator[str]:
@@ -213,5 +251,5 @@ def _notes(reports: Iterable[FileReport]) -> Iterator[str]:
             if report.changes and told.reason is not None:
                 places[told.reason].append(report.path)
     for reason, paths in places.items():
-        others = f" and {len(paths) - 1} more files" if len(paths) > 1 else ""
+        others = f" and {counted(len(paths) - 1, 'more file')}" if len(paths) > 1 else ""
         yield f"{paths[0]}{others}: {reason}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -19,9 +18,6 @@ from secure_bloom.metadata import Type
 from secure_bloom.pages import read_pages
 from secure_bloom.schema import select, unknown_column
 from secure_bloom.storage import InputFile
-
-#: Where Hudi keeps the record key.
-RECORD_KEY: Final = "_hoodie_record_key"
 
 
 def key_ordinal(footer: Footer, column: str) -> int:

@@ -18,11 +18,17 @@ from secure_bloom.request import Keys
 from secure_bloom.sources import Paths, as_paths, file_keys
 from secure_bloom.storage import InputFile, find_files, open_input
 
+_INDEX_HINT = "an index of Paimon's is shown by: secure-bloom paimon show"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordKeyFilter:
-    """A file's filter and its key range; None for what the footer does not have."""
+    """A file's filter and its key range; None for what the footer does not have.
 
+    ``column`` is the one that both are of, None where nothing says which.
+    """
+
+    column: str | None
     filter: HudiBloomFilter | None
     min_key: str | None = field(repr=False)
     max_key: str | None = field(repr=False)
@@ -80,7 +86,9 @@ def read_record_key_filter(
     name = os.fspath(path)
     with located(path=name), open_input(name) as file:
         entry = read_entry(_metadata(file, KeyResolver(keys)))
-        return None if entry is None else RecordKeyFilter(filter=entry.filter, **_ends(entry))
+        if entry is None:
+            return None
+        return RecordKeyFilter(column=entry.column, filter=entry.filter, **_ends(entry))
 
 
 def show(paths: Paths, *, keys: Keys | None = None) -> ShowReport:
@@ -102,7 +110,8 @@ def _show(path: str, resolver: KeyResolver) -> FileShow:
                 return FileShow(path=path, hudi=described, error=f"{path}: {described.note}")
             return FileShow(path=path, hudi=described, **_ends(read_entry(metadata)))
     except SecureBloomError as error:
-        return FileShow(path=path, error=str(error), hint=error.hint)
+        hint = _INDEX_HINT if path.endswith(".index") else error.hint
+        return FileShow(path=path, error=str(error), hint=hint)
 
 
 def _metadata(file: InputFile, resolver: KeyResolver) -> FileMetaData:

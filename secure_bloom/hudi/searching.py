@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 
 from secure_bloom.errors import SecureBloomError, located
 from secure_bloom.footer import Footer, read_tail, unlock
-from secure_bloom.hudi.bloom.entry import RecordKeyEntry, read_entry
+from secure_bloom.hudi.bloom.entry import RECORD_KEY, RecordKeyEntry, read_entry_of
 from secure_bloom.hudi.bloom.keys import FROM_JAVA_ORDER, PackedKeys, java_order, keys_bytes
-from secure_bloom.hudi.column import RECORD_KEY, key_chunks, read_keys
+from secure_bloom.hudi.column import key_chunks, read_keys
 from secure_bloom.keys import FileKeys, KeyResolver
 from secure_bloom.request import Keys
 from secure_bloom.sources import Paths, as_paths, file_keys
@@ -38,7 +38,11 @@ class LookupStatus(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileLookup:
-    """One file: how many of the keys were in its range, passed its filter, and are there."""
+    """One file: how many of the keys were in its range, passed its filter, and are there.
+
+    ``filter`` is whether it has one of the column that was searched; another column's rules out
+    nothing, and neither does its range.
+    """
 
     path: str
     status: LookupStatus
@@ -51,8 +55,8 @@ class FileLookup:
 
     @property
     def false_positives(self) -> int:
-        """Keys that passed range and filter and are not there."""
-        return self.candidates - self.found if self.status is LookupStatus.READ else 0
+        """Keys that passed the filter and are not there; none where there is no filter."""
+        return self.candidates - self.found if self.filter else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +76,13 @@ class LookupReport:
 
     @property
     def false_positives(self) -> int:
-        """Keys that passed range and filter of a file and are not there, over all files."""
+        """Keys that passed the filter of a file and are not there, over all files."""
         return sum(file.false_positives for file in self.files)
+
+    @property
+    def read_without_filter(self) -> int:
+        """How many files were read that have no filter of the column."""
+        return sum(file.status is LookupStatus.READ and not file.filter for file in self.files)
 
     def count(self, status: LookupStatus) -> int:
         """How many files came to that."""
@@ -87,6 +96,7 @@ class LookupReport:
             "files_skipped_by_range": self.count(LookupStatus.SKIPPED_BY_RANGE),
             "files_skipped_by_filter": self.count(LookupStatus.SKIPPED_BY_FILTER),
             "files_read": self.count(LookupStatus.READ),
+            "files_read_without_filter": self.read_without_filter,
             "files_failed": self.count(LookupStatus.FAILED),
             "false_positives": self.false_positives,
             "files": [
@@ -136,6 +146,7 @@ def lookup(
     """Find the base files that hold record keys.
 
     ``paths`` are files, folders or globs, also inside Hudi tables; ``column`` is the key column.
+    A file whose filter and range are of another column is read.
     Files are taken as they are: of a Hudi table pass the latest base files, or older versions
     answer too.  A file that fails is reported and does not stop the others.  PolicyError for an
     empty key.
@@ -173,7 +184,7 @@ def _search_file(
 ) -> tuple[FileLookup, set[bytes]]:
     keys = file_keys(resolver, file)
     footer = unlock(read_tail(file), keys, allow_unverified=True)
-    entry = read_entry(footer.metadata)
+    entry = read_entry_of(footer.metadata, column)
     in_range, candidates = searched.candidates(entry)
     found = present_keys(file, footer, keys, column, candidates)
     report = FileLookup(

@@ -76,6 +76,9 @@ def as_predicate(where: object) -> Predicate:
     if isinstance(where, Comparison | And | Or):
         require_predicate(where)
         return where
+    if isinstance(where, str) and not where.strip():
+        hint = "write one such as: id = 5 and name in ('anna', 'bo')"
+        raise PolicyError("the condition is empty", hint=hint)
     return _translated(from_text(where) if isinstance(where, str) else from_structure(where))
 
 

@@ -5,7 +5,7 @@ Only indexes are read, and footers for the types of columns.  Neither pyarrow no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -24,11 +24,18 @@ from secure_bloom.paimon.columns import (
 )
 from secure_bloom.paimon.container import BITMAP, BLOOM_FILTER, FileIndex
 from secure_bloom.paimon.evaluation import Rules, must_read, paimon_loses_rows
-from secure_bloom.paimon.files import data_path, find_indexed, is_index, read_beside, read_whole
+from secure_bloom.paimon.files import (
+    SUFFIX,
+    data_path,
+    find_indexed,
+    is_index,
+    read_beside,
+    read_whole,
+)
 from secure_bloom.paimon.predicates import Predicate, as_predicate, comparisons
 from secure_bloom.paimon.types import DataType, Hashed
 from secure_bloom.reader import Verdict
-from secure_bloom.schema import Leaf
+from secure_bloom.schema import Leaf, unknown_column
 from secure_bloom.sources import Paths, file_keys
 from secure_bloom.storage import InputFile, open_input
 
@@ -57,10 +64,14 @@ class FileVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaimonProbe:
-    """The verdicts of all files, and the rules that they are by."""
+    """The verdicts of all files, and the rules that they are by.
+
+    ``notes`` tell of columns that are asked for and that no file has.
+    """
 
     rules: Rules
     files: tuple[FileVerdict, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def verdicts(self) -> frozenset[Verdict]:
@@ -107,7 +118,7 @@ def probe(
     )
     files = tuple(question.ask(path) for path in find_indexed(paths))
     question.refuse_if_wrong_for_all(files)
-    return PaimonProbe(rules=question.rules, files=files)
+    return PaimonProbe(rules=question.rules, files=files, notes=tuple(question.notes(files)))
 
 
 def _as_rules(rules: Rules | str) -> Rules:
@@ -125,13 +136,17 @@ def _as_type(data_type: DataType | str) -> DataType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Question:
-    """One predicate, asked of file after file; ``wrong``: why it makes no sense for some."""
+    """One predicate, asked of file after file.
+
+    ``wrong`` is why it makes no sense for some, ``indexed`` what some index has of its columns.
+    """
 
     predicate: Predicate
     types: Mapping[str, DataType]
     resolver: KeyResolver
     rules: Rules
     wrong: list[PolicyError] = field(default_factory=list)
+    indexed: set[str] = field(default_factory=set)
 
     def ask(self, path: str) -> FileVerdict:
         try:
@@ -148,6 +163,30 @@ class _Question:
         answers = {Verdict.ABSENT, Verdict.MAYBE}
         if self.wrong and not any(file.verdict in answers for file in files):
             raise self.wrong[0]
+
+    def notes(self, files: Iterable[FileVerdict]) -> Iterator[str]:
+        """The columns of no index that are in no file either; none where some file is not known."""
+        names = dict.fromkeys(each.column for each in comparisons(self.predicate))
+        missing = [name for name in names if name not in self.indexed | self.types.keys()]
+        known: dict[str, None] = {}
+        for file in files if missing else ():
+            leaves = self._readable_leaves(file)
+            missing = [name for name in missing if not _may_have(leaves, name)]
+            if leaves is None or not missing:
+                return
+            known |= dict.fromkeys(leaf.path[0] for leaf in leaves)
+        for name in missing:
+            hint = unknown_column(name, known).hint
+            yield f"no file has a column {name}" + (f": {hint}" if hint else "")
+
+    def _readable_leaves(self, verdict: FileVerdict) -> tuple[Leaf, ...] | None:
+        if verdict.error is not None:
+            return None
+        try:
+            with open_input(verdict.path) as file:
+                return self._data_leaves(file, itself=is_index(file))
+        except SecureBloomError:
+            return None
 
     def _verdict(self, file: InputFile) -> tuple[Verdict, str | None]:
         itself = is_index(file)
@@ -166,7 +205,9 @@ class _Question:
     def _asked(self, index: FileIndex) -> list[str]:
         """The columns of the predicate that have an index."""
         names = dict.fromkeys(each.column for each in comparisons(self.predicate))
-        return [name for name in names if index.indexes(name)]
+        asked = [name for name in names if index.indexes(name)]
+        self.indexed.update(asked)
+        return asked
 
     def _leaves(self, file: InputFile, names: list[str], *, itself: bool) -> dict[str, Leaf]:
         """The leaf of each column, from the data file, or where that tells none as was given.
@@ -178,7 +219,8 @@ class _Question:
             stored = self._data_leaves(file, itself=itself) if names else ()
         except SecureBloomError as error:
             if missing:
-                error.hint = _with_types(error.hint, missing[0])
+                own = None if _is_of_another_format(file) else error.hint
+                error.hint = _with_types(own, missing[0])
                 raise
             stored = ()
         given = {name: self._given(stored, name) for name in names if name in self.types}
@@ -217,8 +259,22 @@ class _StoredForms:
         return example_form(self.leaves[column]) if column in self.leaves else None
 
 
+def _may_have(leaves: tuple[Leaf, ...] | None, column: str) -> bool:
+    """Whether a file of these leaves has the column, or what it is a key of."""
+    names = (column, column.partition("[")[0])
+    return leaves is None or any(leaf.path[0] in names for leaf in leaves)
+
+
+def _is_of_another_format(file: InputFile) -> bool:
+    """Whether the data file is, by its name, one whose types no footer tells here."""
+    return file.name.removesuffix(SUFFIX).endswith((".orc", ".avro"))
+
+
 def _with_types(hint: str | None, column: str) -> str:
-    types = f"give the types of the columns: {column}=BIGINT (--type {column}=BIGINT)"
+    types = (
+        f"give the types of the columns as the table has them, such as --type {column}=BIGINT or "
+        f"--type {column}=STRING"
+    )
     return types if hint is None else f"{hint}; or {types}"
 
 

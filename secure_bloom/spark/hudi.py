@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from secure_bloom.errors import PolicyError, located
 from secure_bloom.footer import read_tail, unlock
-from secure_bloom.hudi.bloom.entry import RecordKeyEntry, read_entry
+from secure_bloom.hudi.bloom.entry import RECORD_KEY, RecordKeyEntry, read_entry_of
 from secure_bloom.hudi.bloom.keys import keys_bytes
-from secure_bloom.hudi.column import RECORD_KEY
 from secure_bloom.hudi.searching import SearchedKeys, present_keys
 from secure_bloom.keys import KeyResolver
 from secure_bloom.policy import KeyPolicy
@@ -198,7 +197,8 @@ class _GroupSearch:
     def _read_entry(self, path: str) -> RecordKeyEntry | None:
         with located(path=path), open_input(path) as file:
             keys = file_keys(self._resolver, file)
-            return read_entry(unlock(read_tail(file), keys, allow_unverified=True).metadata)
+            metadata = unlock(read_tail(file), keys, allow_unverified=True).metadata
+            return read_entry_of(metadata, self._column)
 
     def _present(self, path: str, candidates: set[bytes]) -> set[bytes]:
         if not candidates:

@@ -708,6 +708,16 @@ class TestFolders:
         policy = with_rules(SIGNED, _hoodie_record_key=None)
         assert ids(Example(path=path, policy=policy).audit()) == []
 
+    def test_hudi_s_filter_of_a_sensitive_column_is_a_leak(self, tmp_path: Path) -> None:
+        table = customers(30).append_column("_hoodie_record_key", pa.array(["k"] * 30))
+        policy = with_rules(SIGNED, _hoodie_record_key=None)
+        for column, found in (("email", ["hudi-record-keys-in-clear"]), ("city", [])):
+            folder = tmp_path / column
+            folder.mkdir()
+            path = sound(folder, Mode.SIGNED, table=table)
+            sb.hudi.add_record_key_filter(path, column=column, keys=KEYRING)
+            assert ids(Example(path=path, policy=policy).audit()) == found
+
     def test_relative_paths_are_audited_alike(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -112,7 +112,7 @@ def test_the_user_is_told_who_can_read_the_filter(
         assert report.notes == ()
     else:
         (note,) = report.notes
-        assert note.startswith(f"{tmp_path / 'a.parquet'} and 1 more files: ")
+        assert note.startswith(f"{tmp_path / 'a.parquet'} and 1 more file: ")
         assert told in note
     hidden = mode in (Mode.ENCRYPTED, Mode.UNIFORM)
     assert [file.filters[0].encrypted for file in report.files] == [hidden] * 2
@@ -273,7 +273,9 @@ def test_another_key_column_can_be_named(tmp_path: Path) -> None:
     hudi.add_record_key_filter(path, column="email")
     stored = hudi.read_record_key_filter(path)
     assert stored is not None
-    assert stored.min_key == "user0@example.com"
+    assert (stored.column, stored.min_key) == ("email", "user0@example.com")
+    (again,) = hudi.add_record_key_filter(path, column="email").files
+    assert again.filters[0].action == "kept"
 
 
 @pytest.mark.parametrize(
@@ -303,3 +305,35 @@ def test_a_file_without_keys_was_said_to_show_its_keys(tmp_path: Path) -> None:
     path = base_file(tmp_path / "x.parquet", [None, None])
     report = hudi.add_record_key_filter(path)
     assert (report.files[0].status, report.notes) == ("added", ())
+
+
+def test_the_filter_of_another_column_was_kept_as_if_it_were_this_one_s(tmp_path: Path) -> None:
+    path = base_file(tmp_path / "x.parquet", KEYS)
+    hudi.add_record_key_filter(path)
+    before = path.read_bytes()
+    (failed,) = hudi.add_record_key_filter(path, column="email").files
+    assert f"the filter there is of column {KEY_COLUMN}" in str(failed.error)
+    assert "--replace-filters" in str(failed.hint)
+    assert path.read_bytes() == before
+    report = hudi.add_record_key_filter(path, column="email", replace=True)
+    # Its keys were never in the old filter, so it missed none.
+    assert "missed" not in str(report.notes)
+    assert f"Hudi takes it for one of {KEY_COLUMN}" in str(report.notes)
+    assert footer_pairs(path)["secure_bloom.hudi.record_key_column"] == "email"
+    (failed,) = hudi.add_record_key_filter(path).files
+    assert "the filter there is of column email" in str(failed.error)
+    hudi.add_record_key_filter(path, replace=True)
+    assert "secure_bloom.hudi.record_key_column" not in footer_pairs(path)
+
+
+def test_a_filter_of_an_unnamed_column_is_not_kept(tmp_path: Path) -> None:
+    made = hudi.SimpleBloomFilter(10, 1e-9)
+    pairs = {"org.apache.hudi.bloomfilter": made.serialize()}
+    table = base_table(KEYS).drop_columns([KEY_COLUMN]).replace_schema_metadata(pairs)
+    path = write(tmp_path / "x.parquet", table)
+    (failed,) = hudi.add_record_key_filter(path, column="email").files
+    assert "does not say which column" in str(failed.error)
+    (file,) = hudi.add_record_key_filter(path, column="email", replace=True).files
+    assert (file.filters[0].action, file.filters[0].values) == ("replaced", len(KEYS))
+    (kept,) = hudi.add_record_key_filter(path, column="email").files
+    assert kept.filters[0].action == "kept"

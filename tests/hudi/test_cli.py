@@ -148,3 +148,40 @@ def test_a_hint_stands_behind_the_errors_that_it_is_for(lake: Path) -> None:
     kinds = [line.split(": ")[1] for line in lines]
     assert kinds == ["error", "error", "hint", "error", "hint"]
     assert [name in lines[1] for name in ("m.parquet", "z.parquet")] == [False, True]
+
+
+def test_a_column_s_values_are_found_beside_the_filter_of_another(lake: Path) -> None:
+    path = lake / "out" / "b.parquet"
+    run("hudi", "add", path)
+    looked = run("hudi", "lookup", path, "user3@example.com", "--column", "email")
+    assert (looked.returncode, f"user3@example.com  {path}" in looked.stdout) == (0, True)
+    assert "1 file: " in looked.stdout
+    assert "1 read without a filter" in looked.stdout
+    assert run("hudi", "add", path, "--column", "email").returncode == 2
+    assert "_hoodie_record_key" in run("hudi", "show", path).stdout
+    run("hudi", "add", path, "--column", "email", "--replace-filters")
+    assert "email" in run("hudi", "show", path).stdout
+    document = json.loads(run("hudi", "show", path, "--json").stdout)
+    assert document["files"][0]["hudi"]["column"] == "email"
+
+
+def test_a_second_path_was_taken_for_a_key(lake: Path) -> None:
+    first, second = lake / "out" / "b.parquet", lake / "out" / "a.parquet"
+    for key in (second, lake / "out", "gone/away.parquet", "s3://lake/a.parquet"):
+        looked = run("hudi", "lookup", first, key, KEYS[250])
+        assert (looked.returncode, looked.stdout) == (2, "")
+        assert f"error: {key} is a f" in looked.stderr
+        assert "lookup takes one PATH" in looked.stderr
+        assert "--from" in looked.stderr
+    base_file(lake / "c.parquet", [str(second)])
+    (lake / "keys.txt").write_text(str(second))
+    assert run("hudi", "lookup", lake / "c.parquet", "--from", lake / "keys.txt").returncode == 0
+    assert run("hudi", "lookup", first, "a.parquet", "long" * 2000).returncode == 1
+
+
+def test_an_index_of_paimon_is_shown_by_another_verb(lake: Path) -> None:
+    (lake / "x.parquet.index").write_bytes(b"an index, as far as its name says")
+    shown = run("hudi", "show", lake / "x.parquet.index")
+    assert shown.returncode == 2
+    assert "secure-bloom paimon show" in shown.stderr
+    assert "--in-place" not in shown.stderr

@@ -13,7 +13,8 @@ from secure_bloom import hudi
 from secure_bloom.errors import PolicyError
 from secure_bloom.hudi import RecordKeyFilterOptions, searching
 from secure_bloom.hudi.searching import LookupStatus
-from secure_bloom.keys import Keyring
+from secure_bloom.keys import KeyResolver, Keyring
+from secure_bloom.spark import hudi as step
 from secure_bloom.storage import InputFile, open_input
 from tests.hudi.files import KEY_COLUMN, base_file
 from tests.hudi.vectors import SHARED
@@ -100,7 +101,8 @@ def test_only_keys_really_present_count(tmp_path: Path) -> None:
     assert b"unused" in path.read_bytes()
     report = hudi.lookup(path, ["a", "b", "unused"])
     assert report.found == {"a": (str(path),), "b": (str(path),), "unused": ()}
-    assert (report.files[0].filter, report.false_positives) == (False, 1)
+    # Without a filter nothing is claimed of a key that is not there.
+    assert (report.files[0].filter, report.false_positives) == (False, 0)
     hudi.add_record_key_filter(path)
     stored = hudi.read_record_key_filter(path)
     assert stored is not None
@@ -198,3 +200,57 @@ def test_an_empty_key_is_refused(tmp_path: Path) -> None:
         hudi.lookup(path, ["k1", ""])
     with pytest.raises(PolicyError, match="wanted several"):
         hudi.lookup(path, "k1")
+
+
+VIRTUAL = pa.table({"email": ["a@x", "k15"]})
+
+
+def test_the_filter_of_the_record_keys_hid_values_of_another_column(tmp_path: Path) -> None:
+    table = VIRTUAL.append_column(KEY_COLUMN, pa.array(["k1", "k2"]))
+    path = str(write(tmp_path / "hk.parquet", table))
+    hudi.add_record_key_filter(path)
+    report = hudi.lookup(path, ["a@x", "k15", "k1"], column="email")
+    assert report.found == {"a@x": (path,), "k15": (path,), "k1": ()}
+    assert (report.files[0].filter, report.false_positives) == (False, 0)
+    hudi.add_record_key_filter(path, column="email", replace=True)
+    assert hudi.lookup(path, ["k1", "k2"]).found == {"k1": (path,), "k2": (path,)}
+    emails = hudi.lookup(path, ["a@x", "absent"], column="email")
+    assert emails.found == {"a@x": (path,), "absent": ()}
+    assert (emails.files[0].filter, emails.files[0].candidates) == (True, 1)
+
+
+def test_a_filter_that_names_no_column_in_a_file_without_record_keys_is_not_trusted(
+    tmp_path: Path,
+) -> None:
+    made = hudi.SimpleBloomFilter(10, 1e-9)
+    made.insert("another column's")
+    pairs = {
+        "org.apache.hudi.bloomfilter": made.serialize(),
+        "hoodie_min_record_key": "another",
+        "hoodie_max_record_key": "another",
+    }
+    nested = pa.array([{KEY_COLUMN: "n"}] * 2)
+    for name, table in {"a": VIRTUAL, "b": VIRTUAL.append_column("deep", nested)}.items():
+        path = str(write(tmp_path / f"{name}.parquet", table.replace_schema_metadata(pairs)))
+        assert hudi.lookup(path, ["k15"], column="email").found == {"k15": (path,)}
+        (failed,) = hudi.lookup(path, ["k15"]).failed
+        assert "_hoodie_record_key" in str(failed.error)
+
+
+def test_files_that_are_read_without_a_filter_are_counted(tmp_path: Path) -> None:
+    base_file(tmp_path / "a.parquet", ["k1", "k3"])
+    pairs = {"hoodie_min_record_key": "k5", "hoodie_max_record_key": "k6"}
+    table = pa.table({KEY_COLUMN: ["k5", "k6"]}).replace_schema_metadata(pairs)
+    write(tmp_path / "b.parquet", table)
+    report = hudi.lookup(tmp_path, ["k2"])
+    assert [file.status for file in report.files] == [READ, BY_RANGE]
+    assert (report.false_positives, report.read_without_filter) == (0, 1)
+    assert report.to_json()["files_read_without_filter"] == 1
+
+
+def test_a_task_on_spark_trusted_the_filter_of_another_column(tmp_path: Path) -> None:
+    path = str(base_file(tmp_path / "a.parquet", ["k1", "k2"]))
+    hudi.add_record_key_filter(path)
+    search = step._GroupSearch([path], "email", KeyResolver(None))
+    rows = [*search.take(["user0@example.com", "k1"]), *search.finish()]
+    assert rows == [("user0@example.com", path)]

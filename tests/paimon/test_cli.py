@@ -185,17 +185,17 @@ def test_probe_tells_where_paimon_loses_rows(lake: Path, run) -> None:
     lossy = ("paimon", "probe", _with_bitmap(lake) / "0.parquet", "k = 1 or id = 5000")
     code, out, _ = run(*lossy)
     assert code == 0
-    assert "1 of 1 files may have such rows" in out
+    assert "1 of 1 file may have such rows" in out
     assert "note" not in out
     code, out, _ = run(*lossy, "--as-paimon")
     assert code == 1
-    assert "1 of 1 files are skipped by Paimon 0.9" in out
+    assert "1 of 1 file skipped by Paimon 0.9" in out
     assert f"note: {lake / '0.parquet'}: Paimon 0.9 skips the file" in out
     assert "may miss them" in out
     code, out, _ = run("paimon", "probe", lake, "k = 1 and id = 5", "--as-paimon")
     assert code == 0
-    assert "1 of 2 files are read by Paimon 0.9" in out
-    assert "1 of 2 files have no index to ask" in out
+    assert "1 of 2 files read by Paimon 0.9" in out
+    assert "1 of 2 files without an index to ask" in out
     assert "note" not in out
 
 
@@ -219,3 +219,19 @@ def test_paimon_skips_by_the_rows_of_bitmaps(lake: Path, run, where: str, code: 
     as_paimon = run("paimon", "probe", path, where, "--as-paimon")
     assert as_paimon[0] == code
     assert "note" not in as_paimon[1]
+
+
+def test_one_file_was_one_files(lake: Path, run) -> None:
+    assert "1 data file without an index" in run("paimon", "show", lake / "0.parquet")[1]
+    assert "1 of 1 file without" in run("paimon", "probe", lake / "0.parquet", "id = 5")[1]
+
+
+def test_an_unknown_column_is_noted(lake: Path, run) -> None:
+    code, out, _ = run("paimon", "probe", lake, "nope = 1")
+    assert (code, "note: no file has a column nope" in out) == (3, True)
+    assert json.loads(run("paimon", "probe", lake, "nope = 1", "--json")[1])["notes"]
+
+
+def test_show_asked_for_a_policy_that_it_cannot_take(run) -> None:
+    assert "[kms]" not in run("paimon", "show", "--help")[1]
+    assert "--keyring" in run("paimon", "show", "--help")[1]

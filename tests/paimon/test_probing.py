@@ -148,7 +148,7 @@ def test_a_type_that_is_given_hashes_as_the_file_s_own(
 
 
 @pytest.mark.parametrize(
-    "where", ["id = 'secret'", "id in (1, 'secret')", "score = 'secret'", "id = 1e3"]
+    "where", ["id = 'secret'", "id in (1, 'secret')", "score = 'secret'", "id = 5.0.0"]
 )
 def test_a_value_that_is_none_of_the_column_stops_the_question(lake: Path, where: str) -> None:
     with pytest.raises(PolicyError, match="not one the column can hold") as refused:
@@ -368,3 +368,53 @@ def test_an_example_is_as_wide_as_any_value(root: TypeRoot) -> None:
         assert example is not None
         assert type(example.content) is type(form.content)
         assert isinstance(form.content, bytes) or example.width == form.width
+
+
+@pytest.mark.parametrize(
+    ("number", "wanted"),
+    [
+        ("5.0", ["maybe", "absent"]),
+        ("5.", ["maybe", "absent"]),
+        ("1e1", ["maybe", "absent"]),
+        ("+1.05E2", ["absent", "maybe"]),
+        ("0e999", ["maybe", "absent"]),
+        ("-0.0", ["maybe", "absent"]),
+        ("5.5", ["absent", "absent"]),
+        ("1e-1", ["absent", "absent"]),
+        ("1e19", ["absent", "absent"]),
+        ("-1e999999999", ["absent", "absent"]),
+    ],
+)
+def test_a_whole_number_in_another_spelling_was_an_error(
+    lake: Path, number: str, wanted: list[str]
+) -> None:
+    assert verdicts(lake, f"id = {number}") == [*wanted, "no_filter"]
+    assert verdicts(lake, f"id in (700, '{number}')") == [*wanted, "no_filter"]
+
+
+def test_an_empty_condition_is_told_with_what_can_be_done(lake: Path) -> None:
+    for where in ("", "  "):
+        with pytest.raises(PolicyError, match="is empty") as refused:
+            paimon.probe(lake, where)
+        assert "leave it out" not in str(refused.value.hint)
+
+
+def test_a_column_that_no_file_has_was_said_to_have_no_index(lake: Path) -> None:
+    report = paimon.probe(lake, "nme = 1 or id = 5")
+    assert len(report.notes) == 1
+    assert "no file has a column nme" in report.notes[0]
+    assert "did you mean name" in report.notes[0]
+    assert report.verdicts == {Verdict.MAYBE, Verdict.NO_FILTER}
+    assert paimon.probe(lake, "amount = 3").notes == ()
+    # What cannot be read may have it.
+    (lake / "3.orc").write_bytes(b"ORC" + bytes(20))
+    assert paimon.probe(lake, "nme = 1").notes == ()
+
+
+def test_beside_an_orc_file_the_hint_was_of_a_killed_run(lake: Path) -> None:
+    (lake / "1.parquet.index").rename(lake / "1.orc.index")
+    (lake / "1.orc").write_bytes(b"ORC" + bytes(20))
+    for path in (lake / "1.orc", lake / "1.orc.index"):
+        (file,) = paimon.probe(path, "id = 5").failed
+        assert str(file.hint).startswith("give the types")
+        assert "such as --type id=BIGINT" in str(file.hint)

@@ -16,10 +16,12 @@ class RecordKeyDescription:
     """A filter's type, bytes of bits, shape, false positives and share of set bits.
 
     ``nr`` is the number of keys that fill a row of a dynamic filter, ``current`` how many the last
-    row has.  ``range`` is whether the footer has the smallest and the largest key.  ``type`` is
-    None where there is no filter, or none that can be read: ``note`` says why.
+    row has.  ``range`` is whether the footer has the smallest and the largest key.  ``column``
+    is the one that both are of, None where nothing says which.  ``type`` is None where there is no
+    filter, or none that can be read: ``note`` says why.
     """
 
+    column: str | None = None
     type: str | None = None
     bytes: int | None = None
     rows: int | None = None
@@ -36,22 +38,25 @@ class RecordKeyDescription:
 
 def describe_record_keys(metadata: FileMetaData) -> RecordKeyDescription | None:
     """What the footer says of record keys; None where it says nothing.  Raises nothing of ours."""
-    has_range = False
+    column, has_range = None, False
     try:
         entry = read_entry(metadata)
         if entry is None:
             return None
-        has_range = entry.range is not None
+        column, has_range = entry.column, entry.range is not None
         if entry.filter is None:
-            return RecordKeyDescription(range=has_range)
-        return _describe(entry.filter, has_range=has_range)
+            return RecordKeyDescription(column=column, range=has_range)
+        return _describe(entry.filter, column, has_range=has_range)
     except SecureBloomError as error:
-        return RecordKeyDescription(range=has_range, note=error.message)
+        return RecordKeyDescription(column=column, range=has_range, note=error.message)
 
 
-def _describe(bloom_filter: HudiBloomFilter, *, has_range: bool) -> RecordKeyDescription:
+def _describe(
+    bloom_filter: HudiBloomFilter, column: str | None, *, has_range: bool
+) -> RecordKeyDescription:
     dynamic = bloom_filter if isinstance(bloom_filter, DynamicBoundedBloomFilter) else None
     return RecordKeyDescription(
+        column=column,
         type=bloom_filter.TYPE_CODE,
         bytes=bloom_filter.byte_count,
         rows=bloom_filter.rows,
