@@ -110,13 +110,13 @@ def read_pages(file: InputFile, chunk: Chunk) -> list[Page]:
     The chunk's bytes are read once and held by the pages; bodies are decrypted when asked for.
     Raises FormatError where the pages do not hold exactly ``num_values`` values.
     """
-    start, length = _extent(chunk)
+    start, length = chunk_extent(chunk)
     return list(_walk(chunk, file.view_at(start, length)))
 
 
 def read_dictionary_page(file: InputFile, chunk: Chunk) -> Page | None:
     """The chunk's dictionary page alone, reading nothing behind it; None where there is none."""
-    start, length = _extent(chunk)
+    start, length = chunk_extent(chunk)
     behind = chunk.meta_data.data_page_offset - start
     if not 0 < behind <= length:
         return None
@@ -129,7 +129,7 @@ def read_first_pages(file: InputFile, chunk: Chunk) -> list[Page]:
 
     At most 32 MiB are read; FormatError where the two do not fit in there.
     """
-    start, length = _extent(chunk)
+    start, length = chunk_extent(chunk)
     for window in _WINDOWS:
         stored = memoryview(file.read_at(start, min(window, length)))
         try:
@@ -158,7 +158,8 @@ def data_page(chunk: Chunk, stored: memoryview, ordinal: int) -> Page:
     return page
 
 
-def _extent(chunk: Chunk) -> tuple[int, int]:
+def chunk_extent(chunk: Chunk) -> tuple[int, int]:
+    """Where the chunk starts and how many bytes it has, as its metadata says."""
     meta_data = chunk.meta_data
     starts = [meta_data.data_page_offset]
     if _has_dictionary_offset(chunk):

@@ -371,3 +371,21 @@ def test_a_full_disk_behind_stdout_is_told_in_one_line(tmp_path: Path, path: str
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
     assert done.stderr.startswith("secure-bloom: error: ")
+
+
+def test_a_reader_that_went_away_ends_every_verb_quietly(lake: Path) -> None:
+    keyring = ("--keyring", lake / "keyring.json")
+    for verb in (
+        ("read", lake / "out", *keyring),
+        ("read", lake / "out", *keyring, "--explain"),
+        ("inspect", lake / "out", *keyring),
+        ("probe", lake / "out", "email", "nobody", *keyring),
+    ):
+        ours, theirs = os.pipe()
+        os.close(ours)
+        command = [sys.executable, "-m", "secure_bloom", *map(str, verb)]
+        done = subprocess.run(
+            command, stdout=theirs, stderr=subprocess.PIPE, text=True, check=False
+        )
+        os.close(theirs)
+        assert (done.returncode, done.stderr) == (141, ""), verb

@@ -57,6 +57,7 @@ HEAVY = {
         "hudi",
         "paimon",
         "reading",
+        "reading.predicates",
         "spark",
     },
 }

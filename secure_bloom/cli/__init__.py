@@ -19,6 +19,8 @@ from secure_bloom.errors import SecureBloomError
 
 EXIT_ERROR = 2
 _EXIT_INTERRUPTED = 130
+#: As a shell tells of a program that the end of its pipe ended.
+_EXIT_NO_READER = 141
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +47,7 @@ def _run(arguments: list[str]) -> int | _Failure:
     """The exit code of the verb, or why there is none."""
     try:
         code = cli.main(arguments, prog_name="secure-bloom", standalone_mode=False)
+        sys.stdout.flush()
     except SecureBloomError as error:
         return _Failure(message=str(error), hint=error.hint)
     except click.ClickException as error:
@@ -54,10 +57,11 @@ def _run(arguments: list[str]) -> int | _Failure:
             message="interrupted; files already done stay done, the others are as they were",
             code=_EXIT_INTERRUPTED,
         )
-    except BrokenPipeError:
-        # The reader of our output went away; what it saw was right.
+    except (BrokenPipeError, SystemExit):
+        # The reader of our output went away, of which click makes an exit; what it saw was right,
+        # and no code of a verb may tell of what it did not see.
         _close_stdout()
-        return EXIT_ERROR
+        return _EXIT_NO_READER
     except Exception as error:
         if isinstance(error, OSError) and error.errno is not None and error.filename is None:
             # No file of a user's: it is stdout that is full or gone.

@@ -33,7 +33,8 @@ def cli() -> None:
     secure-bloom audit out/ --policy keys/policy.toml     does every file obey the policy
     secure-bloom demo                                     all of it on Spark, in a minute
 
-    Exit code 2 means an error; what went wrong and what to do about it is on stderr.
+    Exit code 2 means an error; what went wrong and what to do about it is on stderr.  141: whoever
+    read the output (head, a pager) went away.
     """
 
 

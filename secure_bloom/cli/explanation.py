@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -119,13 +121,31 @@ def _print_files(report: ReadReport, *, verbose: bool) -> None:
         )
         for file in shown
     ]
-    print_table(headers, rows)
+    if sys.stdout.isatty() and _width(headers, rows) > shutil.get_terminal_size().columns:
+        _print_file_by_file(rows)
+    else:
+        print_table(headers, rows)
     if len(shown) < len(report.files):
         more = counted(len(report.files) - len(shown), "more file")
         click.echo(f"and {more}: -v names them all")
     if verbose:
         for file in report.files:
             _print_row_groups(file)
+
+
+def _width(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> int:
+    """Columns of a terminal that a table takes whole, its edges and gaps included."""
+    columns = zip([name.removesuffix(">") for name in headers], *rows, strict=True)
+    return 1 + sum(2 + max(len(str(cell)) for cell in column) for column in columns)
+
+
+def _print_file_by_file(rows: Sequence[Sequence[object]]) -> None:
+    """What the table says, where the terminal is too narrow for it."""
+    for name, row_groups, read, skipped, size in rows:
+        click.echo(name)
+        click.echo(f"  {read} of {row_groups} read, {size}")
+        if skipped:
+            click.echo(f"  skipped by {skipped}")
 
 
 def _skipped(file: FileReport) -> str:

@@ -25,7 +25,11 @@ _PATH = click.Path(path_type=Path)
 @click.option("--where", metavar="TEXT", help="Which rows; all unless given.")
 @click.option("--columns", metavar="A,B", help="Which columns; all unless given.")
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Stop after N rows.")
-@click.option("--explain", is_flag=True, help="Say what was skipped and why, instead of the rows.")
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="Say what was skipped and why, instead of the rows; with --output they are written too.",
+)
 @click.option(
     "--format",
     "form",

@@ -1,6 +1,7 @@
 """What would make a read take less: "I have a filter; why is nothing faster?", answered.
 
-Each rule looks at the row groups that were read and says one sentence or none.
+Each rule looks at the row groups that were read and says one sentence or none.  What would rule
+more of them out is looked for where no row was found: no filter can skip what is there.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ if TYPE_CHECKING:
 
 #: A filter that lets more than this share of other values pass is not much of one.
 _FULL = 0.1
-#: Where more than this share of the row groups may have a value, it is no rare one.
+#: Where more than this share of the row groups have what is asked for, it is nothing rare.
 _COMMON = 0.5
-#: Row groups from which on that can be said.
+#: Row groups from which on that can be said, and rows that are no longer few.
 _MANY = 4
 #: A file with fewer bytes of the wanted columns is hardly worth being skipped.
 _SMALL = 256 * 1024
@@ -46,9 +47,7 @@ def _without_key(report: ReadReport) -> Iterator[str]:
 def _without_filter(report: ReadReport) -> Iterator[str]:
     others = ", ".join(sorted({name for file in report.files for name in file.filters}))
     there = f" (there are filters of {others})" if others else ""
-    # Where another column, or the dictionary, has what is asked for, a filter changes nothing.
-    unlikely = [group for group in _read(report) if not any(map(_is_likely, group.notes))]
-    for column, count in _counts(unlikely, Reason.NO_FILTER).items():
+    for column, count in _counts(_read_in_vain(report), Reason.NO_FILTER).items():
         groups = f"{count:,} row group{'' if count == 1 else 's'}"
         yield (
             f"{column} has no filter in {groups} that had to be read{there}: "
@@ -57,7 +56,7 @@ def _without_filter(report: ReadReport) -> Iterator[str]:
 
 
 def _under_or(report: ReadReport) -> Iterator[str]:
-    columns = ", ".join(_columns(report, Reason.OTHER_PARTS))
+    columns = ", ".join(_counts(_read_in_vain(report), Reason.OTHER_PARTS))
     if columns:
         yield (
             f"under `or` every part must be ruled out; the filter of {columns} alone cannot do "
@@ -84,7 +83,8 @@ def _without_single_form(report: ReadReport) -> Iterator[str]:
 
 
 def _full_filter(report: ReadReport) -> Iterator[str]:
-    full = [(n.column, n.fpp or 0.0) for n in _notes(report) if (n.fpp or 0.0) > _FULL]
+    notes = _notes_in_vain(report)
+    full = [(n.column, n.fpp or 0.0) for n in notes if (n.fpp or 0.0) > _FULL]
     # In the order of their shares, the worst of a column is what is left of it.
     for column, fpp in dict(sorted(full, key=itemgetter(1))).items():
         yield (
@@ -97,7 +97,7 @@ def _full_filter(report: ReadReport) -> Iterator[str]:
 def _long_list(report: ReadReport) -> Iterator[str]:
     weak = [
         (n.column, n.chance or 0.0)
-        for n in _notes(report)
+        for n in _notes_in_vain(report)
         if (n.fpp or 0.0) <= _FULL < (n.chance or 0.0)
     ]
     for column, chance in dict(sorted(weak, key=itemgetter(1))).items():
@@ -109,28 +109,22 @@ def _long_list(report: ReadReport) -> Iterator[str]:
 
 
 def _common_value(report: ReadReport) -> Iterator[str]:
-    maybe: dict[str, int] = {}
-    for group in _read(report):
-        for column in {note.column for note in group.notes if _is_likely(note)}:
-            maybe[column] = maybe.get(column, 0) + 1
-    for column, count in maybe.items():
-        if report.row_groups >= _MANY and count > _COMMON * report.row_groups:
-            yield (
-                f"{count:,} of {report.row_groups:,} row groups seem to have what {column} is "
-                "asked for: a filter skips those that have not, so it serves rare values, and "
-                "rows that are sorted or clustered by the column"
-            )
-
-
-def _is_likely(note: Note) -> bool:
-    """Whether the value is there for all that is known."""
-    if note.reason is Reason.DICTIONARY_MAYBE:
-        return True
-    return note.reason is Reason.FILTER_MAYBE and (note.chance or 0.0) <= _FULL
+    if not report.has_condition or _columns(report, Reason.NO_KEY):
+        return
+    count = sum(bool(group.rows_found) for group in _read(report))
+    if report.row_groups >= _MANY and count > _COMMON * report.row_groups:
+        yield (
+            f"{count:,} of {report.row_groups:,} row groups hold rows that match: no filter can "
+            "skip them; filters serve rare values, and rows that are sorted or clustered by the "
+            "column"
+        )
 
 
 def _one_row_group(report: ReadReport) -> Iterator[str]:
-    if report.has_condition and report.row_groups == report.row_groups_read == 1:
+    if not (report.has_condition and report.row_groups == report.row_groups_read == 1):
+        return
+    # Rows that are many may lie in all of the smaller ones.
+    if all((group.rows_found or 0) < _MANY for group in _read(report)):
         yield (
             "there is one row group, which is read or skipped whole: of smaller ones "
             "(parquet.block.size when it is written) most could be skipped"
@@ -169,8 +163,13 @@ def _read(report: ReadReport) -> Iterator[RowGroupPlan]:
         yield from (group for group in file.row_groups if group.skipped_by in _PAGES_READ)
 
 
-def _notes(report: ReadReport) -> Iterator[Note]:
-    for group in _read(report):
+def _read_in_vain(report: ReadReport) -> list[RowGroupPlan]:
+    """Those in which no row was found: they could have been skipped."""
+    return [g for g in _read(report) if g.skipped_by is Step.VALUES or g.rows_found == 0]
+
+
+def _notes_in_vain(report: ReadReport) -> Iterator[Note]:
+    for group in _read_in_vain(report):
         yield from group.notes
 
 

@@ -12,15 +12,18 @@ What the row groups are judged by, and what the rows are compared with, are the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from secure_bloom.errors import PolicyError
 from secure_bloom.reading.places import Place, places_of
 from secure_bloom.reading.predicates import AllOf, Condition, Operator, Predicate
+from secure_bloom.reading.times import TICKS
 from secure_bloom.schema import unknown_column
 
 
@@ -128,12 +131,13 @@ class _Binder:
         return BoundAll(parts=parts) if isinstance(predicate, AllOf) else BoundAny(parts=parts)
 
     def _condition(self, given: Condition) -> BoundCondition:
-        path, found = self._resolve(given.column)
+        path, found = self._resolve(given)
         stored = _stored_type(found)
         compared = _COMPARED.get(stored.id, _as_stored)(stored)
         if given.values and not _is_comparable(compared):
             raise PolicyError(f"a column of type {found} is not compared", column=given.column)
         values = _as_in_pyarrow(given.values, stored) if given.is_cast else given.values
+        values = tuple(map(_without_numpy, values))
         operator, scalars = _settled(given.operator, places_of(given.column, stored, values))
         if not pa.types.is_floating(compared):
             operator = _WITHOUT_NAN.get(operator, operator)
@@ -149,16 +153,24 @@ class _Binder:
             value_set=_value_set(scalars if operator in _LISTS else (), compared),
         )
 
-    def _resolve(self, name: str) -> tuple[tuple[str, ...], pa.DataType]:
-        """The column of that very name, or the member of a structure at that dotted path."""
-        for column in self._schema:
-            if column.name == name:
-                return (name,), column.type
-        for column in self._schema:
-            below = name.removeprefix(f"{column.name}.")
-            if below != name and (found := _member(column.type, below)) is not None:
-                return (column.name, *found[0]), found[1]
-        raise unknown_column(name, self._schema.names, self._paths)
+    def _resolve(self, given: Condition) -> tuple[tuple[str, ...], pa.DataType]:
+        """The column at the path, or the only one of that dotted name.
+
+        A path of one name is that of a column, or where there is none, a dotted name.
+        """
+        found = _readings(self._schema, given.column)
+        if given.path is not None and (given.path in found or len(given.path) > 1):
+            found = {path: of for path, of in found.items() if path == given.path}
+        if not found:
+            raise unknown_column(given.column, self._schema.names, self._paths)
+        if len(found) > 1:
+            spelled = [f"pc.field({', '.join(map(json.dumps, path))})" for path in found]
+            raise PolicyError(
+                f"there are {len(found)} columns that are written so: {' and '.join(spelled)}",
+                hint="ask for one of them by such an expression",
+                column=given.column,
+            )
+        return next(iter(found.items()))
 
 
 def _as_in_pyarrow(values: tuple[object, ...], wanted: pa.DataType) -> tuple[object, ...]:
@@ -191,16 +203,34 @@ def _value_set(scalars: tuple[pa.Scalar, ...], of: pa.DataType) -> pa.Array:
     return found
 
 
-def _member(struct: pa.DataType, name: str) -> tuple[tuple[str, ...], pa.DataType] | None:
-    if not pa.types.is_struct(struct):
-        return None
-    for member in struct:
-        if member.name == name:
-            return (name,), member.type
-        below = name.removeprefix(f"{member.name}.")
-        if below != name and (found := _member(member.type, below)) is not None:
-            return (member.name, *found[0]), found[1]
-    return None
+def _readings(fields: Iterable[pa.Field], name: str) -> dict[tuple[str, ...], pa.DataType]:
+    """The columns and members of structures whose path is written as that dotted name."""
+    found: dict[tuple[str, ...], pa.DataType] = {}
+    for column in fields:
+        if column.name == name:
+            found.setdefault((name,), column.type)
+        below = name.removeprefix(f"{column.name}.")
+        if below != name and pa.types.is_struct(column.type):
+            for path, of in _readings(column.type, below).items():
+                found.setdefault((column.name, *path), of)
+    return found
+
+
+def _without_numpy(value: object) -> object:
+    """A datetime64 of numpy as a timestamp of pyarrow; what is finer, or no time, as it is."""
+    if not isinstance(value, np.datetime64) or np.isnat(value):
+        return value
+    unit = np.datetime_data(value)[0]
+    if unit in _FINER:
+        return value
+    # Of the coarser units, which pyarrow does not have, each is a number of seconds.
+    unit = unit if unit in TICKS else "s"
+    exact = value.astype(f"datetime64[{unit}]")
+    return pa.scalar(int(exact.astype(np.int64)), pa.timestamp(unit)) if exact == value else value
+
+
+#: Units of numpy below the nanosecond.
+_FINER = ("ps", "fs", "as")
 
 
 def _stored_type(column: pa.DataType) -> pa.DataType:

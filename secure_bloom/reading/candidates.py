@@ -118,7 +118,7 @@ class Candidates:
     def _of(self, footer: FileFooter) -> Iterator[_Asked]:
         """The lists, as the columns of a file understand them."""
         for condition in self._lists:
-            column = footer.columns.ordinals.get(condition.name)
+            column = footer.columns.ordinals.get(condition.path)
             if column is None:
                 continue
             # Files with the same schema share their leaves.

@@ -26,13 +26,13 @@ _MAGIC = b"PAR1"
 class FileColumns:
     """The columns of one file: the leaves of its schema, and its Arrow schema.
 
-    ``ordinals`` finds a leaf by its dotted path; a path that two leaves share is in it once, as
-    ``None``.  ``nodes`` has the schema elements of each top-level column, depth first.
+    ``ordinals`` finds a leaf by its path; a path that two leaves share is in it once, as ``None``.
+    ``nodes`` has the schema elements of each top-level column, depth first.
     """
 
     leaves: tuple[Leaf, ...]
     arrow: pa.Schema
-    ordinals: dict[str, int | None] = field(default_factory=dict)
+    ordinals: dict[tuple[str, ...], int | None] = field(default_factory=dict)
     nodes: dict[str, list[SchemaElement]] = field(default_factory=dict)
 
     def below(self, name: str) -> list[int]:
@@ -77,9 +77,9 @@ def _schema_prefix(tree: compact.Struct, footer: bytes) -> bytes:
 
 def _columns(schema: list[SchemaElement], marks: Sequence[KeyValue]) -> FileColumns:
     found = leaves(schema)
-    ordinals: dict[str, int | None] = {}
+    ordinals: dict[tuple[str, ...], int | None] = {}
     for ordinal, leaf in enumerate(found):
-        ordinals[leaf.name] = None if leaf.name in ordinals else ordinal
+        ordinals[leaf.path] = None if leaf.path in ordinals else ordinal
     return FileColumns(
         leaves=found,
         arrow=_arrow_schema(schema, marks),

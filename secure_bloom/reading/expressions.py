@@ -46,6 +46,11 @@ _MIRRORED = {
     Operator.GREATER: Operator.LESS,
     Operator.GREATER_OR_EQUAL: Operator.LESS_OR_EQUAL,
 }
+_NAN_IS_NULL = "write is_null() without nan_is_null: a NaN is no null here"
+#: What is asked for where there is no such call.
+_INSTEAD = {
+    "is_nan": "there is no test for NaN: read the column, and filter its rows with pyarrow",
+}
 _HINT = "columns compared with values, is_in, is_null, is_valid, joined by & | ~"
 
 
@@ -70,8 +75,8 @@ def from_expression(expression: pc.Expression) -> Predicate:
     return predicate
 
 
-def _refusal() -> PolicyError:
-    return PolicyError("the expression has parts that cannot be taken apart", hint=_HINT)
+def _refusal(hint: str = _HINT) -> PolicyError:
+    return PolicyError("the expression has parts that cannot be taken apart", hint=hint)
 
 
 class _Parts:
@@ -83,8 +88,17 @@ class _Parts:
 
     def predicate(self, depth: int) -> tuple[Predicate, pc.Expression]:
         """The next call, and the expression it stands for."""
+        if depth == 0:
+            raise PolicyError(
+                f"the expression nests deeper than {MAX_DEPTH} levels",
+                hint="many values of one column are a list: field.isin([...])",
+            )
         kind, function = next(self._spelling, ("", ""))
-        if kind != "call" or depth == 0:
+        if kind in ("field_ref", "nested_field_ref"):
+            raise _refusal("write a column of truth values as: pc.field(...) == True")
+        if kind == "call" and function in _INSTEAD:
+            raise _refusal(_INSTEAD[function])
+        if kind != "call":
             raise ValueError
         build = _CALLS[function]
         return build(self, function, depth - 1)
@@ -111,7 +125,9 @@ class _Parts:
         if isinstance(sides[0], pa.Scalar):
             operator = _MIRRORED.get(operator, operator)
         expression = pc.Expression._call(function, [_expression(side) for side in sides])
-        found = Condition(column=".".join(names[0]), operator=operator, values=(values[0],))
+        found = Condition(
+            column=".".join(names[0]), operator=operator, values=(values[0],), path=names[0]
+        )
         return found, expression
 
     def membership(self, function: str, _depth: int) -> tuple[Predicate, pc.Expression]:
@@ -120,17 +136,17 @@ class _Parts:
         values = pa.array(self._options()["value_set"].values)
         self._end(function)
         expression = _expression(name).isin(values)
-        return _two_valued(".".join(name), values), expression
+        return _two_valued(name, values), expression
 
     def null_test(self, function: str, _depth: int) -> tuple[Predicate, pc.Expression]:
         """``is_null`` or ``is_valid`` of a column."""
         name = self._operand()
-        if function == "is_null":
-            self._options()
+        if function == "is_null" and self._options()["nan_is_null"].as_py():
+            raise _refusal(_NAN_IS_NULL)
         self._end(function)
         operator = Operator.IS_NULL if function == "is_null" else Operator.IS_NOT_NULL
         tested = getattr(_expression(name), function)()
-        return Condition(column=".".join(name), operator=operator), tested
+        return Condition(column=".".join(name), operator=operator, path=name), tested
 
     def _operand(self) -> tuple[str, ...] | pa.Scalar:
         """A column by its path, or a literal."""
@@ -167,16 +183,21 @@ _CALLS: dict[str, Callable[[_Parts, str, int], tuple[Predicate, pc.Expression]]]
 }
 
 
-def _two_valued(column: str, values: pa.Array) -> Predicate:
+def _two_valued(path: tuple[str, ...], values: pa.Array) -> Predicate:
     """Membership that is true or false for a null too: true if null is one of the values."""
+    column = ".".join(path)
     if pa.types.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py():
         raise PolicyError("the expression looks for NaN in a list", column=column)
     members = Condition(
-        column=column, operator=Operator.IN, values=tuple(values.drop_null()), is_cast=True
+        column=column,
+        operator=Operator.IN,
+        values=tuple(values.drop_null()),
+        is_cast=True,
+        path=path,
     )
     has_null = values.null_count > 0
     null_test = Condition(
-        column=column, operator=Operator.IS_NULL if has_null else Operator.IS_NOT_NULL
+        column=column, operator=Operator.IS_NULL if has_null else Operator.IS_NOT_NULL, path=path
     )
     join = AnyOf if has_null else AllOf
     return join(parts=(null_test, members))

@@ -53,6 +53,7 @@ from secure_bloom.records import (
 )
 from secure_bloom.sources import file_keys
 from secure_bloom.storage import CountedFile
+from secure_bloom.storage.counting import Extent
 from secure_bloom.views import BINARY, STRING, Optional, Required, View, list_of, struct_of
 
 _DIGEST_SIZE = 16
@@ -65,7 +66,7 @@ class FileFooter:
     """What a reader needs of one file: its footer, in clear and decoded, and how to decrypt.
 
     ``key`` is None where no key was needed or, of a signed footer, at hand: ``is_verified`` tells.
-    ``identity`` is that of the file when it was read, ``bytes_read`` what that took.  Row groups
+    ``identity`` is that of the file when it was read, ``extents`` what that took.  Row groups
     are in the order of the file, their chunks in that of the schema.
     """
 
@@ -73,7 +74,7 @@ class FileFooter:
     identity: tuple[object, ...]
     size: int
     stored: bytes = field(repr=False)
-    bytes_read: int
+    extents: tuple[Extent, ...]
     mode: FooterMode
     plain: bytes = field(repr=False)
     columns: FileColumns
@@ -173,7 +174,7 @@ class FileFooter:
                 known = error
             self._column_keys[column, key_metadata] = known
         if isinstance(known, KeyUnavailableError):
-            raise KeyUnavailableError(known.message, hint=known.hint)
+            raise type(known)(known.message, hint=known.hint)
         return known
 
     def _asked_for(self, column: str, key_metadata: bytes | None) -> DataKey:
@@ -210,7 +211,7 @@ def read_footer(file: CountedFile, resolver: KeyResolver, schemas: SchemaCache) 
         identity=file.identity,
         size=file.size,
         stored=body,
-        bytes_read=file.bytes_read,
+        extents=tuple(file.extents),
         mode=opened.mode,
         plain=opened.plain,
         columns=columns,

@@ -35,11 +35,11 @@ class Inquiry:
 
     def question(self, condition: BoundCondition, footer: FileFooter) -> Question | None:
         """What the condition asks of the file; None where that is no single leaf of it."""
-        ordinal = footer.columns.ordinals.get(condition.name)
+        ordinal = footer.columns.ordinals.get(condition.path)
         if ordinal is None:
             return None
         leaf = footer.columns.leaves[ordinal]
-        if leaf.path != condition.path or leaf.is_repeated:
+        if leaf.is_repeated:
             # Of a list its leaf knows no nulls: an empty one counts as one there.
             return None
         # Files with the same schema share their leaves.

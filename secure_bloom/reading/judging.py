@@ -82,7 +82,7 @@ class FileJudge:
             partition=self.partition,
             row_groups=tuple([group.plan() for group in self.groups]),
             unchecked=frozenset(self.unavailable),
-            bytes_read=self.file.bytes_read,
+            extents=tuple(self.file.extents),
         )
 
     def rule_out(self, group: Group, step: Step, *conditions: int) -> bool:

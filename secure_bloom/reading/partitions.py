@@ -17,7 +17,7 @@ import pyarrow as pa
 from secure_bloom.storage import below, local_path
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
-_INT32 = re.compile(r"-?\d{1,10}")
+_INT32 = re.compile(r"-?[0-9]{1,10}")
 _LIMIT = 2**31
 
 Values = Mapping[str, str | None]

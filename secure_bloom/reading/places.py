@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from secure_bloom.errors import PolicyError
 from secure_bloom.numerals import exact_number, floating_number
+from secure_bloom.reading.predicates import Numeral
 from secure_bloom.reading.spelling import spelled
 from secure_bloom.reading.times import SECOND, TICKS, duration_nanos
 
@@ -73,7 +74,7 @@ def _held(value: object) -> Any:
 
 def _text(value: object, wanted: pa.DataType) -> Place:
     held = _held(value)
-    if not isinstance(held, str):
+    if not isinstance(held, str) or isinstance(held, Numeral):
         raise TypeError
     return _exactly(held, wanted)
 

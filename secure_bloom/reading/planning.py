@@ -9,6 +9,7 @@ without them.  No step reads anything that could not change the answer, and noth
 from __future__ import annotations
 
 from secure_bloom.errors import KeyUnavailableError
+from secure_bloom.keys import KeyMisfitError
 from secure_bloom.reading.footers import FileFooter
 from secure_bloom.reading.inquiry import Inquiry
 from secure_bloom.reading.judging import FileJudge
@@ -37,7 +38,8 @@ class Planner:
     """Plans the files of one request.
 
     With ``without_filter_keys`` a condition on a column whose key is not to be had is left out;
-    else it is an error of any file in which rows are left to be checked.
+    else it is an error of any file in which rows are left to be checked, as is a key that does not
+    fit anyway.
     """
 
     def __init__(
@@ -61,6 +63,9 @@ class Planner:
         """Raise for a condition that must be checked and cannot be."""
         for condition, error in judge.unavailable.items():
             _note_left_out(judge, judge.questions[condition])
+            if judge.alive() and isinstance(error, KeyMisfitError):
+                # Left out, a wrong keyring or altered material would go unnoticed.
+                raise error
             if judge.alive() and not self._inquiry.without_filter_keys:
                 raise _with_way_out(error)
 

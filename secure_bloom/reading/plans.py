@@ -11,6 +11,7 @@ from secure_bloom.reading.footers import FileFooter
 from secure_bloom.reading.partitions import Values
 from secure_bloom.reading.predicates import Predicate
 from secure_bloom.reading.tables import Request, request
+from secure_bloom.storage.counting import Extent
 
 
 class Step(enum.StrEnum):
@@ -67,13 +68,15 @@ class Note:
 class RowGroupPlan:
     """One row group: skipped by a step, or read, all its rows or those in ``ranges``.
 
-    Ranges are half-open, ascending and apart.
+    Ranges are half-open, ascending and apart.  ``rows_found`` is how many rows matched, None where
+    they were not read, or not yet.
     """
 
     row_group: int
     rows: int
     skipped_by: Step | None = None
     ranges: tuple[tuple[int, int], ...] | None = None
+    rows_found: int | None = None
     notes: tuple[Note, ...] = ()
 
 
@@ -81,7 +84,7 @@ class RowGroupPlan:
 class FilePlan:
     """One file: its row groups, and the conditions that cannot be checked for want of a key.
 
-    ``unchecked`` has ordinals of conditions; ``bytes_read`` is what planning read of the file.
+    ``unchecked`` has ordinals of conditions; ``extents`` are what planning read of the file.
     """
 
     path: str
@@ -89,7 +92,7 @@ class FilePlan:
     partition: Values
     row_groups: tuple[RowGroupPlan, ...]
     unchecked: frozenset[int] = frozenset()
-    bytes_read: int = 0
+    extents: tuple[Extent, ...] = ()
 
     @property
     def surviving(self) -> tuple[RowGroupPlan, ...]:

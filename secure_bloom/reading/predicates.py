@@ -11,8 +11,12 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from secure_bloom.errors import PolicyError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class Operator(enum.StrEnum):
@@ -58,23 +62,86 @@ class Condition:
 
     Values are as the caller gave them; what they are in the column's type is settled when the
     schema is known.  They never show in texts.  With ``is_cast`` they are an array of pyarrow's
-    that it casts to the column's type where it can, even if that rounds.
+    that it casts to the column's type where it can, even if that rounds.  ``path`` is the column
+    and the members below it, where they were given one by one: a dot is part of a name there.  With
+    ``has_null`` a null was among the values of ``in``.
     """
 
     column: str
     operator: Operator
     values: tuple[object, ...] = field(default=(), repr=False)
     is_cast: bool = False
+    path: tuple[str, ...] | None = None
+    has_null: bool = False
 
     def __post_init__(self) -> None:
-        # A null of pyarrow is an object that says it is not valid.
-        nulls = (value is None or not getattr(value, "is_valid", True) for value in self.values)
-        if self.operator not in _NULL_TESTS and any(nulls):
+        if self.operator is Operator.NOT_IN and self.has_null:
+            raise PolicyError(
+                "not in a list with null is never true",
+                hint="leave the null out: rows with null are left out by `not in` anyway; "
+                "those without one alone are found by `is not null`",
+                column=self.column,
+            )
+        if self.operator not in _NULL_TESTS and any(map(_is_null, self.values)):
             raise PolicyError(
                 f"{self.operator} with null is never true",
                 hint="ask for `is null` or `is not null`",
                 column=self.column,
             )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Scalars of pyarrow go as arrays of one: alone they need pandas for nanoseconds."""
+        values = tuple(map(_packed, self.values))
+        return _unpacked, (
+            self.column,
+            self.operator,
+            values,
+            self.is_cast,
+            self.path,
+            self.has_null,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _One:
+    """A scalar of pyarrow on its way."""
+
+    array: pa.Array
+
+
+def _packed(value: object) -> object:
+    import pyarrow as pa
+
+    return _One(pa.repeat(value, 1)) if isinstance(value, pa.Scalar) else value
+
+
+def _unpacked(
+    column: str,
+    operator: Operator,
+    values: tuple[object, ...],
+    is_cast: bool,
+    path: tuple[str, ...] | None,
+    has_null: bool,
+) -> Condition:
+    return Condition(
+        column=column,
+        operator=operator,
+        values=tuple(value.array[0] if isinstance(value, _One) else value for value in values),
+        is_cast=is_cast,
+        path=path,
+        has_null=has_null,
+    )
+
+
+def _is_null(value: object) -> bool:
+    # A null of pyarrow is an object that says it is not valid.
+    return value is None or not getattr(value, "is_valid", True)
+
+
+class Numeral(str):
+    """A number that stood in a text without quotes: no value of a column of texts."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,8 +161,14 @@ class AnyOf:
 Predicate = Condition | AllOf | AnyOf
 
 
-def condition(column: str, operator: str, value: object) -> Condition:
-    """A condition as people write it; ``value`` is a collection for ``in`` and ``not in``."""
+def condition(column: str | tuple[str, ...], operator: str, value: object) -> Condition:
+    """A condition as people write it; ``value`` is a collection for ``in`` and ``not in``.
+
+    ``column`` is a name, dotted for a member of a structure, or a path.  A null in a list equals
+    nothing, as in SQL: ``in`` goes without, ``not in`` is refused.
+    """
+    path = column if isinstance(column, tuple) else None
+    column = ".".join(column) if isinstance(column, tuple) else column
     found = operator_of(operator)
     if found is None:
         raise PolicyError(
@@ -106,12 +179,20 @@ def condition(column: str, operator: str, value: object) -> Condition:
     if found in _NULL_TESTS:
         if value is not None:
             raise PolicyError(f"{found} takes no value", column=column)
-        return Condition(column=column, operator=found)
+        return Condition(column=column, operator=found, path=path)
     if found not in _LISTS:
-        return Condition(column=column, operator=found, values=(value,))
+        return Condition(column=column, operator=found, values=(value,), path=path)
     if isinstance(value, str | bytes) or not hasattr(value, "__iter__"):
         raise PolicyError(f"{found} takes a list of values", column=column)
-    return Condition(column=column, operator=found, values=tuple(value))
+    given = tuple(value)
+    values = tuple(one for one in given if not _is_null(one))
+    return Condition(
+        column=column,
+        operator=found,
+        values=values,
+        path=path,
+        has_null=len(values) < len(given),
+    )
 
 
 def operator_of(text: str) -> Operator | None:

@@ -151,8 +151,9 @@ def _stored(
     condition: BoundCondition, leaf: Leaf, order: OrderKey | None
 ) -> tuple[StoredValue, ...] | None:
     """None where some value says nothing here; one that no stored value can equal is left out."""
-    if leaf.type is Type.INT96:
-        # Read in microseconds: a value stands for all the nanoseconds that are cut to it.
+    if leaf.type is Type.INT96 or pa.types.is_duration(condition.type):
+        # INT96 is read in microseconds: a value stands for all the nanoseconds that are cut to it.
+        # A duration's unit stands in no leaf.
         return None
     found = []
     for scalar in condition.values:

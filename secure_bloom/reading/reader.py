@@ -6,6 +6,7 @@ decode what is left, filter exactly.  Batches come in the order of the files and
 
 from __future__ import annotations
 
+import operator
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -28,7 +29,7 @@ from secure_bloom.reading.planning import Planner
 from secure_bloom.reading.plans import FilePlan, PlannedFile, ReadPlan
 from secure_bloom.reading.predicates import Predicate
 from secure_bloom.reading.reports import FileReport, ReadReport, columns_with_filters
-from secure_bloom.reading.scanning import FileReader, Unit, stored_bytes, units
+from secure_bloom.reading.scanning import FileReader, Unit, stored_extents, units
 from secure_bloom.reading.scheduling import in_order
 from secure_bloom.reading.sources import SourceOpener
 from secure_bloom.reading.structures import from_structure
@@ -36,6 +37,7 @@ from secure_bloom.reading.tables import request
 from secure_bloom.reading.texts import from_text
 from secure_bloom.sources import Paths, as_paths
 from secure_bloom.storage import CountedFile, find_files, is_object_uri, open_input
+from secure_bloom.storage.counting import covered
 
 Keys = Keyring | KmsClient | ExplicitKeys | None
 Policy = KeyPolicy | str | PathLike[str] | None
@@ -87,8 +89,7 @@ class TableRead:
         without_filter_keys: bool = False,
         explain: bool = False,
     ) -> None:
-        if limit is not None and limit < 0:
-            raise PolicyError(f"limit is {limit}, it must not be negative")
+        limit = _whole_limit(limit)
         if isinstance(columns, str):
             raise PolicyError("columns is a text, wanted a list of names")
         keys = _keys(keys, policy)
@@ -132,7 +133,7 @@ class TableRead:
         """The rows, in the order of the files; may be iterated once."""
         left = self._limit
         for table in self._tables():
-            part = table if left is None else table.slice(0, left)
+            part = table if left is None else table.slice(0, min(left, table.num_rows))
             left = None if left is None else left - part.num_rows
             self._rows += part.num_rows
             yield from part.to_batches(max_chunksize=_BATCH_ROWS)
@@ -263,17 +264,20 @@ class TableRead:
         notes = []
         if not footer.is_verified:
             notes.append("the footer's signature was not checked: no footer key")
-        full = sum(
-            stored_bytes(footer, index, self.request.needed)
+        full = [
+            extent
             for index in range(len(footer.row_groups))
-        )
+            for extent in stored_extents(footer, index, self.request.needed)
+        ]
+        judged = covered([*footer.extents, *plan.extents])
+        read = covered([*footer.extents, *plan.extents, *reader.extents])
         return FileReport(
             path=plan.path,
             row_groups=reader.row_groups,
-            bytes_footer=footer.bytes_read,
-            bytes_judged_by=plan.bytes_read,
-            bytes_pages=reader.bytes_read,
-            bytes_full_scan=footer.bytes_read + full,
+            bytes_footer=covered(footer.extents),
+            bytes_judged_by=judged - covered(footer.extents),
+            bytes_pages=read - judged,
+            bytes_full_scan=covered([*footer.extents, *full]),
             filters=columns_with_filters(footer),
             notes=tuple(notes),
         )
@@ -291,6 +295,18 @@ class TableRead:
             self._seconds[step] += spent
             if self._running:
                 self._seconds[self._running[-1]] -= spent
+
+
+def _whole_limit(limit: object) -> int | None:
+    """The limit as a number; PolicyError for one that is no whole number, or less than none."""
+    if limit is None:
+        return None
+    if not hasattr(limit, "__index__"):
+        raise PolicyError(f"limit is of type {type(limit).__name__}, wanted a whole number")
+    rows = operator.index(limit)
+    if rows < 0:
+        raise PolicyError(f"limit is {rows}, it must not be negative")
+    return rows
 
 
 def _io_workers(paths: Sequence[str]) -> int:

@@ -17,8 +17,10 @@ from secure_bloom.reading.plans import Note, RowGroupPlan, Step
 class FileReport:
     """One file; ``filters`` are the columns that have one in its first row group.
 
-    Bytes are those of requests: for the footer, to judge by (filters, dictionaries, page indexes),
-    for pages; a full scan reads the footer and every page of the same columns.
+    Bytes are those of the file that were read: for the footer (the first look at the end of a file
+    takes up to 64 KiB), to judge by (filters, dictionaries, page indexes), for pages.  None counts
+    twice: what the footer brought along is not read again by name.  A full scan reads the footer
+    and every page of the same columns.
     """
 
     path: str
@@ -129,6 +131,7 @@ def _row_group_json(group: RowGroupPlan) -> dict[str, Any]:
         "rows": group.rows,
         "skipped_by": None if group.skipped_by is None else str(group.skipped_by),
         "rows_looked_at": _looked_at(group),
+        "rows_found": group.rows_found,
         "notes": [_note_json(note) for note in group.notes],
     }
 

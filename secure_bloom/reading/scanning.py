@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from secure_bloom.errors import FileChangedError, FormatError, KeyUnavailableError, located
-from secure_bloom.pages import read_pages
+from secure_bloom.pages import chunk_extent, read_pages
 from secure_bloom.reading.binding import BoundAll, BoundAny, BoundCondition, BoundPredicate
 from secure_bloom.reading.binding import bound_conditions as conditions_of
 from secure_bloom.reading.candidates import Candidates
@@ -32,6 +32,7 @@ from secure_bloom.reading.slices import Ranges, read_slices
 from secure_bloom.reading.sources import SourceOpener
 from secure_bloom.reading.tables import Request
 from secure_bloom.storage import CountedFile, InputFile, open_input
+from secure_bloom.storage.counting import Extent
 
 Columns = Mapping[str, pa.ChunkedArray]
 
@@ -82,7 +83,7 @@ def _runs(plan: FilePlan) -> Iterator[list[RowGroupPlan]]:
 class FileReader:
     """Reads row groups of one file, a unit at a time; opened with the first, closed by the last.
 
-    ``threads``: pyarrow may use its own.  ``bytes_read`` is kept with ``count_bytes``.
+    ``threads``: pyarrow may use its own.  ``extents`` are what was read, kept with ``count_bytes``.
     ``candidates`` are those of the whole read, which learn from file to file.
     """
 
@@ -98,8 +99,9 @@ class FileReader:
     ) -> None:
         self.plan = plan
         self.units_left = 0
-        self.bytes_read = 0
+        self.extents: list[Extent] = []
         self._ruled_out: set[int] = set()
+        self._found: dict[int, int] = {}
         self._request = request
         self._candidates = candidates or Candidates(request)
         self._opener = opener
@@ -131,7 +133,9 @@ class FileReader:
     def row_groups(self) -> tuple[RowGroupPlan, ...]:
         """The file's row groups, as the plan and then their values judged them."""
         return tuple(
-            replace(group, skipped_by=Step.VALUES) if group.row_group in self._ruled_out else group
+            replace(group, skipped_by=Step.VALUES)
+            if group.row_group in self._ruled_out
+            else replace(group, rows_found=self._found.get(group.row_group))
             for group in self.plan.row_groups
         )
 
@@ -142,7 +146,7 @@ class FileReader:
 
     def _close(self) -> None:
         if self._pages is not None:
-            self.bytes_read += self._pages.bytes_read
+            self.extents += self._pages.extents
         for opened in (self._source, self._file):
             if opened is not None:
                 opened.close()
@@ -163,7 +167,7 @@ class FileReader:
             )
         }
         with self._lock:
-            self.bytes_read += file.bytes_read
+            self.extents += file.extents
             self._ruled_out |= out
         return [group for group in groups if group.row_group not in out]
 
@@ -172,9 +176,10 @@ class FileReader:
         columns = self._columns(groups, self._filtered)
         if self._predicate is None:
             others = self._columns(groups, self._others)
+            self._found |= {group.row_group: _count(group) for group in groups}
             return self._conformed({**columns, **others}, count, self._request.output)
         keep = self._matches(self._predicate, columns, count)
-        found = int(keep.sum())
+        found = self._count_found(groups, keep)
         if found == 0:
             return self._request.output_schema.empty_table()
         others = self._others_of(groups, keep, found)
@@ -192,6 +197,15 @@ class FileReader:
             true_rows(predicate, table).fill_null(False).to_numpy(zero_copy_only=False)
         )
         return matches
+
+    def _count_found(self, groups: Sequence[RowGroupPlan], keep: NDArray[np.bool_]) -> int:
+        """How many rows match; which row groups have them is kept."""
+        start = 0
+        for group in groups:
+            end = start + _count(group)
+            self._found[group.row_group] = int(np.count_nonzero(keep[start:end]))
+            start = end
+        return sum(self._found[group.row_group] for group in groups)
 
     def _others_of(
         self, groups: Sequence[RowGroupPlan], keep: NDArray[np.bool_], found: int
@@ -247,9 +261,8 @@ class FileReader:
         if table.num_rows != expected:
             raise FormatError(f"pyarrow read {table.num_rows} rows, the footer says {expected}")
         if self._count_bytes:
-            self.bytes_read += sum(
-                stored_bytes(self.plan.footer, row_group, names) for row_group in row_groups
-            )
+            for row_group in row_groups:
+                self.extents += stored_extents(self.plan.footer, row_group, names)
         return {name: _selectable(table.column(name)) for name in names}
 
     def _blame(self, row_groups: Sequence[int], names: Sequence[str]) -> NoReturn:
@@ -334,13 +347,15 @@ def _selectable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column if selected is None else column.cast(selected)
 
 
-def stored_bytes(footer: FileFooter, row_group: int, names: Sequence[str]) -> int:
-    """Bytes of the column chunks of top-level columns; those without a key count as none."""
-    size = 0
+def stored_extents(footer: FileFooter, row_group: int, names: Sequence[str]) -> list[Extent]:
+    """Where the column chunks of top-level columns stand, as far as that can be told."""
+    found = []
     for ordinal in (i for name in names for i in footer.columns.below(name)):
-        with suppress(KeyUnavailableError):
-            size += footer.chunk(row_group, ordinal).meta_data.total_compressed_size
-    return size
+        # Row groups that were skipped are asked too, for which the read itself has no key or need.
+        with suppress(KeyUnavailableError, FormatError):
+            start, length = chunk_extent(footer.chunk(row_group, ordinal))
+            found.append((start, min(start + length, footer.size)))
+    return found
 
 
 def _count(group: RowGroupPlan) -> int:

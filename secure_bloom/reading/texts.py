@@ -12,10 +12,12 @@ import re
 from dataclasses import dataclass
 
 from secure_bloom.errors import PolicyError
+from secure_bloom.numerals import exact_number
 from secure_bloom.reading.predicates import (
     MAX_DEPTH,
     AllOf,
     AnyOf,
+    Numeral,
     Operator,
     Predicate,
     condition,
@@ -92,6 +94,14 @@ def _tokens(text: str) -> list[_Token]:
     return tokens
 
 
+def _is_number(text: str) -> bool:
+    try:
+        exact_number(text)
+    except ValueError:
+        return False
+    return True
+
+
 class _Parser:
     """Recursive descent, one method to a rule of the grammar."""
 
@@ -146,13 +156,16 @@ class _Parser:
             raise self._wanted("an operator", hint=_INSTEAD.get(self._next.keyword, _OPERATORS))
         return condition(column, self._take().text, self._value())
 
-    def _list(self) -> list[str]:
+    def _list(self) -> list[str | None]:
         self._expect("(")
-        values = [self._value()]
+        values = [self._member()]
         while self._accept(","):
-            values.append(self._value())
+            values.append(self._member())
         self._expect(")")
         return values
+
+    def _member(self) -> str | None:
+        return None if self._accept("null") else self._value()
 
     def _name(self) -> str:
         if self._next.kind not in ("name", "word") or self._next.keyword:
@@ -164,7 +177,10 @@ class _Parser:
             raise self._wanted(
                 "a value", hint=_VALUES.get(self._next.keyword or self._next.kind, _HINT)
             )
-        return self._take().text
+        token = self._take()
+        return (
+            Numeral(token.text) if token.kind == "word" and _is_number(token.text) else token.text
+        )
 
     @property
     def _next(self) -> _Token:

@@ -3,7 +3,8 @@
     table/day=2024-03-01/part-0.parquet    a DATE
 
 The type is the first of INT, BIGINT, DOUBLE and DATE that every value is one of, else STRING.
-Spark's own reader has DECIMAL and TIMESTAMP there too: give a schema for those.
+Spark's own reader has DECIMAL, TIME and TIMESTAMP there too, TIMESTAMP in the session's time zone,
+which a Python data source is not told.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from pyspark.sql import types as st
 
 from secure_bloom.errors import FormatError
 
-_INTEGER = re.compile(r"-?[0-9]{1,19}")
-_FRACTION = re.compile(r"-?[0-9]+\.[0-9]+([eE][+-]?[0-9]+)?")
+_INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
+#: As Java reads a double: only so are NaN and the infinities spelled.
+_FRACTION = re.compile(r"[+-]?([0-9]*\.[0-9]+([eE][+-]?[0-9]+)?|NaN|Infinity)")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
@@ -33,14 +35,21 @@ def folder_type(texts: Iterable[str | None]) -> st.DataType:
 
 def folder_values(name: str, texts: Iterable[str | None], wanted: pa.DataType) -> pa.Array:
     """The values of partition column ``name``; FormatError for a text that is none of the type."""
+    if _is_number(wanted):
+        # pyarrow takes no other sign.
+        texts = [None if text is None else text.removeprefix("+") for text in texts]
     try:
         return pa.array(texts, pa.string()).cast(wanted)
     except pa.ArrowException:
         raise FormatError(
             f"the name of a folder holds no {wanted}, the type that the column has",
-            hint="load the table again, or give a schema with the column as STRING",
+            hint="load the table again, or give a schema with the column as STRING and CAST it",
             column=name,
         ) from None
+
+
+def _is_number(of: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(of) or pa.types.is_floating(of))
 
 
 def _is_integer(bits: int) -> Callable[[str], bool]:

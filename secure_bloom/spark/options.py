@@ -14,6 +14,9 @@ from secure_bloom.spark.step import absolute_path
 from secure_bloom.storage import local_path
 
 _WORDS = ("path", "paths", "policy", "keyring", "where", "columns", "withoutFilterKeys")
+#: What Spark tells of a table that is to be in its catalog, beside the options.
+_OF_CATALOG = {"owner", "provider", "location"}
+_VIEW = "CREATE TEMPORARY VIEW name USING secure_bloom OPTIONS (path '...', policy '...')"
 _FLAGS = {"true": True, "false": False}
 
 
@@ -37,6 +40,11 @@ def source_options(options: Mapping[str, str]) -> SourceOptions:
 
     Spark writes their names in lower case.  Paths become absolute.
     """
+    if {word.lower() for word in options} >= _OF_CATALOG:
+        raise PolicyError(
+            "Spark keeps no options of a Python data source for a table in its catalog",
+            hint=f"make a view: {_VIEW}",
+        )
     for word in options:
         if word.lower() not in map(str.lower, _WORDS):
             raise PolicyError(
@@ -61,7 +69,9 @@ def _paths(options: Mapping[str, str]) -> tuple[str, ...]:
     found = [options["path"]] if "path" in options else []
     found += _texts("paths", options["paths"]) if "paths" in options else []
     if not found:
-        raise PolicyError("no path is given", hint='spark.read.format("secure_bloom").load(PATH)')
+        raise PolicyError(
+            "no path is given", hint=f'spark.read.format("secure_bloom").load(PATH); in SQL {_VIEW}'
+        )
     return tuple(absolute_path(local_path(path)) for path in found)
 
 

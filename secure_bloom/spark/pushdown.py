@@ -8,8 +8,8 @@ and so `x > 1` becomes "not at most 1", and a comparison with NaN is left to Spa
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -64,9 +64,34 @@ def structure(predicate: Predicate) -> Structure:
     if isinstance(predicate, Condition):
         is_list = predicate.operator in (Operator.IN, Operator.NOT_IN)
         values = (predicate.values,) if is_list else predicate.values
-        return (predicate.column, predicate.operator, *values)
+        return (predicate.path or predicate.column, predicate.operator, *values)
     join = "and" if isinstance(predicate, AllOf) else "or"
     return (join, *map(structure, predicate.parts))
+
+
+def in_utc(predicate: Predicate, instants: Collection[str]) -> Predicate:
+    """The predicate, the zones of values taken off that are held against the columns ``instants``.
+
+    Those are instants in UTC whose Arrow type has no zone.
+    """
+    if not isinstance(predicate, Condition):
+        return replace(predicate, parts=tuple(in_utc(part, instants) for part in predicate.parts))
+    if predicate.column not in instants:
+        return predicate
+    return replace(predicate, values=tuple(map(_without_zone, predicate.values)))
+
+
+def _without_zone(value: object) -> object:
+    """The timestamp of a text with a zone; another value as it is."""
+    if not isinstance(value, str):
+        return value
+    # In microseconds where years are too far for nanoseconds.
+    for unit in ("ns", "us"):
+        try:
+            return pa.scalar(value).cast(pa.timestamp(unit, "UTC")).cast(pa.timestamp(unit))
+        except pa.ArrowInvalid:
+            continue
+    return value
 
 
 def _plain(pushed: sd.Filter) -> sd.Filter:
@@ -164,11 +189,13 @@ def _of_folders(
     """Which texts of folders the filter is true for: all are known, so they are asked here."""
     wanted = table.spark.field(spark).type
     scalars = tuple(_scalar(value, wanted) for value in values)
-    condition = Condition(column=name, operator=operator, values=scalars)
+    # A member of a structure may have the same dotted name.
+    path = (name,) if "." in name else None
+    condition = Condition(column=name, operator=operator, values=scalars, path=path)
     if operator in (Operator.IS_NULL, Operator.IS_NOT_NULL):
         return condition
     texts = list({found[name]: None for found in table.folders if found.get(name) is not None})
     typed = pa.table({name: folder_values(name, texts, wanted)})
     true = true_rows(bind(condition, typed.schema), typed).to_pylist()
     found = tuple(text for text, is_true in zip(texts, true, strict=True) if is_true)
-    return Condition(column=name, operator=Operator.IN, values=found)
+    return Condition(column=name, operator=Operator.IN, values=found, path=path)

@@ -20,6 +20,7 @@ from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 from secure_bloom.errors import FormatError, UnsupportedFeatureError, located
 from secure_bloom.keys import KeyResolver
 from secure_bloom.logical import Kind, Logical, describe, logical_type
+from secure_bloom.metadata import Type
 from secure_bloom.reading.columns import FileColumns, SchemaCache, unite
 from secure_bloom.reading.footers import FileFooter, read_footer
 from secure_bloom.reading.partitions import Values, partition_values
@@ -45,10 +46,12 @@ class TableSchema:
     """A table's columns: ``stored`` as the files' columns are read, ``spark`` as Spark gets them.
 
     ``spark`` ends with the columns that the names of folders make; ``stored`` has none of those.
+    ``instants`` are the dotted paths of INT96 columns: instants that ``stored`` has without a zone.
     """
 
     stored: pa.Schema
     spark: st.StructType
+    instants: frozenset[str]
 
 
 def table_schema(
@@ -79,7 +82,11 @@ def table_schema(
         folders[name] if name in folders else _field(stored.field(name), kinds.values())
         for name in choose([*stored.names, *folders])
     ]
-    return TableSchema(stored=stored, spark=st.StructType(fields))
+    return TableSchema(
+        stored=stored,
+        spark=st.StructType(fields),
+        instants=_instants(kinds.values()) - folders.keys(),
+    )
 
 
 def arrow_schema(schema: st.StructType) -> pa.Schema:
@@ -111,6 +118,13 @@ class _Kind:
     @classmethod
     def of(cls, footer: FileFooter) -> _Kind:
         return cls(columns=footer.columns, written=_written_types(footer))
+
+
+def _instants(kinds: Iterable[_Kind]) -> frozenset[str]:
+    """The paths at which every file that has them has INT96."""
+    leaves = [leaf for kind in kinds for leaf in kind.columns.leaves]
+    others = {leaf.name for leaf in leaves if leaf.type is not Type.INT96}
+    return frozenset({leaf.name for leaf in leaves} - others)
 
 
 def _field(stored: pa.Field, kinds: Iterable[_Kind]) -> st.StructField:

@@ -21,24 +21,29 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 from pyspark.sql import datasource as sd
 from pyspark.sql.types import StructType
 
-from secure_bloom.errors import SecureBloomError
+from secure_bloom.errors import SecureBloomError, UnsupportedFeatureError
 from secure_bloom.keys import ExplicitKeys, KeyResolver, Keyring, KmsClient, asked_once
 from secure_bloom.reading import PlannedFile, ReadPlan, plan_read, read_row_groups
 from secure_bloom.reading.partitions import Values, partition_values
 from secure_bloom.reading.texts import from_text
 from secure_bloom.schema import unknown_column
-from secure_bloom.spark.conforming import conformed, parts
+from secure_bloom.spark.conforming import check_taken, conformed, parts
 from secure_bloom.spark.options import SourceOptions, source_options
-from secure_bloom.spark.pushdown import Structure, Table, conditions, structure
+from secure_bloom.spark.pushdown import Structure, Table, conditions, in_utc, structure
 from secure_bloom.spark.schemas import TableSchema, arrow_schema, check_carried, table_schema
 from secure_bloom.spark.splitting import split
 from secure_bloom.storage import find_files
+
+#: How the source spells what the library's hints tell Python and the command line.
+_SPELLED = {
+    "without_filter_keys=True or --without-filter-keys": '.option("withoutFilterKeys", "true")'
+}
 
 
 class SecureBloomSource(sd.DataSource):
@@ -85,6 +90,18 @@ class SecureBloomSource(sd.DataSource):
     def _reader(self, **query: Any) -> SecureBloomReader:
         return SecureBloomReader(**query)
 
+    def writer(self, *_: object, **__: object) -> NoReturn:
+        """Raise UnsupportedFeatureError: tables are only read."""
+        _refuse_to("write a table", hint=_WRITE)
+
+    def streamWriter(self, *_: object, **__: object) -> NoReturn:  # noqa: N802 - PySpark's name
+        """Raise UnsupportedFeatureError: tables are only read."""
+        _refuse_to("write a stream", hint=_WRITE)
+
+    def streamReader(self, *_: object, **__: object) -> NoReturn:  # noqa: N802 - PySpark's name
+        """Raise UnsupportedFeatureError: tables are read as they are now."""
+        _refuse_to("read a stream", hint='spark.read.format("secure_bloom") reads what is there')
+
 
 class PushdownSource(SecureBloomSource):
     """The same, its row groups judged by the filters of Spark's queries too."""
@@ -102,6 +119,8 @@ class SecureBloomReader(sd.DataSourceReader):
         self._own = arrow_schema(table.spark)
         self._schema = arrow_schema(schema)
         self._names = _names(self._schema.names, table)
+        self._instants = table.instants
+        check_taken(self._stored, self._schema, self._names)
         self._filters: list[sd.Filter] = []
         # Keys that were unwrapped for this query are not for the next one in the same worker.
         self._shared = pickle.dumps((options, uuid.uuid4().hex))
@@ -145,7 +164,8 @@ class SecureBloomReader(sd.DataSourceReader):
         )
         found = conditions(self._filters, table)
         if self._options.where is not None:
-            found.append(structure(from_text(self._options.where)))
+            asked = in_utc(from_text(self._options.where), self._instants)
+            found.append(structure(asked))
         return found or None
 
     def _stored_columns(self) -> list[str]:
@@ -175,6 +195,16 @@ class RowGroups(sd.InputPartition):
     def __repr__(self) -> str:
         # Neither values of the question nor of folders' names.
         return f"RowGroups({sum(len(file.row_groups) for file in self.files)})"
+
+
+_WRITE = "write with Spark's parquet; secure_bloom.spark.add_bloom_filters adds filters"
+
+
+def _refuse_to(act: str, *, hint: str) -> NoReturn:
+    with _explained():
+        raise UnsupportedFeatureError(
+            f"secure_bloom only reads tables, and was told to {act}", hint=hint
+        )
 
 
 def _read_schema(options: SourceOptions, choose: Callable[[list[str]], list[str]]) -> TableSchema:
@@ -222,5 +252,7 @@ def _explained() -> Iterator[None]:
         yield
     except SecureBloomError as error:
         if error.hint is not None:
+            for elsewhere, here in _SPELLED.items():
+                error.hint = error.hint.replace(elsewhere, here)
             error.add_note(f"hint: {error.hint}")
         raise error from None

@@ -4,11 +4,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from secure_bloom.storage.inputs import InputFile
+
+#: Where a read starts and where it ends, in bytes of the file.
+Extent = tuple[int, int]
 
 
 class CountedFile(InputFile):
-    """Another file; ``bytes_read`` and ``requests`` say what was read through this one."""
+    """Another file; ``bytes_read`` and ``requests`` say what was read through this one.
+
+    ``extents`` say where; reads that follow one another are one extent.
+    """
 
     def __init__(self, file: InputFile) -> None:
         super().__init__(
@@ -21,6 +29,7 @@ class CountedFile(InputFile):
         self._file = file
         self.bytes_read = 0
         self.requests = 0
+        self.extents: list[Extent] = []
 
     def check_unchanged(self) -> None:
         self._file.check_unchanged()
@@ -31,7 +40,20 @@ class CountedFile(InputFile):
     def _read(self, offset: int, length: int) -> bytes:
         self.bytes_read += length
         self.requests += 1
+        start = offset
+        if self.extents and self.extents[-1][1] == offset:
+            start, _ = self.extents.pop()
+        self.extents.append((start, offset + length))
         return self._file.read_at(offset, length)
 
     def _read_sibling(self, name: str, limit: int) -> bytes | None:  # noqa: ARG002 - the same
         return self._file.read_sibling(name)
+
+
+def covered(extents: Iterable[Extent]) -> int:
+    """How many bytes of a file the extents cover; none counts twice."""
+    size = reached = 0
+    for start, end in sorted(extents):
+        size += max(0, end - max(start, reached))
+        reached = max(reached, end)
+    return size

@@ -6,8 +6,10 @@ import csv
 import io
 import json
 import os
+import pty
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -119,6 +121,51 @@ def test_the_explanation_fits_a_terminal(lake: Path) -> None:
     assert told["explain"]["row_groups_read"] == 1
     assert told["explain"]["bytes_read"] < told["explain"]["bytes_full_scan"] + 70_000
     assert len(told["explain"]["files"]) == 2
+
+
+def test_an_explanation_with_an_output_writes_the_rows_too(lake: Path, tmp_path: Path) -> None:
+    path = tmp_path / "found.jsonl"
+    done = read(lake, *WHERE, "--explain", "--output", path)
+    assert "row groups: " in done.stdout
+    assert len(path.read_text().splitlines()) == 3
+    told = " ".join(read(lake, "--help").stdout.split())
+    assert "instead of the rows; with --output they are written too" in told
+
+
+@pytest.mark.parametrize("width", [30, 45, 200])
+def test_the_files_of_an_explanation_fit_a_narrow_terminal(lake: Path, width: int) -> None:
+    shown = on_terminal(lake, width, "--where", "email = 'user7@example.com'", "--explain")
+    document = json.loads(read(lake, *WHERE, "--explain", "--json").stdout)["explain"]
+    files = shown[shown.index("seconds:") :]
+    for file in document["files"]:
+        assert Path(file["path"]).name in files
+    assert files.count("KiB") == 2
+    assert files.count("skipped by Bloom filter 2") == (0 if width == 200 else 2)
+    assert files.count("Bloom filter 2") == 2
+    assert "\u2026" not in files
+    table = [line for line in files.splitlines() if "KiB" in line]
+    assert all(len(line) <= width for line in table)
+
+
+def on_terminal(lake: Path, width: int, *arguments: object) -> str:
+    """What a terminal of that width shows."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "secure_bloom", "read", lake / "out"]
+    environment = {**os.environ, "COLUMNS": str(width), "NO_COLOR": "1", "TERM": "dumb"}
+    with subprocess.Popen(
+        [*map(str, command), "--keyring", str(lake / "keyring.json"), *map(str, arguments)],
+        stdout=theirs,
+        env=environment,
+    ) as process:
+        os.close(theirs)
+        shown = b""
+        # Linux says that the other end is closed by an error.
+        with suppress(OSError):
+            while piece := os.read(ours, 65536):
+                shown += piece
+    os.close(ours)
+    assert process.returncode == 0
+    return shown.decode().replace("\r\n", "\n")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.keys import Keyring
+from secure_bloom.keys import KeyMisfitError, Keyring
 from secure_bloom.reading.plans import percent
 from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, keyring_json, write
 
@@ -52,21 +52,28 @@ def advice(path: Path, where: str | None, **options: Any) -> str:
         (
             IBAN,
             [
-                f"iban has no filter in 16 row groups that had to be read {BESIDE}: {ADD} iban",
+                # In the sixteenth row group the row is found, and no filter would skip it.
+                f"iban has no filter in 15 row groups that had to be read {BESIDE}: {ADD} iban",
             ],
         ),
         (
             f"{EMAIL} or {IBAN}",
             [
-                "iban has no filter in 16 row groups",
+                "iban has no filter in 15 row groups",
                 "under `or` every part must be ruled out; the filter of email alone cannot",
             ],
         ),
-        ("id < 3000", ["a filter answers = and in, and the condition on id is neither"]),
-        ("id != 77", ["a filter answers = and in, and the condition on id is neither"]),
-        ("city = 'rome'", ["16 of 16 row groups seem to have what city is asked for"]),
+        ("id < 3", ["a filter answers = and in, and the condition on id is neither"]),
+        (
+            "id != 77",
+            [
+                "a filter answers = and in, and the condition on id is neither",
+                "16 of 16 row groups hold rows that match: no filter can skip them",
+            ],
+        ),
+        ("city = 'rome'", ["16 of 16 row groups hold rows that match: no filter can skip them"]),
         ("length = PT77S", ["no filter can be asked for the value of length"]),
-        ("flag = true", []),
+        ("flag = true", ["16 of 16 row groups hold rows that match: no filter can skip them"]),
         # The filter found its row group; another filter would have nothing to add.
         (f"{EMAIL} and {IBAN}", []),
     ],
@@ -103,6 +110,40 @@ def test_a_long_list_is_no_fault_of_a_full_filter(lake: Path) -> None:
     ]
 
 
+def test_what_rows_were_found_for_no_filter_can_skip(tmp_path: Path) -> None:
+    """Of three values all over the table, each row group has each: whatever is asked of them."""
+    table = pa.table({"c": [("it", "no", "fr")[i % 3] for i in range(2000)], "n": range(2000)})
+    path, with_filters = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    options = {"row_group_size": 100, "use_dictionary": False, "write_statistics": False}
+    for target in (path, with_filters):
+        pq.write_table(table, target, **options)
+    assert not sb.add_bloom_filters(with_filters, columns=["c", "n"]).failed
+    told = "20 of 20 row groups hold rows that match: no filter can skip them"
+    spread = [("n", "in", list(range(0, 2000, 2)))]
+    for file in (path, with_filters):
+        for where in ([("c", "=", "it")], [("c", "in", ["it", "no"])], spread):
+            report = sb.explain(file, where=where)
+            (found,) = [s for s in report.advice if "the files are small" not in s]
+            assert found.startswith(told), (file, where)
+
+
+def test_rows_found_are_told_of_each_row_group(lake: Path) -> None:
+    report = sb.explain(lake, where=f"{EMAIL} or id = 77")
+    groups = [group for file in report.files for group in file.row_groups]
+    found = [group.rows_found for group in groups if group.skipped_by is None]
+    assert [count for count in found if count] == [1]
+    assert all(group.rows_found is None for group in groups if group.skipped_by is not None)
+    document = json.loads(explained(lake, "city = 'rome' and score > 0", "--json"))["explain"]
+    told = [group["rows_found"] for file in document["files"] for group in file["row_groups"]]
+    assert sum(told) == document["rows"] > 0
+    for where in (EMAIL, "id = -1"):
+        document = json.loads(explained(lake, where, "--json"))["explain"]
+        groups = [group for file in document["files"] for group in file["row_groups"]]
+        assert {g["rows_found"] for g in groups if g["skipped_by"]} == {None}
+    every = sb.explain(lake, where=None).files[0].row_groups
+    assert [group.rows_found for group in every] == [250] * 4
+
+
 def test_a_missing_key_takes_the_filter_with_it(tmp_path: Path) -> None:
     path = write(tmp_path / "x.parquet", customers(100), Mode.ENCRYPTED)
     assert not sb.add_bloom_filters(path, columns=["email"], keys=KEYRING).failed
@@ -111,20 +152,36 @@ def test_a_missing_key_takes_the_filter_with_it(tmp_path: Path) -> None:
     assert told.startswith("the key of email is missing: its condition was left out")
 
 
+def test_a_key_that_does_not_fit_is_no_missing_key(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.parquet", customers(100), Mode.ENCRYPTED)
+    assert not sb.add_bloom_filters(path, columns=["email"], keys=KEYRING).failed
+    other = Keyring(master_keys={**MASTER_KEYS, "k_pii": b"another-key-24-bytes-xxx"})
+    for anyway in (False, True):
+        with pytest.raises(KeyMisfitError, match="'k_pii' does not fit") as caught:
+            sb.read_table(path, where=EMAIL, columns=["id"], keys=other, without_filter_keys=anyway)
+        assert caught.value.column == "email"
+        assert "without_filter_keys" not in (caught.value.hint or "")
+
+
 def test_one_row_group_is_read_whole(tmp_path: Path) -> None:
     path = write(tmp_path / "x.parquet", customers(500), use_dictionary=False)
     assert not sb.add_bloom_filters(path, columns=["email"]).failed
     assert "there is one row group, which is read or skipped whole" in advice(path, EMAIL)
     assert sb.explain(path, where="email = 'nobody'").row_groups_read == 0
     assert "one row group" not in advice(path, "email = 'nobody'")
+    for where in ("email != 'nobody'", "id >= 0", "city = 'rome'"):
+        assert "one row group" not in advice(path, where)
 
 
 def test_more_than_a_full_scan_is_said_so(tmp_path: Path) -> None:
-    rows = customers(90)
+    rows = customers(6000)
+    size = 2000
     for number in range(3):
-        write(tmp_path / f"{number}.parquet", rows.slice(number * 30, 30), Mode.ENCRYPTED)
-    assert not sb.add_bloom_filters(tmp_path, columns=["email"], keys=KEYRING).failed
-    one_each = [rows.column("email")[number * 30].as_py() for number in range(3)]
+        part = rows.slice(number * size, size)
+        write(tmp_path / f"{number}.parquet", part, Mode.ENCRYPTED, use_dictionary=False)
+    large = {"email": sb.BloomFilterOptions(fpp=1e-15)}
+    assert not sb.add_bloom_filters(tmp_path, columns=large, keys=KEYRING).failed
+    one_each = [rows.column("email")[number * size].as_py() for number in range(3)]
     where = f"email in ({', '.join(map(repr, one_each))})"
     report = sb.explain(tmp_path, where=where, keys=KEYRING, columns=["email"])
     assert report.bytes_read > report.bytes_full_scan
@@ -132,6 +189,7 @@ def test_more_than_a_full_scan_is_said_so(tmp_path: Path) -> None:
     assert told.startswith("the files are small: their footers and filters are most of what is")
     for file in report.files:
         assert file.bytes_read == file.bytes_footer + file.bytes_judged_by + file.bytes_pages
+        assert file.bytes_read <= Path(file.path).stat().st_size
         assert file.filters == ("email",)
     keyring = tmp_path / "keyring.json"
     keyring.write_text(keyring_json())
@@ -139,6 +197,21 @@ def test_more_than_a_full_scan_is_said_so(tmp_path: Path) -> None:
     shown = explained(tmp_path, where, "--keyring", keyring, "--columns", "email")
     assert "% more than a full scan (" in shown
     assert "that a full scan reads" not in shown
+
+
+@pytest.mark.parametrize("rows", [200, 3000])
+@pytest.mark.parametrize("where", [None, EMAIL, "city = 'rome'", "id in (5, 6)"])
+def test_no_byte_of_a_file_counts_twice(tmp_path: Path, rows: int, where: str | None) -> None:
+    """The first look at a file is at its end, and what is wanted later may stand there too."""
+    path = write(tmp_path / "x.parquet", customers(rows), row_group_size=500)
+    assert not sb.add_bloom_filters(path, columns=["email", "id"]).failed
+    size = path.stat().st_size
+    (file,) = sb.explain(path, where=where).files
+    assert file.bytes_footer == min(size, 64 * 1024)
+    assert file.bytes_read == file.bytes_footer + file.bytes_judged_by + file.bytes_pages <= size
+    assert file.bytes_full_scan <= size
+    if where is None:
+        assert file.bytes_read == file.bytes_full_scan
 
 
 def test_every_file_is_in_the_report(lake: Path) -> None:

@@ -21,9 +21,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.datasource import EqualTo, Filter, In
+from pyspark.sql.types import StructType
 
 import secure_bloom as sb
-from secure_bloom.errors import FileChangedError, PolicyError, SecureBloomError
+from secure_bloom.errors import (
+    FileChangedError,
+    PolicyError,
+    SecureBloomError,
+    UnsupportedFeatureError,
+)
 from secure_bloom.spark import register
 from secure_bloom.spark.registration import keeps_filters_apart
 from secure_bloom.spark.source import PushdownSource, RowGroups, SecureBloomSource
@@ -431,18 +437,51 @@ class TestPredicates:
     def test_a_schema_of_the_callers(self, spark: SparkSession, tmp_path: Path) -> None:
         """Other types, another order, other case, a column that is not there."""
         write_file(tmp_path / "0.parquet", pa.table({"Id": [9, 10], "x": ["u", "v"]}))
-        schema = "missing int, ID string, x string"
+        schema = "missing int, ID decimal(20,0), x binary"
         read = functools.partial(
             lambda: spark.read.format("secure_bloom").schema(schema).load(str(tmp_path))
         )
         assert rows_of(read()) == [
-            "Row(missing=None, ID='10', x='v')",
-            "Row(missing=None, ID='9', x='u')",
+            "Row(missing=None, ID=Decimal('10'), x=b'v')",
+            "Row(missing=None, ID=Decimal('9'), x=b'u')",
         ]
-        # As text 10 is less than 9.
-        assert [row.ID for row in read().where("ID < '9'").collect()] == ["10"]
+        assert [row.ID for row in read().where("ID < 10 and x = X'75'").collect()] == [9]
         assert read().where("missing = 1").count() == 0
         assert read().where("missing is null").count() == 2
+
+    @pytest.mark.parametrize(
+        "given", ["day timestamp", "at string", "at date", "f float", "id int"]
+    )
+    def test_a_type_that_spark_refuses_is_refused_before_a_row_is_read(
+        self, spark: SparkSession, tmp_path: Path, given: str
+    ) -> None:
+        row = {"day": pa.array([1], pa.date32()), "at": pa.array([1], _INSTANT)}
+        write_file(tmp_path / "0.parquet", pa.table({**row, "f": [0.1], "id": [1]}))
+        source = SecureBloomSource({"path": str(tmp_path)})
+        with pytest.raises(PolicyError, match=r"column .* is not read as") as caught:
+            source.reader(StructType.fromDDL(given))
+        assert "CAST" in str(caught.value.hint)
+        with pytest.raises(Exception, match="PARQUET_COLUMN_DATA_TYPE_MISMATCH"):
+            spark.read.schema(given).parquet(str(tmp_path)).collect()
+
+    def test_an_int96_is_asked_for_by_an_instant(self, spark: SparkSession, tmp_path: Path) -> None:
+        """In UTC without a zone, or with one; the session's zone does not count."""
+        at = pa.array([1_709_289_000_123_000, 0], pa.timestamp("us"))
+        rows = pa.table({"at": at, "s": pa.StructArray.from_arrays([at], ["at"]), "n": [1, 2]})
+        path = tmp_path / "0.parquet"
+        pq.write_table(rows, path, use_deprecated_int96_timestamps=True)
+        pq.write_table(rows.select(["n"]), tmp_path / "1.parquet")
+        spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+        for column in ("at", "s.at"):
+            for text in ("10:30:00.123", "10:30:00.123Z", "11:30:00.123+01:00"):
+                where = f"{column} = '2024-03-01T{text}' and {column} in ('2024-03-01T{text}')"
+                assert [r.n for r in ours(spark, tmp_path, where=where).collect()] == [1], where
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+        assert planned_by(
+            SecureBloomSource({"path": str(path), "where": "at < '9999-01-01T00:00:00Z'"})
+        )
+        with pytest.raises(PolicyError, match="column at: the value is not one"):
+            planned_by(SecureBloomSource({"path": str(path), "where": "at > 'soonZ'"}))
 
 
 @pytest.fixture(scope="module")
@@ -539,7 +578,10 @@ class TestOptions:
         rows = ours(spark, people, keyring=str(path), columns='["id", "city"]')
         assert rows.count() == 6000
         asked = {"columns": "id", "where": "email = 'user77@example.com' and id = 77"}
-        with pytest.raises(Exception, match="without_filter_keys"):
+        with pytest.raises(
+            Exception,
+            match=r'rows for which it may not hold: .option\("withoutFilterKeys", "true"\)',
+        ):
             ours(spark, people, keyring=str(path), **asked).collect()
         unchecked = ours(spark, people, keyring=str(path), withoutFilterKeys="true", **asked)
         assert unchecked.collect() == [(77,)]
@@ -566,6 +608,33 @@ class TestOptions:
             planned_by(SecureBloomSource(given))
         notes = getattr(caught.value, "__notes__", [])
         assert re.search(complaint, " ".join([str(caught.value), *notes]))
+
+    def test_a_view_keeps_the_options_and_a_table_of_the_catalog_does_not(
+        self, spark: SparkSession, tmp_path: Path
+    ) -> None:
+        pq.write_table(pa.table({"x": [1, 2]}), tmp_path / "0.parquet")
+        given = f"USING secure_bloom OPTIONS (path '{tmp_path}', where 'x = 2')"
+        spark.sql(f"CREATE TEMPORARY VIEW kept {given}")
+        assert spark.sql("SELECT x FROM kept").collect() == [(2,)]
+        spark.sql("DROP VIEW kept")
+        for place in (given, f"USING secure_bloom LOCATION '{tmp_path}'"):
+            with pytest.raises(Exception, match="for a table in its catalog") as caught:
+                spark.sql(f"CREATE TABLE lost {place}")
+            assert "CREATE TEMPORARY VIEW name USING secure_bloom" in str(caught.value)
+
+    def test_nothing_is_written_and_no_stream_read(
+        self, spark: SparkSession, tmp_path: Path
+    ) -> None:
+        pq.write_table(pa.table({"id": [1]}), tmp_path / "0.parquet")
+        with pytest.raises(Exception, match="secure_bloom only reads tables") as caught:
+            spark.range(1).write.format("secure_bloom").mode("append").save(str(tmp_path))
+        assert "secure_bloom.spark.add_bloom_filters" in str(caught.value)
+        source = SecureBloomSource({"path": str(tmp_path)})
+        schema = source.schema()
+        with pytest.raises(UnsupportedFeatureError, match="told to write a stream"):
+            source.streamWriter(schema=schema, overwrite=False)
+        with pytest.raises(UnsupportedFeatureError, match="told to read a stream"):
+            source.streamReader(schema=schema)
 
     def test_no_path(self) -> None:
         with pytest.raises(PolicyError, match="no path"):
