@@ -29,7 +29,7 @@ check: $(VENV)/.installed-dev  ## Style and types alone
 compatibility: $(VENV)/.installed-dev java  ## Write docs/compatibility.md from what readers were seen to do
 	$(BIN)/python -m pytest tests/interop tests/spark -m "not slow" --compatibility docs/compatibility.md
 
-bench: $(VENV)/.installed-bench java  ## Measure everything (about 12 minutes; needs gcc)
+bench: $(VENV)/.installed-bench java  ## Measure everything (about 20 minutes; needs gcc)
 	@command -v gcc >/dev/null || { echo "gcc is needed for the loops in C (Debian, Ubuntu: apt-get install gcc)" >&2; exit 1; }
 	$(BIN)/python -m benchmarks
 

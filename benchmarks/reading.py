@@ -24,7 +24,7 @@ from benchmarks.tables import print_table
 from benchmarks.timing import Side, medians, python
 from tests.tables import KEYRING, crypto_factory
 
-PYARROW = "pyarrow scans, decrypting"
+PYARROW = "pyarrow's full scan"
 DUCKDB, POLARS = "DuckDB", "Polars"
 SPARK = "Spark's reader, with these filters"
 #: Keys of the long list, and how many of them the table has.
