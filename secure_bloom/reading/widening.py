@@ -84,7 +84,7 @@ def common_type(types: Sequence[pa.DataType]) -> pa.DataType:
     valued = [of for of in dict.fromkeys(types) if not pa.types.is_null(of)]
     if len(valued) < 2:
         return valued[0] if valued else types[0]
-    plain = list(dict.fromkeys(map(_plain, valued)))
+    plain = list(dict.fromkeys(map(plain_type, valued)))
     family = _family(plain[0])
     if family in _NESTED and all(_family(of) is family for of in plain):
         return _NESTED[family](plain)
@@ -127,11 +127,11 @@ def _pair(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     return found
 
 
-def _plain(of: pa.DataType) -> pa.DataType:
+def plain_type(of: pa.DataType) -> pa.DataType:
     """The type of the values themselves: without extension and dictionary."""
     if isinstance(of, pa.BaseExtensionType):
-        return _plain(of.storage_type)
-    return _plain(of.value_type) if pa.types.is_dictionary(of) else of
+        return plain_type(of.storage_type)
+    return plain_type(of.value_type) if pa.types.is_dictionary(of) else of
 
 
 def _family(of: pa.DataType) -> _Family | None:

@@ -15,6 +15,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 from secure_bloom.errors import FormatError, PolicyError, located
 from secure_bloom.reading.partitions import Values
+from secure_bloom.reading.widening import plain_type
 from secure_bloom.spark.folders import folder_values
 
 #: Rows and bytes of a batch at most: the JVM holds batches outside its heap.
@@ -69,7 +70,7 @@ def check_taken(stored: pa.Schema, schema: pa.Schema, names: Mapping[str, str]) 
 
 
 def _check(stored: pa.DataType, wanted: pa.DataType, name: str) -> None:
-    stored = _plain(stored)
+    stored = plain_type(stored)
     if pa.types.is_struct(stored) and pa.types.is_struct(wanted):
         for member in wanted:
             _check_member(stored, member, f"{name}.{member.name}")
@@ -97,13 +98,6 @@ def _check_member(stored: pa.DataType, member: pa.Field, name: str) -> None:
         raise PolicyError(
             f"the files write its name {alike[0]}", hint="give it so in .schema(...)", column=name
         )
-
-
-def _plain(of: pa.DataType) -> pa.DataType:
-    """The type of the values themselves: without extension and dictionary."""
-    if isinstance(of, pa.BaseExtensionType):
-        return _plain(of.storage_type)
-    return _plain(of.value_type) if pa.types.is_dictionary(of) else of
 
 
 def _is_list(of: pa.DataType) -> bool:
