@@ -31,6 +31,17 @@ class ColumnCipher:
     row_group_ordinal: int
     column_ordinal: int
 
+    def at(self, row_group_ordinal: int) -> ColumnCipher:
+        """That of the same column in another row group, where it has the same key."""
+        return ColumnCipher(
+            key=self.key,
+            gcm=self.gcm,
+            file_aad=self.file_aad,
+            uses_ctr=self.uses_ctr,
+            row_group_ordinal=row_group_ordinal,
+            column_ordinal=self.column_ordinal,
+        )
+
     def decrypt(
         self, module_type: ModuleType, module: bytes | memoryview, *, page: int | None = None
     ) -> bytes:

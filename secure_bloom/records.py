@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Hashable, Iterator, Sequence
-from typing import Any, Generic, TypeVar, cast
+from collections.abc import Hashable, Sequence
+from typing import Any, Generic, TypeVar, cast, overload
 
 from thrift.protocol.TProtocol import TType
 
@@ -77,7 +77,7 @@ class RecordSource(Generic[V]):
         return cast(V, record)
 
 
-class LaterRecords(Generic[V]):
+class LaterRecords(Sequence[V]):
     """The structures of a list by their places in it, each decoded when it is first looked at.
 
     Before that they are known to be whole; a list in them that has elements of another type than it
@@ -94,14 +94,17 @@ class LaterRecords(Generic[V]):
     def __len__(self) -> int:
         return len(self._places)
 
-    def __getitem__(self, index: int) -> V:
+    @overload
+    def __getitem__(self, index: int) -> V: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[V]: ...
+    def __getitem__(self, index: int | slice) -> V | list[V]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
         found = self._decoded.get(index)
         if found is None:
             found = self._decoded[index] = self._source.at(self._places[index])
         return found
-
-    def __iter__(self) -> Iterator[V]:
-        return map(self.__getitem__, range(len(self)))
 
 
 def measured_outline(view: type[V], buffer: bytes, later: type[View]) -> tuple[V, int]:

@@ -12,12 +12,25 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from secure_bloom.reading.warmth import Warmth
 from tests.compatibility import PAGE, Compatibility, parse, render
 
 settings.register_profile(
     "unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
 settings.load_profile("unhurried")
+
+
+@pytest.fixture(scope="module")
+def is_warm() -> bool:
+    """Whether compiled code counts as loaded; a module that is about it has its own fixture."""
+    return False
+
+
+@pytest.fixture(autouse=True)
+def _warmth(monkeypatch: pytest.MonkeyPatch, is_warm: bool) -> None:
+    """What is read, and why, must not depend on the tests that ran before."""
+    monkeypatch.setattr(Warmth, "is_worth", lambda _self, _saved: is_warm)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

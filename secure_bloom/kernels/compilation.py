@@ -1,4 +1,4 @@
-"""How a kernel is compiled: on its first call, without the GIL, kept on disk where that is allowed.
+"""How a kernel is compiled: on its first call, kept on disk where that is allowed.
 
 Overflow wraps and indices are not checked inside a kernel: its caller checks the arrays before.
 """
@@ -8,7 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar, cast
 
+import numpy as np
 from numba import njit
+
+#: A number of a kernel, from one of any other type; to a type checker numbers are all the same.
+I64 = cast(Callable[[object], int], np.int64)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -20,8 +24,17 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     numba keeps the machine code in ``NUMBA_CACHE_DIR``, beside the source file or in the user's
     cache folder.  Where none of them can be written, every process compiles for itself.
     """
+    return _compiled(function, nogil=True)
+
+
+def brief_kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """As :func:`kernel`, of microseconds: to give the GIL away and get it back takes longer."""
+    return _compiled(function, nogil=False)
+
+
+def _compiled(function: Callable[P, R], *, nogil: bool) -> Callable[P, R]:
     try:
-        compiled = njit(nogil=True, cache=True)(function)
+        compiled = njit(nogil=nogil, cache=True)(function)
     except RuntimeError:  # "cannot cache function ...: no locator available"
-        compiled = njit(nogil=True)(function)
+        compiled = njit(nogil=nogil)(function)
     return cast(Callable[P, R], compiled)

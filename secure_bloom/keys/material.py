@@ -102,7 +102,7 @@ def _json_object(key_metadata: bytes) -> dict[str, object] | None:
             f"key metadata of {len(key_metadata)} bytes, at most {_MAX_SIZE} are read"
         )
     try:
-        value = json.loads(key_metadata.decode(), object_pairs_hook=_unique)
+        value = _DECODER.decode(key_metadata.decode())
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
@@ -114,6 +114,10 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len(fields) < len(pairs) and "keyMaterialType" in fields:
         raise FormatError("a field of the key material stands twice")
     return fields
+
+
+#: Made once: every file of a table has such metadata, for each of its keys.
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique)
 
 
 def _kek(fields: Mapping[str, object]) -> WrappedKek:

@@ -13,11 +13,10 @@ from typing import Any, NamedTuple
 
 from secure_bloom.logical import Kind, logical_type
 from secure_bloom.metadata import Statistics
-from secure_bloom.reading.predicates import Operator
+from secure_bloom.reading.predicates import LOOKUPS, Operator
 from secure_bloom.reading.questions import OrderKey, Question, StoredValue
 from secure_bloom.schema import Leaf
 
-_LOOKUPS = (Operator.EQUAL, Operator.IN)
 #: Whose older `min` and `max`, in signed order, are right.
 _SIGNED_KINDS = {Kind.INTEGER, Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.FLOAT}
 
@@ -82,11 +81,11 @@ def remaining(question: Question, bounds: Bounds) -> tuple[StoredValue, ...] | N
     operator = question.condition.operator
     if operator is Operator.IS_NULL:
         return None if bounds.nulls == 0 else ()
-    if bounds.is_all_null or (operator in _LOOKUPS and question.values == ()):
+    if bounds.is_all_null or (operator in LOOKUPS and question.values == ()):
         return None
     if question.values is None or bounds.low is None or operator is Operator.IS_NOT_NULL:
         return question.values or ()
-    if operator in _LOOKUPS:
+    if operator in LOOKUPS:
         return question.between(bounds.low, bounds.high) or None
     return question.values if _POSSIBLE[operator](bounds, question.keys) else None
 

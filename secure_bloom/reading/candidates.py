@@ -1,14 +1,13 @@
-"""Row groups that are left to be read, less those that turn out to have none of many values.
+"""Row groups that are left to be read, less those that turn out to have none of the values sought.
 
-A filter that is asked for many values lets most row groups pass: of a hundred values one is a false
-positive.  To decode a column, and to look its rows up in a long list, costs more than to hold the
-values against fingerprints where they lie.  So that is tried for lists, before a row group is
-decoded, and given up for a condition that does not rule out most of what it is asked of.
+A filter lets some row groups pass that do not have the value, and most of them if it is asked for
+many.  To decode a column, and to look its rows up, costs more than to hold the values against
+fingerprints where they lie.  So that is tried before a row group is decoded, and given up for a
+condition that does not rule out most of what it is asked of.
 """
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,17 +19,18 @@ from secure_bloom.metadata import Type
 from secure_bloom.reading.binding import BoundCondition, BoundPredicate, bound_conditions
 from secure_bloom.reading.footers import FileFooter
 from secure_bloom.reading.inquiry import Inquiry, can_match
-from secure_bloom.reading.predicates import Operator
+from secure_bloom.reading.predicates import LOOKUPS
 from secure_bloom.reading.questions import encodings_of
 from secure_bloom.reading.sought import Sought
 from secure_bloom.reading.tables import Request
+from secure_bloom.reading.warmth import warmth
 from secure_bloom.schema import Leaf
 from secure_bloom.storage import InputFile
 
-#: Fewer values are quickly looked up in decoded rows; of more, their own encoding takes too long.
-_MANY, _TOO_MANY = 32, 10_000
-#: Rows that are decoded before compiled code is loaded for the others, which takes half a second.
-_WARM_ROWS = 4_000_000
+#: Of more values their own encoding takes too long.
+_TOO_MANY = 10_000
+#: Seconds that it takes longer to decode a row and look it up.
+_SAVED = 0.1e-6
 #: The share of row groups that a condition must rule out to be asked on, and how many it is taken
 #: to have ruled out at first, so that one row group does not decide.
 _WORTH, _CREDIT = 0.75, 3
@@ -80,14 +80,13 @@ class _Asked:
 
 
 class Candidates:
-    """The long lists of one read, for all of its files and threads."""
+    """The values that one read looks for, for all of its files and threads."""
 
     def __init__(self, request: Request) -> None:
         self._inquiry = Inquiry(request, without_filter_keys=False, explain=False)
-        self._lists = [c for c in self._inquiry.conditions if _is_long_list(c, request)]
+        self._lookups = [c for c in self._inquiry.conditions if _is_lookup(c, request)]
         self._asked: dict[tuple[int, int], _Asked] = {}
         self._lock = threading.Lock()
-        self._rows = 0
 
     def may_match(
         self, file: InputFile, footer: FileFooter, predicate: BoundPredicate, row_group: int
@@ -96,7 +95,8 @@ class Candidates:
 
         Raises IntegrityError for a page that does not authenticate, with row group and column.
         """
-        if not self._lists or not self._is_warm(footer.row_groups[row_group].num_rows):
+        rows = footer.row_groups.rows[row_group]
+        if not self._lookups or not warmth.is_worth(rows * _SAVED):
             return True
         # A condition that is left out for want of a key is none of the predicate's.
         checked = {condition.ordinal for condition in bound_conditions(predicate)}
@@ -111,13 +111,9 @@ class Candidates:
                 ruled_out.add(asked.condition)
         return True
 
-    def _is_warm(self, rows: int) -> bool:
-        self._rows += rows
-        return "numba" in sys.modules or self._rows > _WARM_ROWS
-
     def _of(self, footer: FileFooter) -> Iterator[_Asked]:
-        """The lists, as the columns of a file understand them."""
-        for condition in self._lists:
+        """The conditions, as the columns of a file understand them."""
+        for condition in self._lookups:
             column = footer.columns.ordinals.get(condition.path)
             if column is None:
                 continue
@@ -139,11 +135,11 @@ class Candidates:
         )
 
 
-def _is_long_list(condition: BoundCondition, request: Request) -> bool:
+def _is_lookup(condition: BoundCondition, request: Request) -> bool:
     # Of a partition column the folder's name counts, whatever stands in the file.
     return (
-        condition.operator is Operator.IN
-        and _MANY < len(condition.values) <= _TOO_MANY
+        condition.operator in LOOKUPS
+        and len(condition.values) <= _TOO_MANY
         and condition.path[0] not in request.partitions
     )
 

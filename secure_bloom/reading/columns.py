@@ -45,21 +45,32 @@ class SchemaCache:
 
     def __init__(self) -> None:
         self._known: dict[tuple[bytes, bytes], FileColumns] = {}
-        self._prefixes: list[bytes] = []
+        #: Bytes up to the end of a schema, and how many leaves that has.
+        self._prefixes: dict[bytes, int] = {}
+
+    def known(self, footer: bytes) -> tuple[bytes, int] | None:
+        """A FileMetaData up to the end of its schema, and how many leaves that has, if known."""
+        prefix = self._prefix(footer)
+        return None if prefix is None else (prefix, self._prefixes[prefix])
 
     def columns(self, footer: bytes, texts: Sequence[KeyValue]) -> FileColumns:
         """The columns that the bytes of a FileMetaData describe, with its key_value_metadata."""
         marks = [text for text in texts if text.key == "ARROW:schema"]
         arrow = (marks[0].value or "").encode() if marks else b""
-        prefix = next((p for p in self._prefixes if footer.startswith(p)), None)
+        prefix = self._prefix(footer)
         found = None if prefix is None else self._known.get((prefix, arrow))
         if found is None:
             tree, _ = compact.decode(footer)
+            found = _columns(FileMetaData(tree).schema, marks)
             if prefix is None:
                 prefix = _schema_prefix(tree, footer)
-                self._prefixes.append(prefix)
-            found = self._known[prefix, arrow] = _columns(FileMetaData(tree).schema, marks)
+                self._prefixes[prefix] = len(found.leaves)
+            self._known[prefix, arrow] = found
         return found
+
+    def _prefix(self, footer: bytes) -> bytes | None:
+        # Another thread may be adding one.
+        return next((prefix for prefix in tuple(self._prefixes) if footer.startswith(prefix)), None)
 
 
 def _schema_prefix(tree: compact.Struct, footer: bytes) -> bytes:

@@ -10,9 +10,9 @@ from secure_bloom.storage import InputFile
 K = TypeVar("K", bound=Hashable)
 
 #: Reading so many bytes for nothing costs less than a request of their own.
-_GAP = 8 * 1024
+GAP = 8 * 1024
 #: Enough to be worth a request, and little enough to be held for one file.
-_LARGEST = 16 * 1024 * 1024
+LARGEST = 16 * 1024 * 1024
 
 
 def read_extents(file: InputFile, extents: Mapping[K, tuple[int, int]]) -> dict[K, memoryview]:
@@ -33,7 +33,7 @@ def _runs(extents: Mapping[K, tuple[int, int]]) -> Iterable[list[K]]:
     start = end = 0
     for name in sorted(extents, key=extents.__getitem__):
         offset, length = extents[name]
-        if run and (offset > end + _GAP or offset + length - start > _LARGEST):
+        if run and (offset > end + GAP or offset + length - start > LARGEST):
             yield run
             run = []
         if not run:

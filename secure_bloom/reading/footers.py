@@ -13,11 +13,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import cast
 
+import numpy as np
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from numpy.typing import NDArray
 
-from secure_bloom import cipher, compact
+from secure_bloom import cipher
 from secure_bloom.cipher import ModuleType
 from secure_bloom.errors import (
     FormatError,
@@ -35,26 +36,21 @@ from secure_bloom.keys import DataKey, FileKeys, KeyResolver
 from secure_bloom.metadata import (
     ColumnChunk,
     ColumnMetaData,
-    ColumnOrder,
     EncryptionAlgorithm,
     FileCryptoMetaData,
-    KeyValue,
-    RowGroup,
 )
 from secure_bloom.modules import ColumnCipher
 from secure_bloom.options import FooterMode
-from secure_bloom.reading.columns import FileColumns, SchemaCache
+from secure_bloom.reading.columns import FileColumns
+from secure_bloom.reading.outlines import FooterMetadata, Outline, Outlines
+from secure_bloom.reading.row_groups import RowGroups
 from secure_bloom.records import (
-    LaterRecords,
-    RecordSource,
     decode_record,
-    measured_outline,
     measured_record,
 )
 from secure_bloom.sources import file_keys
 from secure_bloom.storage import CountedFile
 from secure_bloom.storage.counting import Extent
-from secure_bloom.views import BINARY, STRING, Optional, Required, View, list_of, struct_of
 
 _DIGEST_SIZE = 16
 #: What an object of a decoded footer takes in memory, more or less.
@@ -79,7 +75,7 @@ class FileFooter:
     plain: bytes = field(repr=False)
     columns: FileColumns
     metadata: FooterMetadata = field(repr=False)
-    row_groups: Sequence[RowGroup] = field(repr=False)
+    row_groups: RowGroups = field(repr=False)
     algorithm: EncryptionAlgorithm | None
     file_aad: bytes
     key_metadata: bytes | None
@@ -140,6 +136,16 @@ class FileFooter:
                 cipher=column_cipher,
             )
 
+    def chunk_places(self, column: int, row_groups: Sequence[int]) -> NDArray[np.int64] | None:
+        """Where column chunks start in ``plain``; None where they are all decoded."""
+        places = self.row_groups.places
+        return None if places is None else places[row_groups, column]
+
+    def cipher(self, row_group: int, column: int) -> ColumnCipher | None:
+        """That of the column chunk; raises as :meth:`chunk`."""
+        with located(path=self.path, row_group=row_group, column=self.columns.leaves[column].name):
+            return self._cipher(row_group, column, self.row_groups[row_group].columns[column])
+
     def _cipher(
         self, row_group: int, column: int, column_chunk: ColumnChunk
     ) -> ColumnCipher | None:
@@ -154,13 +160,12 @@ class FileFooter:
         name = self.columns.leaves[column].name
         metadata = self.key_metadata if own is None else own.key_metadata
         prepared = self._key("" if own is None else name, metadata)
-        ordinal = self.row_groups[row_group].ordinal
         return ColumnCipher(
             key=prepared.key,
             gcm=prepared.gcm,
             file_aad=self.file_aad or file_aad_of(self.algorithm, self.keys),
             uses_ctr=self.algorithm.AES_GCM_CTR_V1 is not None,
-            row_group_ordinal=row_group if ordinal is None else ordinal,
+            row_group_ordinal=self.row_groups.ordinals[row_group],
             column_ordinal=column,
         )
 
@@ -196,16 +201,15 @@ class PreparedKey:
         return cls(key=key, gcm=cipher.prepare(key.key))
 
 
-def read_footer(file: CountedFile, resolver: KeyResolver, schemas: SchemaCache) -> FileFooter:
+def read_footer(file: CountedFile, resolver: KeyResolver, outlines: Outlines) -> FileFooter:
     """The footer of ``file``; errors as of :func:`secure_bloom.footer.unlock`.
 
     A signed footer whose key is not at hand is read all the same, as anyone can.
     """
     keys = file_keys(resolver, file)
     magic, _, body = locate_footer(file)
-    opened = (_encrypted if magic == MAGIC_ENCRYPTED else _clear)(body, keys)
-    metadata = opened.metadata
-    columns = schemas.columns(opened.plain, metadata.key_value_metadata or [])
+    opened = (_encrypted if magic == MAGIC_ENCRYPTED else _clear)(body, keys, outlines)
+    outline = opened.outline
     return FileFooter(
         path=file.path,
         identity=file.identity,
@@ -214,9 +218,9 @@ def read_footer(file: CountedFile, resolver: KeyResolver, schemas: SchemaCache) 
         extents=tuple(file.extents),
         mode=opened.mode,
         plain=opened.plain,
-        columns=columns,
-        metadata=metadata,
-        row_groups=_row_groups(metadata, opened.plain, len(columns.leaves)),
+        columns=outline.columns,
+        metadata=outline.metadata,
+        row_groups=outline.row_groups,
         algorithm=opened.algorithm,
         file_aad=opened.file_aad,
         key_metadata=opened.key_metadata,
@@ -225,44 +229,20 @@ def read_footer(file: CountedFile, resolver: KeyResolver, schemas: SchemaCache) 
     )
 
 
-def _row_groups(metadata: FooterMetadata, plain: bytes, columns: int) -> list[RowGroup]:
-    """The row groups, whose chunks stay encoded; FormatError where they are not as many."""
-    groups = metadata.row_groups
-    for index, group in enumerate(groups):
-        _check_columns(index, group, columns)
-    if compact.HAS_C_CODE:
-        source = RecordSource(ColumnChunk, plain)
-        for group in groups:
-            places = cast(Sequence[int], group.columns)
-            group.columns = cast(list[ColumnChunk], LaterRecords(source, places))
-    return groups
-
-
-class FooterMetadata(View):
-    """What of a FileMetaData is looked at; its schema is known by its bytes."""
-
-    row_groups = Required(4, list_of(struct_of(RowGroup)))
-    key_value_metadata = Optional(5, list_of(struct_of(KeyValue)))
-    created_by = Optional(6, STRING)
-    column_orders = Optional(7, list_of(struct_of(ColumnOrder)))
-    encryption_algorithm = Optional(8, struct_of(EncryptionAlgorithm))
-    footer_signing_key_metadata = Optional(9, BINARY)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Opened:
     """A footer in clear, and what is needed to decrypt the rest of the file."""
 
     mode: FooterMode
     plain: bytes
-    metadata: FooterMetadata
+    outline: Outline
     algorithm: EncryptionAlgorithm | None
     file_aad: bytes = b""
     key_metadata: bytes | None
     key: DataKey | None
 
 
-def _encrypted(body: bytes, keys: FileKeys) -> _Opened:
+def _encrypted(body: bytes, keys: FileKeys, outlines: Outlines) -> _Opened:
     crypto, length = measured_record(FileCryptoMetaData, body)
     if cipher.frame_length(body, length) != len(body) - length:
         raise FormatError("the encrypted footer module does not fill the footer's length")
@@ -273,7 +253,7 @@ def _encrypted(body: bytes, keys: FileKeys) -> _Opened:
     return _Opened(
         mode=FooterMode.ENCRYPTED,
         plain=plain,
-        metadata=measured_outline(FooterMetadata, plain, ColumnChunk)[0],
+        outline=outlines.of(plain),
         algorithm=algorithm,
         file_aad=file_aad,
         key_metadata=crypto.key_metadata,
@@ -281,8 +261,9 @@ def _encrypted(body: bytes, keys: FileKeys) -> _Opened:
     )
 
 
-def _clear(body: bytes, keys: FileKeys) -> _Opened:
-    metadata, length = measured_outline(FooterMetadata, body, ColumnChunk)
+def _clear(body: bytes, keys: FileKeys, outlines: Outlines) -> _Opened:
+    outline = outlines.of(body)
+    metadata, length = outline.metadata, outline.length
     algorithm = metadata.encryption_algorithm
     signature = 0 if algorithm is None else cipher.SIGNATURE_SIZE
     if len(body) != length + signature:
@@ -294,7 +275,7 @@ def _clear(body: bytes, keys: FileKeys) -> _Opened:
     return _Opened(
         mode=FooterMode.PLAINTEXT if algorithm is None else FooterMode.SIGNED,
         plain=body[:length],
-        metadata=metadata,
+        outline=outline,
         algorithm=algorithm,
         key_metadata=metadata.footer_signing_key_metadata,
         key=key,
@@ -316,13 +297,3 @@ def _verify(
         return None
     cipher.verify_footer(body[:length], body[length:], key.key, aad)
     return key
-
-
-def _check_columns(index: int, group: RowGroup, wanted: int) -> None:
-    if len(group.columns) != wanted:
-        raise FormatError(
-            f"{len(group.columns)} column chunks, the schema has {wanted} columns",
-            row_group=index,
-        )
-    if group.num_rows < 0:
-        raise FormatError(f"RowGroup.num_rows is {group.num_rows}", row_group=index)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import functools
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from secure_bloom.errors import KeyUnavailableError
@@ -12,12 +13,10 @@ from secure_bloom.reading.inquiry import Inquiry
 from secure_bloom.reading.page_index import Rows
 from secure_bloom.reading.partitions import Values
 from secure_bloom.reading.plans import FilePlan, Note, Reason, RowGroupPlan, Step
-from secure_bloom.reading.predicates import Operator
+from secure_bloom.reading.predicates import LOOKUPS
 from secure_bloom.reading.questions import Question, StoredValue
 from secure_bloom.storage import CountedFile
 
-#: What a dictionary or a filter answers.
-LOOKUPS = frozenset({Operator.EQUAL, Operator.IN})
 #: A question, the chunk that it asks, and the values that are left to be looked for.
 Lookup = tuple[Question, Chunk, tuple[StoredValue, ...]]
 
@@ -26,12 +25,14 @@ Lookup = tuple[Question, Chunk, tuple[StoredValue, ...]]
 class Group:
     """One row group: ``left`` has what each condition still looks for, ``chunks`` those opened.
 
-    ``ruled_out`` are the ordinals of conditions that no row fulfils.
+    ``ruled_out`` are the ordinals of conditions that no row fulfils, ``passed`` of those whose
+    filter was asked and may have a value.
     """
 
     index: int
     rows: int
     ruled_out: frozenset[int] = frozenset()
+    passed: frozenset[int] = frozenset()
     left: dict[int, tuple[StoredValue, ...]] = field(default_factory=dict)
     chunks: dict[int, Chunk] = field(default_factory=dict)
     ranges: Rows | None = None
@@ -53,7 +54,8 @@ class FileJudge:
     """One file, its row groups going through the steps together.
 
     ``questions`` are those that a single leaf of the file answers, by the ordinals of their
-    conditions; ``unavailable`` are conditions whose column has no key here.
+    conditions; ``unavailable`` are conditions whose column has no key here, ``ruled_out`` are false
+    for the whole file.
     """
 
     def __init__(
@@ -64,18 +66,37 @@ class FileJudge:
         self.file = file
         self.footer = footer
         self.partition = partition
-        self.groups = [
-            Group(index=i, rows=group.num_rows) for i, group in enumerate(footer.row_groups)
-        ]
+        self.ruled_out: frozenset[int] = frozenset()
         self.questions: dict[int, Question] = {}
         self.unavailable: dict[int, KeyUnavailableError] = {}
+
+    @functools.cached_property
+    def groups(self) -> list[Group]:
+        """The row groups, unless :meth:`keep` was called: then some of them."""
+        return [self._group(index) for index in range(len(self.footer.row_groups))]
+
+    def keep(self, left: Mapping[int, frozenset[int]]) -> None:
+        """Forget all row groups but these, of which some conditions' filters were asked."""
+        self.groups = [self._group(index, passed) for index, passed in left.items()]
+
+    def _group(self, index: int, passed: frozenset[int] = frozenset()) -> Group:
+        rows = self.footer.row_groups.rows[index]
+        is_left = self.inquiry.can_match(self.ruled_out)
+        skipped_by = None if is_left else Step.PARTITION
+        return Group(
+            index=index,
+            rows=rows,
+            ruled_out=self.ruled_out,
+            passed=passed,
+            skipped_by=skipped_by if rows else Step.EMPTY,
+        )
 
     def alive(self) -> list[Group]:
         """The row groups that nothing has ruled out so far."""
         return [group for group in self.groups if group.skipped_by is None]
 
     def plan(self) -> FilePlan:
-        """What the steps left."""
+        """What the steps left, and, of row groups that were looked at one by one, why not more."""
         return FilePlan(
             path=self.footer.path,
             footer=self.footer,
@@ -119,6 +140,7 @@ class FileJudge:
             if (
                 values
                 and ordinal not in group.ruled_out
+                and ordinal not in group.passed
                 and asked.condition.operator in LOOKUPS
                 and serves(group.chunks[asked.ordinal])
             ):

@@ -14,8 +14,9 @@ from secure_bloom.reading.footers import FileFooter
 from secure_bloom.reading.inquiry import Inquiry
 from secure_bloom.reading.judging import FileJudge
 from secure_bloom.reading.partitions import Values
-from secure_bloom.reading.plans import FilePlan, Note, Reason, Step
+from secure_bloom.reading.plans import FilePlan, Note, Reason
 from secure_bloom.reading.questions import Question
+from secure_bloom.reading.sieve import Sieve
 from secure_bloom.reading.steps.bloom_filters import judge_filters
 from secure_bloom.reading.steps.dictionaries import judge_dictionaries
 from secure_bloom.reading.steps.page_index import judge_page_index
@@ -24,9 +25,8 @@ from secure_bloom.reading.steps.statistics import judge_statistics
 from secure_bloom.reading.tables import Request
 from secure_bloom.storage import CountedFile
 
-#: Cheapest first; each sees the row groups that the ones before left.
+#: Cheapest first, behind the file's partition values; each sees what the ones before left.
 _STEPS = (
-    judge_partition,
     judge_statistics,
     judge_dictionaries,
     judge_filters,
@@ -46,15 +46,14 @@ class Planner:
         self, request: Request, *, without_filter_keys: bool = False, explain: bool = False
     ) -> None:
         self._inquiry = Inquiry(request, without_filter_keys=without_filter_keys, explain=explain)
+        sieve = Sieve(self._inquiry)
+        self._steps = (judge_partition, sieve.judge, *_STEPS)
 
     def plan(self, file: CountedFile, footer: FileFooter, partition: Values) -> FilePlan:
         """Which row groups of ``file`` may have rows; errors carry row group and column."""
         judge = FileJudge(inquiry=self._inquiry, file=file, footer=footer, partition=partition)
-        for group in judge.groups:
-            if group.rows == 0:
-                group.skipped_by = Step.EMPTY
         if self._inquiry.request.predicate is not None:
-            for step in _STEPS:
+            for step in self._steps:
                 step(judge)
             self._check_unavailable(judge)
         return judge.plan()

@@ -84,7 +84,9 @@ class RowGroupPlan:
 class FilePlan:
     """One file: its row groups, and the conditions that cannot be checked for want of a key.
 
-    ``unchecked`` has ordinals of conditions; ``extents`` are what planning read of the file.
+    ``row_groups`` that are skipped are among them if the plan was asked to explain, else they need
+    not be.  ``unchecked`` has ordinals of conditions; ``extents`` are what planning read of the
+    file.
     """
 
     path: str

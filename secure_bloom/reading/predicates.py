@@ -38,6 +38,10 @@ class Operator(enum.StrEnum):
     NOT_GREATER_OR_EQUAL = "not >="
 
 
+#: What single values answer: a dictionary, a filter, the values themselves.
+LOOKUPS = frozenset({Operator.EQUAL, Operator.IN})
+
+
 _OPPOSITES = {
     Operator.EQUAL: Operator.NOT_EQUAL,
     Operator.LESS: Operator.NOT_LESS,

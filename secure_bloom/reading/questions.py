@@ -88,6 +88,33 @@ def order_of(leaf: Leaf) -> OrderKey | None:
     return _ORDERS[logical.kind](leaf, logical)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByteOrder:
+    """How the PLAIN encodings of a column's values compare, byte by byte.
+
+    All have ``width`` bytes, or, where it is 0, any number, the prefix first.  ``is_little``: the
+    highest byte stands last; ``is_signed``: its highest bit is a sign.
+    """
+
+    width: int = 0
+    is_little: bool = False
+    is_signed: bool = False
+
+
+def byte_order_of(leaf: Leaf) -> ByteOrder | None:
+    """The order of :func:`order_of` where that can be told by bytes alone, else None."""
+    if order_of(leaf) is None:
+        return None
+    logical = logical_type(leaf.element)
+    if logical.kind in _BYTEWISE:
+        return ByteOrder()
+    is_number = leaf.type in (Type.INT32, Type.INT64)
+    if leaf.width is None or not (is_number or logical.kind is Kind.DECIMAL):
+        return None
+    is_signed = logical.signed or logical.kind is Kind.DECIMAL
+    return ByteOrder(width=leaf.width, is_little=is_number, is_signed=is_signed)
+
+
 def _is_unordered(leaf: Leaf) -> bool:
     """Whether the column declares a type without an order, or one that is not known here."""
     if leaf.element.converted_type is ConvertedType.INTERVAL:
@@ -104,6 +131,7 @@ def _numbers(form: str) -> OrderKey:
     return lambda stored: layout.unpack(stored)[0] if len(stored) == layout.size else None
 
 
+_BYTEWISE = {Kind.TEXT, Kind.BYTES, Kind.UUID}
 _SIGNED = {4: _numbers("<i"), 8: _numbers("<q")}
 _UNSIGNED = {4: _numbers("<I"), 8: _numbers("<Q")}
 _FLOATS = {2: _numbers("<e"), 4: _numbers("<f"), 8: _numbers("<d")}

@@ -21,9 +21,10 @@ from secure_bloom.errors import FileChangedError, PolicyError, located
 from secure_bloom.keys import ExplicitKeys, KeyResolver, Keyring, KmsClient, asked_once
 from secure_bloom.policy import KeyPolicy
 from secure_bloom.reading.candidates import Candidates
-from secure_bloom.reading.columns import SchemaCache, unite
+from secure_bloom.reading.columns import unite
 from secure_bloom.reading.expressions import from_expression
 from secure_bloom.reading.footers import FileFooter, read_footer
+from secure_bloom.reading.outlines import Outlines
 from secure_bloom.reading.partitions import partition_fields, partition_values
 from secure_bloom.reading.planning import Planner
 from secure_bloom.reading.plans import FilePlan, PlannedFile, ReadPlan
@@ -47,6 +48,8 @@ _REMOTE_WORKERS = 16
 _MAX_DECODERS = 8
 #: Bytes of footers that are kept from the first look at a file to the second.
 _KEPT_FOOTERS = 64 * 1024 * 1024
+#: Rows that wait for those before them.
+_WAITING_BYTES = 64 * 1024 * 1024
 _BATCH_ROWS = 128 * 1024
 
 
@@ -100,7 +103,7 @@ class TableRead:
         self._resolver = KeyResolver(asked_once(keys))
         self._without_filter_keys = without_filter_keys
         self._explain = explain
-        self._schemas = SchemaCache()
+        self._outlines = Outlines()
         self._seconds = {"footers": 0.0, "planning": 0.0, "rows": 0.0}
         self._running: list[str] = []
         self._reports: dict[str, FileReport] = {}
@@ -185,7 +188,7 @@ class TableRead:
 
     def _footer(self, path: str) -> FileFooter:
         with located(path=path), open_input(path) as file:
-            return read_footer(CountedFile(file), self._resolver, self._schemas)
+            return read_footer(CountedFile(file), self._resolver, self._outlines)
 
     def _plans(self) -> Iterator[FilePlan]:
         planner = Planner(
@@ -200,7 +203,7 @@ class TableRead:
             self._footers[index] = None
             with located(path=path), open_input(path) as opened:
                 if footer is None:
-                    footer = read_footer(CountedFile(opened), self._resolver, self._schemas)
+                    footer = read_footer(CountedFile(opened), self._resolver, self._outlines)
                 if opened.identity != footer.identity:
                     raise FileChangedError(
                         "the file was changed after its footer was read", hint="read it again"
@@ -221,7 +224,13 @@ class TableRead:
         if self._limit == 0:
             return
         workers = min(_MAX_DECODERS, os.cpu_count() or 1)
-        tables = in_order(Unit.read, self._units(threads=len(self._paths) < workers), workers)
+        tables = in_order(
+            Unit.read,
+            self._units(threads=len(self._paths) < workers),
+            workers,
+            size=lambda table: table.nbytes,
+            room=_WAITING_BYTES,
+        )
         try:
             while True:
                 with self._timed("rows"):
@@ -238,6 +247,8 @@ class TableRead:
         opener = SourceOpener(self._resolver)
         candidates = Candidates(self.request)
         for plan in self._plans():
+            if not plan.surviving and not self._explain:
+                continue
             reader = FileReader(
                 plan,
                 self.request,
@@ -395,7 +406,7 @@ def read_row_groups(
     """
     resolver = KeyResolver(asked_once(keys))
     with located(path=file.path), open_input(file.path) as opened:
-        footer = read_footer(CountedFile(opened), resolver, SchemaCache())
+        footer = read_footer(CountedFile(opened), resolver, Outlines())
         if (_written(footer), footer.digest) != (file.written, file.digest):
             raise FileChangedError(
                 "the file was changed after it was planned",

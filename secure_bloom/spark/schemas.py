@@ -21,8 +21,9 @@ from secure_bloom.errors import FormatError, UnsupportedFeatureError, located
 from secure_bloom.keys import KeyResolver
 from secure_bloom.logical import Kind, Logical, describe, logical_type
 from secure_bloom.metadata import Type
-from secure_bloom.reading.columns import FileColumns, SchemaCache, unite
+from secure_bloom.reading.columns import FileColumns, unite
 from secure_bloom.reading.footers import FileFooter, read_footer
+from secure_bloom.reading.outlines import Outlines
 from secure_bloom.reading.partitions import Values, partition_values
 from secure_bloom.reading.scheduling import in_order
 from secure_bloom.schema import Leaf
@@ -63,7 +64,7 @@ def table_schema(
     reading a footer raises.
     """
     files = find_files(paths)
-    known = SchemaCache()
+    known = Outlines()
 
     def footer_of(path: str) -> FileFooter:
         with located(path=path), open_input(path) as opened:

@@ -1,5 +1,5 @@
 # File descriptors and strings, not Path objects, throughout.
-# ruff: noqa: PTH100, PTH112, PTH116, PTH118, PTH120, PTH208
+# ruff: noqa: PTH100, PTH112, PTH114, PTH116, PTH118, PTH120, PTH208
 # The base class documents the methods.
 # ruff: noqa: D102
 """Folders, the same for a local disk and an object store: what is there, and what is below."""
@@ -17,6 +17,9 @@ from secure_bloom.storage.refusals import system_errors
 
 #: A folder, the names of its subfolders (the caller may prune the list), of its files.
 Level = tuple[str, list[str], list[str]]
+
+#: Last parts of paths that name no file of their folder.
+_NO_NAMES = {"", ".", ".."}
 
 
 class Tree(ABC):
@@ -61,6 +64,9 @@ class Tree(ABC):
 class LocalTree(Tree):
     """The local disk."""
 
+    def __init__(self) -> None:
+        self._real_folders: dict[str, str] = {}
+
     def is_file(self, path: str) -> bool:
         return os.path.lexists(path) and not os.path.isdir(path)
 
@@ -101,7 +107,12 @@ class LocalTree(Tree):
         return list(dict.fromkeys(above))
 
     def key(self, path: str) -> Hashable:
-        return os.path.realpath(path)
+        folder, name = os.path.split(path)
+        # Most files of a table are in few folders, and to follow links is slow.
+        if folder not in self._real_folders:
+            self._real_folders[folder] = os.path.realpath(folder)
+        found = os.path.join(self._real_folders[folder], name)
+        return os.path.realpath(found) if os.path.islink(found) or name in _NO_NAMES else found
 
 
 def _refuse(error: OSError, refused: list[PolicyError] | None) -> None:

@@ -1,4 +1,4 @@
-"""Long lists: row groups that have none of the values are left before they are decoded."""
+"""Lookups: row groups that have none of the values are left before they are decoded."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from secure_bloom.pages import chunk_extent
 from secure_bloom.reading import candidates, dictionaries
 from secure_bloom.reading.scanning import FileReader
 from secure_bloom.reading.sought import Sought
+from secure_bloom.reading.warmth import Warmth
 from secure_bloom.storage.counting import covered
 from tests.reading.lakes import POOLS, Part, expected, parts, questions, same
 from tests.surgery import flip, opened
@@ -31,10 +32,14 @@ ABSENT = [f"user{i}@nobody.example.com" for i in range(200)]
 PRESENT = "user77@example.com"
 
 
+@pytest.fixture(scope="module")
+def is_warm() -> bool:
+    return True
+
+
 @pytest.fixture(autouse=True)
-def _warm(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a large table: compiled code is worth its loading, dictionaries are not searched."""
-    monkeypatch.setattr(candidates, "_WARM_ROWS", 0)
+def _no_dictionaries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a large table: dictionaries are not searched."""
     monkeypatch.setattr(dictionaries, "_MAX_WORK", 0)
 
 
@@ -116,12 +121,27 @@ def test_a_list_that_matches_now_and_then_is_asked_on(tmp_path: Path, asked: lis
     assert asked == ["email"] * (ROWS // GROUP)
 
 
-@pytest.mark.parametrize("operator", ["=", "not in", "!="])
+@pytest.mark.parametrize("operator", ["not in", "!=", "<"])
 def test_nothing_else_is_asked(tmp_path: Path, asked: list[str], operator: str) -> None:
     path = lake(tmp_path, Mode.PLAIN)
     value = ABSENT if operator == "not in" else ABSENT[0]
     sb.read_table(path, where=[("email", operator, value)])
-    sb.read_table(path, where=[("email", "in", ABSENT[:10])])
+    assert asked == []
+
+
+@pytest.mark.parametrize("where", [("email", "=", ABSENT[0]), ("email", "in", ABSENT[:2])])
+def test_a_single_value_is_sought_too(tmp_path: Path, asked: list[str], where: Any) -> None:
+    assert sb.read_table(lake(tmp_path), where=[where], keys=KEYRING).num_rows == 0
+    assert set(asked) == {"email"}
+
+
+def test_nothing_is_asked_before_compiled_code_is_worth_its_loading(
+    tmp_path: Path, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Warmth, "is_worth", lambda _self, _saved: False)
+    assert (
+        sb.read_table(lake(tmp_path), where=[("email", "=", PRESENT)], keys=KEYRING).num_rows == 1
+    )
     assert asked == []
 
 
@@ -250,14 +270,6 @@ def test_other_encodings_are_decoded(tmp_path: Path, encoding: str) -> None:
     assert sb.explain(path, where=where).skipped == {}
 
 
-def long(question: Any) -> Any:
-    """The same question, its lists so long that values are held against them."""
-    if question[0] in ("and", "or"):
-        return (question[0], *map(long, question[1:]))
-    name, operator, *value = question
-    return (name, operator, *([value[0] * 40] if operator == "in" else value))
-
-
 @st.composite
 def lakes(draw: st.DrawFn) -> tuple[list[Part], Any]:
     names = draw(st.lists(st.sampled_from(sorted(POOLS)), min_size=1, max_size=2, unique=True))
@@ -265,18 +277,22 @@ def lakes(draw: st.DrawFn) -> tuple[list[Part], Any]:
     present = sorted({name for file in files for name in file.table.column_names})
     values = {name: st.lists(st.sampled_from(POOLS[name][1]), max_size=3) for name in present}
     lists = [st.tuples(st.just(name), st.just("in"), values[name]) for name in present]
-    both = st.tuples(st.sampled_from(["and", "or"]), st.one_of(lists), questions(present))
-    return files, draw(st.one_of(*lists, both))
+    ones = [st.tuples(st.just(n), st.just("="), st.sampled_from(POOLS[n][1])) for n in present]
+    lookups = st.one_of(*lists, *ones)
+    both = st.tuples(
+        st.sampled_from(["and", "or"]), lookups, st.one_of(lookups, questions(present))
+    )
+    return files, draw(st.one_of(lookups, both))
 
 
 @settings(max_examples=80)
 @given(lakes())
-def test_long_lists_give_the_rows_of_a_full_scan(lake: tuple[list[Part], Any]) -> None:
+def test_lookups_give_the_rows_of_a_full_scan(lake: tuple[list[Part], Any]) -> None:
     files, question = lake
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
         patched.setattr(candidates, "_WORTH", 0)
         for index, file in enumerate(files):
             file.write(Path(folder) / f"{index}.parquet")
         whole = pa.concat_tables([file.table for file in files], promote_options="default")
-        found = sb.read_table(folder, where=long(question), keys=KEYRING)
+        found = sb.read_table(folder, where=question, keys=KEYRING)
     assert same(found, expected(whole, question))

@@ -11,8 +11,8 @@ import secure_bloom as sb
 from secure_bloom import compact
 from secure_bloom.errors import FormatError
 from secure_bloom.keys import KeyResolver
-from secure_bloom.reading.columns import SchemaCache
 from secure_bloom.reading.footers import FileFooter, read_footer
+from secure_bloom.reading.outlines import Outlines
 from secure_bloom.storage import CountedFile, open_input
 from tests.tables import KEYRING, Mode, customers, write
 
@@ -21,7 +21,7 @@ ROWS = 200
 
 def _footer(path: Path) -> FileFooter:
     with open_input(str(path)) as file:
-        return read_footer(CountedFile(file), KeyResolver(KEYRING), SchemaCache())
+        return read_footer(CountedFile(file), KeyResolver(KEYRING), Outlines())
 
 
 def _lake(folder: Path, mode: Mode) -> Path:

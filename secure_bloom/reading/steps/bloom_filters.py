@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from secure_bloom.errors import UnsupportedFeatureError
 from secure_bloom.reading.filters import has_filter, read_filters
-from secure_bloom.reading.judging import LOOKUPS, FileJudge, Group, Lookup
+from secure_bloom.reading.judging import FileJudge, Group, Lookup
 from secure_bloom.reading.plans import Reason, Step, percent
+from secure_bloom.reading.predicates import LOOKUPS
 from secure_bloom.reading.questions import Question, StoredValue
 from secure_bloom.sbbf import SplitBlockBloomFilter
 from secure_bloom.schema import Leaf, require_filterable

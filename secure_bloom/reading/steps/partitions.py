@@ -8,7 +8,6 @@ from secure_bloom.reading.binding import BoundCondition
 from secure_bloom.reading.exact import true_rows
 from secure_bloom.reading.judging import FileJudge
 from secure_bloom.reading.partitions import partition_scalar
-from secure_bloom.reading.plans import Step
 
 
 def judge_partition(file: FileJudge) -> None:
@@ -22,8 +21,7 @@ def judge_partition(file: FileJudge) -> None:
                 file.questions[condition.ordinal] = found
         elif not _is_true(condition, value):
             out.append(condition.ordinal)
-    for group in file.groups:
-        file.rule_out(group, Step.PARTITION, *out)
+    file.ruled_out = frozenset(out)
 
 
 def _value(file: FileJudge, condition: BoundCondition) -> pa.Scalar | None:

@@ -1,0 +1,158 @@
+"""Column chunks of one column, many at a time: which of the values sought their bounds leave.
+
+The fields of each chunk's metadata stand in a row of numbers, in the places named here.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secure_bloom.kernels.compilation import I64, brief_kernel, kernel
+from secure_bloom.kernels.fields import ABSENT
+
+Bytes: TypeAlias = NDArray[np.uint8]
+Numbers: TypeAlias = NDArray[np.int64]
+
+NUM_VALUES: Final = 0
+DATA_PAGE_OFFSET: Final = 1
+DICTIONARY_PAGE_OFFSET: Final = 2
+BLOOM_FILTER_OFFSET: Final = 3
+BLOOM_FILTER_LENGTH: Final = 4
+NULL_COUNT: Final = 5
+# Two places each: where they start and end.
+MIN_VALUE: Final = 6
+MAX_VALUE: Final = 8
+MIN: Final = 10
+MAX: Final = 12
+PATH_IN_SCHEMA: Final = 14
+FILE_PATH: Final = 16
+CRYPTO_METADATA: Final = 18
+ENCRYPTED_COLUMN_METADATA: Final = 20
+PLACES: Final = 22
+
+#: Instead of where a run of values starts, of chunks that are to be looked at one by one.
+UNDECIDED: Final = -1
+
+
+@kernel
+def compared(
+    a: Bytes,
+    a_start: int,
+    a_end: int,
+    b: Bytes,
+    b_start: int,
+    b_end: int,
+    is_little: bool,
+    is_signed: bool,
+) -> int:
+    """Below 0 if the first is less, 0 if they are equal, above if it is greater.
+
+    They are bytes in their order, unsigned, a prefix first; ``is_little``: numbers whose highest
+    byte stands last; ``is_signed``: whose highest bit is a sign.
+    """
+    for i in range(min(a_end - a_start, b_end - b_start)):
+        x = I64(a[a_end - 1 - i] if is_little else a[a_start + i])
+        y = I64(b[b_end - 1 - i] if is_little else b[b_start + i])
+        if x != y:
+            return y - x if i == 0 and is_signed and (x ^ y) & 0x80 else x - y
+    return (a_end - a_start) - (b_end - b_start)
+
+
+@kernel
+def are_same(data: Bytes, start: int, end: int, other: Bytes) -> bool:
+    """Whether ``data[start:end]`` is ``other``."""
+    return start >= 0 and compared(data, start, end, other, 0, other.size, False, False) == 0
+
+
+@kernel
+def needs_a_look(data: Bytes, chunk: Numbers, path: Bytes) -> bool:
+    """Whether a filter is not the next to be asked, or anything is unusual."""
+    if chunk[FILE_PATH] != ABSENT or chunk[NUM_VALUES] < 0 or chunk[DATA_PAGE_OFFSET] < 0:
+        return True
+    if chunk[NULL_COUNT] == chunk[NUM_VALUES]:
+        return True
+    if chunk[BLOOM_FILTER_OFFSET] < 0 or chunk[BLOOM_FILTER_LENGTH] < 0:
+        return True
+    if chunk[DICTIONARY_PAGE_OFFSET] > 0:
+        size = chunk[DATA_PAGE_OFFSET] - chunk[DICTIONARY_PAGE_OFFSET]
+        # A dictionary may say the same for fewer bytes.
+        if 0 < size < chunk[BLOOM_FILTER_LENGTH]:
+            return True
+    return not are_same(data, chunk[PATH_IN_SCHEMA], chunk[PATH_IN_SCHEMA + 1], path)
+
+
+@kernel
+def are_bounds(data: Bytes, chunk: Numbers, width: int, is_little: bool, is_signed: bool) -> bool:
+    """Whether ``min_value`` and ``max_value`` are there, and bound anything."""
+    low, high = chunk[MIN_VALUE], chunk[MAX_VALUE]
+    if low < 0 or high < 0:
+        return False
+    low_end, high_end = chunk[MIN_VALUE + 1], chunk[MAX_VALUE + 1]
+    if width > 0 and (low_end - low != width or high_end - high != width):
+        return False
+    return compared(data, low, low_end, data, high, high_end, is_little, is_signed) <= 0
+
+
+@kernel
+def count_below(
+    values: Bytes,
+    offsets: Numbers,
+    data: Bytes,
+    start: int,
+    end: int,
+    or_same: bool,
+    is_little: bool,
+    is_signed: bool,
+) -> int:
+    """How many of the ascending values are less than ``data[start:end]``, or the same."""
+    low, high = 0, I64(offsets.size - 1)
+    while low < high:
+        middle = (low + high) >> 1
+        order = compared(
+            values, offsets[middle], offsets[middle + 1], data, start, end, is_little, is_signed
+        )
+        if order < 0 or (or_same and order == 0):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@brief_kernel
+def leave(
+    data: Bytes,
+    chunks: Numbers,
+    path: Bytes,
+    values: Bytes,
+    offsets: Numbers,
+    width: int,
+    is_little: bool,
+    is_signed: bool,
+    has_order: bool,
+    left: Numbers,
+) -> None:
+    """Enter into ``left`` the run of values, from and up to, that each chunk's bounds leave.
+
+    The values, ``values[offsets[i]:offsets[i + 1]]``, ascend.  Without ``has_order`` the bounds are
+    in another order than the type's.  Of chunks that are to be looked at one by one it starts with
+    ``UNDECIDED``.
+    """
+    for i in range(left.shape[0]):
+        chunk = chunks[i]
+        left[i, 0], left[i, 1] = UNDECIDED, 0
+        if needs_a_look(data, chunk, path):
+            continue
+        if has_order and are_bounds(data, chunk, width, is_little, is_signed):
+            low, low_end = chunk[MIN_VALUE], chunk[MIN_VALUE + 1]
+            high, high_end = chunk[MAX_VALUE], chunk[MAX_VALUE + 1]
+            left[i, 0] = count_below(
+                values, offsets, data, low, low_end, False, is_little, is_signed
+            )
+            left[i, 1] = count_below(
+                values, offsets, data, high, high_end, True, is_little, is_signed
+            )
+        elif chunk[MIN] < 0 or chunk[MAX] < 0:
+            left[i, 0], left[i, 1] = 0, offsets.size - 1

@@ -1,0 +1,136 @@
+"""A footer passed over once: its row groups as numbers, and where all of its parts stand."""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secure_bloom.kernels.compilation import brief_kernel, kernel
+from secure_bloom.kernels.fields import (
+    ABSENT,
+    FALSE,
+    I16_TYPE,
+    I64_TYPE,
+    LIST,
+    NOWHERE,
+    STOP,
+    STRUCT,
+    Levels,
+    end_of,
+    enter,
+    new_levels,
+    read_field_header,
+    read_list_header,
+)
+
+Bytes: TypeAlias = NDArray[np.uint8]
+Numbers: TypeAlias = NDArray[np.int64]
+
+#: Field ids of a FileMetaData, its row groups, and one more than the highest.
+SCHEMA: Final = 2
+ROW_GROUPS: Final = 4
+PARTS: Final = 10
+#: Field ids of a RowGroup.
+COLUMNS: Final = 1
+TOTAL_BYTE_SIZE: Final = 2
+NUM_ROWS: Final = 3
+ORDINAL: Final = 7
+NUMBERS: Final = 8
+#: Row groups, or chunks of one, more than which is an attack on the memory.
+MAX_ELEMENTS: Final = 1 << 18
+
+
+@kernel
+def outline_list(data: Bytes, at: int, places: Numbers, levels: Levels) -> int:
+    """Enter where each structure of a list starts, as many as there are places; where it ends."""
+    kind, count, end = read_list_header(data, at)
+    if kind != STRUCT or count != places.size:
+        return NOWHERE
+    for i in range(count):
+        places[i] = end
+        if end >= 0:
+            end = end_of(data, end, STRUCT, levels)
+    return end
+
+
+@kernel
+def is_whole(numbers: Numbers) -> bool:
+    """Whether a RowGroup has all that it must have."""
+    return bool(
+        numbers[COLUMNS] >= 0 and numbers[NUM_ROWS] >= 0 and numbers[TOTAL_BYTE_SIZE] != ABSENT
+    )
+
+
+@kernel
+def outline_row_group(
+    data: Bytes, at: int, numbers: Numbers, places: Numbers, levels: Levels
+) -> int:
+    """Enter the numbers of a RowGroup by their ids, and where its chunks start; where it ends."""
+    numbers[:] = ABSENT
+    last, end = 0, at
+    while end >= 0:
+        kind, last, end = read_field_header(data, end, last)
+        if end < 0 or kind == STOP:
+            return end if end >= 0 and is_whole(numbers) else NOWHERE
+        if last == COLUMNS and kind == LIST:
+            numbers[COLUMNS] = end
+            end = outline_list(data, end, places, levels)
+        elif 0 < last < NUMBERS and I16_TYPE <= kind <= I64_TYPE:
+            end = enter(data, end, kind, numbers, last, levels)
+        elif kind > FALSE:
+            end = end_of(data, end, kind, levels)
+    return end
+
+
+@kernel
+def outline_row_groups(
+    data: Bytes, at: int, numbers: Numbers, places: Numbers, levels: Levels
+) -> int:
+    """:func:`outline_row_group` of each of a list, behind whose header ``at`` is; where it ends."""
+    end = at
+    for i in range(numbers.shape[0]):
+        if end >= 0:
+            end = outline_row_group(data, end, numbers[i], places[i], levels)
+    return end
+
+
+@kernel
+def count_row_groups(data: Bytes, at: int, kind: int, columns: int) -> tuple[int, int]:
+    """How many row groups a list says it has, and where they start."""
+    element, count, end = read_list_header(data, at)
+    # A chunk takes a byte at least.
+    is_too_long = count > MAX_ELEMENTS or count * columns > data.size
+    if kind != LIST or (element != STRUCT and count > 0) or is_too_long:
+        return 0, NOWHERE
+    return count, end
+
+
+@brief_kernel
+def outline(data: Bytes, at: int, columns: int) -> tuple[int, Numbers, Numbers, Numbers]:
+    """What a FileMetaData of so many columns has behind its schema, which ends at ``at``.
+
+    Where it ends; a row of numbers for each row group, in the places that their field ids name;
+    a row of places for each, where its chunks start; and of the other fields, by their ids, wire
+    type, start and end.  Where anything is unusual the end is ``NOWHERE``.
+    """
+    numbers, places = np.empty((0, NUMBERS), np.int64), np.empty((0, 0), np.int64)
+    parts = np.full((PARTS, 3), ABSENT)
+    levels = new_levels()
+    last, end = SCHEMA, at
+    while end >= 0:
+        kind, last, end = read_field_header(data, end, last)
+        if end < 0 or kind == STOP:
+            break
+        start = end
+        if last == ROW_GROUPS:
+            count, end = count_row_groups(data, start, kind, columns)
+            numbers = np.empty((count, NUMBERS), np.int64)
+            places = np.empty((count, columns), np.int64)
+            end = outline_row_groups(data, end, numbers, places, levels)
+        elif kind > FALSE:
+            end = end_of(data, start, kind, levels)
+        if 0 < last < PARTS:
+            parts[last, 0], parts[last, 1], parts[last, 2] = kind, start, end
+    return end, numbers, places, parts
