@@ -17,7 +17,9 @@ from secure_bloom.keys import DataKey
 _PAGE_BODIES = {ModuleType.DATA_PAGE, ModuleType.DICTIONARY_PAGE}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# Not frozen, and not to be changed all the same: a table has thousands, and freezing them takes
+# longer than to decrypt what they are made for.
+@dataclass(slots=True, kw_only=True)
 class ColumnCipher:
     """Encrypts and decrypts the modules of the column chunk at two ordinals of one file.
 

@@ -41,11 +41,13 @@ class ChunkFields:
         """Offset and length of each chunk's filter, below zero for those that have none."""
         return self.fields[:, layout.BLOOM_FILTER_OFFSET : layout.BLOOM_FILTER_LENGTH + 1]
 
-    def filter_place(self, index: int) -> FilterPlace:
-        """Where the filter of a chunk stands, and how it is decrypted."""
-        offset, length = self.filters[index].tolist()
-        cipher = None if self.ciphers is None else self.ciphers[index]
-        return FilterPlace(self.column, offset, length, cipher)
+    def filter_places(self, indices: Sequence[int]) -> list[FilterPlace]:
+        """Where the filters of some of the chunks stand, and how they are decrypted."""
+        ciphers, found = self.ciphers, []
+        for index, (offset, length) in zip(indices, self.filters[indices].tolist(), strict=True):
+            cipher = None if ciphers is None else ciphers[index]
+            found.append(FilterPlace(self.column, offset, length, cipher))
+        return found
 
 
 def read_chunk_fields(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -57,13 +57,16 @@ def read_filters(file: InputFile, chunks: dict[Place, Chunk]) -> dict[Place, Spl
         stored = read_bloom_filter(file, chunk)
         if stored is not None:
             found[place] = stored.filter
-    return found | read_filters_at(file, places)
+    return found | dict(read_filters_at(file, places))
 
 
 def read_filters_at(
     file: InputFile, places: dict[Place, FilterPlace]
-) -> dict[Place, SplitBlockBloomFilter]:
-    """As :func:`read_filters`, from places that are known."""
+) -> Iterator[tuple[Place, SplitBlockBloomFilter]]:
+    """As :func:`read_filters`, from places that are known, one at a time.
+
+    All are read before the first is decrypted; one that is let go makes room for the next.
+    """
     extents = {}
     for place, (column, offset, length, _) in places.items():
         if not 0 < length <= MAX_BYTES + _OVERHEAD:
@@ -71,11 +74,10 @@ def read_filters_at(
                 f"ColumnMetaData.bloom_filter_length is {length}", row_group=place[0], column=column
             )
         extents[place] = (offset, length)
-    found = {}
     for place, content in read_extents(file, extents).items():
         with located(row_group=place[0], column=places[place].column):
-            found[place] = decode_bloom_filter(content, places[place].cipher)
-    return found
+            found = decode_bloom_filter(content, places[place].cipher)
+        yield place, found
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

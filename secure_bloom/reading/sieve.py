@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from secure_bloom.errors import KeyUnavailableError
 from secure_bloom.metadata import ColumnMetaData
 from secure_bloom.reading.columns import has_type_order
-from secure_bloom.reading.filters import read_filters_at
+from secure_bloom.reading.filters import FilterPlace, Place, read_filters_at
 from secure_bloom.reading.inquiry import Inquiry
 from secure_bloom.reading.judging import FileJudge
 from secure_bloom.reading.predicates import LOOKUPS
@@ -94,8 +94,8 @@ class _Left:
 
 #: The row groups that are left, and the conditions whose filters let each of them pass.
 _Passed = dict[int, frozenset[int]]
-#: A row group whose filter is to be asked.
-_Waiting = tuple[int, _Left]
+#: The row groups whose filters are to be asked, column by column.
+_Waiting = Sequence[tuple[_Left, list[int]]]
 
 
 class Sieve:
@@ -119,9 +119,9 @@ class Sieve:
         for one in left:
             possible &= one.is_possible
         passed = dict.fromkeys(np.flatnonzero(possible).tolist(), frozenset[int]())
-        waiting = [(index, one) for one in left for index in one.with_filter(passed)]
+        waiting = [(one, one.with_filter(passed)) for one in left]
         if len(left) == 1 and left[0].chunks.ciphers is None:
-            waiting = self._ask_together(file, left[0], passed)
+            waiting = [(left[0], self._ask_together(file, *waiting[0], passed))]
         self._ask_one_by_one(file, indices, waiting, passed)
         file.keep({indices[index]: conditions for index, conditions in passed.items()})
 
@@ -138,39 +138,39 @@ class Sieve:
             found.append(one)
         return found if self._inquiry.can_match(file.ruled_out) else []
 
-    def _ask_together(self, file: FileJudge, one: _Left, passed: _Passed) -> list[_Waiting]:
-        """Ask the filters of a plain column; what is unusual waits."""
-        waiting = [(index, one) for index in one.with_filter(passed)]
+    def _ask_together(
+        self, file: FileJudge, one: _Left, waiting: list[int], passed: _Passed
+    ) -> list[int]:
+        """Ask the filters of a plain column; those that are unusual wait on."""
         if not waiting:
             return []
-        where = [index for index, _ in waiting]
         hashes = self._inquiry.hashes(one.asked, one.asked.values or ())
-        answers = hashes.ask_together(file.file, one.chunks.filters[where], one.runs[where])
+        answers = hashes.ask_together(file.file, one.chunks.filters[waiting], one.runs[waiting])
         if answers is None:
             return waiting
-        for (index, _), answer in zip(waiting, answers, strict=True):
-            if answer is not None:
-                _enter(passed, index, one, may_have=answer)
-        return [it for it, answer in zip(waiting, answers, strict=True) if answer is None]
+        found = dict(zip(waiting, answers, strict=True))
+        for index, may_have in found.items():
+            if may_have is not None:
+                _enter(passed, index, one, may_have=may_have)
+        return [index for index, may_have in found.items() if may_have is None]
 
     def _ask_one_by_one(
-        self,
-        file: FileJudge,
-        indices: Sequence[int],
-        waiting: Sequence[_Waiting],
-        passed: _Passed,
+        self, file: FileJudge, indices: Sequence[int], waiting: _Waiting, passed: _Passed
     ) -> None:
         """Ask filters that are decrypted, or stand apart; all are read first, in few requests."""
-        places = {
-            (indices[index], one.asked.ordinal): one.chunks.filter_place(index)
-            for index, one in waiting
-        }
-        filters = read_filters_at(file.file, places) if places else {}
-        for index, one in waiting:
-            if index in passed:
-                hashes = self._inquiry.hashes(one.asked, one.values(index))
-                found = filters[indices[index], one.asked.ordinal]
-                _enter(passed, index, one, may_have=hashes.any_in(found))
+        places: dict[Place, FilterPlace] = {}
+        askers: dict[Place, list[tuple[int, _Left]]] = {}
+        for one, where in waiting:
+            for index, found in zip(where, one.chunks.filter_places(where), strict=True):
+                place = indices[index], one.asked.ordinal
+                places[place] = found
+                # Two conditions may ask one filter.
+                askers.setdefault(place, []).append((index, one))
+        for place, bloom_filter in read_filters_at(file.file, places):
+            for index, one in askers[place]:
+                if index in passed:
+                    hashes = self._inquiry.hashes(one.asked, one.values(index))
+                    _enter(passed, index, one, may_have=hashes.any_in(bloom_filter))
 
 
 def _enter(passed: _Passed, index: int, one: _Left, *, may_have: bool) -> None:
