@@ -22,7 +22,7 @@ DICTIONARY_PAGE_OFFSET: Final = 2
 BLOOM_FILTER_OFFSET: Final = 3
 BLOOM_FILTER_LENGTH: Final = 4
 NULL_COUNT: Final = 5
-# Two places each: where they start and end.
+# Two places each: where they start and end; an upper bound stands behind the lower.
 MIN_VALUE: Final = 6
 MAX_VALUE: Final = 8
 MIN: Final = 10
@@ -68,29 +68,40 @@ def are_same(data: Bytes, start: int, end: int, other: Bytes) -> bool:
 
 
 @kernel
-def needs_a_look(data: Bytes, chunk: Numbers, path: Bytes) -> bool:
-    """Whether a filter is not the next to be asked, or anything is unusual."""
-    if chunk[FILE_PATH] != ABSENT or chunk[NUM_VALUES] < 0 or chunk[DATA_PAGE_OFFSET] < 0:
+def is_unusual(data: Bytes, chunk: Numbers, path: Bytes) -> bool:
+    """Whether the chunk is elsewhere, of another column, or has less than no values."""
+    if chunk[FILE_PATH] != ABSENT or chunk[NUM_VALUES] < 0:
         return True
-    if chunk[NULL_COUNT] == chunk[NUM_VALUES]:
-        return True
-    if chunk[BLOOM_FILTER_OFFSET] < 0 or chunk[BLOOM_FILTER_LENGTH] < 0:
-        return True
-    if chunk[DICTIONARY_PAGE_OFFSET] > 0:
-        size = chunk[DATA_PAGE_OFFSET] - chunk[DICTIONARY_PAGE_OFFSET]
-        # A dictionary may say the same for fewer bytes.
-        if 0 < size < chunk[BLOOM_FILTER_LENGTH]:
-            return True
     return not are_same(data, chunk[PATH_IN_SCHEMA], chunk[PATH_IN_SCHEMA + 1], path)
 
 
 @kernel
-def are_bounds(data: Bytes, chunk: Numbers, width: int, is_little: bool, is_signed: bool) -> bool:
-    """Whether ``min_value`` and ``max_value`` are there, and bound anything."""
-    low, high = chunk[MIN_VALUE], chunk[MAX_VALUE]
-    if low < 0 or high < 0:
+def is_filter_next(chunk: Numbers) -> bool:
+    """Whether there is a filter, and no dictionary that may say the same for fewer bytes."""
+    if chunk[BLOOM_FILTER_OFFSET] < 0 or chunk[BLOOM_FILTER_LENGTH] < 0:
         return False
-    low_end, high_end = chunk[MIN_VALUE + 1], chunk[MAX_VALUE + 1]
+    if chunk[DATA_PAGE_OFFSET] < 0 or chunk[DICTIONARY_PAGE_OFFSET] <= 0:
+        return bool(chunk[DATA_PAGE_OFFSET] >= 0)
+    size = chunk[DATA_PAGE_OFFSET] - chunk[DICTIONARY_PAGE_OFFSET]
+    return bool(size <= 0 or size >= chunk[BLOOM_FILTER_LENGTH])
+
+
+@kernel
+def place_of_bounds(chunk: Numbers, has_order: bool, has_old_order: bool) -> int:
+    """Where the lower of the bounds stands, the upper behind it; below 0 where there are none."""
+    if has_order and chunk[MIN_VALUE] >= 0 and chunk[MAX_VALUE] >= 0:
+        return MIN_VALUE
+    return MIN if has_old_order and chunk[MIN] >= 0 and chunk[MAX] >= 0 else -1
+
+
+@kernel
+def are_bounds(
+    data: Bytes, chunk: Numbers, place: int, width: int, is_little: bool, is_signed: bool
+) -> bool:
+    """Whether what stands at a place bounds anything."""
+    if place < 0:
+        return False
+    low, low_end, high, high_end = chunk[place : place + 4]
     if width > 0 and (low_end - low != width or high_end - high != width):
         return False
     return compared(data, low, low_end, data, high, high_end, is_little, is_signed) <= 0
@@ -132,27 +143,27 @@ def leave(
     is_little: bool,
     is_signed: bool,
     has_order: bool,
+    has_old_order: bool,
     left: Numbers,
 ) -> None:
     """Enter into ``left`` the run of values, from and up to, that each chunk's bounds leave.
 
-    The values, ``values[offsets[i]:offsets[i + 1]]``, ascend.  Without ``has_order`` the bounds are
-    in another order than the type's.  Of chunks that are to be looked at one by one it starts with
-    ``UNDECIDED``.
+    The values, ``values[offsets[i]:offsets[i + 1]]``, ascend.  ``has_order``: ``min_value`` and
+    ``max_value`` are in their order, ``has_old_order``: so are ``min`` and ``max``.  Of chunks that
+    are to be looked at one by one the run starts with ``UNDECIDED``.
     """
     for i in range(left.shape[0]):
         chunk = chunks[i]
         left[i, 0], left[i, 1] = UNDECIDED, 0
-        if needs_a_look(data, chunk, path):
+        if is_unusual(data, chunk, path):
             continue
-        if has_order and are_bounds(data, chunk, width, is_little, is_signed):
-            low, low_end = chunk[MIN_VALUE], chunk[MIN_VALUE + 1]
-            high, high_end = chunk[MAX_VALUE], chunk[MAX_VALUE + 1]
-            left[i, 0] = count_below(
-                values, offsets, data, low, low_end, False, is_little, is_signed
-            )
-            left[i, 1] = count_below(
-                values, offsets, data, high, high_end, True, is_little, is_signed
-            )
-        elif chunk[MIN] < 0 or chunk[MAX] < 0:
-            left[i, 0], left[i, 1] = 0, offsets.size - 1
+        start, end = 0, I64(offsets.size - 1)
+        place = place_of_bounds(chunk, has_order, has_old_order)
+        if chunk[NULL_COUNT] == chunk[NUM_VALUES]:
+            end = 0
+        elif are_bounds(data, chunk, place, width, is_little, is_signed):
+            low, low_end, high, high_end = chunk[place : place + 4]
+            start = count_below(values, offsets, data, low, low_end, False, is_little, is_signed)
+            end = count_below(values, offsets, data, high, high_end, True, is_little, is_signed)
+        if start == end or is_filter_next(chunk):
+            left[i, 0], left[i, 1] = start, end

@@ -1,7 +1,9 @@
 """Some fields of Thrift structures, found where they lie; the others are passed over.
 
 Thrift compact protocol.  Every number comes from a file, so each is held against the bytes at hand,
-and structures nest as deep as :data:`MAX_DEPTH` at most.
+and structures nest as deep as :data:`MAX_DEPTH` at most.  What the Thrift library refuses is
+refused here as well, and so is a structure that is looked into if its field ids do not ascend:
+then none stands in it twice.
 """
 
 from __future__ import annotations
@@ -32,6 +34,12 @@ MAX_DEPTH: Final = 32
 FIELD_IDS: Final = 32
 #: More bytes than a buffer has.
 TOO_LARGE: Final = 2**60
+#: Elements of one list, set or map, more than which is an attack on the memory.
+MAX_ELEMENTS: Final = 1 << 18
+#: Field ids have 16 bits with their sign, and sizes 32: so many bytes at most.
+MAX_FIELD_ID: Final = (1 << 15) - 1
+ID_BYTES: Final = 3
+SIZE_BYTES: Final = 5
 
 STOP: Final = 0
 TRUE: Final = 1
@@ -52,12 +60,18 @@ LONG_LIST: Final = 15
 
 
 @kernel
-def end_of_varint(data: Bytes, at: int) -> int:
-    """Where the number at ``at`` ends."""
-    size = data.size
-    while at < size and data[at] >= 0x80:
-        at += 1
-    return at + 1 if at < size else NOWHERE
+def longest(kind: int) -> int:
+    """Bytes that a number of a wire type takes at most: 3, 5 or 10 for 16, 32 and 64 bits."""
+    return max(ID_BYTES, 5 * (kind - I16_TYPE))
+
+
+@kernel
+def end_of_varint(data: Bytes, at: int, limit: int) -> int:
+    """Where the number at ``at`` ends, which takes so many bytes at most."""
+    end, size = at, data.size
+    while end < size and data[end] >= 0x80:
+        end += 1
+    return end + 1 if end < size and end - at < limit else NOWHERE
 
 
 @kernel
@@ -77,7 +91,7 @@ def read_varint(data: Bytes, at: int) -> tuple[int, int]:
 def read_size(data: Bytes, at: int) -> tuple[int, int]:
     """A count of things that take a byte at least each, and where it ends; no more than remain."""
     number, end = read_varint(data, at)
-    return number, end if number <= data.size - end else NOWHERE
+    return number, end if number <= data.size - end and end - at <= SIZE_BYTES else NOWHERE
 
 
 @kernel
@@ -95,7 +109,7 @@ def read_list_header(data: Bytes, at: int) -> tuple[int, int, int]:
     count = head >> 4
     if count == LONG_LIST:
         count, end = read_size(data, end)
-    return head & 15, count, end if count <= data.size - end else NOWHERE
+    return head & 15, count, end if count <= min(data.size - end, MAX_ELEMENTS) else NOWHERE
 
 
 @kernel
@@ -104,11 +118,14 @@ def read_field_header(data: Bytes, at: int, last: int) -> tuple[int, int, int]:
     if at >= data.size:
         return STOP, last, NOWHERE
     head, end = I64(data[at]), at + 1
-    kind, delta = head & 15, head >> 4
-    if kind == STOP or delta != 0:
-        return kind, last + delta, end
-    number, end = read_varint(data, end)
-    return kind, signed(number), end
+    kind, field = head & 15, last + (head >> 4)
+    if kind == STOP:
+        return STOP, last, end
+    if field == last:
+        number, end = read_varint(data, end)
+        field = signed(number)
+    is_fit = last < field <= MAX_FIELD_ID and end - at <= 1 + ID_BYTES
+    return kind, field, end if is_fit else NOWHERE
 
 
 @kernel
@@ -116,7 +133,7 @@ def pass_field_header(data: Bytes, at: int) -> tuple[int, int]:
     """As :func:`read_field_header`, of a field whose id does not matter; ``at`` is in the data."""
     head = I64(data[at])
     is_short = head & 15 == STOP or head >> 4 != 0
-    return head & 15, at + 1 if is_short else end_of_varint(data, at + 1)
+    return head & 15, at + 1 if is_short else end_of_varint(data, at + 1, ID_BYTES)
 
 
 @kernel
@@ -135,9 +152,10 @@ def enter_map(data: Bytes, at: int) -> tuple[int, int, int, int]:
     count, end = read_size(data, at)
     if end < 0 or count == 0:
         return STOP, STOP, 0, end
-    if end >= data.size:
+    if end >= data.size or count > MAX_ELEMENTS:
         return STOP, STOP, 0, NOWHERE
-    return I64(data[end] >> 4), I64(data[end] & 15), 2 * count, end + 1
+    first, second = I64(data[end] >> 4), I64(data[end] & 15)
+    return first, second, 2 * count, end + 1 if first != STOP and second != STOP else NOWHERE
 
 
 @kernel
@@ -148,6 +166,8 @@ def enter_container(data: Bytes, at: int, kind: int) -> tuple[int, int, int, int
     if kind == MAP:
         return enter_map(data, at)
     element, count, end = read_list_header(data, at)
+    if element > UUID or (element == STOP and count > 0):
+        return STOP, STOP, 0, NOWHERE
     return element, element, count, end
 
 
@@ -175,9 +195,10 @@ def end_of(data: Bytes, at: int, kind: int, levels: Levels) -> int:
     depth, left, first, second = 0, 0, STOP, STOP
     while True:
         if I16_TYPE <= kind <= I64_TYPE:
+            start = at
             while at < data.size and data[at] >= 0x80:
                 at += 1
-            at += 1
+            at = at + 1 if at - start < longest(kind) else NOWHERE
         elif kind == BINARY:
             length, at = read_size(data, at)
             at = at + length if at >= 0 else NOWHERE
@@ -196,7 +217,8 @@ def end_of(data: Bytes, at: int, kind: int, levels: Levels) -> int:
             if kind == STOP:
                 depth -= 1
                 left, first, second = levels[depth, 0], levels[depth, 1], levels[depth, 2]
-        if kind == STOP:
+        # A type may be there, and no place: what is below zero is the end of an array, too.
+        if kind == STOP or at < 0:
             return at if 0 <= at <= data.size else NOWHERE
 
 
@@ -214,7 +236,8 @@ def enter(
     if I16_TYPE <= kind <= I64_TYPE:
         number, end = read_varint(data, at)
         found[place] = signed(number)
-        return end
+        bits = min(16 << (kind - I16_TYPE), 63)
+        return end if number >> bits == 0 and end - at <= longest(kind) else NOWHERE
     end = end_of(data, at, kind, levels)
     found[place] = read_varint(data, at)[1] if kind == BINARY else at
     found[place + 1] = end
@@ -262,12 +285,20 @@ def read_structure(
 
 @brief_kernel
 def read_structures(
-    data: Bytes, starts: NDArray[np.int64], table: Table, found: NDArray[np.int64]
+    data: Bytes,
+    starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    table: Table,
+    found: NDArray[np.int64],
 ) -> bool:
-    """:func:`read_structure` of each structure in ``starts``; whether all of them are whole."""
+    """:func:`read_structure` of each structure in ``starts``; whether all of them are whole.
+
+    Each has the bytes up to its place in ``ends``, and need not take all of them.
+    """
     found[:] = ABSENT
     levels = new_levels()
     for i in range(starts.size):
-        if starts[i] < 0 or read_structure(data, starts[i], table, found[i], levels) < 0:
+        own = data[: max(ends[i], 0)]
+        if starts[i] < 0 or read_structure(own, starts[i], table, found[i], levels) < 0:
             return False
     return True

@@ -97,3 +97,4 @@ def ask(
             for j in range(runs[i, 0], runs[i, 1]):
                 if may_have(data, start, end, hashes[j]):
                     answers[i] = SOME
+                    break

@@ -38,8 +38,8 @@ TOTAL_BYTE_SIZE: Final = 2
 NUM_ROWS: Final = 3
 ORDINAL: Final = 7
 NUMBERS: Final = 8
-#: Row groups, or chunks of one, more than which is an attack on the memory.
-MAX_ELEMENTS: Final = 1 << 18
+#: Bytes that a RowGroup takes at least, beside its chunks: fields 1, 2 and 3, and its end.
+ROW_GROUP_BYTES: Final = 7
 
 
 @kernel
@@ -77,7 +77,9 @@ def outline_row_group(
         if last == COLUMNS and kind == LIST:
             numbers[COLUMNS] = end
             end = outline_list(data, end, places, levels)
-        elif 0 < last < NUMBERS and I16_TYPE <= kind <= I64_TYPE:
+        elif (kind == I64_TYPE and TOTAL_BYTE_SIZE <= last <= NUM_ROWS) or (
+            kind == I16_TYPE and last == ORDINAL
+        ):
             end = enter(data, end, kind, numbers, last, levels)
         elif kind > FALSE:
             end = end_of(data, end, kind, levels)
@@ -100,11 +102,11 @@ def outline_row_groups(
 def count_row_groups(data: Bytes, at: int, kind: int, columns: int) -> tuple[int, int]:
     """How many row groups a list says it has, and where they start."""
     element, count, end = read_list_header(data, at)
-    # A chunk takes a byte at least.
-    is_too_long = count > MAX_ELEMENTS or count * columns > data.size
-    if kind != LIST or (element != STRUCT and count > 0) or is_too_long:
+    if end < 0 or kind != LIST or element != STRUCT:
         return 0, NOWHERE
-    return count, end
+    # A chunk takes a byte at least: the numbers are not much larger than the footer.
+    is_too_long = count * (columns + ROW_GROUP_BYTES) > data.size - end
+    return (0, NOWHERE) if is_too_long else (count, end)
 
 
 @brief_kernel

@@ -47,7 +47,7 @@ def chunk_bounds(
         return Bounds(values=values)
     low, high = statistics.min_value, statistics.max_value
     if not has_type_order or low is None or high is None:
-        signed = _has_signed_order(question.leaf)
+        signed = has_signed_order(question.leaf)
         low, high = (statistics.min, statistics.max) if signed else (None, None)
     keys = keys_of(question.order, low, high)
     return Bounds(
@@ -68,7 +68,8 @@ def keys_of(order: OrderKey | None, low: bytes | None, high: bytes | None) -> tu
     return keys if None not in keys and keys[0] <= keys[1] else (None, None)
 
 
-def _has_signed_order(leaf: Leaf) -> bool:
+def has_signed_order(leaf: Leaf) -> bool:
+    """Whether the older ``min`` and ``max``, in signed order, bound the column's values."""
     logical = logical_type(leaf.element)
     return logical.kind in _SIGNED_KINDS and logical.signed
 

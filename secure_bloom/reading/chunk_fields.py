@@ -58,10 +58,12 @@ def read_chunk_fields(
     Raises KeyUnavailableError or IntegrityError, the latter with row group and column.
     """
     starts = footer.chunk_places(column, row_groups)
-    fields = None if starts is None else _read(footer.plain, starts, _COLUMN_CHUNK)
-    if fields is None:
+    if starts is None:
         return None
     name, plain = footer.columns.leaves[column].name, footer.plain
+    fields = _read(plain, starts, np.full_like(starts, len(plain)), _COLUMN_CHUNK)
+    if fields is None:
+        return None
     if not (fields[:, layout.CRYPTO_METADATA] >= 0).any():
         return ChunkFields(column=name, plain=plain, fields=fields)
     crypto = _extents(plain, fields, layout.CRYPTO_METADATA)
@@ -72,7 +74,7 @@ def read_chunk_fields(
     ordinals = footer.row_groups.ordinals
     ciphers = {index: first.at(ordinals[index]) for index in row_groups}
     modules = _extents(plain, fields, layout.ENCRYPTED_COLUMN_METADATA)
-    if modules[0] is not None:
+    if any(module is not None for module in modules):
         return _decrypted(name, fields, ciphers, modules)
     return ChunkFields(column=name, plain=plain, fields=fields, ciphers=list(ciphers.values()))
 
@@ -91,8 +93,8 @@ def _decrypted(
         with located(row_group=index, column=column):
             found.append(cipher.decrypt(ModuleType.COLUMN_META_DATA, module))
     plain = b"".join(found)
-    starts = np.cumsum([0, *map(len, found[:-1])], dtype=np.int64)
-    fields = _read(plain, starts, _COLUMN_META_DATA)
+    bounds = np.cumsum([0, *map(len, found)], dtype=np.int64)
+    fields = _read(plain, bounds[:-1], bounds[1:], _COLUMN_META_DATA)
     if fields is None:
         return None
     fields[:, layout.FILE_PATH] = outer[:, layout.FILE_PATH]
@@ -100,12 +102,12 @@ def _decrypted(
 
 
 def _read(
-    plain: bytes, starts: NDArray[np.int64], table: kernels.Table
+    plain: bytes, starts: NDArray[np.int64], ends: NDArray[np.int64], table: kernels.Table
 ) -> NDArray[np.int64] | None:
     """A row for each structure; None where one is not as it should be."""
     found = np.empty((len(starts), layout.PLACES), np.int64)
     data = np.frombuffer(plain, np.uint8)
-    is_whole = kernels.read_structures(data, starts, table, found)
+    is_whole = kernels.read_structures(data, starts, ends, table, found)
     return found if is_whole else None
 
 

@@ -45,13 +45,15 @@ class SchemaCache:
 
     def __init__(self) -> None:
         self._known: dict[tuple[bytes, bytes], FileColumns] = {}
-        #: Bytes up to the end of a schema, and how many leaves that has.
-        self._prefixes: dict[bytes, int] = {}
+        #: Bytes up to the end of a schema, and how many leaves that has; ``None`` where they are
+        #: all of a footer.
+        self._prefixes: dict[bytes, int | None] = {}
 
     def known(self, footer: bytes) -> tuple[bytes, int] | None:
         """A FileMetaData up to the end of its schema, and how many leaves that has, if known."""
         prefix = self._prefix(footer)
-        return None if prefix is None else (prefix, self._prefixes[prefix])
+        count = None if prefix is None else self._prefixes[prefix]
+        return None if prefix is None or count is None else (prefix, count)
 
     def columns(self, footer: bytes, texts: Sequence[KeyValue]) -> FileColumns:
         """The columns that the bytes of a FileMetaData describe, with its key_value_metadata."""
@@ -63,8 +65,10 @@ class SchemaCache:
             tree, _ = compact.decode(footer)
             found = _columns(FileMetaData(tree).schema, marks)
             if prefix is None:
-                prefix = _schema_prefix(tree, footer)
-                self._prefixes[prefix] = len(found.leaves)
+                start = _schema_prefix(tree)
+                is_usual = footer.startswith(start)
+                prefix = start if is_usual else footer
+                self._prefixes[prefix] = len(found.leaves) if is_usual else None
             self._known[prefix, arrow] = found
         return found
 
@@ -73,17 +77,13 @@ class SchemaCache:
         return next((prefix for prefix in tuple(self._prefixes) if footer.startswith(prefix)), None)
 
 
-def _schema_prefix(tree: compact.Struct, footer: bytes) -> bytes:
-    """All of a footer up to the end of its schema, which stands second in it."""
-    _, elements = tree.fields.get(2, (None, None))
-    if not isinstance(elements, compact.Sequence):
-        raise FormatError("FileMetaData.schema is not a list")
-    encoded = b"".join(
-        compact.encode(element) for element in elements.items if isinstance(element, compact.Struct)
-    )
-    start = footer.find(encoded)
-    # Written in another form than ours: then no other file is known by it.
-    return footer if start < 0 else footer[: start + len(encoded)]
+def _schema_prefix(tree: compact.Struct) -> bytes:
+    """All of a footer up to the end of its schema, as most writers write it: version, schema.
+
+    Where a footer starts otherwise no other file is known by it.
+    """
+    head = {field_id: tree.fields[field_id] for field_id in sorted(tree.fields.keys() & {1, 2})}
+    return compact.encode(compact.Struct(head))[:-1]
 
 
 def _columns(schema: list[SchemaElement], marks: Sequence[KeyValue]) -> FileColumns:

@@ -48,8 +48,8 @@ _REMOTE_WORKERS = 16
 _MAX_DECODERS = 8
 #: Bytes of footers that are kept from the first look at a file to the second.
 _KEPT_FOOTERS = 64 * 1024 * 1024
-#: Rows that wait for those before them.
-_WAITING_BYTES = 64 * 1024 * 1024
+#: Rows that wait for those before them, and what a table without rows counts for.
+_WAITING_BYTES, _LEAST_BYTES = 64 * 1024 * 1024, 256 * 1024
 _BATCH_ROWS = 128 * 1024
 
 
@@ -228,7 +228,7 @@ class TableRead:
             Unit.read,
             self._units(threads=len(self._paths) < workers),
             workers,
-            size=lambda table: table.nbytes,
+            size=lambda table: max(table.nbytes, _LEAST_BYTES),
             room=_WAITING_BYTES,
         )
         try:

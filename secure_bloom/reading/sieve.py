@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from secure_bloom.errors import KeyUnavailableError
 from secure_bloom.metadata import ColumnMetaData
+from secure_bloom.reading.bounds import has_signed_order
 from secure_bloom.reading.columns import has_type_order
 from secure_bloom.reading.filters import FilterPlace, Place, read_filters_at
 from secure_bloom.reading.inquiry import Inquiry
@@ -205,6 +206,7 @@ def _left_by_bounds(file: FileJudge, indices: Sequence[int], sought: _Sought) ->
         order.is_little,
         order.is_signed,
         has_type_order(file.footer.metadata.column_orders, asked.ordinal),
+        has_signed_order(asked.leaf),
         runs,
     )
     return _Left(asked=asked, chunks=chunks, runs=runs)

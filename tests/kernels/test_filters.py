@@ -1,0 +1,107 @@
+"""Filters as they stand in a file, asked by compiled code: hostile bytes say nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from secure_bloom.bloom import encode_bloom_filter
+from secure_bloom.kernels import filters as kernels
+from secure_bloom.sbbf import SplitBlockBloomFilter
+from secure_bloom.xxh64 import hash_value
+
+_HEADER = encode_bloom_filter(SplitBlockBloomFilter(1), None)[:-32]
+REST = np.frombuffer(_HEADER[2:], np.uint8)
+_hashes = st.lists(st.integers(0, 2**64 - 1), max_size=20)
+
+
+def ask(data: bytes, places: list[tuple[int, int]], hashes: list[int], base: int = 0) -> list[int]:
+    """The answers of filters, each asked for all hashes."""
+    runs = np.array([[0, len(hashes)]] * len(places), np.int64)
+    answers = np.full(len(places), 9, np.uint8)
+    where = np.array(places, np.int64)
+    array = np.array(hashes, np.uint64)
+    kernels.ask(np.frombuffer(data, np.uint8), base, where, REST, array, runs, answers)
+    return [int(answer) for answer in answers]
+
+
+@given(st.lists(_hashes, min_size=1, max_size=4), _hashes, st.integers(0, 9), st.integers(1, 9))
+def test_answers_are_those_of_the_filters(
+    inserted: list[list[int]], asked: list[int], base: int, blocks: int
+) -> None:
+    filters, data, places = [], b"", []
+    for some in inserted:
+        one = SplitBlockBloomFilter(blocks)
+        for value in some:
+            one.insert_hash(value)
+        encoded = encode_bloom_filter(one, None)
+        places.append((base + len(data), len(encoded)))
+        data += encoded
+        filters.append(one)
+    for hashes in (asked, [*asked, *inserted[-1]]):
+        wanted = [int(any(one.check_hash(h) for h in hashes)) for one in filters]
+        assert ask(data, places, hashes, base) == wanted
+
+
+def test_each_filter_is_asked_for_its_own_run() -> None:
+    one = SplitBlockBloomFilter(4)
+    hashes = [hash_value(bytes([i])) for i in range(6)]
+    one.insert_hash(hashes[3])
+    data = encode_bloom_filter(one, None)
+    runs = np.array([[0, 3], [3, 4], [4, 6], [0, 6], [2, 2]], np.int64)
+    answers = np.full(5, 9, np.uint8)
+    kernels.ask(
+        np.frombuffer(data, np.uint8),
+        0,
+        np.array([(0, len(data))] * 5),
+        REST,
+        np.array(hashes, np.uint64),
+        runs,
+        answers,
+    )
+    assert answers.tolist() == [kernels.NONE, kernels.SOME, kernels.NONE, kernels.SOME, 0]
+
+
+@given(st.binary(min_size=1, max_size=80), st.data())
+def test_no_bytes_but_a_whole_filter_are_answered(noise: bytes, data: st.DataObject) -> None:
+    """Whatever is read stands in the place: bytes behind it make no difference."""
+    start = data.draw(st.integers(0, len(noise) - 1))
+    length = data.draw(st.integers(1, len(noise) - start))
+    content = data.draw(st.sampled_from([noise, b"\x15" + noise, b"\x15\x40" + REST.tobytes()]))
+    length = min(length, len(content) - start)
+    if length > 0:
+        assert ask(content, [(start, length)], [1]) == [kernels.UNUSUAL]
+
+
+@given(st.integers(-(2**62), 2**62 - 1), st.integers(0, 3))
+def test_a_size_must_be_the_bitsets(size: int, more: int) -> None:
+    zigzag = (size << 1 ^ size >> 63) & (2**63 - 1)
+    number = bytearray()
+    while zigzag >= 0x80:
+        number.append(zigzag & 0x7F | 0x80)
+        zigzag >>= 7
+    header = b"\x15" + bytes([*number, zigzag]) + REST.tobytes()
+    stored = header + bytes(32 + more)
+    is_right = size == 32 and more == 0
+    assert ask(stored, [(0, len(stored))], [1]) == [kernels.NONE if is_right else kernels.UNUSUAL]
+
+
+def test_any_other_byte_of_a_header_is_unusual() -> None:
+    stored = _HEADER + bytes(32)
+    for place in range(len(_HEADER)):
+        for mask in (1, 4, 0x80):
+            other = bytearray(stored)
+            other[place] ^= mask
+            assert ask(bytes(other), [(0, len(other))], [1]) == [kernels.UNUSUAL]
+
+
+def test_places_are_of_the_file() -> None:
+    size = 1000
+    for offset, length in [
+        (-1, 10), (0, 0), (0, -1), (1000, 1), (999, 2), (1, 1000), (2**62, 10),
+        (10, 2**63 - 1), (2**63 - 1, 2**63 - 1), (-(2**63), 1), (5, -(2**63)),
+    ]:  # fmt: skip
+        for places in ([(offset, length)], [(0, 10), (offset, length), (20, 10)]):
+            assert kernels.span(np.array(places, np.int64), size)[2] == -1
+    assert kernels.span(np.array([(20, 10), (990, 10), (0, 5)], np.int64), size) == (0, 1000, 25)
