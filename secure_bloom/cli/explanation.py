@@ -15,7 +15,7 @@ from secure_bloom.formats.legible import legible
 
 if TYPE_CHECKING:
     from secure_bloom.reading import FileReport, ReadReport
-    from secure_bloom.reading.plans import Note, RowGroupPlan, Step
+    from secure_bloom.reading.pruning.plans import Note, RowGroupPlan, Step
 
 #: Files that are told of one by one without -v.
 _SHOWN_FILES = 20
@@ -92,7 +92,7 @@ def _by_kind(notes: Sequence[Note]) -> dict[tuple[str, Step | None, str], list[N
 
 def _together(places: Sequence[tuple[RowGroupPlan, list[Note]]]) -> str:
     """Notes of one kind as one text, with the sum or the range of their numbers."""
-    from secure_bloom.reading.plans import percent
+    from secure_bloom.reading.pruning.plans import percent
 
     first = places[0][1][0]
     if first.rows is not None:

@@ -67,7 +67,7 @@ def write_rows(form: str, schema: Any, batches: Batches, output: Path | None) ->
             return _WRITERS[form](schema, batches, sys.stdout)
     with told(), replaced(output) as file:
         if form == "parquet":
-            from secure_bloom.reading.export import write_parquet
+            from secure_bloom.reading.rows.export import write_parquet
 
             return write_parquet(file, schema, batches)
         with io.TextIOWrapper(file, encoding="utf-8", newline="") as text:
@@ -76,7 +76,7 @@ def write_rows(form: str, schema: Any, batches: Batches, output: Path | None) ->
 
 def rows_of(batch: Any) -> Iterable[dict[str, Any]]:
     """The rows of a record batch as Python values."""
-    from secure_bloom.reading.export import python_rows
+    from secure_bloom.reading.rows.export import python_rows
 
     return python_rows(batch)
 
@@ -159,7 +159,7 @@ def text_of(value: object) -> str:
 
 
 def _duration(value: timedelta) -> str:
-    from secure_bloom.reading.times import duration_text
+    from secure_bloom.reading.asking.times import duration_text
 
     return duration_text(value // timedelta(microseconds=1) * 1000)
 

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from secure_bloom.reading.plans import PlannedFile, ReadPlan
+    from secure_bloom.reading.pruning.plans import PlannedFile, ReadPlan
     from secure_bloom.reading.reader import (
         TableRead,
         explain,
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "FileReport": "reports",
-    "PlannedFile": "plans",
-    "ReadPlan": "plans",
+    "PlannedFile": "pruning.plans",
+    "ReadPlan": "pruning.plans",
     "ReadReport": "reports",
     "TableRead": "reader",
     "explain": "reader",

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from secure_bloom.reading.plans import Note, Reason, RowGroupPlan, Step, percent
+from secure_bloom.reading.pruning.plans import Note, Reason, RowGroupPlan, Step, percent
 
 if TYPE_CHECKING:
     from secure_bloom.reading.reports import ReadReport

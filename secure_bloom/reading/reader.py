@@ -20,22 +20,22 @@ import pyarrow.compute as pc
 from secure_bloom.errors import FileChangedError, PolicyError, located
 from secure_bloom.keys import ExplicitKeys, KeyResolver, Keyring, KmsClient, asked_once
 from secure_bloom.policy import KeyPolicy
-from secure_bloom.reading.candidates import Candidates
-from secure_bloom.reading.columns import unite
-from secure_bloom.reading.expressions import from_expression
-from secure_bloom.reading.footers import FileFooter, read_footer
-from secure_bloom.reading.outlines import Outlines
-from secure_bloom.reading.partitions import partition_fields, partition_values
-from secure_bloom.reading.planning import Planner
-from secure_bloom.reading.plans import FilePlan, PlannedFile, ReadPlan
-from secure_bloom.reading.predicates import Predicate
+from secure_bloom.reading.asking.expressions import from_expression
+from secure_bloom.reading.asking.predicates import Predicate
+from secure_bloom.reading.asking.structures import from_structure
+from secure_bloom.reading.asking.tables import request
+from secure_bloom.reading.asking.texts import from_text
+from secure_bloom.reading.files.columns import unite
+from secure_bloom.reading.files.footers import FileFooter, read_footer
+from secure_bloom.reading.files.outlines import Outlines
+from secure_bloom.reading.files.partitions import partition_fields, partition_values
+from secure_bloom.reading.pruning.planning import Planner
+from secure_bloom.reading.pruning.plans import FilePlan, PlannedFile, ReadPlan
 from secure_bloom.reading.reports import FileReport, ReadReport, columns_with_filters
-from secure_bloom.reading.scanning import FileReader, Unit, stored_extents, units
-from secure_bloom.reading.scheduling import in_order
-from secure_bloom.reading.sources import SourceOpener
-from secure_bloom.reading.structures import from_structure
-from secure_bloom.reading.tables import request
-from secure_bloom.reading.texts import from_text
+from secure_bloom.reading.rows.candidates import Candidates
+from secure_bloom.reading.rows.scanning import FileReader, Unit, stored_extents, units
+from secure_bloom.reading.rows.scheduling import in_order
+from secure_bloom.reading.rows.sources import SourceOpener
 from secure_bloom.sources import Paths, as_paths
 from secure_bloom.storage import CountedFile, find_files, is_object_uri, open_input
 from secure_bloom.storage.counting import covered

@@ -9,8 +9,8 @@ from typing import Any
 
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.reading.advice import advice
-from secure_bloom.reading.footers import FileFooter
-from secure_bloom.reading.plans import Note, RowGroupPlan, Step
+from secure_bloom.reading.files.footers import FileFooter
+from secure_bloom.reading.pruning.plans import Note, RowGroupPlan, Step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,8 +30,8 @@ from pyspark.sql.types import StructType
 from secure_bloom.errors import SecureBloomError, UnsupportedFeatureError
 from secure_bloom.keys import ExplicitKeys, KeyResolver, Keyring, KmsClient, asked_once
 from secure_bloom.reading import PlannedFile, ReadPlan, plan_read, read_row_groups
-from secure_bloom.reading.partitions import Values, partition_values
-from secure_bloom.reading.texts import from_text
+from secure_bloom.reading.asking.texts import from_text
+from secure_bloom.reading.files.partitions import Values, partition_values
 from secure_bloom.schema import unknown_column
 from secure_bloom.spark.conforming import check_taken, conformed, parts
 from secure_bloom.spark.options import SourceOptions, source_options

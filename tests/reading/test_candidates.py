@@ -18,9 +18,10 @@ import secure_bloom as sb
 from secure_bloom.errors import IntegrityError
 from secure_bloom.keys import Keyring
 from secure_bloom.pages import chunk_extent
-from secure_bloom.reading import candidates, dictionaries
-from secure_bloom.reading.scanning import FileReader
-from secure_bloom.reading.sought import Sought
+from secure_bloom.reading.pruning import dictionaries
+from secure_bloom.reading.rows import candidates
+from secure_bloom.reading.rows.scanning import FileReader
+from secure_bloom.reading.rows.sought import Sought
 from secure_bloom.reading.warmth import Warmth
 from secure_bloom.storage.counting import covered
 from tests.reading.lakes import POOLS, Part, expected, parts, questions, same

@@ -17,9 +17,9 @@ from secure_bloom.kernels import chunks as layout
 from secure_bloom.kernels.fields import ABSENT
 from secure_bloom.keys import KeyResolver, Keyring
 from secure_bloom.metadata import ColumnChunk, ColumnMetaData
-from secure_bloom.reading.chunk_fields import ChunkFields, read_chunk_fields
-from secure_bloom.reading.footers import FileFooter, read_footer
-from secure_bloom.reading.outlines import Outlines
+from secure_bloom.reading.files.footers import FileFooter, read_footer
+from secure_bloom.reading.files.outlines import Outlines
+from secure_bloom.reading.pruning.chunk_fields import ChunkFields, read_chunk_fields
 from secure_bloom.storage import CountedFile, open_input
 from tests.surgery import Opened, edit_column, edit_footer
 from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, write

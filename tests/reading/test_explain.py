@@ -15,7 +15,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.keys import KeyMisfitError, Keyring
-from secure_bloom.reading.plans import percent
+from secure_bloom.reading.pruning.plans import percent
 from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, keyring_json, write
 
 ROWS = 4000

@@ -19,7 +19,7 @@ from thrift.protocol.TProtocol import TType
 from secure_bloom import compact
 from secure_bloom.compact import Map, Sequence, Struct, Value
 from secure_bloom.errors import FormatError
-from secure_bloom.reading.outlines import Outline, Outlines
+from secure_bloom.reading.files.outlines import Outline, Outlines
 from tests.kernels import mutations
 from tests.surgery import opened
 from tests.tables import Mode, customers, write

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secure_bloom.errors import PolicyError
-from secure_bloom.reading.places import Place, places_of
+from secure_bloom.reading.asking.places import Place, places_of
 
 _DOUBLES = st.floats(allow_nan=False)
 _NUMBERS = st.one_of(

@@ -11,8 +11,8 @@ import secure_bloom as sb
 from secure_bloom import compact
 from secure_bloom.errors import FormatError
 from secure_bloom.keys import KeyResolver
-from secure_bloom.reading.footers import FileFooter, read_footer
-from secure_bloom.reading.outlines import Outlines
+from secure_bloom.reading.files.footers import FileFooter, read_footer
+from secure_bloom.reading.files.outlines import Outlines
 from secure_bloom.storage import CountedFile, open_input
 from tests.tables import KEYRING, Mode, customers, write
 

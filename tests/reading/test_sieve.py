@@ -20,9 +20,9 @@ from secure_bloom.errors import IntegrityError, KeyUnavailableError, SecureBloom
 from secure_bloom.keys import Keyring
 from secure_bloom.metadata import ColumnMetaData
 from secure_bloom.modules import ColumnCipher
-from secure_bloom.reading.filters import Hashes, read_filters
-from secure_bloom.reading.judging import FileJudge
-from secure_bloom.reading.steps import bloom_filters
+from secure_bloom.reading.pruning.filters import Hashes, read_filters
+from secure_bloom.reading.pruning.judging import FileJudge
+from secure_bloom.reading.pruning.steps import bloom_filters
 from secure_bloom.reading.warmth import Warmth
 from secure_bloom.sbbf import SplitBlockBloomFilter
 from secure_bloom.storage import InputFile

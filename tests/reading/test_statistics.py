@@ -250,7 +250,7 @@ def test_an_altered_dictionary_page_is_an_error(tmp_path: Path) -> None:
 def test_filters_are_read_in_one_request_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from secure_bloom.reading import filters
+    from secure_bloom.reading.pruning import filters
 
     rows = pa.table({"x": [f"{i * 7919 % 5000:05}" for i in range(5000)]})
     path = write(tmp_path / "x.parquet", rows, Mode.PLAIN, row_group_size=500)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from secure_bloom.errors import PolicyError
-from secure_bloom.reading.predicates import AllOf, AnyOf, Condition, Operator
-from secure_bloom.reading.structures import from_structure
-from secure_bloom.reading.texts import from_text
+from secure_bloom.reading.asking.predicates import AllOf, AnyOf, Condition, Operator
+from secure_bloom.reading.asking.structures import from_structure
+from secure_bloom.reading.asking.texts import from_text
 
 
 def one(column: str, operator: Operator, *values: object) -> Condition:

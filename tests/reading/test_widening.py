@@ -7,7 +7,7 @@ import itertools
 import pyarrow as pa
 import pytest
 
-from secure_bloom.reading.widening import ClashError, common_fields, common_type
+from secure_bloom.reading.files.widening import ClashError, common_fields, common_type
 
 _SIGNED = [pa.int8(), pa.int16(), pa.int32(), pa.int64()]
 _UNSIGNED = [pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]

@@ -1,0 +1,118 @@
+"""Statistics of a column chunk or page -> bounds, and what they say to a question.
+
+Bounds are trusted only in the order that their writer had: ``min_value`` and ``max_value`` where
+``column_orders`` says TYPE_ORDER, the older ``min`` and ``max`` only where signed order is the
+type's own.  They may be shorter than the values they bound, so they are never taken for values.
+A NaN is outside of all bounds.  parquet.thrift, Statistics and ColumnOrder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from secure_bloom.logical import Kind, logical_type
+from secure_bloom.metadata import Statistics
+from secure_bloom.reading.asking.predicates import LOOKUPS, Operator
+from secure_bloom.reading.pruning.questions import OrderKey, Question, StoredValue
+from secure_bloom.schema import Leaf
+
+#: Whose older `min` and `max`, in signed order, are right.
+_SIGNED_KINDS = {Kind.INTEGER, Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.FLOAT}
+
+
+class Bounds(NamedTuple):
+    """``low`` and ``high`` are order keys, both or none; counts are None where they are not known.
+
+    ``values`` counts nulls too.
+    """
+
+    low: Any = None
+    high: Any = None
+    nulls: int | None = None
+    nans: int | None = None
+    values: int | None = None
+
+    @property
+    def is_all_null(self) -> bool:
+        """Whether there is no value that a comparison could be true for."""
+        return self.nulls is not None and self.nulls == self.values
+
+
+def chunk_bounds(
+    question: Question, statistics: Statistics | None, values: int, *, has_type_order: bool
+) -> Bounds:
+    """The bounds of a column chunk with ``values`` values."""
+    if statistics is None:
+        return Bounds(values=values)
+    low, high = statistics.min_value, statistics.max_value
+    if not has_type_order or low is None or high is None:
+        signed = has_signed_order(question.leaf)
+        low, high = (statistics.min, statistics.max) if signed else (None, None)
+    keys = keys_of(question.order, low, high)
+    return Bounds(
+        low=keys[0],
+        high=keys[1],
+        nulls=statistics.null_count,
+        nans=statistics.nan_count,
+        values=values,
+    )
+
+
+def keys_of(order: OrderKey | None, low: bytes | None, high: bytes | None) -> tuple[Any, Any]:
+    """Both bounds as order keys, or None twice where they bound nothing."""
+    if order is None or low is None or high is None:
+        return None, None
+    keys = order(low), order(high)
+    # A NaN is no bound, and not less than one either.
+    return keys if None not in keys and keys[0] <= keys[1] else (None, None)
+
+
+def has_signed_order(leaf: Leaf) -> bool:
+    """Whether the older ``min`` and ``max``, in signed order, bound the column's values."""
+    logical = logical_type(leaf.element)
+    return logical.kind in _SIGNED_KINDS and logical.signed
+
+
+def remaining(question: Question, bounds: Bounds) -> tuple[StoredValue, ...] | None:
+    """The values that the bounds leave to be looked for; None where no row can match.
+
+    Of an operator other than ``=`` and ``in`` all values are left.
+    """
+    operator = question.condition.operator
+    if operator is Operator.IS_NULL:
+        return None if bounds.nulls == 0 else ()
+    if bounds.is_all_null or (operator in LOOKUPS and question.values == ()):
+        return None
+    if question.values is None or bounds.low is None or operator is Operator.IS_NOT_NULL:
+        return question.values or ()
+    if operator in LOOKUPS:
+        return question.between(bounds.low, bounds.high) or None
+    return question.values if _POSSIBLE[operator](bounds, question.keys) else None
+
+
+def _differs(bounds: Bounds, keys: tuple[Any, ...]) -> bool:
+    """Whether some value may be none of ``keys``; a NaN is always another."""
+    if isinstance(bounds.low, float) and bounds.nans != 0:
+        return True
+    return not (bounds.low == bounds.high and bounds.low in keys)
+
+
+def _or_nan(
+    possible: Callable[[Bounds, tuple[Any, ...]], bool],
+) -> Callable[[Bounds, tuple[Any, ...]], bool]:
+    return lambda bounds, keys: bounds.nans != 0 or possible(bounds, keys)
+
+
+_POSSIBLE: dict[Operator, Callable[[Bounds, tuple[Any, ...]], bool]] = {
+    Operator.NOT_EQUAL: _differs,
+    Operator.NOT_IN: _differs,
+    Operator.LESS: lambda bounds, keys: bounds.low < keys[0],
+    Operator.LESS_OR_EQUAL: lambda bounds, keys: bounds.low <= keys[0],
+    Operator.GREATER: lambda bounds, keys: bounds.high > keys[0],
+    Operator.GREATER_OR_EQUAL: lambda bounds, keys: bounds.high >= keys[0],
+    Operator.NOT_LESS: _or_nan(lambda bounds, keys: bounds.high >= keys[0]),
+    Operator.NOT_LESS_OR_EQUAL: _or_nan(lambda bounds, keys: bounds.high > keys[0]),
+    Operator.NOT_GREATER: _or_nan(lambda bounds, keys: bounds.low <= keys[0]),
+    Operator.NOT_GREATER_OR_EQUAL: _or_nan(lambda bounds, keys: bounds.low < keys[0]),
+}

@@ -1,0 +1,174 @@
+"""The chunks of one column of a file, read together: what a lookup needs of each, as numbers.
+
+An object for each chunk, with all that its metadata say, takes longer than to judge it.  This
+module imports compiled code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from thrift.protocol.TProtocol import TType
+
+from secure_bloom.cipher import ModuleType
+from secure_bloom.errors import located
+from secure_bloom.kernels import chunks as layout
+from secure_bloom.kernels import fields as kernels
+from secure_bloom.metadata import ColumnChunk, ColumnMetaData
+from secure_bloom.modules import ColumnCipher
+from secure_bloom.reading.files.footers import FileFooter
+from secure_bloom.reading.pruning.filters import FilterPlace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ChunkFields:
+    """A row of ``fields`` for each chunk (:mod:`secure_bloom.kernels.chunks` names the places).
+
+    Where texts and bytes start and end is said in bytes of ``plain``.
+    """
+
+    column: str
+    plain: bytes
+    fields: NDArray[np.int64]
+    ciphers: Sequence[ColumnCipher] | None = None
+
+    @property
+    def filters(self) -> NDArray[np.int64]:
+        """Offset and length of each chunk's filter, below zero for those that have none."""
+        return self.fields[:, layout.BLOOM_FILTER_OFFSET : layout.BLOOM_FILTER_LENGTH + 1]
+
+    def filter_places(self, indices: Sequence[int]) -> list[FilterPlace]:
+        """Where the filters of some of the chunks stand, and how they are decrypted."""
+        ciphers, found = self.ciphers, []
+        for index, (offset, length) in zip(indices, self.filters[indices].tolist(), strict=True):
+            cipher = None if ciphers is None else ciphers[index]
+            found.append(FilterPlace(self.column, offset, length, cipher))
+        return found
+
+
+def read_chunk_fields(
+    footer: FileFooter, column: int, row_groups: Sequence[int]
+) -> ChunkFields | None:
+    """The chunks at a column's ordinal; None where they are to be looked at one by one.
+
+    Raises KeyUnavailableError or IntegrityError, the latter with row group and column.
+    """
+    starts = footer.chunk_places(column, row_groups)
+    if starts is None:
+        return None
+    name, plain = footer.columns.leaves[column].name, footer.plain
+    fields = _read(plain, starts, np.full_like(starts, len(plain)), _COLUMN_CHUNK)
+    if fields is None:
+        return None
+    if not (fields[:, layout.CRYPTO_METADATA] >= 0).any():
+        return ChunkFields(column=name, plain=plain, fields=fields)
+    crypto = _extents(plain, fields, layout.CRYPTO_METADATA)
+    first = footer.cipher(row_groups[0], column)
+    # What says which key a chunk has is mostly the same for all of them.
+    if first is None or any(one != crypto[0] for one in crypto):
+        return None
+    ordinals = footer.row_groups.ordinals
+    ciphers = {index: first.at(ordinals[index]) for index in row_groups}
+    modules = _extents(plain, fields, layout.ENCRYPTED_COLUMN_METADATA)
+    if any(module is not None for module in modules):
+        return _decrypted(name, fields, ciphers, modules)
+    return ChunkFields(column=name, plain=plain, fields=fields, ciphers=list(ciphers.values()))
+
+
+def _decrypted(
+    column: str,
+    outer: NDArray[np.int64],
+    ciphers: Mapping[int, ColumnCipher],
+    modules: Sequence[bytes | None],
+) -> ChunkFields | None:
+    """The chunks whose metadata are modules of their own, one behind the other."""
+    found = []
+    for (index, cipher), module in zip(ciphers.items(), modules, strict=True):
+        if module is None:
+            return None
+        with located(row_group=index, column=column):
+            found.append(cipher.decrypt(ModuleType.COLUMN_META_DATA, module))
+    plain = b"".join(found)
+    bounds = np.cumsum([0, *map(len, found)], dtype=np.int64)
+    fields = _read(plain, bounds[:-1], bounds[1:], _COLUMN_META_DATA)
+    if fields is None:
+        return None
+    fields[:, layout.FILE_PATH] = outer[:, layout.FILE_PATH]
+    return ChunkFields(column=column, plain=plain, fields=fields, ciphers=list(ciphers.values()))
+
+
+def _read(
+    plain: bytes, starts: NDArray[np.int64], ends: NDArray[np.int64], table: kernels.Table
+) -> NDArray[np.int64] | None:
+    """A row for each structure; None where one is not as it should be."""
+    found = np.empty((len(starts), layout.PLACES), np.int64)
+    data = np.frombuffer(plain, np.uint8)
+    is_whole = kernels.read_structures(data, starts, ends, table, found)
+    return found if is_whole else None
+
+
+def _extents(plain: bytes, fields: NDArray[np.int64], place: int) -> list[bytes | None]:
+    """The bytes of one field of each chunk."""
+    return [
+        None if start < 0 else plain[start:end]
+        for start, end in fields[:, place : place + 2].tolist()
+    ]
+
+
+#: What is wanted of a ColumnMetaData.
+_OF_META_DATA = {
+    "path_in_schema": layout.PATH_IN_SCHEMA,
+    "num_values": layout.NUM_VALUES,
+    "data_page_offset": layout.DATA_PAGE_OFFSET,
+    "dictionary_page_offset": layout.DICTIONARY_PAGE_OFFSET,
+    "statistics.max": layout.MAX,
+    "statistics.min": layout.MIN,
+    "statistics.null_count": layout.NULL_COUNT,
+    "statistics.max_value": layout.MAX_VALUE,
+    "statistics.min_value": layout.MIN_VALUE,
+    "bloom_filter_offset": layout.BLOOM_FILTER_OFFSET,
+    "bloom_filter_length": layout.BLOOM_FILTER_LENGTH,
+}
+_OF_COLUMN_CHUNK = {
+    "file_path": layout.FILE_PATH,
+    "crypto_metadata": layout.CRYPTO_METADATA,
+    "encrypted_column_metadata": layout.ENCRYPTED_COLUMN_METADATA,
+    **{f"meta_data.{name}": place for name, place in _OF_META_DATA.items()},
+}
+
+_WIRE_TYPES = {
+    TType.I16: kernels.I16_TYPE,
+    TType.I32: kernels.I32_TYPE,
+    TType.I64: kernels.I64_TYPE,
+    TType.STRING: kernels.BINARY,
+    TType.LIST: kernels.LIST,
+    TType.STRUCT: kernels.STRUCT,
+}
+
+
+def _table(view: Any, wanted: Mapping[str, int]) -> kernels.Table:
+    """The table that enters fields of ``view``, named by dotted paths, in their places."""
+    structures = [np.zeros((kernels.FIELD_IDS, 2), np.int16)]
+    known = {"": (0, view)}
+    for path, place in wanted.items():
+        names = path.split(".")
+        for depth, name in enumerate(names):
+            above, owner = known[".".join(names[:depth])]
+            field = owner.FIELDS[name]
+            action = place + 1
+            if depth + 1 < len(names):
+                below = ".".join(names[: depth + 1])
+                if below not in known:
+                    known[below] = len(structures), field.kind.inner
+                    structures.append(np.zeros_like(structures[0]))
+                action = -known[below][0]
+            structures[above][field.id] = _WIRE_TYPES[field.kind.ttype], action
+    return np.stack(structures)
+
+
+_COLUMN_CHUNK = _table(ColumnChunk, _OF_COLUMN_CHUNK)
+_COLUMN_META_DATA = _table(ColumnMetaData, _OF_META_DATA)

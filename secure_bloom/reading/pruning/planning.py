@@ -1,0 +1,84 @@
+"""Judge the row groups of a file, cheapest step first.
+
+Partition values, statistics, dictionary, Bloom filter, page index: see :class:`Step`.
+
+A step rules conditions out, one by one; a row group is skipped when the predicate cannot be true
+without them.  No step reads anything that could not change the answer, and nothing is read twice.
+"""
+
+from __future__ import annotations
+
+from secure_bloom.errors import KeyUnavailableError
+from secure_bloom.keys import KeyMisfitError
+from secure_bloom.reading.asking.tables import Request
+from secure_bloom.reading.files.footers import FileFooter
+from secure_bloom.reading.files.partitions import Values
+from secure_bloom.reading.pruning.inquiry import Inquiry
+from secure_bloom.reading.pruning.judging import FileJudge
+from secure_bloom.reading.pruning.plans import FilePlan, Note, Reason
+from secure_bloom.reading.pruning.questions import Question
+from secure_bloom.reading.pruning.sieve import Sieve
+from secure_bloom.reading.pruning.steps.bloom_filters import judge_filters
+from secure_bloom.reading.pruning.steps.dictionaries import judge_dictionaries
+from secure_bloom.reading.pruning.steps.page_index import judge_page_index
+from secure_bloom.reading.pruning.steps.partitions import judge_partition
+from secure_bloom.reading.pruning.steps.statistics import judge_statistics
+from secure_bloom.storage import CountedFile
+
+#: Cheapest first, behind the file's partition values; each sees what the ones before left.
+_STEPS = (
+    judge_statistics,
+    judge_dictionaries,
+    judge_filters,
+    judge_page_index,
+)
+
+
+class Planner:
+    """Plans the files of one request.
+
+    With ``without_filter_keys`` a condition on a column whose key is not to be had is left out;
+    else it is an error of any file in which rows are left to be checked, as is a key that does not
+    fit anyway.
+    """
+
+    def __init__(
+        self, request: Request, *, without_filter_keys: bool = False, explain: bool = False
+    ) -> None:
+        self._inquiry = Inquiry(request, without_filter_keys=without_filter_keys, explain=explain)
+        sieve = Sieve(self._inquiry)
+        self._steps = (judge_partition, sieve.judge, *_STEPS)
+
+    def plan(self, file: CountedFile, footer: FileFooter, partition: Values) -> FilePlan:
+        """Which row groups of ``file`` may have rows; errors carry row group and column."""
+        judge = FileJudge(inquiry=self._inquiry, file=file, footer=footer, partition=partition)
+        if self._inquiry.request.predicate is not None:
+            for step in self._steps:
+                step(judge)
+            self._check_unavailable(judge)
+        return judge.plan()
+
+    def _check_unavailable(self, judge: FileJudge) -> None:
+        """Raise for a condition that must be checked and cannot be."""
+        for condition, error in judge.unavailable.items():
+            _note_left_out(judge, judge.questions[condition])
+            if judge.alive() and isinstance(error, KeyMisfitError):
+                # Left out, a wrong keyring or altered material would go unnoticed.
+                raise error
+            if judge.alive() and not self._inquiry.without_filter_keys:
+                raise _with_way_out(error)
+
+
+def _note_left_out(judge: FileJudge, asked: Question) -> None:
+    text = f"no key for column {asked.leaf.name}: the condition is left out"
+    for group in judge.groups:
+        note = Note(column=asked.leaf.name, step=None, text=text, reason=Reason.NO_KEY)
+        group.notes.append(note)
+
+
+def _with_way_out(error: KeyUnavailableError) -> KeyUnavailableError:
+    error.hint = (
+        f"{error.hint or ''}; to read on without this condition, and get rows for "
+        "which it may not hold: without_filter_keys=True or --without-filter-keys"
+    ).lstrip("; ")
+    return error

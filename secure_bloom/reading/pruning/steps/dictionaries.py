@@ -1,0 +1,44 @@
+"""Row groups whose dictionaries have all of a column's values, and not those asked for."""
+
+from __future__ import annotations
+
+from secure_bloom.errors import located
+from secure_bloom.footer import Chunk
+from secure_bloom.reading.pruning.dictionaries import (
+    dictionary_size,
+    has_all_values,
+    may_be_in_dictionary,
+)
+from secure_bloom.reading.pruning.filters import has_filter
+from secure_bloom.reading.pruning.judging import FileJudge, Group, Lookup
+from secure_bloom.reading.pruning.plans import Reason, Step
+from secure_bloom.reading.pruning.questions import encodings_of
+
+
+def judge_dictionaries(file: FileJudge) -> None:
+    """Rule out by dictionaries, where no filter tells the same for fewer bytes."""
+    for group in file.alive():
+        for lookup in file.lookups(group, _is_cheaper):
+            if _ends(file, group, lookup):
+                break
+
+
+def _ends(file: FileJudge, group: Group, lookup: Lookup) -> bool:
+    """Whether the answer to one question ends the row group."""
+    asked, chunk, values = lookup
+    with located(row_group=group.index, column=asked.leaf.name):
+        found = may_be_in_dictionary(file.file, chunk, encodings_of(values))
+    if not found and file.rule_out(group, Step.DICTIONARY, asked.condition.ordinal):
+        return True
+    text = "maybe: the dictionary has it" if found else "the dictionary does not have it"
+    reason = Reason.DICTIONARY_MAYBE if found else None
+    file.note(group, asked, Step.DICTIONARY, text, reason=reason)
+    return False
+
+
+def _is_cheaper(chunk: Chunk) -> bool:
+    """Whether the dictionary has all values, and no filter tells the same for fewer bytes."""
+    size = dictionary_size(chunk)
+    if size == 0 or (has_filter(chunk) and size >= (chunk.meta_data.bloom_filter_length or 0)):
+        return False
+    return has_all_values(chunk)

@@ -1,0 +1,1 @@
+"""Rows: decoded, held against what is asked, and written out."""

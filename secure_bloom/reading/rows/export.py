@@ -1,0 +1,96 @@
+"""Rows into a Parquet file, or into Python's own values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from secure_bloom.reading.asking.times import (
+    TICKS,
+    day_text,
+    duration_text,
+    time_text,
+    timestamp_text,
+)
+
+
+def write_parquet(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
+    """Write the batches to an open file, in clear; how many rows there were."""
+    count = 0
+    with pq.ParquetWriter(file, schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+            count += batch.num_rows
+    return count
+
+
+def python_rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
+    """The rows as Python values; a text for dates and times that Python does not hold.
+
+    Those are all of nanoseconds, and years outside of 1 to 9999.
+    """
+    names = batch.schema.names
+    for row in zip(*map(_values, batch.columns), strict=True):
+        yield dict(zip(names, row, strict=True))
+
+
+def _values(column: pa.Array) -> list[Any]:
+    if not _has_nanoseconds(column.type):
+        try:
+            values: list[Any] = column.to_pylist()
+        except (ValueError, OverflowError):
+            pass
+        else:
+            return values
+    return [_value(scalar) for scalar in column]
+
+
+def _has_nanoseconds(of: pa.DataType) -> bool:
+    if pa.types.is_dictionary(of):
+        return _has_nanoseconds(of.value_type)
+    if pa.types.is_temporal(of):
+        return getattr(of, "unit", None) == "ns"
+    return any(_has_nanoseconds(of.field(i).type) for i in range(of.num_fields))
+
+
+def _value(scalar: pa.Scalar) -> Any:
+    if not scalar.is_valid:
+        return None
+    if isinstance(scalar, pa.DictionaryScalar):
+        return _value(scalar.value)
+    if isinstance(scalar, pa.StructScalar):
+        return {name: _value(member) for name, member in scalar.items()}
+    if isinstance(scalar, pa.MapScalar):
+        return [tuple(_value(entry).values()) for entry in scalar.values]
+    if isinstance(scalar, pa.ListScalar):
+        return [_value(item) for item in scalar.values]
+    return _text(scalar) if _has_nanoseconds(scalar.type) else _short(scalar)
+
+
+def _short(scalar: pa.Scalar) -> Any:
+    try:
+        return scalar.as_py()
+    except (ValueError, OverflowError):
+        return _text(scalar)
+
+
+def _text(scalar: pa.Scalar) -> str:
+    return next(text for accepts, text in _TEXTS if accepts(scalar.type))(scalar)
+
+
+def _nanos(scalar: pa.Scalar) -> int:
+    nanos: int = scalar.value * TICKS[scalar.type.unit]
+    return nanos
+
+
+_TEXTS: list[tuple[Callable[[pa.DataType], bool], Callable[[Any], str]]] = [
+    (pa.types.is_timestamp, lambda s: timestamp_text(_nanos(s), is_utc=s.type.tz is not None)),
+    (pa.types.is_time, lambda s: time_text(_nanos(s))),
+    (pa.types.is_duration, lambda s: duration_text(_nanos(s))),
+    (pa.types.is_date32, lambda s: day_text(s.value)),
+    (pa.types.is_date64, lambda s: day_text(s.value // 86_400_000)),
+    (lambda _: True, str),
+]

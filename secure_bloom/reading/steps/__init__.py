@@ -1,4 +1,0 @@
-"""The steps that rule row groups out, one room each; see :class:`secure_bloom.reading.plans.Step`.
-
-A step takes a file and judges the row groups that the steps before left.
-"""
