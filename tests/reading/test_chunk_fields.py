@@ -20,6 +20,7 @@ from secure_bloom.metadata import ColumnChunk, ColumnMetaData
 from secure_bloom.reading.files.footers import FileFooter, read_footer
 from secure_bloom.reading.files.outlines import Outlines
 from secure_bloom.reading.pruning.chunk_fields import ChunkFields, read_chunk_fields
+from secure_bloom.reading.pruning.filters import FilterPlace
 from secure_bloom.storage import CountedFile, open_input
 from tests.surgery import Opened, edit_column, edit_footer
 from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, write
@@ -126,7 +127,13 @@ def test_filters_stand_where_the_chunks_say(tmp_path: Path) -> None:
     assert fields is not None
     chunks = [footer.chunk(index, ordinal) for index in (2, 6)]
     assert fields.filter_places([0, 2]) == [
-        ("email", it.meta_data.bloom_filter_offset, it.meta_data.bloom_filter_length, it.cipher)
+        FilterPlace(
+            row_group=it.row_group,
+            column="email",
+            offset=it.meta_data.bloom_filter_offset or 0,
+            length=it.meta_data.bloom_filter_length or 0,
+            cipher=it.cipher,
+        )
         for it in chunks
     ]
 

@@ -34,7 +34,7 @@ from secure_bloom.footer import (
 )
 from secure_bloom.keys import DataKey, FileKeys, KeyResolver
 from secure_bloom.metadata import (
-    ColumnChunk,
+    ColumnCryptoMetaData,
     ColumnMetaData,
     EncryptionAlgorithm,
     FileCryptoMetaData,
@@ -117,7 +117,7 @@ class FileFooter:
                 raise UnsupportedFeatureError(
                     "its data stands in another file (ColumnChunk.file_path)"
                 )
-            column_cipher = self._cipher(row_group, column, column_chunk)
+            column_cipher = self._cipher(row_group, column, column_chunk.crypto_metadata)
             meta_data = column_chunk.meta_data
             module = column_chunk.encrypted_column_metadata
             if module is not None and column_cipher is not None:
@@ -141,15 +141,16 @@ class FileFooter:
         places = self.row_groups.places
         return None if places is None else places[row_groups, column]
 
-    def cipher(self, row_group: int, column: int) -> ColumnCipher | None:
-        """That of the column chunk; raises as :meth:`chunk`."""
+    def cipher(
+        self, row_group: int, column: int, crypto: ColumnCryptoMetaData
+    ) -> ColumnCipher | None:
+        """That of the column chunk, of which this is said; raises as :meth:`chunk`."""
         with located(path=self.path, row_group=row_group, column=self.columns.leaves[column].name):
-            return self._cipher(row_group, column, self.row_groups[row_group].columns[column])
+            return self._cipher(row_group, column, crypto)
 
     def _cipher(
-        self, row_group: int, column: int, column_chunk: ColumnChunk
+        self, row_group: int, column: int, crypto: ColumnCryptoMetaData | None
     ) -> ColumnCipher | None:
-        crypto = column_chunk.crypto_metadata
         if crypto is None:
             return None
         if self.algorithm is None:

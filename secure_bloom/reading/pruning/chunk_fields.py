@@ -18,20 +18,24 @@ from secure_bloom.cipher import ModuleType
 from secure_bloom.errors import located
 from secure_bloom.kernels import chunks as layout
 from secure_bloom.kernels import fields as kernels
-from secure_bloom.metadata import ColumnChunk, ColumnMetaData
+from secure_bloom.metadata import ColumnChunk, ColumnCryptoMetaData, ColumnMetaData
 from secure_bloom.modules import ColumnCipher
 from secure_bloom.reading.files.footers import FileFooter
 from secure_bloom.reading.pruning.filters import FilterPlace
+from secure_bloom.records import decode_record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ChunkFields:
-    """A row of ``fields`` for each chunk (:mod:`secure_bloom.kernels.chunks` names the places).
+    """A row of ``fields`` for each of some row groups.
+
+    :mod:`secure_bloom.kernels.chunks` names the places in a row.
 
     Where texts and bytes start and end is said in bytes of ``plain``.
     """
 
     column: str
+    row_groups: Sequence[int]
     plain: bytes
     fields: NDArray[np.int64]
     ciphers: Sequence[ColumnCipher] | None = None
@@ -46,7 +50,8 @@ class ChunkFields:
         ciphers, found = self.ciphers, []
         for index, (offset, length) in zip(indices, self.filters[indices].tolist(), strict=True):
             cipher = None if ciphers is None else ciphers[index]
-            found.append(FilterPlace(self.column, offset, length, cipher))
+            place = FilterPlace(self.row_groups[index], self.column, offset, length, cipher)
+            found.append(place)
         return found
 
 
@@ -65,18 +70,26 @@ def read_chunk_fields(
     if fields is None:
         return None
     if not (fields[:, layout.CRYPTO_METADATA] >= 0).any():
-        return ChunkFields(column=name, plain=plain, fields=fields)
+        return ChunkFields(column=name, row_groups=row_groups, plain=plain, fields=fields)
     crypto = _extents(plain, fields, layout.CRYPTO_METADATA)
-    first = footer.cipher(row_groups[0], column)
     # What says which key a chunk has is mostly the same for all of them.
-    if first is None or any(one != crypto[0] for one in crypto):
+    if crypto[0] is None or any(one != crypto[0] for one in crypto):
+        return None
+    first = footer.cipher(row_groups[0], column, decode_record(ColumnCryptoMetaData, crypto[0]))
+    if first is None:
         return None
     ordinals = footer.row_groups.ordinals
     ciphers = {index: first.at(ordinals[index]) for index in row_groups}
     modules = _extents(plain, fields, layout.ENCRYPTED_COLUMN_METADATA)
     if any(module is not None for module in modules):
         return _decrypted(name, fields, ciphers, modules)
-    return ChunkFields(column=name, plain=plain, fields=fields, ciphers=list(ciphers.values()))
+    return ChunkFields(
+        column=name,
+        row_groups=row_groups,
+        plain=plain,
+        fields=fields,
+        ciphers=list(ciphers.values()),
+    )
 
 
 def _decrypted(
@@ -98,7 +111,13 @@ def _decrypted(
     if fields is None:
         return None
     fields[:, layout.FILE_PATH] = outer[:, layout.FILE_PATH]
-    return ChunkFields(column=column, plain=plain, fields=fields, ciphers=list(ciphers.values()))
+    return ChunkFields(
+        column=column,
+        row_groups=list(ciphers),
+        plain=plain,
+        fields=fields,
+        ciphers=list(ciphers.values()),
+    )
 
 
 def _read(

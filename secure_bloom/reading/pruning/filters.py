@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -37,6 +37,7 @@ def has_filter(chunk: Chunk) -> bool:
 class FilterPlace(NamedTuple):
     """Where a filter stands, as its column chunk says it, and how it is decrypted."""
 
+    row_group: int
     column: str
     offset: int
     length: int
@@ -52,32 +53,35 @@ def read_filters(file: InputFile, chunks: dict[Place, Chunk]) -> dict[Place, Spl
     for place, chunk in chunks.items():
         offset, length = chunk.meta_data.bloom_filter_offset, chunk.meta_data.bloom_filter_length
         if offset is not None and length is not None:
-            places[place] = FilterPlace(chunk.leaf.name, offset, length, chunk.cipher)
+            column = chunk.leaf.name
+            places[place] = FilterPlace(chunk.row_group, column, offset, length, chunk.cipher)
             continue
         stored = read_bloom_filter(file, chunk)
         if stored is not None:
             found[place] = stored.filter
-    return found | dict(read_filters_at(file, places))
+    at_places = read_filters_at(file, list(places.values()))
+    return found | dict(zip(places, at_places, strict=True))
 
 
 def read_filters_at(
-    file: InputFile, places: dict[Place, FilterPlace]
-) -> Iterator[tuple[Place, SplitBlockBloomFilter]]:
-    """As :func:`read_filters`, from places that are known, one at a time.
+    file: InputFile, places: Sequence[FilterPlace]
+) -> Iterator[SplitBlockBloomFilter]:
+    """As :func:`read_filters`, from places that are known, in their order.
 
     All are read before the first is decrypted; one that is let go makes room for the next.
     """
-    extents = {}
-    for place, (column, offset, length, _) in places.items():
+    for row_group, column, _, length, _ in places:
         if not 0 < length <= MAX_BYTES + _OVERHEAD:
             raise FormatError(
-                f"ColumnMetaData.bloom_filter_length is {length}", row_group=place[0], column=column
+                f"ColumnMetaData.bloom_filter_length is {length}",
+                row_group=row_group,
+                column=column,
             )
-        extents[place] = (offset, length)
-    for place, content in read_extents(file, extents).items():
-        with located(row_group=place[0], column=places[place].column):
-            found = decode_bloom_filter(content, places[place].cipher)
-        yield place, found
+    stored = read_extents(file, {i: place[2:4] for i, place in enumerate(places)})
+    for i, (row_group, column, _, _, cipher) in enumerate(places):
+        with located(row_group=row_group, column=column):
+            found = decode_bloom_filter(stored[i], cipher)
+        yield found
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

@@ -19,7 +19,7 @@ from secure_bloom.metadata import ColumnMetaData
 from secure_bloom.reading.asking.predicates import LOOKUPS
 from secure_bloom.reading.files.columns import has_type_order
 from secure_bloom.reading.pruning.bounds import has_signed_order
-from secure_bloom.reading.pruning.filters import FilterPlace, Place, read_filters_at
+from secure_bloom.reading.pruning.filters import read_filters_at
 from secure_bloom.reading.pruning.inquiry import Inquiry
 from secure_bloom.reading.pruning.judging import FileJudge
 from secure_bloom.reading.pruning.questions import ByteOrder, Question, StoredValue, byte_order_of
@@ -123,7 +123,7 @@ class Sieve:
         waiting = [(one, one.with_filter(passed)) for one in left]
         if len(left) == 1 and left[0].chunks.ciphers is None:
             waiting = [(left[0], self._ask_together(file, *waiting[0], passed))]
-        self._ask_one_by_one(file, indices, waiting, passed)
+        self._ask_one_by_one(file, waiting, passed)
         file.keep({indices[index]: conditions for index, conditions in passed.items()})
 
     def _all_sought(self, file: FileJudge) -> list[_Sought]:
@@ -155,23 +155,15 @@ class Sieve:
                 _enter(passed, index, one, may_have=may_have)
         return [index for index, may_have in found.items() if may_have is None]
 
-    def _ask_one_by_one(
-        self, file: FileJudge, indices: Sequence[int], waiting: _Waiting, passed: _Passed
-    ) -> None:
+    def _ask_one_by_one(self, file: FileJudge, waiting: _Waiting, passed: _Passed) -> None:
         """Ask filters that are decrypted, or stand apart; all are read first, in few requests."""
-        places: dict[Place, FilterPlace] = {}
-        askers: dict[Place, list[tuple[int, _Left]]] = {}
-        for one, where in waiting:
-            for index, found in zip(where, one.chunks.filter_places(where), strict=True):
-                place = indices[index], one.asked.ordinal
-                places[place] = found
-                # Two conditions may ask one filter.
-                askers.setdefault(place, []).append((index, one))
-        for place, bloom_filter in read_filters_at(file.file, places):
-            for index, one in askers[place]:
-                if index in passed:
-                    hashes = self._inquiry.hashes(one.asked, one.values(index))
-                    _enter(passed, index, one, may_have=hashes.any_in(bloom_filter))
+        asked = [(index, one) for one, where in waiting for index in where]
+        places = [place for one, where in waiting for place in one.chunks.filter_places(where)]
+        filters = read_filters_at(file.file, places)
+        for (index, one), bloom_filter in zip(asked, filters, strict=True):
+            if index in passed:
+                hashes = self._inquiry.hashes(one.asked, one.values(index))
+                _enter(passed, index, one, may_have=hashes.any_in(bloom_filter))
 
 
 def _enter(passed: _Passed, index: int, one: _Left, *, may_have: bool) -> None:
