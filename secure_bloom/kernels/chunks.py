@@ -5,16 +5,10 @@ The fields of each chunk's metadata stand in a row of numbers, in the places nam
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Final
 
 from secure_bloom.kernels.compilation import I64, brief_kernel, kernel
-from secure_bloom.kernels.fields import ABSENT
-
-Bytes: TypeAlias = NDArray[np.uint8]
-Numbers: TypeAlias = NDArray[np.int64]
+from secure_bloom.kernels.fields import ABSENT, Bytes, Numbers
 
 NUM_VALUES: Final = 0
 DATA_PAGE_OFFSET: Final = 1

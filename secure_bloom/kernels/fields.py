@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 from secure_bloom.kernels.compilation import I64, brief_kernel, kernel
 
 Bytes: TypeAlias = NDArray[np.uint8]
+Numbers: TypeAlias = NDArray[np.int64]
 #: For each structure and field id: the wire type that is wanted, and what to do with its value.
 #: A number below zero stands for another structure of the table, one above for a place among the
 #: results, counted from 1; wire type 0 passes the field over.
 Table: TypeAlias = NDArray[np.int16]
 
 #: For each level of nesting how many values are left, and their two types in turns.
-Levels: TypeAlias = NDArray[np.int64]
+Levels: TypeAlias = Numbers
 
 #: Where structures end that do not, and the value of fields that are not there.
 NOWHERE: Final = -1
@@ -229,9 +230,7 @@ def new_levels() -> Levels:
 
 
 @kernel
-def enter(
-    data: Bytes, at: int, kind: int, found: NDArray[np.int64], place: int, levels: Levels
-) -> int:
+def enter(data: Bytes, at: int, kind: int, found: Numbers, place: int, levels: Levels) -> int:
     """Enter a value: a number itself, of anything else where it starts and ends; where it ends."""
     if I16_TYPE <= kind <= I64_TYPE:
         number, end = read_varint(data, at)
@@ -253,9 +252,7 @@ def looked_up(table: Table, structure: int, field: int, kind: int) -> int:
 
 
 @kernel
-def read_structure(
-    data: Bytes, at: int, table: Table, found: NDArray[np.int64], levels: Levels
-) -> int:
+def read_structure(data: Bytes, at: int, table: Table, found: Numbers, levels: Levels) -> int:
     """Enter the fields that ``table`` wants of the structure at ``at``; where that ends.
 
     A field of another type than the wanted one ends it all: ``NOWHERE``.
@@ -286,10 +283,10 @@ def read_structure(
 @brief_kernel
 def read_structures(
     data: Bytes,
-    starts: NDArray[np.int64],
-    ends: NDArray[np.int64],
+    starts: Numbers,
+    ends: Numbers,
     table: Table,
-    found: NDArray[np.int64],
+    found: Numbers,
 ) -> bool:
     """:func:`read_structure` of each structure in ``starts``; whether all of them are whole.
 

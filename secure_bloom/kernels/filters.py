@@ -11,14 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secure_bloom.kernels.compilation import I64, brief_kernel, kernel
-from secure_bloom.kernels.fields import I32_TYPE, read_varint, signed
+from secure_bloom.kernels.fields import I32_TYPE, Bytes, Numbers, read_varint, signed
 from secure_bloom.kernels.salt import SALT
 from secure_bloom.kernels.sbbf import block_index
 from secure_bloom.kernels.xxh64 import read4
 
 U64: TypeAlias = np.uint64
-Bytes: TypeAlias = NDArray[np.uint8]
-Numbers: TypeAlias = NDArray[np.int64]
 Hashes: TypeAlias = NDArray[np.uint64]
 
 BLOCK: Final = 32

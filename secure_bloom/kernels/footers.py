@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from secure_bloom.kernels.compilation import brief_kernel, kernel
 from secure_bloom.kernels.fields import (
@@ -17,16 +16,15 @@ from secure_bloom.kernels.fields import (
     NOWHERE,
     STOP,
     STRUCT,
+    Bytes,
     Levels,
+    Numbers,
     end_of,
     enter,
     new_levels,
     read_field_header,
     read_list_header,
 )
-
-Bytes: TypeAlias = NDArray[np.uint8]
-Numbers: TypeAlias = NDArray[np.int64]
 
 #: Field ids of a FileMetaData, its row groups, and one more than the highest.
 SCHEMA: Final = 2

@@ -29,9 +29,8 @@ from secure_bloom.records import decode_record
 class ChunkFields:
     """A row of ``fields`` for each of some row groups.
 
-    :mod:`secure_bloom.kernels.chunks` names the places in a row.
-
-    Where texts and bytes start and end is said in bytes of ``plain``.
+    :mod:`secure_bloom.kernels.chunks` names the places in a row.  Where texts and bytes start and
+    end is said in bytes of ``plain``.
     """
 
     column: str
@@ -81,13 +80,16 @@ def read_chunk_fields(
     ordinals = footer.row_groups.ordinals
     ciphers = {index: first.at(ordinals[index]) for index in row_groups}
     modules = _extents(plain, fields, layout.ENCRYPTED_COLUMN_METADATA)
+    found: tuple[bytes, NDArray[np.int64]] | None = (plain, fields)
     if any(module is not None for module in modules):
-        return _decrypted(name, fields, ciphers, modules)
+        found = _decrypted(name, fields, ciphers, modules)
+    if found is None:
+        return None
     return ChunkFields(
         column=name,
         row_groups=row_groups,
-        plain=plain,
-        fields=fields,
+        plain=found[0],
+        fields=found[1],
         ciphers=list(ciphers.values()),
     )
 
@@ -97,8 +99,8 @@ def _decrypted(
     outer: NDArray[np.int64],
     ciphers: Mapping[int, ColumnCipher],
     modules: Sequence[bytes | None],
-) -> ChunkFields | None:
-    """The chunks whose metadata are modules of their own, one behind the other."""
+) -> tuple[bytes, NDArray[np.int64]] | None:
+    """Metadata that are modules of their own, one behind the other, and their fields."""
     found = []
     for (index, cipher), module in zip(ciphers.items(), modules, strict=True):
         if module is None:
@@ -111,13 +113,7 @@ def _decrypted(
     if fields is None:
         return None
     fields[:, layout.FILE_PATH] = outer[:, layout.FILE_PATH]
-    return ChunkFields(
-        column=column,
-        row_groups=list(ciphers),
-        plain=plain,
-        fields=fields,
-        ciphers=list(ciphers.values()),
-    )
+    return plain, fields
 
 
 def _read(
