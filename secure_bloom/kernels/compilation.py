@@ -6,7 +6,7 @@ Overflow wraps and indices are not checked inside a kernel: its caller checks th
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 from numba import njit
@@ -32,9 +32,14 @@ def brief_kernel(function: Callable[P, R]) -> Callable[P, R]:
     return _compiled(function, nogil=False)
 
 
-def _compiled(function: Callable[P, R], *, nogil: bool) -> Callable[P, R]:
+def inlined(function: Callable[P, R]) -> Callable[P, R]:
+    """As :func:`kernel`, made part of those that call it: where a call is most of what it takes."""
+    return _compiled(function, nogil=True, forceinline=True)
+
+
+def _compiled(function: Callable[P, R], **options: Any) -> Callable[P, R]:
     try:
-        compiled = njit(nogil=nogil, cache=True)(function)
+        compiled = njit(cache=True, **options)(function)
     except RuntimeError:  # "cannot cache function ...: no locator available"
-        compiled = njit(nogil=nogil)(function)
+        compiled = njit(**options)(function)
     return cast(Callable[P, R], compiled)

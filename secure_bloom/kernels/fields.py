@@ -13,8 +13,9 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from secure_bloom.kernels.compilation import I64, brief_kernel, kernel
+from secure_bloom.kernels.compilation import I64, brief_kernel, inlined, kernel
 
+U64: TypeAlias = np.uint64
 Bytes: TypeAlias = NDArray[np.uint8]
 Numbers: TypeAlias = NDArray[np.int64]
 #: For each structure and field id: the wire type that is wanted, and what to do with its value.
@@ -22,8 +23,8 @@ Numbers: TypeAlias = NDArray[np.int64]
 #: results, counted from 1; wire type 0 passes the field over.
 Table: TypeAlias = NDArray[np.int16]
 
-#: For each level of nesting how many values are left, and their two types in turns.
-Levels: TypeAlias = Numbers
+#: For each level of nesting how many structures are left.
+Counts: TypeAlias = Numbers
 
 #: Where structures end that do not, and the value of fields that are not there.
 NOWHERE: Final = -1
@@ -33,8 +34,9 @@ UNFIT: Final = -(2**62)
 MAX_DEPTH: Final = 32
 #: Field ids of a table; higher ones are passed over.
 FIELD_IDS: Final = 32
-#: More bytes than a buffer has.
-TOO_LARGE: Final = 2**60
+#: More bytes than a buffer has, of one value, and a place that is in none.
+TOO_LARGE: Final = 2**40
+BEYOND: Final = np.uint64(2**62)
 #: Elements of one list, set or map, more than which is an attack on the memory.
 MAX_ELEMENTS: Final = 1 << 18
 #: Field ids have 16 bits with their sign, and sizes 32: so many bytes at most.
@@ -58,21 +60,16 @@ STRUCT: Final = 12
 UUID: Final = 13
 #: Instead of a list's count, which then stands behind it.
 LONG_LIST: Final = 15
+#: Below it the first byte of a field has no id, which then stands behind it.
+LONG_ID: Final = 16
+#: Below it the first byte of a length is all of it.
+LONG_LENGTH: Final = 0x80
 
 
-@kernel
+@inlined
 def longest(kind: int) -> int:
     """Bytes that a number of a wire type takes at most: 3, 5 or 10 for 16, 32 and 64 bits."""
     return max(ID_BYTES, 5 * (kind - I16_TYPE))
-
-
-@kernel
-def end_of_varint(data: Bytes, at: int, limit: int) -> int:
-    """Where the number at ``at`` ends, which takes so many bytes at most."""
-    end, size = at, data.size
-    while end < size and data[end] >= 0x80:
-        end += 1
-    return end + 1 if end < size and end - at < limit else NOWHERE
 
 
 @kernel
@@ -113,7 +110,7 @@ def read_list_header(data: Bytes, at: int) -> tuple[int, int, int]:
     return head & 15, count, end if count <= min(data.size - end, MAX_ELEMENTS) else NOWHERE
 
 
-@kernel
+@inlined
 def read_field_header(data: Bytes, at: int, last: int) -> tuple[int, int, int]:
     """The wire type and id of a field, and where its value stands; ``last`` is the id before."""
     if at >= data.size:
@@ -129,15 +126,7 @@ def read_field_header(data: Bytes, at: int, last: int) -> tuple[int, int, int]:
     return kind, field, end if is_fit else NOWHERE
 
 
-@kernel
-def pass_field_header(data: Bytes, at: int) -> tuple[int, int]:
-    """As :func:`read_field_header`, of a field whose id does not matter; ``at`` is in the data."""
-    head = I64(data[at])
-    is_short = head & 15 == STOP or head >> 4 != 0
-    return head & 15, at + 1 if is_short else end_of_varint(data, at + 1, ID_BYTES)
-
-
-@kernel
+@inlined
 def size_of(kind: int) -> int:
     """Bytes of a value that says nothing of its size; a truth value takes one, as in lists."""
     if TRUE <= kind <= BYTE:
@@ -147,103 +136,126 @@ def size_of(kind: int) -> int:
     return 16 if kind == UUID else TOO_LARGE
 
 
-@kernel
-def enter_map(data: Bytes, at: int) -> tuple[int, int, int, int]:
-    """The types of a map's keys and values, how many there are of both, and where they start."""
-    count, end = read_size(data, at)
-    if end < 0 or count == 0:
-        return STOP, STOP, 0, end
-    if end >= data.size or count > MAX_ELEMENTS:
-        return STOP, STOP, 0, NOWHERE
-    first, second = I64(data[end] >> 4), I64(data[end] & 15)
-    return first, second, 2 * count, end + 1 if first != STOP and second != STOP else NOWHERE
+@inlined
+def end_of_number(data: Bytes, at: U64, limit: int) -> U64:
+    """Where the number at ``at`` ends, which takes so many bytes at most; else ``BEYOND``."""
+    end, size = at, U64(data.size)
+    while end < size and data[end] >= 0x80:
+        end += U64(1)
+    return end + U64(1) if end - at < U64(limit) else BEYOND
 
 
 @kernel
-def enter_container(data: Bytes, at: int, kind: int) -> tuple[int, int, int, int]:
-    """What stands in a value, as of :func:`enter_map`; a count below 0: in a structure."""
-    if kind == STRUCT:
-        return STOP, STOP, -1, at
-    if kind == MAP:
-        return enter_map(data, at)
-    element, count, end = read_list_header(data, at)
-    if element > UUID or (element == STOP and count > 0):
-        return STOP, STOP, 0, NOWHERE
-    return element, element, count, end
+def end_of_bytes(data: Bytes, at: U64) -> U64:
+    """Where the bytes end whose length stands at ``at``; else ``BEYOND``."""
+    length, end = read_size(data, I64(at))
+    return U64(end + length) if end >= 0 else BEYOND
 
 
 @kernel
-def next_value(data: Bytes, at: int, left: int, first: int, second: int) -> tuple[int, int]:
-    """The type of the next of the values of a container, ``STOP`` for none, and where it stands."""
-    if left >= 0:
-        return STOP if left == 0 else second if left & 1 else first, at
-    kind = TRUE
-    # The truth values of a structure stand in the headers of its fields.
-    while TRUE <= kind <= FALSE:
-        if not 0 <= at < data.size:
-            return STOP, NOWHERE
-        kind, at = pass_field_header(data, at)
-    return kind, at
+def end_of_scalars(data: Bytes, at: U64, kind: int, count: int) -> U64:
+    """Where so many values end that have no others in them: beyond the data, if they do not."""
+    end = at if kind <= UUID else BEYOND
+    if I16_TYPE <= kind <= I64_TYPE:
+        limit = longest(kind)
+        for _ in range(count):
+            end = end_of_number(data, end, limit)
+    elif kind == BINARY:
+        for _ in range(count):
+            is_short = end < U64(data.size) and data[end] < LONG_LENGTH
+            end = end + U64(1) + U64(data[end]) if is_short else end_of_bytes(data, end)
+    else:
+        end += U64(count * size_of(kind))
+    return end
 
 
 @kernel
-def end_of(data: Bytes, at: int, kind: int, levels: Levels) -> int:
+def end_of_structures(  # noqa: C901  (see below)
+    data: Bytes, at: int, count: int, left: Counts
+) -> int:
+    """Where the last of one or more structures ends that follow one another; or ``NOWHERE``.
+
+    One loop that calls little: every field of a footer comes by here, and a function that is given
+    an array to hand on takes longer than most of them.
+    """
+    depth, end, size = 0, U64(at), U64(data.size)
+    left[0] = count
+    while end < size:
+        head = data[end]
+        kind = I64(head & 15)
+        end += U64(1)
+        if head < LONG_ID and kind != STOP:
+            end = end_of_number(data, end, ID_BYTES)
+        if kind == STOP:
+            left[depth] -= 1
+            if left[depth] == 0:
+                depth -= 1
+                if depth < 0:
+                    return I64(end)
+        elif I16_TYPE <= kind <= I64_TYPE:
+            end = end_of_number(data, end, longest(kind))
+        elif kind == BINARY:
+            is_short = end < size and data[end] < LONG_LENGTH
+            end = end + U64(1) + U64(data[end]) if is_short else end_of_bytes(data, end)
+        elif kind == STRUCT:
+            depth += 1
+            if depth == left.size:
+                return NOWHERE
+            left[depth] = 1
+        elif LIST <= kind <= SET:
+            element, count, start = read_list_header(data, I64(end))
+            if start < 0 or depth + 1 == left.size:
+                return NOWHERE
+            end = U64(start)
+            if element != STRUCT:
+                end = end_of_scalars(data, end, element, count)
+            elif count > 0:
+                depth += 1
+                left[depth] = count
+        elif kind > FALSE:
+            end += U64(size_of(kind))
+    return NOWHERE
+
+
+@kernel
+def end_of(data: Bytes, at: int, kind: int, left: Counts) -> int:
     """Where the value of a wire type ends that starts at ``at``; ``NOWHERE`` if it does not.
 
-    ``levels`` is room for what it stands in, for values as deep as there are rows.  One loop,
-    because every value of a footer comes by here, and a call costs more than most of them.
+    Maps, and lists of lists, which stand in no footer, end nowhere as well.  ``left`` is room for
+    counts, for structures as deep as there are numbers.
     """
-    depth, left, first, second = 0, 0, STOP, STOP
-    while True:
-        if I16_TYPE <= kind <= I64_TYPE:
-            start = at
-            while at < data.size and data[at] >= 0x80:
-                at += 1
-            at = at + 1 if at - start < longest(kind) else NOWHERE
-        elif kind == BINARY:
-            length, at = read_size(data, at)
-            at = at + length if at >= 0 else NOWHERE
-        elif LIST <= kind <= STRUCT:
-            if depth == levels.shape[0]:
-                return NOWHERE
-            levels[depth, 0], levels[depth, 1], levels[depth, 2] = left, first, second
-            depth += 1
-            first, second, left, at = enter_container(data, at, kind)
-        else:
-            at += size_of(kind)
-        kind = STOP
-        while 0 <= at <= data.size and depth > 0 and kind == STOP:
-            kind, at = next_value(data, at, left, first, second)
-            left -= left > 0
-            if kind == STOP:
-                depth -= 1
-                left, first, second = levels[depth, 0], levels[depth, 1], levels[depth, 2]
-        # A type may be there, and no place: what is below zero is the end of an array, too.
-        if kind == STOP or at < 0:
-            return at if 0 <= at <= data.size else NOWHERE
+    count = 1
+    if LIST <= kind <= SET:
+        kind, count, at = read_list_header(data, at)
+    if at < 0:
+        return NOWHERE
+    if kind == STRUCT and count > 0:
+        return end_of_structures(data, at, count, left)
+    end = end_of_scalars(data, U64(at), kind, count)
+    return I64(end) if end <= U64(data.size) else NOWHERE
 
 
 @kernel
-def new_levels() -> Levels:
+def new_counts() -> Counts:
     """Room for :func:`end_of`."""
-    return np.empty((MAX_DEPTH, 3), np.int64)
+    return np.empty(MAX_DEPTH, np.int64)
 
 
 @kernel
-def enter(data: Bytes, at: int, kind: int, found: Numbers, place: int, levels: Levels) -> int:
+def enter(data: Bytes, at: int, kind: int, found: Numbers, place: int, left: Counts) -> int:
     """Enter a value: a number itself, of anything else where it starts and ends; where it ends."""
     if I16_TYPE <= kind <= I64_TYPE:
         number, end = read_varint(data, at)
         found[place] = signed(number)
         bits = min(16 << (kind - I16_TYPE), 63)
         return end if number >> bits == 0 and end - at <= longest(kind) else NOWHERE
-    end = end_of(data, at, kind, levels)
+    end = end_of(data, at, kind, left)
     found[place] = read_varint(data, at)[1] if kind == BINARY else at
     found[place + 1] = end
     return end
 
 
-@kernel
+@inlined
 def looked_up(table: Table, structure: int, field: int, kind: int) -> int:
     """What to do with a field, as its table says; ``UNFIT`` if it has another type than wanted."""
     if not 0 <= field < FIELD_IDS or table[structure, field, 0] == STOP:
@@ -252,7 +264,7 @@ def looked_up(table: Table, structure: int, field: int, kind: int) -> int:
 
 
 @kernel
-def read_structure(data: Bytes, at: int, table: Table, found: Numbers, levels: Levels) -> int:
+def read_structure(data: Bytes, at: int, table: Table, found: Numbers, left: Counts) -> int:
     """Enter the fields that ``table`` wants of the structure at ``at``; where that ends.
 
     A field of another type than the wanted one ends it all: ``NOWHERE``.
@@ -274,9 +286,9 @@ def read_structure(data: Bytes, at: int, table: Table, found: Numbers, levels: L
             above[depth, 0], above[depth, 1] = structure, last
             depth, structure, last = depth + 1, -action, 0
         elif action > 0:
-            end = enter(data, end, kind, found, action - 1, levels)
+            end = enter(data, end, kind, found, action - 1, left)
         elif kind > FALSE:
-            end = end_of(data, end, kind, levels)
+            end = end_of(data, end, kind, left)
     return end
 
 
@@ -293,9 +305,9 @@ def read_structures(
     Each has the bytes up to its place in ``ends``, and need not take all of them.
     """
     found[:] = ABSENT
-    levels = new_levels()
+    left = new_counts()
     for i in range(starts.size):
         own = data[: max(ends[i], 0)]
-        if starts[i] < 0 or read_structure(own, starts[i], table, found[i], levels) < 0:
+        if starts[i] < 0 or read_structure(own, starts[i], table, found[i], left) < 0:
             return False
     return True

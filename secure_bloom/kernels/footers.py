@@ -17,11 +17,12 @@ from secure_bloom.kernels.fields import (
     STOP,
     STRUCT,
     Bytes,
-    Levels,
+    Counts,
     Numbers,
     end_of,
+    end_of_structures,
     enter,
-    new_levels,
+    new_counts,
     read_field_header,
     read_list_header,
 )
@@ -41,7 +42,7 @@ ROW_GROUP_BYTES: Final = 7
 
 
 @kernel
-def outline_list(data: Bytes, at: int, places: Numbers, levels: Levels) -> int:
+def outline_list(data: Bytes, at: int, places: Numbers, left: Counts) -> int:
     """Enter where each structure of a list starts, as many as there are places; where it ends."""
     kind, count, end = read_list_header(data, at)
     if kind != STRUCT or count != places.size:
@@ -49,7 +50,7 @@ def outline_list(data: Bytes, at: int, places: Numbers, levels: Levels) -> int:
     for i in range(count):
         places[i] = end
         if end >= 0:
-            end = end_of(data, end, STRUCT, levels)
+            end = end_of_structures(data, end, 1, left)
     return end
 
 
@@ -62,9 +63,7 @@ def is_whole(numbers: Numbers) -> bool:
 
 
 @kernel
-def outline_row_group(
-    data: Bytes, at: int, numbers: Numbers, places: Numbers, levels: Levels
-) -> int:
+def outline_row_group(data: Bytes, at: int, numbers: Numbers, places: Numbers, left: Counts) -> int:
     """Enter the numbers of a RowGroup by their ids, and where its chunks start; where it ends."""
     numbers[:] = ABSENT
     last, end = 0, at
@@ -74,25 +73,25 @@ def outline_row_group(
             return end if end >= 0 and is_whole(numbers) else NOWHERE
         if last == COLUMNS and kind == LIST:
             numbers[COLUMNS] = end
-            end = outline_list(data, end, places, levels)
+            end = outline_list(data, end, places, left)
         elif (kind == I64_TYPE and TOTAL_BYTE_SIZE <= last <= NUM_ROWS) or (
             kind == I16_TYPE and last == ORDINAL
         ):
-            end = enter(data, end, kind, numbers, last, levels)
+            end = enter(data, end, kind, numbers, last, left)
         elif kind > FALSE:
-            end = end_of(data, end, kind, levels)
+            end = end_of(data, end, kind, left)
     return end
 
 
 @kernel
 def outline_row_groups(
-    data: Bytes, at: int, numbers: Numbers, places: Numbers, levels: Levels
+    data: Bytes, at: int, numbers: Numbers, places: Numbers, left: Counts
 ) -> int:
     """:func:`outline_row_group` of each of a list, behind whose header ``at`` is; where it ends."""
     end = at
     for i in range(numbers.shape[0]):
         if end >= 0:
-            end = outline_row_group(data, end, numbers[i], places[i], levels)
+            end = outline_row_group(data, end, numbers[i], places[i], left)
     return end
 
 
@@ -117,7 +116,7 @@ def outline(data: Bytes, at: int, columns: int) -> tuple[int, Numbers, Numbers, 
     """
     numbers, places = np.empty((0, NUMBERS), np.int64), np.empty((0, 0), np.int64)
     parts = np.full((PARTS, 3), ABSENT)
-    levels = new_levels()
+    left = new_counts()
     last, end = SCHEMA, at
     while end >= 0:
         kind, last, end = read_field_header(data, end, last)
@@ -128,9 +127,9 @@ def outline(data: Bytes, at: int, columns: int) -> tuple[int, Numbers, Numbers, 
             count, end = count_row_groups(data, start, kind, columns)
             numbers = np.empty((count, NUMBERS), np.int64)
             places = np.empty((count, columns), np.int64)
-            end = outline_row_groups(data, end, numbers, places, levels)
+            end = outline_row_groups(data, end, numbers, places, left)
         elif kind > FALSE:
-            end = end_of(data, start, kind, levels)
+            end = end_of(data, start, kind, left)
         if 0 < last < PARTS:
             parts[last, 0], parts[last, 1], parts[last, 2] = kind, start, end
     return end, numbers, places, parts

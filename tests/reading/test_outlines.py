@@ -124,7 +124,7 @@ def test_nested_columns_say_the_same(tmp_path: Path, rows: int) -> None:
     assert_same(footer_of(write(tmp_path / "x.parquet", nested(rows), row_group_size=30)))
 
 
-#: Fields that a reader does not know, in every form that Thrift has.
+#: Fields that a reader does not know, in every form that is passed over.
 UNKNOWN: Fields = {
     10: (TType.BOOL, True),
     11: (TType.BOOL, False),
@@ -133,11 +133,16 @@ UNKNOWN: Fields = {
     14: (TType.I64, -(2**63)),
     15: (TType.I16, -(2**15)),
     16: (TType.SET, Sequence(TType.STRING, [b"a", b"bc"])),
-    17: (TType.MAP, Map(TType.STRING, TType.STRUCT, [(b"k", Struct({1: (TType.BOOL, False)}))])),
-    18: (TType.MAP, Map(TType.I32, TType.I32, [])),
+    17: (TType.LIST, Sequence(TType.STRUCT, [Struct({1: (TType.BOOL, False)})] * 20)),
+    18: (TType.LIST, Sequence(TType.DOUBLE, [])),
     19: (TType.LIST, Sequence(TType.BOOL, [True, False] * 10)),
     20: (TType.STRUCT, Struct({3: (TType.STRUCT, Struct({2: (TType.I32, 2**31 - 1)}))})),
     500: (TType.STRING, b"x" * 1000),
+}
+#: The same that only the library reads: no footer has such so far.
+OF_THE_LIBRARY: Fields = {
+    17: (TType.MAP, Map(TType.STRING, TType.STRUCT, [(b"k", Struct({1: (TType.BOOL, False)}))])),
+    18: (TType.LIST, Sequence(TType.LIST, [Sequence(TType.I32, [1])])),
 }
 
 
@@ -190,6 +195,23 @@ def no_row_groups(fields: Fields) -> None:
 )
 def test_unusual_fields_say_the_same(plain: bytes, change: Callable[[Fields], Any]) -> None:
     assert_same(edited(plain, change))
+
+
+@pytest.mark.parametrize("field_id", OF_THE_LIBRARY)
+@pytest.mark.parametrize(
+    "change",
+    [lambda change: change, with_each_group, with_each_chunk],
+    ids=["", "groups", "chunks"],
+)
+def test_unknown_maps_are_left_to_the_library(
+    plain: bytes, field_id: int, change: Callable[[Any], Callable[[Fields], Any]]
+) -> None:
+    field = OF_THE_LIBRARY[field_id]
+    unusual = edited(plain, change(lambda fields: fields.update({field_id: field})))
+    outlines = Outlines()
+    outlines.of(plain)
+    assert compiled(outlines, unusual) is None
+    assert said(outlines.of(unusual)) == said(by_library(Outlines(), unusual))
 
 
 def test_uuids_are_passed_over(plain: bytes) -> None:
