@@ -24,6 +24,8 @@ ROOMS = {
         "findings",
         "numerals",
         "reading.asking.predicates",
+        "reading.scheduling",
+        "reading.stages",
         "reading.warmth",
     ],
     2: [

@@ -1,7 +1,7 @@
 """Read the rows of files through statistics, dictionaries, Bloom filters and page indexes.
 
-Footers first, because the schema of the table is made of all of them; then file by file: plan,
-decode what is left, filter exactly.  Batches come in the order of the files and their rows.
+Footers first, because the schema of the table is made of all of them; then some files at a time:
+plan, decode what is left, filter exactly.  Batches come in the order of the files and their rows.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import operator
 import os
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from os import PathLike
 from typing import TypedDict, Unpack
 
@@ -25,29 +25,26 @@ from secure_bloom.reading.asking.predicates import Predicate
 from secure_bloom.reading.asking.structures import from_structure
 from secure_bloom.reading.asking.tables import request
 from secure_bloom.reading.asking.texts import from_text
-from secure_bloom.reading.files.columns import unite
 from secure_bloom.reading.files.footers import FileFooter, read_footer
 from secure_bloom.reading.files.outlines import Outlines
-from secure_bloom.reading.files.partitions import partition_fields, partition_values
-from secure_bloom.reading.pruning.planning import Planner
+from secure_bloom.reading.files.partitions import partition_fields
+from secure_bloom.reading.files.table_files import TableFiles
+from secure_bloom.reading.pruning.planning import Begun, Planner
 from secure_bloom.reading.pruning.plans import FilePlan, PlannedFile, ReadPlan
 from secure_bloom.reading.reports import FileReport, ReadReport, columns_with_filters
 from secure_bloom.reading.rows.candidates import Candidates
 from secure_bloom.reading.rows.scanning import FileReader, Unit, stored_extents, units
-from secure_bloom.reading.rows.scheduling import in_order
 from secure_bloom.reading.rows.sources import SourceOpener
+from secure_bloom.reading.scheduling import in_order
+from secure_bloom.reading.stages import Job, Outcome, growing, in_step, run
 from secure_bloom.sources import Paths, as_paths
-from secure_bloom.storage import CountedFile, find_files, is_object_uri, open_input
+from secure_bloom.storage import CountedFile, open_input
 from secure_bloom.storage.counting import covered
 
 Keys = Keyring | KmsClient | ExplicitKeys | None
 Policy = KeyPolicy | str | PathLike[str] | None
 
-#: Requests to an object store that wait at a time; a local disk answers at once.
-_REMOTE_WORKERS = 16
 _MAX_DECODERS = 8
-#: Bytes of footers that are kept from the first look at a file to the second.
-_KEPT_FOOTERS = 64 * 1024 * 1024
 #: Rows that wait for those before them, and what a table without rows counts for.
 _WAITING_BYTES, _LEAST_BYTES = 64 * 1024 * 1024, 256 * 1024
 _BATCH_ROWS = 128 * 1024
@@ -96,36 +93,33 @@ class TableRead:
         if isinstance(columns, str):
             raise PolicyError("columns is a text, wanted a list of names")
         keys = _keys(keys, policy)
-        self._given = as_paths(paths)
+        given = as_paths(paths)
         self._predicate = to_predicate(where)
         self._columns = columns
         self._limit = limit
         self._resolver = KeyResolver(asked_once(keys))
         self._without_filter_keys = without_filter_keys
         self._explain = explain
-        self._outlines = Outlines()
         self._seconds = {"footers": 0.0, "planning": 0.0, "rows": 0.0}
         self._running: list[str] = []
         self._reports: dict[str, FileReport] = {}
         self._open_readers: list[FileReader] = []
         self._rows = 0
         with self._timed("footers"):
-            self._paths = find_files(self._given)
-            self._partitions = [partition_values(path, self._given) for path in self._paths]
-            self._footers, schema = self._read_footers()
-            _refuse_members(columns or (), schema)
+            self._files = TableFiles(given, self._resolver)
+            _refuse_members(columns or (), self._files.schema)
             self.request = request(
-                schema,
-                partition_fields(self._partitions),
+                self._files.schema,
+                partition_fields(self._files.partitions),
                 columns,
                 self._predicate,
-                self._paths,
+                self._files.paths,
             )
 
     @property
     def paths(self) -> list[str]:
         """The files that are looked at."""
-        return list(self._paths)
+        return list(self._files.paths)
 
     @property
     def schema(self) -> pa.Schema:
@@ -155,7 +149,8 @@ class TableRead:
                 partition=plan.partition,
                 unchecked=plan.unchecked,
             )
-            for plan in self._plans()
+            for plans in self._plans()
+            for plan in plans
             if plan.surviving
         ]
         return ReadPlan(
@@ -171,53 +166,64 @@ class TableRead:
         return ReadReport(
             rows=self._rows,
             has_condition=self._predicate is not None,
-            files_left=len(self._paths) - len(self._reports),
-            files=tuple(self._reports[path] for path in self._paths if path in self._reports),
+            files_left=len(self._files) - len(self._reports),
+            files=tuple(self._reports[path] for path in self._files.paths if path in self._reports),
             seconds=dict(self._seconds),
         )
 
-    def _read_footers(self) -> tuple[list[FileFooter | None], pa.Schema]:
-        """The footers, as many as are kept, and the schema of them all."""
-        footers: list[FileFooter | None] = []
-        schemas, kept = [], 0
-        for footer in in_order(self._footer, self._paths, _io_workers(self._paths)):
-            schemas.append((footer.path, footer.columns.arrow))
-            kept += footer.memory
-            footers.append(footer if kept <= _KEPT_FOOTERS else None)
-        return footers, unite(schemas)
+    def _plans(self) -> Iterator[list[FilePlan]]:
+        """All files, planned some at a time: their rows are decoded before the next are.
 
-    def _footer(self, path: str) -> FileFooter:
-        with located(path=path), open_input(path) as file:
-            return read_footer(CountedFile(file), self._resolver, self._outlines)
-
-    def _plans(self) -> Iterator[FilePlan]:
+        What plans and what decodes would hinder one another, as both want Python's lock.  An error
+        comes behind the plans of the files before.
+        """
         planner = Planner(
             self.request,
             without_filter_keys=self._without_filter_keys,
             explain=self._explain,
         )
+        for together in growing(len(self._files)):
+            plans: list[FilePlan] = []
+            try:
+                with self._timed("planning"), closing(self._planned(planner, together)) as planned:
+                    plans.extend(planned)
+            except Exception:
+                yield plans
+                raise
+            yield plans
 
-        def plan(index: int) -> FilePlan:
-            path, footer = self._paths[index], self._footers[index]
-            # Once it is planned the file is read or done with.
-            self._footers[index] = None
-            with located(path=path), open_input(path) as opened:
-                if footer is None:
-                    footer = read_footer(CountedFile(opened), self._resolver, self._outlines)
-                if opened.identity != footer.identity:
-                    raise FileChangedError(
-                        "the file was changed after its footer was read", hint="read it again"
-                    )
-                return planner.plan(CountedFile(opened), footer, self._partitions[index])
+    def _planned(self, planner: Planner, ordinals: range) -> Generator[FilePlan, None, None]:
+        """The plans of some files, in their order."""
 
-        workers = _io_workers(self._paths)
-        plans = in_order(plan, range(len(self._paths)), workers)
-        while True:
-            with self._timed("planning"):
-                found = next(plans, None)
-            if found is None:
-                return
-            yield found
+        def plan(ordinal: int) -> FilePlan:
+            return self._plan(planner, ordinal, in_step([self._begin(planner, ordinal)])[0])
+
+        if self._files.workers > 1:
+            yield from in_order(plan, ordinals, self._files.workers)
+            return
+        begun = in_step(self._begin(planner, ordinal) for ordinal in ordinals)
+        for ordinal, outcome in zip(ordinals, begun, strict=True):
+            yield self._plan(planner, ordinal, outcome)
+
+    def _begin(self, planner: Planner, ordinal: int) -> Job[Begun | None]:
+        """What the footer of a file tells alone; None where it is not kept."""
+        footer = self._files.kept(ordinal)
+        if footer is None:
+            return None
+        with located(path=footer.path):
+            return (yield from planner.begin(footer, self._files.partitions[ordinal]))
+
+    def _plan(self, planner: Planner, ordinal: int, outcome: Outcome[Begun | None]) -> FilePlan:
+        """The plan of a file, which is opened unless its footer told enough."""
+        begun = outcome.result()
+        try:
+            if begun is not None and begun.is_over:
+                return begun.plan()
+            with self._files.opened(ordinal) as (file, footer):
+                begun = begun or run(planner.begin(footer, self._files.partitions[ordinal]))
+                return planner.finish(begun, file)
+        finally:
+            self._files.forget(ordinal)
 
     def _tables(self) -> Iterator[pa.Table]:
         """The matching rows, unit by unit."""
@@ -226,7 +232,7 @@ class TableRead:
         workers = min(_MAX_DECODERS, os.cpu_count() or 1)
         tables = in_order(
             Unit.read,
-            self._units(threads=len(self._paths) < workers),
+            self._units(threads=len(self._files) < workers),
             workers,
             size=lambda table: max(table.nbytes, _LEAST_BYTES),
             room=_WAITING_BYTES,
@@ -246,7 +252,8 @@ class TableRead:
     def _units(self, *, threads: bool) -> Iterator[Unit]:
         opener = SourceOpener(self._resolver)
         candidates = Candidates(self.request)
-        for plan in self._plans():
+        plans = (plan for together in self._plans() for plan in together)
+        for plan in plans:
             if not plan.surviving and not self._explain:
                 continue
             reader = FileReader(
@@ -266,7 +273,8 @@ class TableRead:
         """Close the file, and report on it if that was asked for."""
         reader.close()
         self._open_readers.remove(reader)
-        if self._explain:
+        # The others are files behind the limit: planned, and not looked at.
+        if self._explain and (reader.is_begun or reader.units_left == 0):
             self._reports[reader.plan.path] = self._file_report(reader)
 
     def _file_report(self, reader: FileReader) -> FileReport:
@@ -318,10 +326,6 @@ def _whole_limit(limit: object) -> int | None:
     if rows < 0:
         raise PolicyError(f"limit is {rows}, it must not be negative")
     return rows
-
-
-def _io_workers(paths: Sequence[str]) -> int:
-    return _REMOTE_WORKERS if any(map(is_object_uri, paths)) else 1
 
 
 def _written(footer: FileFooter) -> tuple[object, ...]:

@@ -25,7 +25,7 @@ from secure_bloom.reading.files.columns import FileColumns, unite
 from secure_bloom.reading.files.footers import FileFooter, read_footer
 from secure_bloom.reading.files.outlines import Outlines
 from secure_bloom.reading.files.partitions import Values, partition_values
-from secure_bloom.reading.rows.scheduling import in_order
+from secure_bloom.reading.scheduling import in_order
 from secure_bloom.schema import Leaf
 from secure_bloom.spark.folders import folder_type
 from secure_bloom.storage import CountedFile, find_files, is_object_uri, open_input

@@ -21,6 +21,7 @@ from secure_bloom.reading.files.footers import FileFooter, read_footer
 from secure_bloom.reading.files.outlines import Outlines
 from secure_bloom.reading.pruning.chunk_fields import ChunkFields, read_chunk_fields
 from secure_bloom.reading.pruning.filters import FilterPlace
+from secure_bloom.reading.stages import run
 from secure_bloom.storage import CountedFile, open_input
 from tests.surgery import Opened, edit_column, edit_footer
 from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, write
@@ -96,7 +97,7 @@ def test_they_say_what_the_chunks_say(tmp_path: Path, mode: Mode, filters: bool)
     footer = footer_of(lake(tmp_path, mode, filters=filters))
     for row_groups in (list(range(GROUPS)), [5], [1, 6, 7]):
         for ordinal, leaf in enumerate(footer.columns.leaves):
-            fields = read_chunk_fields(footer, ordinal, row_groups)
+            fields = run(read_chunk_fields(footer, ordinal, row_groups))
             assert fields is not None
             assert fields.column == leaf.name
             assert len(fields.fields) == len(row_groups)
@@ -111,7 +112,7 @@ def test_they_are_the_same_of_a_footer_that_the_library_read(tmp_path: Path) -> 
     path = lake(tmp_path, Mode.ENCRYPTED)
     for name in ("email", "id"):
         found = [
-            read_chunk_fields(footer, ordinal_of(footer, name), range(GROUPS))
+            run(read_chunk_fields(footer, ordinal_of(footer, name), range(GROUPS)))
             for footer in (footer_of(path), footer_of(path, twice=False))
         ]
         assert found[0] is not None
@@ -123,7 +124,7 @@ def test_they_are_the_same_of_a_footer_that_the_library_read(tmp_path: Path) -> 
 def test_filters_stand_where_the_chunks_say(tmp_path: Path) -> None:
     footer = footer_of(lake(tmp_path, Mode.ENCRYPTED))
     ordinal = ordinal_of(footer, "email")
-    fields = read_chunk_fields(footer, ordinal, [2, 4, 6])
+    fields = run(read_chunk_fields(footer, ordinal, [2, 4, 6]))
     assert fields is not None
     chunks = [footer.chunk(index, ordinal) for index in (2, 6)]
     assert fields.filter_places([0, 2]) == [
@@ -161,10 +162,10 @@ def test_a_tampered_module_is_an_error(tmp_path: Path, mode: Mode) -> None:
     change_modules(path, tamper)
     footer = footer_of(path)
     with pytest.raises(IntegrityError) as refused:
-        read_chunk_fields(footer, ordinal_of(footer, "email"), range(GROUPS))
+        run(read_chunk_fields(footer, ordinal_of(footer, "email"), range(GROUPS)))
     assert (refused.value.row_group, refused.value.column) == (3, "email")
-    assert read_chunk_fields(footer, ordinal_of(footer, "email"), [0, 1, 2, 4]) is not None
-    assert read_chunk_fields(footer, ordinal_of(footer, "iban"), range(GROUPS)) is not None
+    assert run(read_chunk_fields(footer, ordinal_of(footer, "email"), [0, 1, 2, 4])) is not None
+    assert run(read_chunk_fields(footer, ordinal_of(footer, "iban"), range(GROUPS))) is not None
 
 
 def test_modules_in_one_anothers_place_are_an_error(tmp_path: Path) -> None:
@@ -180,7 +181,7 @@ def test_modules_in_one_anothers_place_are_an_error(tmp_path: Path) -> None:
     edit_footer(path, swap)
     footer = footer_of(path)
     with pytest.raises(IntegrityError) as refused:
-        read_chunk_fields(footer, ordinal_of(footer, "email"), range(GROUPS))
+        run(read_chunk_fields(footer, ordinal_of(footer, "email"), range(GROUPS)))
     assert (refused.value.row_group, refused.value.column) == (1, "email")
 
 
@@ -197,7 +198,7 @@ def test_chunks_of_which_one_has_no_module_are_looked_at_one_by_one(
 
     change_modules(path, remove)
     footer = footer_of(path)
-    assert read_chunk_fields(footer, ordinal_of(footer, "email"), range(GROUPS)) is None
+    assert run(read_chunk_fields(footer, ordinal_of(footer, "email"), range(GROUPS))) is None
 
 
 def test_chunks_of_several_keys_are_looked_at_one_by_one(tmp_path: Path) -> None:
@@ -209,7 +210,7 @@ def test_chunks_of_several_keys_are_looked_at_one_by_one(tmp_path: Path) -> None
 
     change_modules(path, change)
     footer = footer_of(path)
-    assert read_chunk_fields(footer, ordinal_of(footer, "email"), range(GROUPS)) is None
+    assert run(read_chunk_fields(footer, ordinal_of(footer, "email"), range(GROUPS))) is None
 
 
 @pytest.mark.parametrize("only", [None, 0, 3])
@@ -218,7 +219,7 @@ def test_metadata_may_be_padded(tmp_path: Path, only: int | None) -> None:
     seal(path, lambda encoded: encoded + bytes(9), only=only)
     footer = footer_of(path)
     ordinal = ordinal_of(footer, "email")
-    fields = read_chunk_fields(footer, ordinal, range(GROUPS))
+    fields = run(read_chunk_fields(footer, ordinal, range(GROUPS)))
     assert fields is not None
     for index in range(GROUPS):
         assert_says(fields, index, footer.chunk(index, ordinal))
@@ -245,7 +246,7 @@ def test_metadata_that_are_cut_short_do_not_go_on_in_the_next(
     path = lake(tmp_path, Mode.ENCRYPTED)
     seal(path, lambda encoded: encoded[:size], only=only)
     footer = footer_of(path)
-    assert read_chunk_fields(footer, ordinal_of(footer, "email"), range(GROUPS)) is None
+    assert run(read_chunk_fields(footer, ordinal_of(footer, "email"), range(GROUPS))) is None
 
 
 def test_a_key_that_is_missing_is_said(tmp_path: Path) -> None:
@@ -253,18 +254,18 @@ def test_a_key_that_is_missing_is_said(tmp_path: Path) -> None:
     keys = Keyring(master_keys={k: v for k, v in MASTER_KEYS.items() if k != "k_pii"})
     footer = footer_of(path, keys)
     with pytest.raises(KeyUnavailableError) as refused:
-        read_chunk_fields(footer, ordinal_of(footer, "email"), range(GROUPS))
+        run(read_chunk_fields(footer, ordinal_of(footer, "email"), range(GROUPS)))
     assert refused.value.column == "email"
-    assert read_chunk_fields(footer, ordinal_of(footer, "iban"), range(GROUPS)) is not None
+    assert run(read_chunk_fields(footer, ordinal_of(footer, "iban"), range(GROUPS))) is not None
 
 
 def test_a_signed_footer_without_keys_says_what_is_in_clear(tmp_path: Path) -> None:
     footer = footer_of(lake(tmp_path, Mode.SIGNED), None)
-    fields = read_chunk_fields(footer, ordinal_of(footer, "id"), range(GROUPS))
+    fields = run(read_chunk_fields(footer, ordinal_of(footer, "id"), range(GROUPS)))
     assert fields is not None
     assert fields.ciphers is None
     with pytest.raises(KeyUnavailableError):
-        read_chunk_fields(footer, ordinal_of(footer, "email"), range(GROUPS))
+        run(read_chunk_fields(footer, ordinal_of(footer, "email"), range(GROUPS)))
 
 
 def test_numbers_of_another_type_are_looked_at_one_by_one(tmp_path: Path) -> None:
@@ -276,5 +277,5 @@ def test_numbers_of_another_type_are_looked_at_one_by_one(tmp_path: Path) -> Non
 
     edit_column(path, 2, "id", to_i32)
     footer = footer_of(path)
-    assert read_chunk_fields(footer, ordinal_of(footer, "id"), range(GROUPS)) is None
-    assert read_chunk_fields(footer, ordinal_of(footer, "id"), [0, 1]) is not None
+    assert run(read_chunk_fields(footer, ordinal_of(footer, "id"), range(GROUPS))) is None
+    assert run(read_chunk_fields(footer, ordinal_of(footer, "id"), [0, 1])) is not None

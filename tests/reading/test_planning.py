@@ -99,6 +99,6 @@ def test_footers_that_are_not_kept_are_read_again(
     lake = _lake(tmp_path, Mode.ENCRYPTED)
     where = [("email", "=", "user7@example.com")]
     rows = sb.read_table(lake, where=where, keys=KEYRING)
-    monkeypatch.setattr("secure_bloom.reading.reader._KEPT_FOOTERS", 0)
+    monkeypatch.setattr("secure_bloom.reading.files.table_files._KEPT_FOOTERS", 0)
     assert sb.read_table(lake, where=where, keys=KEYRING) == rows
     assert rows.num_rows == 3

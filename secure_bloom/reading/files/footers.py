@@ -44,10 +44,8 @@ from secure_bloom.options import FooterMode
 from secure_bloom.reading.files.columns import FileColumns
 from secure_bloom.reading.files.outlines import FooterMetadata, Outline, Outlines
 from secure_bloom.reading.files.row_groups import RowGroups
-from secure_bloom.records import (
-    decode_record,
-    measured_record,
-)
+from secure_bloom.reading.stages import Job, run
+from secure_bloom.records import decode_record, measured_record
 from secure_bloom.sources import file_keys
 from secure_bloom.storage import CountedFile
 from secure_bloom.storage.counting import Extent
@@ -202,21 +200,45 @@ class PreparedKey:
         return cls(key=key, gcm=cipher.prepare(key.key))
 
 
-def read_footer(file: CountedFile, resolver: KeyResolver, outlines: Outlines) -> FileFooter:
-    """The footer of ``file``; errors as of :func:`secure_bloom.footer.unlock`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredFooter:
+    """A footer as it stands in a file, and what the file was."""
 
-    A signed footer whose key is not at hand is read all the same, as anyone can.
-    """
-    keys = file_keys(resolver, file)
+    path: str
+    identity: tuple[object, ...]
+    size: int
+    extents: tuple[Extent, ...]
+    magic: bytes
+    body: bytes = field(repr=False)
+    keys: FileKeys
+
+
+def fetch_footer(file: CountedFile, resolver: KeyResolver) -> StoredFooter:
+    """The footer's bytes; FormatError where there is none."""
     magic, _, body = locate_footer(file)
-    opened = (_encrypted if magic == MAGIC_ENCRYPTED else _clear)(body, keys, outlines)
-    outline = opened.outline
-    return FileFooter(
+    return StoredFooter(
         path=file.path,
         identity=file.identity,
         size=file.size,
-        stored=body,
         extents=tuple(file.extents),
+        magic=magic,
+        body=body,
+        keys=file_keys(resolver, file),
+    )
+
+
+def open_footer(stored: StoredFooter, outlines: Outlines) -> Job[FileFooter]:
+    """The same decrypted or verified, and decoded; errors as of :func:`read_footer`."""
+    opening = _encrypted if stored.magic == MAGIC_ENCRYPTED else _clear
+    opened = yield from opening(stored.body, stored.keys, outlines)
+    yield
+    outline = opened.outline
+    return FileFooter(
+        path=stored.path,
+        identity=stored.identity,
+        size=stored.size,
+        stored=stored.body,
+        extents=stored.extents,
         mode=opened.mode,
         plain=opened.plain,
         columns=outline.columns,
@@ -226,8 +248,16 @@ def read_footer(file: CountedFile, resolver: KeyResolver, outlines: Outlines) ->
         file_aad=opened.file_aad,
         key_metadata=opened.key_metadata,
         key=opened.key,
-        keys=keys,
+        keys=stored.keys,
     )
+
+
+def read_footer(file: CountedFile, resolver: KeyResolver, outlines: Outlines) -> FileFooter:
+    """The footer of ``file``; errors as of :func:`secure_bloom.footer.unlock`.
+
+    A signed footer whose key is not at hand is read all the same, as anyone can.
+    """
+    return run(open_footer(fetch_footer(file, resolver), outlines))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,14 +273,17 @@ class _Opened:
     key: DataKey | None
 
 
-def _encrypted(body: bytes, keys: FileKeys, outlines: Outlines) -> _Opened:
+def _encrypted(body: bytes, keys: FileKeys, outlines: Outlines) -> Job[_Opened]:
     crypto, length = measured_record(FileCryptoMetaData, body)
     if cipher.frame_length(body, length) != len(body) - length:
         raise FormatError("the encrypted footer module does not fill the footer's length")
     algorithm = crypto.encryption_algorithm
     file_aad = file_aad_of(algorithm, keys)
+    yield
     key = keys.footer_key(crypto.key_metadata)
+    yield
     plain = cipher.decrypt_footer(memoryview(body)[length:], key.key, file_aad)
+    yield
     return _Opened(
         mode=FooterMode.ENCRYPTED,
         plain=plain,
@@ -262,8 +295,9 @@ def _encrypted(body: bytes, keys: FileKeys, outlines: Outlines) -> _Opened:
     )
 
 
-def _clear(body: bytes, keys: FileKeys, outlines: Outlines) -> _Opened:
+def _clear(body: bytes, keys: FileKeys, outlines: Outlines) -> Job[_Opened]:
     outline = outlines.of(body)
+    yield
     metadata, length = outline.metadata, outline.length
     algorithm = metadata.encryption_algorithm
     signature = 0 if algorithm is None else cipher.SIGNATURE_SIZE

@@ -22,6 +22,7 @@ from secure_bloom.metadata import ColumnChunk, ColumnCryptoMetaData, ColumnMetaD
 from secure_bloom.modules import ColumnCipher
 from secure_bloom.reading.files.footers import FileFooter
 from secure_bloom.reading.pruning.filters import FilterPlace
+from secure_bloom.reading.stages import Job
 from secure_bloom.records import decode_record
 
 
@@ -56,7 +57,7 @@ class ChunkFields:
 
 def read_chunk_fields(
     footer: FileFooter, column: int, row_groups: Sequence[int]
-) -> ChunkFields | None:
+) -> Job[ChunkFields | None]:
     """The chunks at a column's ordinal; None where they are to be looked at one by one.
 
     Raises KeyUnavailableError or IntegrityError, the latter with row group and column.
@@ -66,6 +67,7 @@ def read_chunk_fields(
         return None
     name, plain = footer.columns.leaves[column].name, footer.plain
     fields = _read(plain, starts, np.full_like(starts, len(plain)), _COLUMN_CHUNK)
+    yield
     if fields is None:
         return None
     if not (fields[:, layout.CRYPTO_METADATA] >= 0).any():
@@ -74,15 +76,18 @@ def read_chunk_fields(
     # What says which key a chunk has is mostly the same for all of them.
     if crypto[0] is None or any(one != crypto[0] for one in crypto):
         return None
-    first = footer.cipher(row_groups[0], column, decode_record(ColumnCryptoMetaData, crypto[0]))
+    said = decode_record(ColumnCryptoMetaData, crypto[0])
+    yield
+    first = footer.cipher(row_groups[0], column, said)
     if first is None:
         return None
+    yield
     ordinals = footer.row_groups.ordinals
     ciphers = {index: first.at(ordinals[index]) for index in row_groups}
     modules = _extents(plain, fields, layout.ENCRYPTED_COLUMN_METADATA)
     found: tuple[bytes, NDArray[np.int64]] | None = (plain, fields)
     if any(module is not None for module in modules):
-        found = _decrypted(name, fields, ciphers, modules)
+        found = yield from _decrypted(name, fields, ciphers, modules)
     if found is None:
         return None
     return ChunkFields(
@@ -99,14 +104,16 @@ def _decrypted(
     outer: NDArray[np.int64],
     ciphers: Mapping[int, ColumnCipher],
     modules: Sequence[bytes | None],
-) -> tuple[bytes, NDArray[np.int64]] | None:
+) -> Job[tuple[bytes, NDArray[np.int64]] | None]:
     """Metadata that are modules of their own, one behind the other, and their fields."""
+    yield
     found = []
     for (index, cipher), module in zip(ciphers.items(), modules, strict=True):
         if module is None:
             return None
         with located(row_group=index, column=column):
             found.append(cipher.decrypt(ModuleType.COLUMN_META_DATA, module))
+    yield
     plain = b"".join(found)
     bounds = np.cumsum([0, *map(len, found)], dtype=np.int64)
     fields = _read(plain, bounds[:-1], bounds[1:], _COLUMN_META_DATA)

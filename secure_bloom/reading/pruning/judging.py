@@ -58,17 +58,26 @@ class FileJudge:
     for the whole file.
     """
 
-    def __init__(
-        self, *, inquiry: Inquiry, file: CountedFile, footer: FileFooter, partition: Values
-    ) -> None:
+    def __init__(self, *, inquiry: Inquiry, footer: FileFooter, partition: Values) -> None:
         self.inquiry = inquiry
         self.explain = inquiry.explain
-        self.file = file
+        self._file: CountedFile | None = None
         self.footer = footer
         self.partition = partition
         self.ruled_out: frozenset[int] = frozenset()
         self.questions: dict[int, Question] = {}
         self.unavailable: dict[int, KeyUnavailableError] = {}
+
+    def open(self, file: CountedFile) -> None:
+        """Take the file, which steps read that look at more than its footer."""
+        self._file = file
+
+    @property
+    def file(self) -> CountedFile:
+        """The file; it must have been opened."""
+        if self._file is None:
+            raise ValueError("the file is not open")
+        return self._file
 
     @functools.cached_property
     def groups(self) -> list[Group]:
@@ -103,7 +112,7 @@ class FileJudge:
             partition=self.partition,
             row_groups=tuple([group.plan() for group in self.groups]),
             unchecked=frozenset(self.unavailable),
-            extents=tuple(self.file.extents),
+            extents=() if self._file is None else tuple(self._file.extents),
         )
 
     def rule_out(self, group: Group, step: Step, *conditions: int) -> bool:

@@ -4,9 +4,13 @@ Partition values, statistics, dictionary, Bloom filter, page index: see :class:`
 
 A step rules conditions out, one by one; a row group is skipped when the predicate cannot be true
 without them.  No step reads anything that could not change the answer, and nothing is read twice.
+What the footer tells alone is asked first, of many files one after the other, with none of them
+open.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from secure_bloom.errors import KeyUnavailableError
 from secure_bloom.keys import KeyMisfitError
@@ -17,12 +21,13 @@ from secure_bloom.reading.pruning.inquiry import Inquiry
 from secure_bloom.reading.pruning.judging import FileJudge
 from secure_bloom.reading.pruning.plans import FilePlan, Note, Reason
 from secure_bloom.reading.pruning.questions import Question
-from secure_bloom.reading.pruning.sieve import Sieve
+from secure_bloom.reading.pruning.sieve import Sieve, Sifted
 from secure_bloom.reading.pruning.steps.bloom_filters import judge_filters
 from secure_bloom.reading.pruning.steps.dictionaries import judge_dictionaries
 from secure_bloom.reading.pruning.steps.page_index import judge_page_index
 from secure_bloom.reading.pruning.steps.partitions import judge_partition
 from secure_bloom.reading.pruning.steps.statistics import judge_statistics
+from secure_bloom.reading.stages import Job
 from secure_bloom.storage import CountedFile
 
 #: Cheapest first, behind the file's partition values; each sees what the ones before left.
@@ -32,6 +37,19 @@ _STEPS = (
     judge_filters,
     judge_page_index,
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """A file whose footer has told what it tells alone; ``is_over``: there is no more to ask."""
+
+    judge: FileJudge
+    sifted: Sifted | None
+    is_over: bool
+
+    def plan(self) -> FilePlan:
+        """That of a file which is over: it need not be opened for it."""
+        return self.judge.plan()
 
 
 class Planner:
@@ -46,14 +64,29 @@ class Planner:
         self, request: Request, *, without_filter_keys: bool = False, explain: bool = False
     ) -> None:
         self._inquiry = Inquiry(request, without_filter_keys=without_filter_keys, explain=explain)
-        sieve = Sieve(self._inquiry)
-        self._steps = (judge_partition, sieve.judge, *_STEPS)
+        self._sieve = Sieve(self._inquiry)
 
-    def plan(self, file: CountedFile, footer: FileFooter, partition: Values) -> FilePlan:
-        """Which row groups of ``file`` may have rows; errors carry row group and column."""
-        judge = FileJudge(inquiry=self._inquiry, file=file, footer=footer, partition=partition)
-        if self._inquiry.request.predicate is not None:
-            for step in self._steps:
+    def begin(self, footer: FileFooter, partition: Values) -> Job[Begun]:
+        """What the footer and the folders of a file rule out together, where that can be seen."""
+        judge = FileJudge(inquiry=self._inquiry, footer=footer, partition=partition)
+        if self._inquiry.request.predicate is None:
+            return Begun(judge=judge, sifted=None, is_over=True)
+        judge_partition(judge)
+        sifted = yield from self._sieve.sift(judge)
+        is_empty = not self._inquiry.can_match(judge.ruled_out)
+        if sifted is not None and not sifted.passed:
+            judge.keep({})
+            is_empty = True
+        return Begun(judge=judge, sifted=sifted, is_over=is_empty)
+
+    def finish(self, begun: Begun, file: CountedFile) -> FilePlan:
+        """Which row groups may have rows; errors carry row group and column."""
+        judge = begun.judge
+        judge.open(file)
+        if begun.sifted is not None:
+            self._sieve.ask(judge, begun.sifted)
+        if not begun.is_over:
+            for step in _STEPS:
                 step(judge)
             self._check_unavailable(judge)
         return judge.plan()

@@ -23,6 +23,7 @@ from secure_bloom.reading.pruning.filters import read_filters_at
 from secure_bloom.reading.pruning.inquiry import Inquiry
 from secure_bloom.reading.pruning.judging import FileJudge
 from secure_bloom.reading.pruning.questions import ByteOrder, Question, StoredValue, byte_order_of
+from secure_bloom.reading.stages import Job
 from secure_bloom.reading.warmth import warmth
 
 if TYPE_CHECKING:
@@ -99,6 +100,15 @@ _Passed = dict[int, frozenset[int]]
 _Waiting = Sequence[tuple[_Left, list[int]]]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sifted:
+    """What bounds leave of a file: ``passed`` are places among the row groups ``indices``."""
+
+    indices: Sequence[int]
+    left: Sequence[_Left]
+    passed: _Passed
+
+
 class Sieve:
     """One step for all files of a request; safe for threads."""
 
@@ -106,25 +116,34 @@ class Sieve:
         self._inquiry = inquiry
         self._known: dict[Question, _Sought | None] = {}
 
-    def judge(self, file: FileJudge) -> None:
-        """Forget what bounds and filters rule out, where that can be seen together."""
+    def sift(self, file: FileJudge) -> Job[Sifted | None]:
+        """What the footer's bounds leave; None where row groups are to be looked at one by one."""
         rows = file.footer.row_groups.rows
         # Explained, every row group has notes of its own.
         sought = [] if file.explain else self._all_sought(file)
         if not sought or not warmth.is_worth(len(rows) * _SAVED):
-            return
+            return None
         indices = [index for index, count in enumerate(rows) if count > 0]
-        known = [_left_by_bounds(file, indices, one) for one in sought]
-        left = [one for one in known if one is not None]
+        left = []
+        for asked in sought:
+            yield
+            found = yield from _left_by_bounds(file, indices, asked)
+            left += [] if found is None else [found]
+        yield
         possible = np.ones(len(indices), np.bool_)
         for one in left:
             possible &= one.is_possible
         passed = dict.fromkeys(np.flatnonzero(possible).tolist(), frozenset[int]())
+        return Sifted(indices=indices, left=left, passed=passed)
+
+    def ask(self, file: FileJudge, sifted: Sifted) -> None:
+        """Forget what filters rule out too."""
+        left, passed = sifted.left, sifted.passed
         waiting = [(one, one.with_filter(passed)) for one in left]
         if len(left) == 1 and left[0].chunks.ciphers is None:
             waiting = [(left[0], self._ask_together(file, *waiting[0], passed))]
         self._ask_one_by_one(file, waiting, passed)
-        file.keep({indices[index]: conditions for index, conditions in passed.items()})
+        file.keep({sifted.indices[place]: conditions for place, conditions in passed.items()})
 
     def _all_sought(self, file: FileJudge) -> list[_Sought]:
         """The file's questions; none unless each of them alone can rule a row group out."""
@@ -174,19 +193,20 @@ def _enter(passed: _Passed, index: int, one: _Left, *, may_have: bool) -> None:
         del passed[index]
 
 
-def _left_by_bounds(file: FileJudge, indices: Sequence[int], sought: _Sought) -> _Left | None:
+def _left_by_bounds(file: FileJudge, indices: Sequence[int], sought: _Sought) -> Job[_Left | None]:
     """What bounds leave in the row groups; None where they are to be looked at one by one."""
     from secure_bloom.kernels import chunks as layout
     from secure_bloom.reading.pruning.chunk_fields import read_chunk_fields
 
     asked, order = sought.asked, sought.order
     try:
-        chunks = read_chunk_fields(file.footer, asked.ordinal, indices)
+        chunks = yield from read_chunk_fields(file.footer, asked.ordinal, indices)
     except KeyUnavailableError:
         # The next steps know what that means for the condition.
         return None
     if chunks is None:
         return None
+    yield
     runs = np.empty((len(indices), 2), np.int64)
     layout.leave(
         np.frombuffer(chunks.plain, np.uint8),

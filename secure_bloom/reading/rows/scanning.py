@@ -99,6 +99,7 @@ class FileReader:
     ) -> None:
         self.plan = plan
         self.units_left = 0
+        self.is_begun = False
         self.extents: list[Extent] = []
         self._ruled_out: set[int] = set()
         self._found: dict[int, int] = {}
@@ -120,6 +121,7 @@ class FileReader:
 
     def read(self, groups: Sequence[RowGroupPlan]) -> pa.Table:
         """The matching rows of ``groups``; errors carry path, row group and column."""
+        self.is_begun = True
         with located(path=self.plan.path):
             left = self._left(groups)
             with self._lock:
