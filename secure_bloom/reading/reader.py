@@ -9,8 +9,8 @@ from __future__ import annotations
 import operator
 import os
 import time
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from os import PathLike
 from typing import TypedDict, Unpack
 
@@ -29,14 +29,14 @@ from secure_bloom.reading.files.footers import FileFooter, read_footer
 from secure_bloom.reading.files.outlines import Outlines
 from secure_bloom.reading.files.partitions import partition_fields
 from secure_bloom.reading.files.table_files import TableFiles
-from secure_bloom.reading.pruning.planning import Begun, Planner
+from secure_bloom.reading.pruning.planned import PlannedFiles
+from secure_bloom.reading.pruning.planning import Planner
 from secure_bloom.reading.pruning.plans import FilePlan, PlannedFile, ReadPlan
 from secure_bloom.reading.reports import FileReport, ReadReport, columns_with_filters
 from secure_bloom.reading.rows.candidates import Candidates
 from secure_bloom.reading.rows.scanning import FileReader, Unit, stored_extents, units
 from secure_bloom.reading.rows.sources import SourceOpener
 from secure_bloom.reading.scheduling import in_order
-from secure_bloom.reading.stages import Job, Outcome, growing, in_step, run
 from secure_bloom.sources import Paths, as_paths
 from secure_bloom.storage import CountedFile, open_input
 from secure_bloom.storage.counting import covered
@@ -45,6 +45,8 @@ Keys = Keyring | KmsClient | ExplicitKeys | None
 Policy = KeyPolicy | str | PathLike[str] | None
 
 _MAX_DECODERS = 8
+#: Units in which values are looked for, before those that may have some are decoded.
+_NARROWED_TOGETHER = 16
 #: Rows that wait for those before them, and what a table without rows counts for.
 _WAITING_BYTES, _LEAST_BYTES = 64 * 1024 * 1024, 256 * 1024
 _BATCH_ROWS = 128 * 1024
@@ -100,6 +102,7 @@ class TableRead:
         self._resolver = KeyResolver(asked_once(keys))
         self._without_filter_keys = without_filter_keys
         self._explain = explain
+        self._workers = min(_MAX_DECODERS, os.cpu_count() or 1)
         self._seconds = {"footers": 0.0, "planning": 0.0, "rows": 0.0}
         self._running: list[str] = []
         self._reports: dict[str, FileReport] = {}
@@ -172,68 +175,27 @@ class TableRead:
         )
 
     def _plans(self) -> Iterator[list[FilePlan]]:
-        """All files, planned some at a time: their rows are decoded before the next are.
-
-        What plans and what decodes would hinder one another, as both want Python's lock.  An error
-        comes behind the plans of the files before.
-        """
         planner = Planner(
             self.request,
             without_filter_keys=self._without_filter_keys,
             explain=self._explain,
         )
-        for together in growing(len(self._files)):
-            plans: list[FilePlan] = []
-            try:
-                with self._timed("planning"), closing(self._planned(planner, together)) as planned:
-                    plans.extend(planned)
-            except Exception:
-                yield plans
-                raise
-            yield plans
-
-    def _planned(self, planner: Planner, ordinals: range) -> Generator[FilePlan, None, None]:
-        """The plans of some files, in their order."""
-
-        def plan(ordinal: int) -> FilePlan:
-            return self._plan(planner, ordinal, in_step([self._begin(planner, ordinal)])[0])
-
-        if self._files.workers > 1:
-            yield from in_order(plan, ordinals, self._files.workers)
-            return
-        begun = in_step(self._begin(planner, ordinal) for ordinal in ordinals)
-        for ordinal, outcome in zip(ordinals, begun, strict=True):
-            yield self._plan(planner, ordinal, outcome)
-
-    def _begin(self, planner: Planner, ordinal: int) -> Job[Begun | None]:
-        """What the footer of a file tells alone; None where it is not kept."""
-        footer = self._files.kept(ordinal)
-        if footer is None:
-            return None
-        with located(path=footer.path):
-            return (yield from planner.begin(footer, self._files.partitions[ordinal]))
-
-    def _plan(self, planner: Planner, ordinal: int, outcome: Outcome[Begun | None]) -> FilePlan:
-        """The plan of a file, which is opened unless its footer told enough."""
-        begun = outcome.result()
-        try:
-            if begun is not None and begun.is_over:
-                return begun.plan()
-            with self._files.opened(ordinal) as (file, footer):
-                begun = begun or run(planner.begin(footer, self._files.partitions[ordinal]))
-                return planner.finish(begun, file)
-        finally:
-            self._files.forget(ordinal)
+        plans = iter(PlannedFiles(self._files, planner))
+        while True:
+            with self._timed("planning"):
+                found = next(plans, None)
+            if found is None:
+                return
+            yield found
 
     def _tables(self) -> Iterator[pa.Table]:
         """The matching rows, unit by unit."""
         if self._limit == 0:
             return
-        workers = min(_MAX_DECODERS, os.cpu_count() or 1)
         tables = in_order(
             Unit.read,
-            self._units(threads=len(self._files) < workers),
-            workers,
+            self._narrowed(),
+            self._workers,
             size=lambda table: max(table.nbytes, _LEAST_BYTES),
             room=_WAITING_BYTES,
         )
@@ -249,25 +211,39 @@ class TableRead:
             for reader in tuple(self._open_readers):
                 self._finish(reader)
 
-    def _units(self, *, threads: bool) -> Iterator[Unit]:
-        opener = SourceOpener(self._resolver)
-        candidates = Candidates(self.request)
-        plans = (plan for together in self._plans() for plan in together)
-        for plan in plans:
-            if not plan.surviving and not self._explain:
-                continue
-            reader = FileReader(
-                plan,
-                self.request,
-                opener,
-                candidates=candidates,
-                threads=threads,
-                count_bytes=self._explain,
-            )
-            self._open_readers.append(reader)
-            yield from units(reader)
+    def _narrowed(self) -> Iterator[Unit]:
+        """The units in which values were found, or not looked for.
+
+        To decode them goes well with planning what follows.  To look for values does not: both
+        want Python's lock, and hinder one another.
+        """
+        for found in self._units():
+            for start in range(0, len(found), _NARROWED_TOGETHER):
+                some = found[start : start + _NARROWED_TOGETHER]
+                for unit in in_order(Unit.narrowed, some, min(self._workers, len(some))):
+                    if unit is not None:
+                        yield unit
             for done in [reader for reader in self._open_readers if reader.units_left == 0]:
                 self._finish(done)
+
+    def _units(self) -> Iterator[list[Unit]]:
+        """What plans leave, of some files at a time."""
+        opener, candidates = SourceOpener(self._resolver), Candidates(self.request)
+        for plans in self._plans():
+            readers = [
+                FileReader(
+                    plan,
+                    self.request,
+                    opener,
+                    candidates=candidates,
+                    threads=len(self._files) < self._workers,
+                    count_bytes=self._explain,
+                )
+                for plan in plans
+                if plan.surviving or self._explain
+            ]
+            self._open_readers += readers
+            yield [unit for reader in readers for unit in units(reader)]
 
     def _finish(self, reader: FileReader) -> None:
         """Close the file, and report on it if that was asked for."""
@@ -425,7 +401,7 @@ def read_row_groups(
     )
     reader = FileReader(planned, plan.request(), SourceOpener(resolver))
     try:
-        for unit in units(reader):
+        for unit in filter(None, map(Unit.narrowed, units(reader))):
             yield from unit.read().to_batches(max_chunksize=_BATCH_ROWS)
     finally:
         reader.close()

@@ -16,7 +16,7 @@ T = TypeVar("T")
 Job: TypeAlias = Generator[None, None, T]
 
 #: Jobs that go together: few at first, so that the first results come soon, then more.
-_GROWTH, _MOST = 4, 64
+_GROWTH, _MOST = 8, 256
 
 
 @dataclass(slots=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,7 +14,7 @@ from secure_bloom.reading.asking.predicates import Predicate
 from secure_bloom.schema import unknown_column
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Request:
     """The schema of the whole table, partition columns last; output columns; the predicate."""
 
@@ -34,10 +35,15 @@ class Request:
         names = dict.fromkeys((*self.filtered, *self.output))
         return tuple(name for name in names if name not in self.partitions)
 
-    @property
+    @functools.cached_property
     def output_schema(self) -> pa.Schema:
         """The schema of the result."""
         return pa.schema([self.schema.field(name) for name in self.output])
+
+    @functools.cached_property
+    def no_rows(self) -> pa.Table:
+        """A result without rows, which is that of most row groups that are looked into."""
+        return self.output_schema.empty_table()
 
 
 def request(

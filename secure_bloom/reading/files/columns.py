@@ -132,8 +132,12 @@ def unite(schemas: Iterable[tuple[str, pa.Schema]]) -> pa.Schema:
     column that have none in common, whatever is asked of them.
     """
     known: dict[pa.Schema, str] = {}
+    last = None
     for path, schema in schemas:
-        known.setdefault(schema, path)
+        # Mostly it is that of the file before, and to compare schemas takes long.
+        if schema is not last:
+            known.setdefault(schema, path)
+        last = schema
     if not known:
         raise PolicyError("there are no files, hence no columns")
     for schema, path in known.items():

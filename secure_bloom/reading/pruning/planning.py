@@ -85,7 +85,7 @@ class Planner:
         judge.open(file)
         if begun.sifted is not None:
             self._sieve.ask(judge, begun.sifted)
-        if not begun.is_over:
+        if judge.groups and not begun.is_over:
             for step in _STEPS:
                 step(judge)
             self._check_unavailable(judge)

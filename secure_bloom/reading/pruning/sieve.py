@@ -90,8 +90,9 @@ class _Left:
 
     def values(self, index: int) -> tuple[StoredValue, ...]:
         """What is left of the values for a chunk."""
+        values = self.asked.values or ()
         start, end = self.runs[index].tolist()
-        return (self.asked.values or ())[start:end]
+        return values if end - start == len(values) else values[start:end]
 
 
 #: The row groups that are left, and the conditions whose filters let each of them pass.
@@ -177,6 +178,8 @@ class Sieve:
     def _ask_one_by_one(self, file: FileJudge, waiting: _Waiting, passed: _Passed) -> None:
         """Ask filters that are decrypted, or stand apart; all are read first, in few requests."""
         asked = [(index, one) for one, where in waiting for index in where]
+        if not asked:
+            return
         places = [place for one, where in waiting for place in one.chunks.filter_places(where)]
         filters = read_filters_at(file.file, places)
         for (index, one), bloom_filter in zip(asked, filters, strict=True):

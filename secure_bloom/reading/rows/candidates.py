@@ -33,7 +33,7 @@ _TOO_MANY = 10_000
 _SAVED = 0.1e-6
 #: The share of row groups that a condition must rule out to be asked on, and how many it is taken
 #: to have ruled out at first, so that one row group does not decide.
-_WORTH, _CREDIT = 0.75, 3
+_WORTH, _CREDIT = 0.75, 8
 #: Others are not compared as they are stored (INT96), or not stored in bytes.
 _TYPES = {
     Type.INT32,
@@ -69,12 +69,13 @@ class _Asked:
 
     def may_be_in(self, file: InputFile, chunk: Chunk) -> bool:
         """Whether the condition may be true in the chunk."""
-        self.tried += 1
         try:
             found = self.sought is None or self.sought.may_be_in(file, chunk)
         except (FormatError, UnsupportedFeatureError):
             # Who decodes the chunk may be able to, or says what is wrong.
-            return True
+            found = True
+        # Now, not before: what other threads are still looking at says nothing.
+        self.tried += 1
         self.ruled_out += not found
         return found
 

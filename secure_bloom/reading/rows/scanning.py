@@ -53,6 +53,11 @@ class Unit:
     reader: FileReader
     row_groups: tuple[RowGroupPlan, ...]
 
+    def narrowed(self) -> Unit | None:
+        """Less the row groups whose values turn out not to match; None where none is left."""
+        left = self.reader.narrowed(self.row_groups)
+        return replace(self, row_groups=tuple(left)) if left else None
+
     def read(self) -> pa.Table:
         """The rows for which the predicate is true, in the request's output schema."""
         return self.reader.read(self.row_groups)
@@ -119,17 +124,27 @@ class FileReader:
         self._others = [n for n in request.output if n in present and n not in looked_at]
         self._looked_at = tuple(looked_at)
 
+    def narrowed(self, groups: Sequence[RowGroupPlan]) -> list[RowGroupPlan]:
+        """The groups of a unit that may have matches; it is done with where there are none."""
+        with located(path=self.plan.path):
+            left = self._left(groups)
+        if not left:
+            with self._lock:
+                self._done_with_unit()
+        return left
+
     def read(self, groups: Sequence[RowGroupPlan]) -> pa.Table:
         """The matching rows of ``groups``; errors carry path, row group and column."""
         self.is_begun = True
-        with located(path=self.plan.path):
-            left = self._left(groups)
-            with self._lock:
-                table = self._read(left) if left else self._request.output_schema.empty_table()
-                self.units_left -= 1
-                if self.units_left == 0:
-                    self._close()
-                return table
+        with located(path=self.plan.path), self._lock:
+            table = self._read(groups)
+            self._done_with_unit()
+            return table
+
+    def _done_with_unit(self) -> None:
+        self.units_left -= 1
+        if self.units_left == 0:
+            self._close()
 
     @property
     def row_groups(self) -> tuple[RowGroupPlan, ...]:
@@ -183,7 +198,7 @@ class FileReader:
         keep = self._matches(self._predicate, columns, count)
         found = self._count_found(groups, keep)
         if found == 0:
-            return self._request.output_schema.empty_table()
+            return self._request.no_rows
         others = self._others_of(groups, keep, found)
         if found < count:
             mask = pa.array(keep)
