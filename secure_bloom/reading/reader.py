@@ -29,6 +29,7 @@ from secure_bloom.reading.files.footers import FileFooter, read_footer
 from secure_bloom.reading.files.outlines import Outlines
 from secure_bloom.reading.files.partitions import partition_fields
 from secure_bloom.reading.files.table_files import TableFiles
+from secure_bloom.reading.pruning.inquiry import Inquiry
 from secure_bloom.reading.pruning.planned import PlannedFiles
 from secure_bloom.reading.pruning.planning import Planner
 from secure_bloom.reading.pruning.plans import FilePlan, PlannedFile, ReadPlan
@@ -45,8 +46,9 @@ Keys = Keyring | KmsClient | ExplicitKeys | None
 Policy = KeyPolicy | str | PathLike[str] | None
 
 _MAX_DECODERS = 8
-#: Units in which values are looked for, before those that may have some are decoded.
-_NARROWED_TOGETHER = 16
+#: Of so many units a file values are looked for before the next files are planned, and in so many
+#: units together.
+_FEW, _NARROWED_TOGETHER = 0.25, 16
 #: Rows that wait for those before them, and what a table without rows counts for.
 _WAITING_BYTES, _LEAST_BYTES = 64 * 1024 * 1024, 256 * 1024
 _BATCH_ROWS = 128 * 1024
@@ -100,7 +102,6 @@ class TableRead:
         self._columns = columns
         self._limit = limit
         self._resolver = KeyResolver(asked_once(keys))
-        self._without_filter_keys = without_filter_keys
         self._explain = explain
         self._workers = min(_MAX_DECODERS, os.cpu_count() or 1)
         self._seconds = {"footers": 0.0, "planning": 0.0, "rows": 0.0}
@@ -118,6 +119,9 @@ class TableRead:
                 self._predicate,
                 self._files.paths,
             )
+        self._inquiry = Inquiry(
+            self.request, without_filter_keys=without_filter_keys, explain=explain
+        )
 
     @property
     def paths(self) -> list[str]:
@@ -175,12 +179,7 @@ class TableRead:
         )
 
     def _plans(self) -> Iterator[list[FilePlan]]:
-        planner = Planner(
-            self.request,
-            without_filter_keys=self._without_filter_keys,
-            explain=self._explain,
-        )
-        plans = iter(PlannedFiles(self._files, planner))
+        plans = iter(PlannedFiles(self._files, Planner(self._inquiry)))
         while True:
             with self._timed("planning"):
                 found = next(plans, None)
@@ -194,7 +193,7 @@ class TableRead:
             return
         tables = in_order(
             Unit.read,
-            self._narrowed(),
+            self._units(),
             self._workers,
             size=lambda table: max(table.nbytes, _LEAST_BYTES),
             room=_WAITING_BYTES,
@@ -211,24 +210,13 @@ class TableRead:
             for reader in tuple(self._open_readers):
                 self._finish(reader)
 
-    def _narrowed(self) -> Iterator[Unit]:
-        """The units in which values were found, or not looked for.
+    def _units(self) -> Iterator[Unit]:
+        """What plans leave, unit by unit.
 
-        To decode them goes well with planning what follows.  To look for values does not: both
-        want Python's lock, and hinder one another.
+        To decode many units goes well with planning what follows.  To look for values in a few
+        does not: both want Python's lock, and hinder one another, so that is done between.
         """
-        for found in self._units():
-            for start in range(0, len(found), _NARROWED_TOGETHER):
-                some = found[start : start + _NARROWED_TOGETHER]
-                for unit in in_order(Unit.narrowed, some, min(self._workers, len(some))):
-                    if unit is not None:
-                        yield unit
-            for done in [reader for reader in self._open_readers if reader.units_left == 0]:
-                self._finish(done)
-
-    def _units(self) -> Iterator[list[Unit]]:
-        """What plans leave, of some files at a time."""
-        opener, candidates = SourceOpener(self._resolver), Candidates(self.request)
+        opener, candidates = SourceOpener(self._resolver), Candidates(self._inquiry)
         for plans in self._plans():
             readers = [
                 FileReader(
@@ -243,7 +231,17 @@ class TableRead:
                 if plan.surviving or self._explain
             ]
             self._open_readers += readers
-            yield [unit for reader in readers for unit in units(reader)]
+            found = [unit for reader in readers for unit in units(reader)]
+            yield from self._narrowed(found) if len(found) <= _FEW * len(plans) else found
+            for done in [reader for reader in self._open_readers if reader.units_left == 0]:
+                self._finish(done)
+
+    def _narrowed(self, found: Sequence[Unit]) -> Iterator[Unit]:
+        """The units in which values were found, or not looked for."""
+        for start in range(0, len(found), _NARROWED_TOGETHER):
+            some = found[start : start + _NARROWED_TOGETHER]
+            narrowed = in_order(Unit.narrowed, some, min(self._workers, len(some)))
+            yield from filter(None, list(narrowed))
 
     def _finish(self, reader: FileReader) -> None:
         """Close the file, and report on it if that was asked for."""

@@ -51,6 +51,8 @@ from secure_bloom.storage import CountedFile
 from secure_bloom.storage.counting import Extent
 
 _DIGEST_SIZE = 16
+#: Chunks of one file that are kept decoded.
+_KEPT_CHUNKS = 4096
 #: What an object of a decoded footer takes in memory, more or less.
 _OBJECT_SIZE = 64
 
@@ -82,6 +84,7 @@ class FileFooter:
     _column_keys: dict[tuple[str, bytes | None], PreparedKey | KeyUnavailableError] = field(
         default_factory=dict, repr=False
     )
+    _chunks: dict[tuple[int, int], Chunk] = field(default_factory=dict, repr=False)
 
     @property
     def digest(self) -> bytes:
@@ -107,32 +110,39 @@ class FileFooter:
 
         Raises KeyUnavailableError or IntegrityError with path, row group and column.
         """
-        leaf = self.columns.leaves[column]
-        group = self.row_groups[row_group]
-        with located(path=self.path, row_group=row_group, column=leaf.name):
-            column_chunk = group.columns[column]
-            if column_chunk.file_path is not None:
-                raise UnsupportedFeatureError(
-                    "its data stands in another file (ColumnChunk.file_path)"
-                )
-            column_cipher = self._cipher(row_group, column, column_chunk.crypto_metadata)
-            meta_data = column_chunk.meta_data
-            module = column_chunk.encrypted_column_metadata
-            if module is not None and column_cipher is not None:
-                plain = column_cipher.decrypt(ModuleType.COLUMN_META_DATA, module)
-                meta_data = decode_record(ColumnMetaData, plain)
-            if meta_data is None:
-                raise FormatError("ColumnChunk.meta_data is missing")
-            if tuple(meta_data.path_in_schema) != leaf.path:
-                raise FormatError("ColumnMetaData.path_in_schema is not the column's path")
-            return Chunk(
-                row_group=row_group,
-                leaf=leaf,
-                num_rows=group.num_rows,
-                column_chunk=column_chunk,
-                meta_data=meta_data,
-                cipher=column_cipher,
-            )
+        known = self._chunks.get((row_group, column))
+        if known is None:
+            with located(
+                path=self.path, row_group=row_group, column=self.columns.leaves[column].name
+            ):
+                known = self._decoded(row_group, column)
+            if len(self._chunks) < _KEPT_CHUNKS:
+                self._chunks[row_group, column] = known
+        return known
+
+    def _decoded(self, row_group: int, column: int) -> Chunk:
+        leaf, group = self.columns.leaves[column], self.row_groups[row_group]
+        column_chunk = group.columns[column]
+        if column_chunk.file_path is not None:
+            raise UnsupportedFeatureError("its data stands in another file (ColumnChunk.file_path)")
+        column_cipher = self._cipher(row_group, column, column_chunk.crypto_metadata)
+        meta_data = column_chunk.meta_data
+        module = column_chunk.encrypted_column_metadata
+        if module is not None and column_cipher is not None:
+            plain = column_cipher.decrypt(ModuleType.COLUMN_META_DATA, module)
+            meta_data = decode_record(ColumnMetaData, plain)
+        if meta_data is None:
+            raise FormatError("ColumnChunk.meta_data is missing")
+        if tuple(meta_data.path_in_schema) != leaf.path:
+            raise FormatError("ColumnMetaData.path_in_schema is not the column's path")
+        return Chunk(
+            row_group=row_group,
+            leaf=leaf,
+            num_rows=group.num_rows,
+            column_chunk=column_chunk,
+            meta_data=meta_data,
+            cipher=column_cipher,
+        )
 
     def chunk_places(self, column: int, row_groups: Sequence[int]) -> NDArray[np.int64] | None:
         """Where column chunks start in ``plain``; None where they are all decoded."""

@@ -24,7 +24,9 @@ class Inquiry:
     Safe for threads: what two of them work out at a time is the same.
     """
 
-    def __init__(self, request: Request, *, without_filter_keys: bool, explain: bool) -> None:
+    def __init__(
+        self, request: Request, *, without_filter_keys: bool = False, explain: bool = False
+    ) -> None:
         self.request = request
         self.without_filter_keys = without_filter_keys
         self.explain = explain

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 from secure_bloom.errors import KeyUnavailableError
 from secure_bloom.keys import KeyMisfitError
-from secure_bloom.reading.asking.tables import Request
 from secure_bloom.reading.files.footers import FileFooter
 from secure_bloom.reading.files.partitions import Values
 from secure_bloom.reading.pruning.inquiry import Inquiry
@@ -55,16 +54,14 @@ class Begun:
 class Planner:
     """Plans the files of one request.
 
-    With ``without_filter_keys`` a condition on a column whose key is not to be had is left out;
-    else it is an error of any file in which rows are left to be checked, as is a key that does not
-    fit anyway.
+    Where the inquiry is one ``without_filter_keys``, a condition on a column whose key is not to be
+    had is left out; else it is an error of any file in which rows are left to be checked, as is a
+    key that does not fit anyway.
     """
 
-    def __init__(
-        self, request: Request, *, without_filter_keys: bool = False, explain: bool = False
-    ) -> None:
-        self._inquiry = Inquiry(request, without_filter_keys=without_filter_keys, explain=explain)
-        self._sieve = Sieve(self._inquiry)
+    def __init__(self, inquiry: Inquiry) -> None:
+        self._inquiry = inquiry
+        self._sieve = Sieve(inquiry)
 
     def begin(self, footer: FileFooter, partition: Values) -> Job[Begun]:
         """What the footer and the folders of a file rule out together, where that can be seen."""

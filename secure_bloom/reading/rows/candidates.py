@@ -81,11 +81,14 @@ class _Asked:
 
 
 class Candidates:
-    """The values that one read looks for, for all of its files and threads."""
+    """The values that one read looks for, for all of its files and threads.
 
-    def __init__(self, request: Request) -> None:
-        self._inquiry = Inquiry(request, without_filter_keys=False, explain=False)
-        self._lookups = [c for c in self._inquiry.conditions if _is_lookup(c, request)]
+    ``inquiry`` may be that of the planner, which has worked out most of it.
+    """
+
+    def __init__(self, inquiry: Inquiry) -> None:
+        self._inquiry = inquiry
+        self._lookups = [c for c in inquiry.conditions if _is_lookup(c, inquiry.request)]
         self._asked: dict[tuple[int, int], _Asked] = {}
         self._lock = threading.Lock()
 

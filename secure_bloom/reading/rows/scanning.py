@@ -27,6 +27,7 @@ from secure_bloom.reading.asking.exact import true_rows
 from secure_bloom.reading.asking.tables import Request
 from secure_bloom.reading.files.footers import FileFooter
 from secure_bloom.reading.files.partitions import partition_scalar
+from secure_bloom.reading.pruning.inquiry import Inquiry
 from secure_bloom.reading.pruning.plans import FilePlan, RowGroupPlan, Step
 from secure_bloom.reading.rows.candidates import Candidates
 from secure_bloom.reading.rows.slices import Ranges, read_slices
@@ -52,15 +53,19 @@ class Unit:
 
     reader: FileReader
     row_groups: tuple[RowGroupPlan, ...]
+    is_narrowed: bool = False
 
     def narrowed(self) -> Unit | None:
         """Less the row groups whose values turn out not to match; None where none is left."""
+        if self.is_narrowed:
+            return self
         left = self.reader.narrowed(self.row_groups)
-        return replace(self, row_groups=tuple(left)) if left else None
+        return replace(self, row_groups=tuple(left), is_narrowed=True) if left else None
 
     def read(self) -> pa.Table:
         """The rows for which the predicate is true, in the request's output schema."""
-        return self.reader.read(self.row_groups)
+        unit = self.narrowed()
+        return self.reader.no_rows if unit is None else self.reader.read(unit.row_groups)
 
 
 def units(reader: FileReader) -> list[Unit]:
@@ -109,7 +114,7 @@ class FileReader:
         self._ruled_out: set[int] = set()
         self._found: dict[int, int] = {}
         self._request = request
-        self._candidates = candidates or Candidates(request)
+        self._candidates = candidates or Candidates(Inquiry(request))
         self._opener = opener
         self._threads = threads
         self._count_bytes = count_bytes
@@ -124,8 +129,14 @@ class FileReader:
         self._others = [n for n in request.output if n in present and n not in looked_at]
         self._looked_at = tuple(looked_at)
 
+    @property
+    def no_rows(self) -> pa.Table:
+        """What is read where nothing matches."""
+        return self._request.no_rows
+
     def narrowed(self, groups: Sequence[RowGroupPlan]) -> list[RowGroupPlan]:
         """The groups of a unit that may have matches; it is done with where there are none."""
+        self.is_begun = True
         with located(path=self.plan.path):
             left = self._left(groups)
         if not left:
@@ -135,7 +146,6 @@ class FileReader:
 
     def read(self, groups: Sequence[RowGroupPlan]) -> pa.Table:
         """The matching rows of ``groups``; errors carry path, row group and column."""
-        self.is_begun = True
         with located(path=self.plan.path), self._lock:
             table = self._read(groups)
             self._done_with_unit()
@@ -198,7 +208,7 @@ class FileReader:
         keep = self._matches(self._predicate, columns, count)
         found = self._count_found(groups, keep)
         if found == 0:
-            return self._request.no_rows
+            return self.no_rows
         others = self._others_of(groups, keep, found)
         if found < count:
             mask = pa.array(keep)

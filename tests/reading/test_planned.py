@@ -1,0 +1,402 @@
+"""The files of a table, planned: which are opened again, what is said when, and how many."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pytest
+
+import secure_bloom as sb
+from secure_bloom.errors import (
+    FileChangedError,
+    IntegrityError,
+    KeyUnavailableError,
+    SecureBloomError,
+)
+from secure_bloom.keys import KeyResolver, Keyring
+from secure_bloom.reading import reader
+from secure_bloom.reading.asking.tables import request
+from secure_bloom.reading.files import table_files
+from secure_bloom.reading.files.partitions import partition_fields
+from secure_bloom.reading.files.table_files import TableFiles
+from secure_bloom.reading.pruning.planned import PlannedFiles
+from secure_bloom.reading.pruning.planning import Begun, Planner
+from secure_bloom.reading.pruning.plans import FilePlan, Step
+from secure_bloom.reading.rows.scanning import Unit
+from secure_bloom.reading.stages import run
+from secure_bloom.storage import CountedFile, InputFile, open_input
+from tests.surgery import Opened, edit_footer, flip
+from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, write
+
+#: Far longer than anything here takes: a test that would hang fails.
+_PATIENCE = 10.0
+
+both = pytest.mark.parametrize("is_warm", [False, True], ids=["cold", "warm"])
+#: Only compiled code holds a whole footer against the question before its file is opened.
+warm = pytest.mark.parametrize("is_warm", [True], ids=["warm"])
+
+
+def part(index: int, rows: int = 20) -> pa.Table:
+    """Rows of one file: their numbers are in no other file, their names between those of all."""
+    ids = range(index * rows, (index + 1) * rows)
+    names = [f"name {i * 7919 % 1000:03}" for i in ids]
+    return pa.table({"id": pa.array(ids, pa.int64()), "name": names})
+
+
+def lake(folder: Path, files: int, mode: Mode = Mode.PLAIN) -> list[Path]:
+    """Files of two row groups, in folders that are partitions: each has its own day."""
+    paths = []
+    for index in range(files):
+        path = folder / f"day={index:02}" / "x.parquet"
+        path.parent.mkdir()
+        options: dict[str, Any] = {"row_group_size": 10, "use_dictionary": False}
+        keys = {"k_pii": ["id"], "k_finance": ["name"]}
+        paths.append(write(path, part(index), mode, column_keys=keys, **options))
+    return paths
+
+
+def asked(where: Any, *paths: Path, keys: Keyring = KEYRING, **options: Any) -> Asked:
+    return Asked(where, TableFiles([str(path) for path in paths], KeyResolver(keys)), options)
+
+
+class Asked:
+    """A question of a table whose footers were read."""
+
+    def __init__(self, where: Any, files: TableFiles, options: dict[str, Any]) -> None:
+        fields = partition_fields(files.partitions)
+        predicate = reader.to_predicate(where)
+        self.files = files
+        self.planner = Planner(
+            request(files.schema, fields, None, predicate, files.paths), **options
+        )
+
+    def __iter__(self) -> Iterator[list[FilePlan]]:
+        return iter(PlannedFiles(self.files, self.planner))
+
+    def plans(self) -> list[FilePlan]:
+        return [plan for plans in self for plan in plans]
+
+    def begin(self, ordinal: int) -> Begun:
+        footer = self.files.kept(ordinal)
+        assert footer is not None
+        return run(self.planner.begin(footer, self.files.partitions[ordinal]))
+
+    def finish(self, ordinal: int) -> FilePlan:
+        begun = self.begin(ordinal)
+        with open_input(self.files.paths[ordinal]) as file:
+            return self.planner.finish(begun, CountedFile(file))
+
+
+def left(plans: list[FilePlan]) -> dict[str, list[int]]:
+    """The row groups that are left, of files that have some."""
+    found = {plan.path: [group.row_group for group in plan.surviving] for plan in plans}
+    return {path: groups for path, groups in found.items() if groups}
+
+
+@pytest.fixture
+def opens(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often each file was opened, for its footer and to be planned."""
+    counts: Counter[str] = Counter()
+
+    def spy(path: str) -> InputFile:
+        counts[path] += 1
+        return open_input(path)
+
+    monkeypatch.setattr(table_files, "open_input", spy)
+    return counts
+
+
+@pytest.fixture
+def begun(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The files whose planning was begun."""
+    found: list[str] = []
+    real = Planner.begin
+
+    def spy(self: Planner, footer: Any, partition: Any) -> Any:
+        found.append(footer.path)
+        return real(self, footer, partition)
+
+    monkeypatch.setattr(Planner, "begin", spy)
+    return found
+
+
+def _again(paths: list[Path], *those: int) -> dict[str, int]:
+    """How often files are opened if only those are opened again."""
+    return {str(path): 1 + (index in those) for index, path in enumerate(paths)}
+
+
+# --- The same answers ---
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Tiny files in four folders, in all modes that others read without keys; some have filters."""
+    folder, paths = tmp_path_factory.mktemp("tiny"), []
+    for index in range(300):
+        path = folder / f"{index:03}" / f"part={index % 4}" / "x.parquet"
+        path.parent.mkdir(parents=True)
+        names = ["x", f"n{index}", f"m{index % 7}"]
+        table = pa.table({"id": [3 * index, None, 3 * index + 1], "name": names})
+        paths.append(str(write(path, table, row_group_size=2)))
+    assert not sb.add_bloom_filters(paths[::9], columns=["name"]).failed
+    return paths
+
+
+def _questions(files: int) -> list[pc.Expression | None]:
+    """With rows in all files, in some, in the last one, in none."""
+    last, name, row = files - 1, pc.field("name"), pc.field("id")
+    return [
+        None,
+        row == 3 * last,
+        row == -1,
+        name.isin(["n0", f"n{last}", "nobody"]),
+        (name == "x") & (row >= 3 * last),
+        pc.field("part") == last % 4,
+        (pc.field("part") == 0) & (name == "m0"),
+        (pc.field("part") == 0) | (name == f"n{last}"),
+    ]
+
+
+@both
+@pytest.mark.parametrize("files", [1, 2, 9, 10, 300])
+def test_rows_are_those_that_pyarrow_finds(tiny: list[str], files: int) -> None:
+    dataset = ds.dataset(tiny[:files], partitioning="hive")
+    for question in _questions(files):
+        wanted = dataset.to_table(filter=question)
+        assert sb.read_table(tiny[:files], where=question).equals(wanted), str(question)
+
+
+@both
+@pytest.mark.parametrize("room", [0, 30_000, 1 << 26])
+@pytest.mark.parametrize("workers", [1, 3])
+def test_plans_depend_on_neither_threads_nor_what_is_kept(
+    tiny: list[str], monkeypatch: pytest.MonkeyPatch, room: int, workers: int
+) -> None:
+    paths = [Path(path) for path in tiny[:80]]
+    for question in _questions(80):
+        wanted = left(asked(question, *paths).plans())
+        with monkeypatch.context() as patched:
+            patched.setattr(table_files, "_KEPT_FOOTERS", room)
+            table = asked(question, *paths)
+        table.files.workers = workers
+        plans = table.plans()
+        assert [plan.path for plan in plans] == tiny[:80]
+        assert left(plans) == wanted
+
+
+# --- What is opened again ---
+
+
+@warm
+@pytest.mark.parametrize("mode", list(Mode))
+def test_a_file_that_its_footer_rules_out_is_not_opened_again(
+    tmp_path: Path, mode: Mode, opens: Counter[str]
+) -> None:
+    paths = lake(tmp_path, 12, mode)
+    where = [("id", "in", [25, 205])]
+    assert sb.read_table(tmp_path, where=where, keys=KEYRING).column("id").to_pylist() == [25, 205]
+    assert opens == _again(paths, 1, 10)
+
+
+@both
+@pytest.mark.parametrize("mode", list(Mode))
+def test_a_file_that_its_folder_rules_out_is_not_opened_again(
+    tmp_path: Path, mode: Mode, opens: Counter[str]
+) -> None:
+    paths = lake(tmp_path, 12, mode)
+    where = [("day", "in", [0, 11]), ("name", ">=", "")]
+    assert sb.read_table(tmp_path, where=where, keys=KEYRING).num_rows == 40
+    assert opens == _again(paths, 0, 11)
+
+
+@both
+def test_a_file_without_the_column_is_not_opened_again(tmp_path: Path, opens: Counter[str]) -> None:
+    paths = lake(tmp_path, 12)
+    write(paths[2], part(2).rename_columns(["id", "other"]))
+    assert sb.read_table(tmp_path, where=[("other", ">=", "")]).num_rows == 20
+    assert opens == _again(paths, 2)
+
+
+@both
+def test_without_a_condition_no_file_is_opened_to_be_planned(
+    tmp_path: Path, opens: Counter[str]
+) -> None:
+    paths = lake(tmp_path, 12)
+    assert len(sb.plan_read(tmp_path).files) == 12
+    assert opens == _again(paths)
+
+
+@both
+def test_a_file_whose_footer_was_not_kept_is_opened_once_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opens: Counter[str]
+) -> None:
+    paths = lake(tmp_path, 12)
+    monkeypatch.setattr(table_files, "_KEPT_FOOTERS", 0)
+    assert sb.read_table(tmp_path, where=[("id", "=", 25)]).num_rows == 1
+    assert opens == _again(paths, *range(12))
+
+
+# --- What is kept, and what is planned ---
+
+
+@both
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("where", [None, [("id", "=", 25)], [("day", "=", 11)]])
+def test_a_footer_is_forgotten_once_its_file_is_planned(
+    tmp_path: Path, where: Any, workers: int
+) -> None:
+    table = asked(where, *lake(tmp_path, 12))
+    table.files.workers = workers
+    done = 0
+    for plans in table:
+        done += len(plans)
+        kept = [table.files.kept(n) is not None for n in range(12)]
+        assert kept == [False] * done + [True] * (12 - done)
+    assert done == 12
+
+
+@both
+def test_files_are_planned_when_their_plans_are_asked_for(tmp_path: Path, begun: list[str]) -> None:
+    paths = [str(path) for path in lake(tmp_path, 12)]
+    plans = iter(asked([("id", "=", 25)], tmp_path))
+    assert begun == []
+    # The first alone, so that the first rows come soon.
+    assert [plan.path for plan in next(plans)] == begun == paths[:1]
+    more = [plan.path for plan in next(plans)]
+    assert paths[:1] + more == begun
+    assert 1 < len(begun) < 12
+    assert [plan.path for plan in next(plans)] == paths[len(begun[: 1 + len(more)]) :]
+    assert next(plans, None) is None
+
+
+@both
+@pytest.mark.parametrize("where", [None, [("id", ">=", 60)]])
+def test_a_limit_spares_the_planning_of_what_is_behind_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begun: list[str], where: Any
+) -> None:
+    paths = [str(path) for path in lake(tmp_path, 30)]
+    # With more of them planning goes on while the first rows are decoded.
+    monkeypatch.setattr(reader, "_MAX_DECODERS", 1)
+    found = sb.read_table(tmp_path, where=where, limit=1).column("id").to_pylist()
+    assert found == ([0] if where is None else [60])
+    assert begun == paths[: len(begun)]
+    assert len(begun) == 1 if where is None else 4 <= len(begun) < 15
+
+
+# --- Files that were changed ---
+
+
+def _changed(paths: list[Path], index: int, where: Any, **options: Any) -> list[int]:
+    """The numbers that are read if a file is replaced when all footers were read."""
+    batches = sb.read_batches(paths, where=where, keys=KEYRING, **options)
+    write(paths[index], part(99))
+    return [number for batch in batches for number in batch.column("id").to_pylist()]
+
+
+@both
+@pytest.mark.parametrize("room", [0, 1 << 26])
+@pytest.mark.parametrize("mode", [Mode.PLAIN, Mode.ENCRYPTED])
+@pytest.mark.parametrize("where", [None, [("id", "in", [5, 65])], [("day", ">=", 1)]])
+def test_a_file_that_was_changed_and_must_be_read_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: Mode, where: Any, room: int
+) -> None:
+    monkeypatch.setattr(table_files, "_KEPT_FOOTERS", room)
+    paths = lake(tmp_path, 5, mode)
+    with pytest.raises(FileChangedError) as caught:
+        _changed(paths, 3, where)
+    assert caught.value.path == str(paths[3])
+
+
+@both
+def test_a_file_that_was_changed_and_its_folder_rules_out_is_none(tmp_path: Path) -> None:
+    paths = lake(tmp_path, 5)
+    assert _changed(paths, 3, [("day", "=", 2)]) == list(range(40, 60))
+
+
+@warm
+@pytest.mark.parametrize("mode", [Mode.PLAIN, Mode.ENCRYPTED])
+def test_a_file_that_was_changed_and_its_footer_rules_out_is_none(
+    tmp_path: Path, mode: Mode
+) -> None:
+    paths = lake(tmp_path, 5, mode)
+    assert _changed(paths, 3, [("id", "in", [5, 45])]) == [5, 45]
+
+
+# --- Errors at their turn ---
+
+
+def _damage(path: Path, column: int = 0) -> None:
+    """Alter the encrypted metadata of a chunk in a footer that is whole."""
+
+    def change(it: Opened) -> None:
+        chunk = it.footer.metadata.row_groups[1].columns[column]
+        module = bytearray(chunk.encrypted_column_metadata or b"")
+        module[-1] ^= 1
+        chunk.encrypted_column_metadata = bytes(module)
+
+    edit_footer(path, change)
+
+
+def _until(batches: Iterator[pa.RecordBatch]) -> tuple[list[int], SecureBloomError]:
+    """The numbers that come before the error, and the error."""
+    found: list[int] = []
+    with pytest.raises(SecureBloomError) as caught:
+        for batch in batches:
+            found += batch.column("id").to_pylist()
+    return found, caught.value
+
+
+@both
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("bad", [0, 1, 5, 9])
+def test_an_error_comes_behind_the_plans_of_the_files_before(
+    tmp_path: Path, bad: int, workers: int
+) -> None:
+    paths = lake(tmp_path, 12, Mode.ENCRYPTED)
+    _damage(paths[bad])
+    _damage(paths[bad + 1])
+    table, found = asked([("id", "=", 25)], tmp_path), []
+    table.files.workers = workers
+    with pytest.raises(IntegrityError) as caught:
+        for plans in table:
+            found += plans
+    assert [plan.path for plan in found] == [str(path) for path in paths[:bad]]
+    error = caught.value
+    assert (error.path, error.row_group, error.column) == (str(paths[bad]), 1, "id")
+
+
+@both
+def test_of_two_files_that_are_damaged_the_first_is_blamed(tmp_path: Path) -> None:
+    """It is noticed last: its filter is read when the metadata of the other are at fault."""
+    paths = lake(tmp_path, 4, Mode.ENCRYPTED)
+    assert not sb.add_bloom_filters(paths[1], columns=["name"], keys=KEYRING).failed
+    flip(paths[1], _filter_end(paths[1]) - 1)
+    _damage(paths[2], 1)
+    with pytest.raises(IntegrityError) as caught:
+        asked([("name", "=", "name 500")], tmp_path).plans()
+    assert (caught.value.path, caught.value.row_group) == (str(paths[1]), 0)
+
+
+def _filter_end(path: Path) -> int:
+    (place,) = {
+        filter_place(path, 0, "name"),
+    }
+    return int(place.stop)
+
+
+def _first_rows(folder: Path, **options: Any) -> tuple[list[int], SecureBloomError]:
+    """Read two files, the second of which is damaged; check that the error is its."""
+    paths = lake(folder, 2, Mode.ENCRYPTED)
+    _damage(paths[1])
+    batches = sb.read_batches(folder, where=[("id", ">=", 5)], keys=KEYRING, **options)
+    found, error = _until(batches)
+    assert isinstance(error, IntegrityError)
+    assert (error.path, error.row_group, error.column) == (str(paths[1]), 1, "id")
+    return found, error
