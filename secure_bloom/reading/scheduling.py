@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
@@ -22,15 +22,17 @@ def in_order(
     """``work`` of every item, in the order of the items; at most ``workers`` + 1 are under way.
 
     Results that wait for one before them have a ``size``, of which there is ``room``.  The first
-    error ends it; what was not begun then, or when the iterator is closed, is not done.
+    error ends it, that of an item behind the results of those before; what was not begun then, or
+    when the iterator is closed, is not done.
     """
     if workers <= 1:
         yield from map(work, items)
         return
     pending: deque[Future[B]] = deque()
+    failed: list[Exception] = []
     with ThreadPoolExecutor(max_workers=workers) as pool:
         try:
-            for item in items:
+            for item in _until_error(items, failed):
                 pending.append(pool.submit(work, item))
                 while pending and _is_due(pending, workers, size, room):
                     yield pending.popleft().result()
@@ -39,6 +41,16 @@ def in_order(
         finally:
             for future in pending:
                 future.cancel()
+    if failed:
+        raise failed[0]
+
+
+def _until_error(items: Iterable[A], failed: list[Exception]) -> Iterator[A]:
+    """The items up to an error, which is kept."""
+    try:
+        yield from items
+    except Exception as error:
+        failed.append(error)
 
 
 def _is_due(

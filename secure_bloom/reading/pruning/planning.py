@@ -29,9 +29,8 @@ from secure_bloom.reading.pruning.steps.statistics import judge_statistics
 from secure_bloom.reading.stages import Job
 from secure_bloom.storage import CountedFile
 
-#: Cheapest first, behind the file's partition values; each sees what the ones before left.
-_STEPS = (
-    judge_statistics,
+#: Cheapest first, behind what the footer tells; each sees what the ones before left.
+_OF_FILE = (
     judge_dictionaries,
     judge_filters,
     judge_page_index,
@@ -64,26 +63,30 @@ class Planner:
         self._sieve = Sieve(inquiry)
 
     def begin(self, footer: FileFooter, partition: Values) -> Job[Begun]:
-        """What the footer and the folders of a file rule out together, where that can be seen."""
+        """What the footer and the folders of a file rule out."""
         judge = FileJudge(inquiry=self._inquiry, footer=footer, partition=partition)
         if self._inquiry.request.predicate is None:
             return Begun(judge=judge, sifted=None, is_over=True)
         judge_partition(judge)
         sifted = yield from self._sieve.sift(judge)
-        is_empty = not self._inquiry.can_match(judge.ruled_out)
-        if sifted is not None and not sifted.passed:
+        if sifted is None:
+            judge_statistics(judge)
+        elif not sifted.passed:
             judge.keep({})
-            is_empty = True
-        return Begun(judge=judge, sifted=sifted, is_over=is_empty)
+        is_over = not (judge.alive() if sifted is None else sifted.passed)
+        if is_over:
+            self._check_unavailable(judge)
+        return Begun(judge=judge, sifted=sifted, is_over=is_over)
 
     def finish(self, begun: Begun, file: CountedFile) -> FilePlan:
         """Which row groups may have rows; errors carry row group and column."""
         judge = begun.judge
         judge.open(file)
-        if begun.sifted is not None:
-            self._sieve.ask(judge, begun.sifted)
-        if judge.groups and not begun.is_over:
-            for step in _STEPS:
+        if not begun.is_over:
+            if begun.sifted is not None:
+                self._sieve.ask(judge, begun.sifted)
+                judge_statistics(judge)
+            for step in _OF_FILE if judge.alive() else ():
                 step(judge)
             self._check_unavailable(judge)
         return judge.plan()
