@@ -30,8 +30,7 @@ from secure_bloom.reading.files.outlines import Outlines
 from secure_bloom.reading.files.partitions import partition_fields
 from secure_bloom.reading.files.table_files import TableFiles
 from secure_bloom.reading.pruning.inquiry import Inquiry
-from secure_bloom.reading.pruning.planned import PlannedFiles
-from secure_bloom.reading.pruning.planning import Planner
+from secure_bloom.reading.pruning.planned import PlannedFiles, PlannedRun
 from secure_bloom.reading.pruning.plans import FilePlan, PlannedFile, ReadPlan
 from secure_bloom.reading.reports import FileReport, ReadReport, columns_with_filters
 from secure_bloom.reading.rows.candidates import Candidates
@@ -156,8 +155,8 @@ class TableRead:
                 partition=plan.partition,
                 unchecked=plan.unchecked,
             )
-            for plans in self._plans()
-            for plan in plans
+            for found in self._runs()
+            for plan in found.plans
             if plan.surviving
         ]
         return ReadPlan(
@@ -178,11 +177,11 @@ class TableRead:
             seconds=dict(self._seconds),
         )
 
-    def _plans(self) -> Iterator[list[FilePlan]]:
-        plans = iter(PlannedFiles(self._files, Planner(self._inquiry)))
+    def _runs(self) -> Iterator[PlannedRun]:
+        runs = iter(PlannedFiles(self._files, self._inquiry))
         while True:
             with self._timed("planning"):
-                found = next(plans, None)
+                found = next(runs, None)
             if found is None:
                 return
             yield found
@@ -217,7 +216,7 @@ class TableRead:
         does not: both want Python's lock, and hinder one another, so that is done between.
         """
         opener, candidates = SourceOpener(self._resolver), Candidates(self._inquiry)
-        for plans in self._plans():
+        for run in self._runs():
             readers = [
                 FileReader(
                     plan,
@@ -227,12 +226,11 @@ class TableRead:
                     threads=len(self._files) < self._workers,
                     count_bytes=self._explain,
                 )
-                for plan in plans
-                if plan.surviving or self._explain
+                for plan in run.plans
             ]
             self._open_readers += readers
             found = [unit for reader in readers for unit in units(reader)]
-            yield from self._narrowed(found) if len(found) <= _FEW * len(plans) else found
+            yield from self._narrowed(found) if len(found) <= _FEW * run.files else found
             for done in [reader for reader in self._open_readers if reader.units_left == 0]:
                 self._finish(done)
 

@@ -7,7 +7,7 @@ its stages, and reads like any other function.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
@@ -64,9 +64,13 @@ def in_step(jobs: Iterable[Job[T]]) -> list[Outcome[T]]:
     return [outcome for outcome, _ in begun]
 
 
-def growing(count: int) -> Iterator[range]:
-    """So many ordinals in runs that go together, each longer than the one before."""
+def growing(count: int, most: Callable[[int], int]) -> Iterator[range]:
+    """So many ordinals in runs that go together, each longer than the one before.
+
+    ``most`` says how many may go together from an ordinal on, for want of memory; one always may.
+    """
     start, size = 0, 1
     while start < count:
+        size = max(1, min(size, most(start)))
         yield range(start, min(start + size, count))
         start, size = start + size, min(_GROWTH * size, _MOST)

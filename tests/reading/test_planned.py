@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,7 +27,7 @@ from secure_bloom.reading.files import table_files
 from secure_bloom.reading.files.partitions import partition_fields
 from secure_bloom.reading.files.table_files import TableFiles
 from secure_bloom.reading.pruning.inquiry import Inquiry
-from secure_bloom.reading.pruning.planned import PlannedFiles
+from secure_bloom.reading.pruning.planned import PlannedFiles, PlannedRun
 from secure_bloom.reading.pruning.planning import Begun, Planner
 from secure_bloom.reading.pruning.plans import FilePlan, Step
 from secure_bloom.reading.rows.scanning import Unit
@@ -42,8 +42,6 @@ T = TypeVar("T")
 _PATIENCE = 10.0
 
 both = pytest.mark.parametrize("is_warm", [False, True], ids=["cold", "warm"])
-#: Only compiled code holds a whole footer against the question before its file is opened.
-warm = pytest.mark.parametrize("is_warm", [True], ids=["warm"])
 
 
 def part(index: int, rows: int = 20) -> pa.Table:
@@ -73,27 +71,39 @@ class Asked:
         predicate = reader.to_predicate(where)
         self.files = files
         wanted = request(files.schema, fields, None, predicate, files.paths)
-        self.planner = Planner(Inquiry(wanted, **options))
+        self.inquiry = Inquiry(wanted, **options)
 
-    def __iter__(self) -> Iterator[list[FilePlan]]:
-        return iter(PlannedFiles(self.files, self.planner))
+    def __iter__(self) -> Iterator[PlannedRun]:
+        return iter(PlannedFiles(self.files, self.inquiry))
 
     def plans(self) -> list[FilePlan]:
-        return [plan for plans in self for plan in plans]
+        return [plan for found in self for plan in found.plans]
 
-    def begin(self, ordinal: int) -> Begun:
-        footer = self.files.kept(ordinal)
+    def by_footer(self) -> FilePlan | None:
+        """The plan of the first file, where its footer tells enough."""
+        planner = Planner(self.inquiry)
+        return planner.plan_by_footer(self._begin(planner))
+
+    def by_file(self) -> FilePlan:
+        """The plan of the first file, whose footer does not tell enough."""
+        planner = Planner(self.inquiry)
+        begun = self._begin(planner)
+        assert planner.plan_by_footer(begun) is None
+        with open_input(self.files.paths[0]) as file:
+            return planner.plan(begun, CountedFile(file))
+
+    def _begin(self, planner: Planner) -> Begun:
+        footer = self.files.kept(0)
         assert footer is not None
-        return run(self.planner.begin(footer, self.files.partitions[ordinal]))
-
-    def finish(self, ordinal: int) -> FilePlan:
-        begun = self.begin(ordinal)
-        with open_input(self.files.paths[ordinal]) as file:
-            return self.planner.finish(begun, CountedFile(file))
+        return run(planner.begin(footer, self.files.partitions[0]))
 
 
 def asked(where: Any, *paths: Path, keys: Keyring = KEYRING, **options: Any) -> Asked:
     return Asked(where, TableFiles([str(path) for path in paths], KeyResolver(keys)), options)
+
+
+def paths_of(plans: Iterable[FilePlan]) -> list[str]:
+    return [plan.path for plan in plans]
 
 
 def left(plans: list[FilePlan]) -> dict[str, list[int]]:
@@ -190,14 +200,85 @@ def test_plans_depend_on_neither_threads_nor_what_is_kept(
             table = asked(question, *paths)
         table.files.workers = workers
         plans = table.plans()
-        assert [plan.path for plan in plans] == tiny[:12]
+        assert paths_of(plans) == list(wanted)
         assert left(plans) == wanted
+
+
+# --- Which plans there are ---
+
+_IN_SOME = [("id", "in", [25, 205])]
+
+
+@both
+@pytest.mark.parametrize("room", [0, 1 << 26])
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize(
+    ("where", "those"),
+    [
+        (None, range(12)),
+        (_IN_SOME, [1, 10]),
+        ([("day", "=", 11)], [11]),
+        ([("id", "=", -1)], []),
+    ],
+)
+def test_files_without_rows_have_a_plan_only_where_that_is_explained(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    where: Any,
+    those: Sequence[int],
+    workers: int,
+    room: int,
+) -> None:
+    paths = [str(path) for path in lake(tmp_path, 12)]
+    wanted = [paths[index] for index in those]
+    monkeypatch.setattr(table_files, "_KEPT_FOOTERS", room)
+    for explain in (False, True):
+        table = asked(where, tmp_path, explain=explain)
+        table.files.workers = workers
+        runs = list(table)
+        plans = [plan for found in runs for plan in found.plans]
+        assert paths_of(plans) == (paths if explain else wanted)
+        assert list(left(plans)) == wanted
+        # Those that were dropped were planned all the same.
+        assert sum(found.files for found in runs) == 12
+
+
+@both
+def test_a_file_that_only_its_filter_rules_out_has_no_plan(tmp_path: Path) -> None:
+    paths = lake(tmp_path, 2)
+    assert not sb.add_bloom_filters(paths[0], columns=["name"]).failed
+    where = [("name", "=", "name 500 and more")]
+    assert paths_of(asked(where, tmp_path).plans()) == [str(paths[1])]
+    first, _ = asked(where, tmp_path, explain=True).plans()
+    assert [group.skipped_by for group in first.row_groups] == [Step.BLOOM_FILTER] * 2
+
+
+@both
+@pytest.mark.parametrize("where", [None, _IN_SOME])
+def test_files_whose_footers_are_not_kept_are_planned_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: Any
+) -> None:
+    lake(tmp_path, 12)
+    monkeypatch.setattr(table_files, "_KEPT_FOOTERS", 0)
+    assert [found.files for found in asked(where, tmp_path)] == [1] * 12
+
+
+@both
+def test_files_with_large_footers_are_planned_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = lake(tmp_path, 12)
+    monkeypatch.setattr(table_files, "_TOGETHER", 1)
+    table = asked(_IN_SOME, tmp_path)
+    assert [(found.files, paths_of(found.plans)) for found in table] == [
+        (1, [str(path)] if index in (1, 10) else []) for index, path in enumerate(paths)
+    ]
 
 
 # --- What is opened again ---
 
 
-@warm
+@both
 @pytest.mark.parametrize("mode", list(Mode))
 def test_a_file_that_its_footer_rules_out_is_not_opened_again(
     tmp_path: Path, mode: Mode, opens: Counter[str]
@@ -258,8 +339,8 @@ def test_a_footer_is_forgotten_once_its_file_is_planned(
     table = asked(where, *lake(tmp_path, 12))
     table.files.workers = workers
     done = 0
-    for plans in table:
-        done += len(plans)
+    for found in table:
+        done += found.files
         kept = [table.files.kept(n) is not None for n in range(12)]
         assert kept == [False] * done + [True] * (12 - done)
     assert done == 12
@@ -268,15 +349,15 @@ def test_a_footer_is_forgotten_once_its_file_is_planned(
 @both
 def test_files_are_planned_when_their_plans_are_asked_for(tmp_path: Path, begun: list[str]) -> None:
     paths = [str(path) for path in lake(tmp_path, 12)]
-    plans = iter(asked([("id", "=", 25)], tmp_path))
+    runs = iter(asked([("id", "=", 25)], tmp_path, explain=True))
     assert begun == []
     # The first alone, so that the first rows come soon.
-    assert [plan.path for plan in next(plans)] == begun == paths[:1]
-    more = [plan.path for plan in next(plans)]
+    assert paths_of(next(runs).plans) == begun == paths[:1]
+    more = paths_of(next(runs).plans)
     assert [*paths[:1], *more] == begun
     assert 1 < len(begun) < 12
-    assert [plan.path for plan in next(plans)] == paths[1 + len(more) :]
-    assert next(plans, None) is None
+    assert paths_of(next(runs).plans) == paths[1 + len(more) :]
+    assert next(runs, None) is None
 
 
 @both
@@ -323,7 +404,7 @@ def test_a_file_that_was_changed_and_its_folder_rules_out_is_none(tmp_path: Path
     assert _changed(paths, 3, [("day", "=", 2)]) == list(range(40, 60))
 
 
-@warm
+@both
 @pytest.mark.parametrize("mode", [Mode.PLAIN, Mode.ENCRYPTED])
 def test_a_file_that_was_changed_and_its_footer_rules_out_is_none(
     tmp_path: Path, mode: Mode
@@ -364,10 +445,12 @@ def test_an_error_comes_behind_the_plans_of_the_files_before(
     paths = lake(tmp_path, 12, Mode.ENCRYPTED)
     _damage(paths[bad])
     _damage(paths[bad + 1])
-    table = asked([("id", "=", 25)], tmp_path)
+    # Every file has one of them.
+    table = asked([("id", "in", list(range(5, 240, 20)))], tmp_path)
     table.files.workers = workers
-    found, error = _until_error(table)
-    assert [plan.path for plans in found for plan in plans] == [str(p) for p in paths[:bad]]
+    runs, error = _until_error(table)
+    plans = [plan for found in runs for plan in found.plans]
+    assert paths_of(plans) == [str(path) for path in paths[:bad]]
     assert (error.path, error.row_group, error.column) == (str(paths[bad]), 1, "id")
 
 
@@ -395,7 +478,7 @@ def _decoders(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     failed, read = threading.Event(), Unit.read
 
     class Telling(PlannedFiles):
-        def __iter__(self) -> Iterator[list[FilePlan]]:
+        def __iter__(self) -> Iterator[PlannedRun]:
             try:
                 yield from PlannedFiles.__iter__(self)
             finally:
@@ -436,35 +519,44 @@ def test_an_error_behind_a_limit_is_none(tmp_path: Path) -> None:
 
 @both
 def test_without_a_condition_all_is_known_from_the_footer(tmp_path: Path) -> None:
-    begun = asked(None, *lake(tmp_path, 1)).begin(0)
-    assert begun.is_over
-    assert [group.row_group for group in begun.plan().surviving] == [0, 1]
-    assert begun.plan().extents == ()
+    plan = asked(None, *lake(tmp_path, 1)).by_footer()
+    assert plan is not None
+    assert [group.row_group for group in plan.surviving] == [0, 1]
+    assert plan.extents == ()
 
 
 @both
-@pytest.mark.parametrize("where", [[("day", "=", 7)], [("day", "=", 7), ("id", "=", 3)]])
-def test_what_the_folders_rule_out_is_over(tmp_path: Path, where: Any) -> None:
-    table = asked(where, *lake(tmp_path, 1), explain=True)
-    begun = table.begin(0)
-    assert begun.is_over
-    skipped = [(group.row_group, group.skipped_by) for group in begun.plan().row_groups]
-    assert skipped == [(0, Step.PARTITION), (1, Step.PARTITION)]
+@pytest.mark.parametrize(
+    ("where", "step"),
+    [
+        ([("day", "=", 7)], Step.PARTITION),
+        ([("day", "=", 7), ("id", "=", 3)], Step.PARTITION),
+        ([("id", "=", -1)], Step.STATISTICS),
+    ],
+)
+def test_what_folders_and_bounds_rule_out_is_explained_from_the_footer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: Any, step: Step
+) -> None:
+    paths = lake(tmp_path, 1)
+    assert not sb.add_bloom_filters(paths, columns=["id"]).failed
+    plan = asked(where, *paths, explain=True).by_footer()
+    assert plan is not None
+    skipped = [(group.row_group, group.skipped_by) for group in plan.row_groups]
+    assert (skipped, plan.extents) == ([(0, step), (1, step)], ())
     # It is the same where the file is opened all the same, as when its footer was not kept.
-    assert table.finish(0).row_groups == begun.plan().row_groups
-    assert table.finish(0).extents == ()
+    monkeypatch.setattr(table_files, "_KEPT_FOOTERS", 0)
+    (other,) = asked(where, *paths, explain=True).plans()
+    assert (other.row_groups, other.extents) == (plan.row_groups, ())
 
 
-@warm
+@both
 @pytest.mark.parametrize("mode", list(Mode))
-def test_what_the_bounds_rule_out_is_over(tmp_path: Path, mode: Mode) -> None:
+def test_what_the_bounds_rule_out_is_known_from_the_footer(tmp_path: Path, mode: Mode) -> None:
     paths = lake(tmp_path, 1, mode)
     assert not sb.add_bloom_filters(paths, columns=["id"], keys=KEYRING).failed
-    table = asked([("id", "in", [-1, 20])], *paths)
-    assert table.begin(0).is_over
-    assert table.finish(0).extents == ()
-    for plan in (table.begin(0).plan(), table.finish(0)):
-        assert (plan.surviving, plan.path) == ((), str(paths[0]))
+    plan = asked([("id", "in", [-1, 20])], *paths).by_footer()
+    assert plan is not None
+    assert (plan.surviving, plan.extents, plan.path) == ((), (), str(paths[0]))
 
 
 @both
@@ -472,9 +564,7 @@ def test_what_the_bounds_rule_out_is_over(tmp_path: Path, mode: Mode) -> None:
 def test_what_a_footer_leaves_is_asked_of_the_file(tmp_path: Path, where: Any) -> None:
     paths = lake(tmp_path, 1, Mode.ENCRYPTED)
     assert not sb.add_bloom_filters(paths, columns=["id"], keys=KEYRING).failed
-    table = asked(where, *paths)
-    assert not table.begin(0).is_over
-    plan = table.finish(0)
+    plan = asked(where, *paths).by_file()
     assert [group.row_group for group in plan.surviving] == [1]
     place = filter_place(paths[0], 1, "id")
     assert plan.extents == ((place.start, place.stop),)
@@ -483,7 +573,7 @@ def test_what_a_footer_leaves_is_asked_of_the_file(tmp_path: Path, where: Any) -
 @both
 def test_explained_a_row_group_has_the_step_that_ruled_it_out(tmp_path: Path) -> None:
     table = asked([("id", "=", 13)], *lake(tmp_path, 1), explain=True)
-    steps = [group.skipped_by for group in table.finish(0).row_groups]
+    steps = [group.skipped_by for group in table.by_file().row_groups]
     assert steps == [Step.STATISTICS, None]
 
 
@@ -492,11 +582,11 @@ def test_a_key_that_is_missing_is_an_error_of_the_rows_that_are_left(tmp_path: P
     paths = lake(tmp_path, 1, Mode.ENCRYPTED)
     some = Keyring(master_keys={k: v for k, v in MASTER_KEYS.items() if k != "k_finance"})
     name = ("name", "=", "name 500")
-    table = asked([name, ("id", "=", 3)], *paths, keys=some)
-    assert not table.begin(0).is_over
     with pytest.raises(KeyUnavailableError) as caught:
-        table.finish(0)
+        asked([name, ("id", "=", 3)], *paths, keys=some).by_file()
     assert caught.value.column == "name"
-    assert asked([name, ("id", "=", -1)], *paths, keys=some).finish(0).surviving == ()
+    none_left = asked([name, ("id", "=", -1)], *paths, keys=some).by_footer()
+    assert none_left is not None
+    assert none_left.surviving == ()
     given = asked([name, ("id", "=", 3)], *paths, keys=some, without_filter_keys=True)
-    assert [group.row_group for group in given.finish(0).surviving] == [0]
+    assert [group.row_group for group in given.by_file().surviving] == [0]

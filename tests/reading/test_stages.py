@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -112,27 +113,71 @@ def test_a_place_is_added_to_the_errors_of_its_own_job_alone() -> None:
 # --- How many go together ---
 
 
-@given(st.integers(0, 5000))
-def test_runs_cover_all_ordinals_once_in_their_order(count: int) -> None:
-    runs = list(growing(count))
+def _any_number(_start: int) -> int:
+    """There is memory for all."""
+    return 1 << 62
+
+
+#: How many there is memory for, from each ordinal on; any number where there is none more.
+bounds = st.lists(st.integers(0, 40), max_size=400)
+
+
+def _bounded(fitting: list[int]) -> Callable[[int], int]:
+    return lambda start: fitting[start] if start < len(fitting) else _any_number(start)
+
+
+@given(st.integers(0, 5000), bounds)
+def test_runs_cover_all_ordinals_once_in_their_order(count: int, fitting: list[int]) -> None:
+    runs = list(growing(count, _bounded(fitting)))
     assert [ordinal for one in runs for ordinal in one] == list(range(count))
     assert all(runs)
 
 
 @given(st.integers(1, 5000))
 def test_the_first_goes_alone_and_no_run_but_the_last_is_shorter_than_before(count: int) -> None:
-    sizes = [len(one) for one in growing(count)]
+    sizes = [len(one) for one in growing(count, _any_number)]
     assert sizes[0] == 1
     assert sizes[:-1] == sorted(sizes[:-1])
 
 
+@given(st.integers(0, 400), bounds)
+def test_no_run_is_longer_than_fits_but_one_always_goes(count: int, fitting: list[int]) -> None:
+    most = _bounded(fitting)
+    assert all(len(one) <= max(1, most(one[0])) for one in growing(count, most))
+
+
+@given(st.integers(0, 400), bounds)
+def test_a_run_is_shorter_than_before_only_where_no_more_fit(
+    count: int, fitting: list[int]
+) -> None:
+    most = _bounded(fitting)
+    for before, one in pairwise(growing(count, most)):
+        assert len(one) >= min(len(before), max(1, most(one[0]))) or one.stop == count
+
+
+def test_runs_grow_again_behind_one_that_was_short() -> None:
+    sizes = [len(one) for one in growing(10_000, lambda start: 1 if start == 9 else 50)]
+    assert sizes[2] == 1
+    assert max(sizes[:2]) > 1
+    assert max(sizes[3:]) == 50
+
+
 def test_runs_grow_fast_and_not_for_ever() -> None:
-    sizes = [len(one) for one in growing(1_000_000)]
+    sizes = [len(one) for one in growing(1_000_000, _any_number)]
     # A thousand are few runs, and a million are not held in memory together.
     assert next(n for n in range(len(sizes)) if sum(sizes[:n]) >= 1000) < 10
     assert max(sizes) <= 1000
 
 
 def test_runs_are_made_when_they_are_asked_for() -> None:
-    runs: Iterator[range] = growing(10**18)
+    runs: Iterator[range] = growing(10**18, _any_number)
     assert [next(runs)[0], next(runs)[0]] == [0, 1]
+
+
+def test_how_many_fit_is_asked_when_a_run_is_due() -> None:
+    """What the runs before have shown of the sizes of things then counts."""
+    known = [100]
+    runs = growing(1000, lambda _: known[-1])
+    assert [len(next(runs)), len(next(runs))] == [1, 8]
+    known.append(3)
+    assert len(next(runs)) == 3

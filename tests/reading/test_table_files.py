@@ -50,6 +50,11 @@ def places(files: TableFiles) -> list[int]:
     return [ordinal for ordinal in range(len(files)) if files.kept(ordinal) is not None]
 
 
+def memory(files: TableFiles) -> list[int]:
+    """What the footers that are kept take in memory."""
+    return [footer.memory for n in range(len(files)) if (footer := files.kept(n))]
+
+
 @pytest.fixture
 def keep(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Set how many bytes of footers are kept."""
@@ -119,7 +124,7 @@ def test_no_more_footers_are_kept_than_there_is_room_for(
 ) -> None:
     lake(tmp_path)
     files = table(tmp_path)
-    sizes = [footer.memory for n in range(FILES) if (footer := files.kept(n))]
+    sizes = memory(files)
     for count in (0, 1, 5, FILES):
         keep(sum(sizes[:count]))
         assert places(table(tmp_path)) == list(range(count))
@@ -173,6 +178,105 @@ def test_answers_in_several_threads_are_the_same(
     rows = sb.read_table(tmp_path, where=where, keys=KEYRING)
     assert rows.num_rows > 0
     assert [one.equals(rows) for one in found] == [True, True]
+
+
+# --- What goes together ---
+
+
+def ordinals(files: TableFiles) -> list[list[int]]:
+    return [list(one) for one in files.runs()]
+
+
+def _together(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
+    """Set how many bytes of footers go together."""
+    monkeypatch.setattr(table_files, "_TOGETHER", room)
+
+
+def test_the_first_file_goes_alone_and_many_behind_it_together(tmp_path: Path) -> None:
+    lake(tmp_path)
+    first, second, *rest = ordinals(table(tmp_path))
+    assert first == [0]
+    assert len(second) > 4
+    assert [*first, *second, *(n for one in rest for n in one)] == list(range(FILES))
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 5])
+def test_runs_are_short_where_footers_are_large(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    """As many go together as there is room for, and one always."""
+    lake(tmp_path)
+    files = table(tmp_path)
+    sizes = memory(files)
+    room = count * max(sizes)
+    _together(monkeypatch, room)
+    runs = ordinals(files)
+    assert [n for one in runs for n in one] == list(range(FILES))
+    for one in runs:
+        assert len(one) == 1 or sum(sizes[n] for n in one) <= room
+    for one in runs[1:-1]:
+        assert sum(sizes[n] for n in [*one, one[-1] + 1]) > room
+    assert max(map(len, runs)) >= count
+
+
+def test_runs_are_short_only_at_the_footers_that_are_large(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for index in range(8):
+        rows = 500 if index in (3, 4) else 1
+        write(tmp_path / f"{index}.parquet", pa.table({"id": range(rows)}), row_group_size=1)
+    files = table(tmp_path)
+    sizes = memory(files)
+    assert sizes[3] == sizes[4] > 10 * sizes[0]
+    _together(monkeypatch, sizes[3])
+    assert ordinals(files) == [[0], [1, 2], [3], [4], [5, 6, 7]]
+
+
+def test_files_whose_footers_are_not_kept_go_alone(
+    tmp_path: Path, keep: Callable[[int], None]
+) -> None:
+    lake(tmp_path)
+    sizes = memory(table(tmp_path))
+    keep(0)
+    assert ordinals(table(tmp_path)) == [[n] for n in range(FILES)]
+    keep(sum(sizes[:5]))
+    assert ordinals(table(tmp_path)) == [[0], [1, 2, 3, 4], *([n] for n in range(5, FILES))]
+
+
+@pytest.mark.usefixtures("as_objects")
+def test_runs_of_files_that_are_looked_at_side_by_side_are_as_long_as_ever(
+    tmp_path: Path, keep: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake(tmp_path)
+    wanted = ordinals(table(tmp_path))
+    assert max(map(len, wanted)) > 4
+    _together(monkeypatch, 1)
+    keep(0)
+    assert ordinals(table(tmp_path)) == wanted
+
+
+@both
+@pytest.mark.parametrize(("room", "most"), [(1, 1), (1 << 26, 8)])
+def test_large_footers_are_first_read_few_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int, most: int
+) -> None:
+    """Those that were fetched and not yet opened are in memory together."""
+    lake(tmp_path)
+    fetch, open_one, waiting = table_files.fetch_footer, table_files.open_footer, [0]
+
+    def fetched(*args: Any) -> Any:
+        waiting.append(waiting[-1] + 1)
+        return fetch(*args)
+
+    def opened(*args: Any) -> Any:
+        waiting.append(waiting[-1] - 1)
+        return open_one(*args)
+
+    monkeypatch.setattr(table_files, "fetch_footer", fetched)
+    monkeypatch.setattr(table_files, "open_footer", opened)
+    _together(monkeypatch, room)
+    assert len(table(tmp_path)) == FILES
+    assert (max(waiting), waiting[-1]) == (most, 0)
 
 
 # --- Errors ---

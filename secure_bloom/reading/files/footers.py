@@ -51,8 +51,8 @@ from secure_bloom.storage import CountedFile
 from secure_bloom.storage.counting import Extent
 
 _DIGEST_SIZE = 16
-#: Chunks of one file that are kept decoded.
-_KEPT_CHUNKS = 4096
+#: Chunks of one file that are kept decoded, which take some kilobytes each.
+_KEPT_CHUNKS = 64
 #: What an object of a decoded footer takes in memory, more or less.
 _OBJECT_SIZE = 64
 

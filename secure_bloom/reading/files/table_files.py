@@ -29,6 +29,8 @@ from secure_bloom.storage import CountedFile, find_files, is_object_uri, open_in
 _REMOTE_WORKERS = 16
 #: Bytes of footers that are kept from the first look at a file to the second.
 _KEPT_FOOTERS = 64 * 1024 * 1024
+#: Bytes of footers whose files go through anything together.
+_TOGETHER = 8 * 1024 * 1024
 
 
 class TableFiles:
@@ -45,10 +47,26 @@ class TableFiles:
         self._outlines = Outlines()
         self._identities: list[tuple[object, ...]] = []
         self._kept: dict[int, FileFooter] = {}
+        self._largest = 1
         self.schema = self._read_footers()
 
     def __len__(self) -> int:
         return len(self.paths)
+
+    def runs(self) -> Iterator[range]:
+        """The ordinals in runs of files that may be looked at together, with little memory."""
+        return growing(len(self), self._fitting)
+
+    def _fitting(self, start: int) -> int:
+        """How many files from one on have footers that are kept, and not large together."""
+        if self.workers > 1:
+            # That many are looked at side by side, whatever the run.
+            return len(self)
+        size = count = 0
+        while (footer := self._kept.get(start + count)) and size + footer.memory <= _TOGETHER:
+            size += footer.memory
+            count += 1
+        return count
 
     def kept(self, ordinal: int) -> FileFooter | None:
         """The footer of a file, where it is kept."""
@@ -77,7 +95,9 @@ class TableFiles:
         for ordinal, footer in enumerate(self._footers()):
             schemas.append((footer.path, footer.columns.arrow))
             self._identities.append(footer.identity)
-            size += footer.memory
+            memory = footer.memory
+            self._largest = max(self._largest, memory)
+            size += memory
             if size <= _KEPT_FOOTERS:
                 self._kept[ordinal] = footer
         return unite(schemas)
@@ -86,7 +106,7 @@ class TableFiles:
         if self.workers > 1:
             yield from in_order(lambda path: run(self._footer(path)), self.paths, self.workers)
             return
-        for ordinals in growing(len(self.paths)):
+        for ordinals in growing(len(self.paths), lambda _: _TOGETHER // self._largest):
             for outcome in in_step(self._footer(self.paths[ordinal]) for ordinal in ordinals):
                 yield outcome.result()
 

@@ -2,50 +2,64 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from secure_bloom.errors import located
 from secure_bloom.reading.files.table_files import TableFiles
+from secure_bloom.reading.pruning.inquiry import Inquiry
 from secure_bloom.reading.pruning.planning import Begun, Planner
 from secure_bloom.reading.pruning.plans import FilePlan
 from secure_bloom.reading.scheduling import in_order
-from secure_bloom.reading.stages import Job, Outcome, growing, in_step, run
+from secure_bloom.reading.stages import Job, Outcome, in_step, run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedRun:
+    """So many files that were planned together, and the plans of those that may have rows."""
+
+    files: int
+    plans: list[FilePlan] = field(default_factory=list)
 
 
 class PlannedFiles:
-    """All files of a table, planned in their order; may be iterated once.
+    """The files of a table that may have rows, planned in their order; may be iterated once.
 
-    Each footer is forgotten once its file is planned.
+    All files, where that is to be explained.  Each footer is forgotten once its file is planned.
     """
 
-    def __init__(self, files: TableFiles, planner: Planner) -> None:
+    def __init__(self, files: TableFiles, inquiry: Inquiry) -> None:
         self._files = files
-        self._planner = planner
+        self._planner = Planner(inquiry)
+        self._explain = inquiry.explain
 
-    def __iter__(self) -> Iterator[list[FilePlan]]:
-        """The plans, some at a time; an error comes behind the plans of the files before."""
-        for ordinals in growing(len(self._files)):
-            plans: list[FilePlan] = []
+    def __iter__(self) -> Iterator[PlannedRun]:
+        """Some files at a time; an error comes behind the plans of the files before."""
+        for ordinals in self._files.runs():
+            found = PlannedRun(files=len(ordinals))
             try:
-                plans.extend(self._together(ordinals))
+                for plan in self._together(ordinals):
+                    if plan.surviving or self._explain:
+                        found.plans.append(plan)
             except Exception:
-                yield plans
+                yield found
                 raise
-            yield plans
+            yield found
 
     def _together(self, ordinals: range) -> Iterator[FilePlan]:
         if self._files.workers > 1:
             yield from in_order(self._alone, ordinals, self._files.workers)
             return
-        begun = in_step(self._begin(ordinal) for ordinal in ordinals)
-        for ordinal, outcome in zip(ordinals, begun, strict=True):
-            yield self._finish(ordinal, outcome)
+        begun = deque(in_step(self._begin(ordinal) for ordinal in ordinals))
+        for ordinal in ordinals:
+            yield self._finish(ordinal, begun.popleft())
 
     def _alone(self, ordinal: int) -> FilePlan:
         return self._finish(ordinal, in_step([self._begin(ordinal)])[0])
 
     def _begin(self, ordinal: int) -> Job[Begun | None]:
-        """What the footer of a file tells alone; None where it is not kept."""
+        """What the footer of a file tells together; None where it is not kept."""
         footer = self._files.kept(ordinal)
         if footer is None:
             return None
@@ -54,14 +68,19 @@ class PlannedFiles:
 
     def _finish(self, ordinal: int, outcome: Outcome[Begun | None]) -> FilePlan:
         """The plan of a file, which is opened unless its footer told enough."""
-        begun = outcome.result()
         try:
-            if begun is not None and begun.is_over:
-                return begun.plan()
+            begun, planner = outcome.result(), self._planner
+            if begun is not None:
+                with located(path=self._files.paths[ordinal]):
+                    plan = planner.plan_by_footer(begun)
+                if plan is not None:
+                    return plan
             with self._files.opened(ordinal) as (file, footer):
-                partition = self._files.partitions[ordinal]
-                return self._planner.finish(
-                    begun or run(self._planner.begin(footer, partition)), file
-                )
+                if begun is None:
+                    begun = run(planner.begin(footer, self._files.partitions[ordinal]))
+                    plan = planner.plan_by_footer(begun)
+                    if plan is not None:
+                        return plan
+                return planner.plan(begun, file)
         finally:
             self._files.forget(ordinal)

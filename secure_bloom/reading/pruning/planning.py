@@ -39,15 +39,10 @@ _OF_FILE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begun:
-    """A file whose footer has told what it tells alone; ``is_over``: there is no more to ask."""
+    """A file that is being planned; ``sifted`` where its row groups were judged together."""
 
     judge: FileJudge
     sifted: Sifted | None
-    is_over: bool
-
-    def plan(self) -> FilePlan:
-        """That of a file which is over: it need not be opened for it."""
-        return self.judge.plan()
 
 
 class Planner:
@@ -63,32 +58,35 @@ class Planner:
         self._sieve = Sieve(inquiry)
 
     def begin(self, footer: FileFooter, partition: Values) -> Job[Begun]:
-        """What the footer and the folders of a file rule out."""
+        """What the footer and the folders of a file rule out together."""
         judge = FileJudge(inquiry=self._inquiry, footer=footer, partition=partition)
-        if self._inquiry.request.predicate is None:
-            return Begun(judge=judge, sifted=None, is_over=True)
         judge_partition(judge)
-        sifted = yield from self._sieve.sift(judge)
+        return Begun(judge=judge, sifted=(yield from self._sieve.sift(judge)))
+
+    def plan_by_footer(self, begun: Begun) -> FilePlan | None:
+        """The plan of a file whose footer tells enough; None for one that is to be opened."""
+        judge, sifted = begun.judge, begun.sifted
+        if self._inquiry.request.predicate is None:
+            return judge.plan()
         if sifted is None:
             judge_statistics(judge)
         elif not sifted.passed:
             judge.keep({})
-        is_over = not (judge.alive() if sifted is None else sifted.passed)
-        if is_over:
-            self._check_unavailable(judge)
-        return Begun(judge=judge, sifted=sifted, is_over=is_over)
+        if judge.alive() if sifted is None else sifted.passed:
+            return None
+        self._check_unavailable(judge)
+        return judge.plan()
 
-    def finish(self, begun: Begun, file: CountedFile) -> FilePlan:
-        """Which row groups may have rows; errors carry row group and column."""
+    def plan(self, begun: Begun, file: CountedFile) -> FilePlan:
+        """That of another, now open; errors carry row group and column."""
         judge = begun.judge
         judge.open(file)
-        if not begun.is_over:
-            if begun.sifted is not None:
-                self._sieve.ask(judge, begun.sifted)
-                judge_statistics(judge)
-            for step in _OF_FILE if judge.alive() else ():
-                step(judge)
-            self._check_unavailable(judge)
+        if begun.sifted is not None:
+            self._sieve.ask(judge, begun.sifted)
+            judge_statistics(judge)
+        for step in _OF_FILE if judge.alive() else ():
+            step(judge)
+        self._check_unavailable(judge)
         return judge.plan()
 
     def _check_unavailable(self, judge: FileJudge) -> None:
