@@ -256,12 +256,14 @@ def test_runs_of_files_that_are_looked_at_side_by_side_are_as_long_as_ever(
 
 
 @both
-@pytest.mark.parametrize(("room", "most"), [(1, 1), (1 << 26, 8)])
+@pytest.mark.parametrize(("fitting", "most"), [(0, 1), (1, 1), (3, 3), (100, 8)])
 def test_large_footers_are_first_read_few_at_a_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int, most: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fitting: int, most: int
 ) -> None:
     """Those that were fetched and not yet opened are in memory together."""
-    lake(tmp_path)
+    for index in range(FILES):
+        write(tmp_path / f"{index:02}.parquet", pa.table({"id": [1000 + index]}))
+    _together(monkeypatch, fitting * max(memory(table(tmp_path))))
     fetch, open_one, waiting = table_files.fetch_footer, table_files.open_footer, [0]
 
     def fetched(*args: Any) -> Any:
@@ -274,7 +276,6 @@ def test_large_footers_are_first_read_few_at_a_time(
 
     monkeypatch.setattr(table_files, "fetch_footer", fetched)
     monkeypatch.setattr(table_files, "open_footer", opened)
-    _together(monkeypatch, room)
     assert len(table(tmp_path)) == FILES
     assert (max(waiting), waiting[-1]) == (most, 0)
 
