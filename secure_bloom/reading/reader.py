@@ -238,8 +238,8 @@ class TableRead:
         """The units in which values were found, or not looked for."""
         for start in range(0, len(found), _NARROWED_TOGETHER):
             some = found[start : start + _NARROWED_TOGETHER]
-            narrowed = in_order(Unit.narrowed, some, min(self._workers, len(some)))
-            yield from filter(None, list(narrowed))
+            # One by one: an error in a unit comes behind those before it.
+            yield from filter(None, in_order(Unit.narrowed, some, min(self._workers, len(some))))
 
     def _finish(self, reader: FileReader) -> None:
         """Close the file, and report on it if that was asked for."""

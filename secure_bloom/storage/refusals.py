@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-from types import TracebackType
 
 from secure_bloom.errors import PolicyError
 
@@ -43,14 +42,9 @@ class system_errors:  # noqa: N801  (used like a function; a generator takes thr
         self._missing = missing
 
     def __enter__(self) -> None:
-        pass
+        return None
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if isinstance(error, FileNotFoundError):
             raise PolicyError(self._missing, path=self._path) from error
         if isinstance(error, OSError):
