@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 
 import secure_bloom as sb
-from secure_bloom.policy import ColumnRule, KeyPolicy
+from secure_bloom.encryption.policy import ColumnRule, KeyPolicy
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.tables import KEYRING, Mode, write

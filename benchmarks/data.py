@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import secure_bloom as sb
-from secure_bloom.bloom import read_bloom_filter
-from secure_bloom.policy import KeyPolicy
-from secure_bloom.sbbf import SplitBlockBloomFilter
+from secure_bloom.bloom.split_block import SplitBlockBloomFilter
+from secure_bloom.bloom.stored import read_bloom_filter
+from secure_bloom.encryption.policy import KeyPolicy
 from tests.surgery import Opened
 from tests.tables import keyring_json
 

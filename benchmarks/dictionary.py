@@ -13,15 +13,15 @@ import pyarrow.parquet as pq
 from benchmarks.data import add
 from benchmarks.results import Measure, Result
 from benchmarks.timing import Side, medians
-from secure_bloom import values
-from secure_bloom.footer import Chunk
-from secure_bloom.pages import read_pages
+from secure_bloom.parquet import column_values
+from secure_bloom.parquet.footer import Chunk
+from secure_bloom.parquet.pages import read_pages
 from secure_bloom.storage import InputFile
 
 RUNS = 15
 
 
-class EveryPage(values._Selection):
+class EveryPage(column_values._Selection):
     """A chunk of which all pages are decoded, as where nothing is known of its dictionary."""
 
     is_whole = property(lambda self: bool(self.data))
@@ -71,7 +71,7 @@ def plan(path: Path) -> None:
 
 def plan_from_pages(path: Path) -> None:
     """The same, with the values of every data page."""
-    with mock.patch.object(values, "_select", every_page):
+    with mock.patch.object(column_values, "_select", every_page):
         plan(path)
 
 

@@ -21,12 +21,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from secure_bloom import xxh64
+from secure_bloom.bloom import xxh64
+from secure_bloom.bloom.split_block import SplitBlockBloomFilter, block_count_for
 from secure_bloom.hudi import DynamicBoundedBloomFilter, SimpleBloomFilter
 from secure_bloom.hudi.bloom.base import HudiBloomFilter
 from secure_bloom.hudi.bloom.keys import PackedKeys
 from secure_bloom.paimon import BloomFilter64, hash_longs, sizing
-from secure_bloom.sbbf import SplitBlockBloomFilter, block_count_for
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 KEYS, ABSENT, LENGTH = 100_000, 1_000_000, 36

@@ -16,11 +16,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from secure_bloom import xxh64
+from secure_bloom.bloom import xxh64
+from secure_bloom.bloom.split_block import SplitBlockBloomFilter, block_count_for
 from secure_bloom.hudi import DynamicBoundedBloomFilter, SimpleBloomFilter
 from secure_bloom.hudi.bloom.base import HudiBloomFilter
 from secure_bloom.hudi.bloom.keys import PackedKeys
-from secure_bloom.sbbf import SplitBlockBloomFilter, block_count_for
 
 PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "hudi-growth.png"
 FPP = 0.01

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from benchmarks.results import Measure, Result
 from benchmarks.timing import Side, medians
-from secure_bloom import xxh64
-from secure_bloom.sbbf import SplitBlockBloomFilter
+from secure_bloom.bloom import xxh64
+from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 
 SOURCE = Path(__file__).with_suffix(".c")
 RUNS = 9

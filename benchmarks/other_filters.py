@@ -20,13 +20,14 @@ from numpy.typing import NDArray
 
 from benchmarks.results import Measure, Result
 from benchmarks.timing import Side, medians
-from secure_bloom import hudi, xxh64
+from secure_bloom import hudi
+from secure_bloom.bloom import xxh64
+from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.hudi import DynamicBoundedBloomFilter, SimpleBloomFilter, searching
 from secure_bloom.hudi.bloom.base import HudiBloomFilter
 from secure_bloom.hudi.bloom.keys import PackedKeys
 from secure_bloom.hudi.searching import LookupReport, LookupStatus
 from secure_bloom.paimon import BloomFilter64
-from secure_bloom.sbbf import SplitBlockBloomFilter
 from secure_bloom.storage import InputFile, open_input
 
 LENGTH = 36

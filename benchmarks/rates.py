@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 import secure_bloom as sb
 from benchmarks.data import add, stored_filter
 from benchmarks.results import Measure, Point, Result
-from secure_bloom.entries import count_missed
-from secure_bloom.sbbf import expected_fpp
-from secure_bloom.values import read_entries
+from secure_bloom.bloom.entries import count_missed
+from secure_bloom.bloom.split_block import expected_fpp
+from secure_bloom.parquet.column_values import read_entries
 from tests.surgery import opened
 
 REQUESTS = (0.1, 0.01, 0.001, 0.0001)

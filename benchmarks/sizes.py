@@ -21,8 +21,8 @@ from benchmarks.data import add, stored_filter
 from benchmarks.results import Measure, Point, Result
 from benchmarks.sessions import local_session
 from benchmarks.timing import python
-from secure_bloom import xxh64
-from secure_bloom.sbbf import SplitBlockBloomFilter
+from secure_bloom.bloom import xxh64
+from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from tests.surgery import opened
 
 Filters: TypeAlias = Sequence[SplitBlockBloomFilter]

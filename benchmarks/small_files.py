@@ -15,7 +15,7 @@ from benchmarks.data import POLICY, add, fresh_copy, write_policy
 from benchmarks.results import Measure, Result
 from benchmarks.sessions import local_session
 from benchmarks.timing import Side, medians, python
-from secure_bloom.policy import KeyPolicy
+from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.spark import add_bloom_filters, session_config
 from tests.tables import Mode, customers, write
 

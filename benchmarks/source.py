@@ -19,7 +19,7 @@ from benchmarks.data import POLICY, write_policy
 from benchmarks.lake import Lake, email_of
 from benchmarks.sessions import local_session
 from benchmarks.timing import Side, medians
-from secure_bloom.policy import KeyPolicy
+from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.spark import register, session_config
 
 if TYPE_CHECKING:

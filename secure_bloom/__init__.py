@@ -6,12 +6,19 @@ page, encrypted like the columns they belong to; probes them; and shows what sta
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from secure_bloom.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from secure_bloom import hudi, paimon
+    from secure_bloom.adding.add import add_bloom_filters
     from secure_bloom.auditing import audit
+    from secure_bloom.auditing.findings import Finding
+    from secure_bloom.bloom.probe import Verdict, probe
+    from secure_bloom.bloom.split_block import SplitBlockBloomFilter
+    from secure_bloom.encryption.keys import ExplicitKeys, Keyring, KmsClient
+    from secure_bloom.encryption.policy import KeyPolicy
     from secure_bloom.errors import (
         FileChangedError,
         FormatError,
@@ -21,12 +28,8 @@ if TYPE_CHECKING:
         SecureBloomError,
         UnsupportedFeatureError,
     )
-    from secure_bloom.findings import Finding
     from secure_bloom.inspection import inspect
-    from secure_bloom.keys import ExplicitKeys, Keyring, KmsClient
     from secure_bloom.options import BloomFilterOptions
-    from secure_bloom.policy import KeyPolicy
-    from secure_bloom.reader import Verdict, probe
     from secure_bloom.reading import (
         ReadPlan,
         ReadReport,
@@ -36,41 +39,38 @@ if TYPE_CHECKING:
         read_row_groups,
         read_table,
     )
-    from secure_bloom.sbbf import SplitBlockBloomFilter
-    from secure_bloom.writer import add_bloom_filters
 
-#: Where each public name lives.  They are imported when they are first asked for, so that a probe
-#: of one value does not pay for the writer's pyarrow and numba.
 _HOMES = {
-    "BloomFilterOptions": "options",
-    "ExplicitKeys": "keys",
-    "FileChangedError": "errors",
-    "Finding": "findings",
-    "FormatError": "errors",
-    "IntegrityError": "errors",
-    "KeyPolicy": "policy",
-    "KeyUnavailableError": "errors",
-    "Keyring": "keys",
-    "KmsClient": "keys",
-    "PolicyError": "errors",
-    "ReadPlan": "reading",
-    "ReadReport": "reading",
-    "SecureBloomError": "errors",
-    "SplitBlockBloomFilter": "sbbf",
-    "UnsupportedFeatureError": "errors",
-    "Verdict": "reader",
-    "add_bloom_filters": "writer",
-    "audit": "auditing",
-    "explain": "reading",
-    "inspect": "inspection",
-    "plan_read": "reading",
-    "probe": "reader",
-    "read_batches": "reading",
-    "read_row_groups": "reading",
-    "read_table": "reading",
+    "adding.add": ["add_bloom_filters"],
+    "auditing": ["audit"],
+    "auditing.findings": ["Finding"],
+    "bloom.probe": ["Verdict", "probe"],
+    "bloom.split_block": ["SplitBlockBloomFilter"],
+    "encryption.keys": ["ExplicitKeys", "Keyring", "KmsClient"],
+    "encryption.policy": ["KeyPolicy"],
+    "errors": [
+        "FileChangedError",
+        "FormatError",
+        "IntegrityError",
+        "KeyUnavailableError",
+        "PolicyError",
+        "SecureBloomError",
+        "UnsupportedFeatureError",
+    ],
+    "hudi": [],
+    "inspection": ["inspect"],
+    "options": ["BloomFilterOptions"],
+    "paimon": [],
+    "reading": [
+        "ReadPlan",
+        "ReadReport",
+        "explain",
+        "plan_read",
+        "read_batches",
+        "read_row_groups",
+        "read_table",
+    ],
 }
-#: Packages with names of their own.
-_PACKAGES = ("hudi", "paimon")
 
 __all__ = [
     "BloomFilterOptions",
@@ -103,14 +103,4 @@ __all__ = [
     "read_table",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _PACKAGES:
-        return import_module(f"secure_bloom.{name}")
-    if name not in _HOMES:
-        raise AttributeError(f"module 'secure_bloom' has no attribute {name!r}")
-    return getattr(import_module(f"secure_bloom.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -5,17 +5,18 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from secure_bloom.bloom import StoredBloomFilter, read_bloom_filter
+from secure_bloom.bloom.stored import StoredBloomFilter, read_bloom_filter
+from secure_bloom.encryption.keys import ExplicitKeys, FileKeys, KeyResolver, Keyring, KmsClient
 from secure_bloom.errors import KeyUnavailableError, SecureBloomError, located
-from secure_bloom.footer import Chunk, Footer, Tail, open_chunk, read_tail, unlock
 from secure_bloom.hudi.bloom.description import RecordKeyDescription, describe_record_keys
-from secure_bloom.keys import ExplicitKeys, FileKeys, KeyResolver, Keyring, KmsClient
-from secure_bloom.logical import describe
-from secure_bloom.metadata import ColumnChunk
 from secure_bloom.options import FooterMode
 from secure_bloom.paimon.describing import PaimonInspection, describe_beside
-from secure_bloom.sources import Paths, as_paths, file_keys
+from secure_bloom.parquet.footer import Chunk, Footer, Tail, open_chunk, read_tail, unlock
+from secure_bloom.parquet.key_material_files import file_keys
+from secure_bloom.parquet.logical_types import describe
+from secure_bloom.parquet.structures.metadata import ColumnChunk
 from secure_bloom.storage import InputFile, find_files, open_input
+from secure_bloom.storage.paths import Paths, as_paths
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,8 +220,8 @@ class _Inspector:
 
     def _missed(self, chunk: Chunk, stored: StoredBloomFilter) -> int:
         # Imported here: to describe a file needs no pyarrow.
-        from secure_bloom.building import check_filter
-        from secure_bloom.values import read_entries
+        from secure_bloom.bloom.build import check_filter
+        from secure_bloom.parquet.column_values import read_entries
 
         return check_filter(read_entries(self.file, chunk), stored.filter)
 

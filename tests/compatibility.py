@@ -13,10 +13,11 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import NamedTuple
 
-PAGE = Path(__file__).parent.parent / "docs" / "compatibility.md"
+from tests.project import ROOT
+
+PAGE = ROOT / "docs" / "compatibility.md"
 #: The distribution in which each reader comes.
 DISTRIBUTIONS = {"pyarrow": "pyarrow", "DuckDB": "duckdb", "Polars": "polars", "Spark": "pyspark"}
 

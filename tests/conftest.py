@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from secure_bloom.reading.warmth import Warmth
+from secure_bloom.kernels.loading import Warmth
 from tests.compatibility import PAGE, Compatibility, parse, render
 
 settings.register_profile(

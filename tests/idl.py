@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
 
-IDL = Path(__file__).parent.parent / "thrift" / "parquet.thrift"
+from tests.project import ROOT
+
+IDL = ROOT / "thrift" / "parquet.thrift"
 
 _BLOCK = re.compile(r"^(enum|struct|union) (\w+) \{(.*?)^\}", re.MULTILINE | re.DOTALL)
 _FIELD = re.compile(r"^\s*(\d+): (?:(required|optional) )?(\S+) (\w+);$", re.MULTILINE)

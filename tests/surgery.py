@@ -7,17 +7,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from secure_bloom.bloom import read_bloom_filter
-from secure_bloom.cipher import ModuleType
-from secure_bloom.footer import Chunk, Footer, encode_footer, open_chunk, read_tail, unlock
-from secure_bloom.keys import ExplicitKeys, FileKeys, KeyResolver, Keyring
-from secure_bloom.metadata import ColumnMetaData
-from secure_bloom.sbbf import SplitBlockBloomFilter
-from secure_bloom.sources import file_keys
+from secure_bloom.bloom.split_block import SplitBlockBloomFilter
+from secure_bloom.bloom.stored import read_bloom_filter
+from secure_bloom.encryption.cipher import ModuleType
+from secure_bloom.encryption.keys import ExplicitKeys, FileKeys, KeyResolver, Keyring
+from secure_bloom.parquet.footer import Chunk, Footer, encode_footer, open_chunk, read_tail, unlock
+from secure_bloom.parquet.key_material_files import file_keys
+from secure_bloom.parquet.structures.metadata import ColumnMetaData
 from secure_bloom.storage import InputFile, open_input
 from tests.tables import KEYRING, SECRETS
-
-CORPUS = Path(__file__).parent.parent.parent / "shared" / "parquet-testing"
 
 
 class Opened(NamedTuple):

@@ -1,4 +1,7 @@
-"""A module imports only from lower floors: the rule that keeps the layout from growing walls."""
+"""A package imports only from lower floors: the rule that keeps the house from growing walls.
+
+``python -m tests.test_floors`` prints the table of floors that ``docs/design/README.md`` shows.
+"""
 
 from __future__ import annotations
 
@@ -9,91 +12,75 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parent.parent / "secure_bloom"
+from tests.project import PACKAGE, ROOT
 
-#: The modules and packages of each floor; inside one package its own order is free.  A part of a
-#: package that others build on may be a room of its own.
-ROOMS = {
-    0: ["errors", "kernels"],
-    1: [
-        "options",
-        "compact",
-        "cipher",
-        "xxh64",
-        "report",
-        "findings",
-        "numerals",
-        "reading.asking.predicates",
-        "reading.scheduling",
-        "reading.stages",
-        "reading.warmth",
-    ],
-    2: [
-        "sbbf",
-        "views",
-        "keys",
-        "storage",
-        "formats",
-        "reading.asking.structures",
-        "reading.asking.texts",
-    ],
-    3: ["metadata", "policy", "modules", "sources", "records"],
-    4: ["schema", "logical", "hudi.bloom"],
-    5: ["literals", "footer"],
-    6: ["request", "pages", "bloom", "torn", "entries"],
-    7: ["summaries", "survey", "decoding", "plain", "reader"],
-    8: ["values"],
-    9: ["building", "paimon", "reading.asking", "reading.files"],
-    10: ["auditing", "reading.pruning"],
-    11: ["planning", "inspection", "reading.rows"],
-    12: ["rewriting", "reading"],
-    13: ["writer", "hudi"],
-    14: ["spark"],
-    15: ["cli"],
-    16: ["__init__", "__main__"],
-}
-FLOORS = {room: floor for floor, rooms in ROOMS.items() for room in rooms}
+#: The rooms of each floor, and what each is for.  A module imports from rooms of lower floors, from
+#: its own room, and from ``errors``.
+FLOORS: list[dict[str, str]] = [
+    {
+        "errors": "every exception",
+        "text": "words for people: counts, names of columns, what may be shown",
+        "options": "what a caller may ask of a filter",
+        "lazy_names": "public names that are imported when they are first asked for",
+    },
+    {
+        "kernels": "loops compiled by numba: arrays in, arrays out",
+        "storage": "bytes of local files and objects: bounded reads, atomic writes, listing",
+        "encryption": "AES modules, keys, KMS clients, the key-to-column policy",
+    },
+    {"parquet": "the file format: structures, footer, schema, pages, values"},
+    {
+        "bloom": "split-block filters: hash, build, store, probe",
+        "predicates": "what rows are asked for: parse, bind, evaluate",
+    },
+    {
+        "adding": "plan filters and write them into files",
+        "reading": "rows through filters: prune, decrypt, explain",
+    },
+    {"hudi": "Hudi's filter of record keys", "paimon": "Paimon's file index"},
+    {
+        "auditing": "policy x files -> findings -> formats",
+        "inspection": "what stands in a file",
+    },
+    {"spark": "the step after a write, the data source, sessions, the JVM's KMS client"},
+    {
+        "cli": "verbs",
+        "__init__": "the face: public names, each at its home",
+        "__main__": "the face: python -m secure_bloom",
+    },
+]
+FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+#: The face may look into every room.
+FACE = {"__init__", "__main__"}
 #: Only these rooms may name a heavy package, wherever in a module that is.
 HEAVY = {
     "pyspark": {"spark"},
     "numba": {"kernels"},
-    "boto3": {"keys"},
+    "boto3": {"encryption"},
     "pyarrow": {
         "storage",
-        "decoding",
-        "values",
-        "entries",
-        "plain",
-        "auditing",
+        "parquet",
+        "bloom",
+        "predicates",
+        "reading",
         "hudi",
         "paimon",
-        "reading",
-        "reading.asking",
-        "reading.asking.predicates",
-        "reading.files",
-        "reading.pruning",
-        "reading.rows",
+        "auditing",
         "spark",
     },
 }
 
 
-def _modules() -> list[Path]:
-    return sorted(p for p in PACKAGE.rglob("*.py"))
+def modules() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
 
 
-def _room(path: Path) -> str:
-    return _room_of(".".join(path.relative_to(PACKAGE).with_suffix("").parts))
+def room_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).with_suffix("").parts[0]
 
 
-def _room_of(name: str) -> str:
-    """The innermost room that a dotted name lies in; its first part where it lies in none."""
-    parts = name.split(".")
-    names = [".".join(parts[:length]) for length in range(len(parts), 0, -1)]
-    return next((room for room in names if room in FLOORS), parts[0])
-
-
-def _imports(path: Path) -> list[str]:
+def imports(path: Path) -> list[str]:
+    """The dotted names that a module imports, in full."""
     names = []
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -104,26 +91,47 @@ def _imports(path: Path) -> list[str]:
     return names
 
 
-@pytest.mark.parametrize("path", _modules(), ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_a_module_imports_only_from_lower_floors(path: Path) -> None:
-    room = _room(path)
-    for name in _imports(path):
+def imported_rooms(path: Path) -> set[str]:
+    """The rooms that a module imports from; the bare package and its public names are the face."""
+    rooms = set()
+    for name in imports(path):
         package, _, inner = name.partition(".")
-        other = _room_of(inner)
-        if package != "secure_bloom" or not inner or other == room:
-            continue
-        assert FLOORS[other] < FLOORS[room], f"{room} must not import {other}"
+        if package == "secure_bloom":
+            room = inner.partition(".")[0]
+            rooms.add(room if room in FLOOR_OF else "__init__")
+    return rooms
+
+
+def floors_table() -> str:
+    """The floors as a table in Markdown."""
+    rows = [
+        f"| {floor} | " + "; ".join(f"`{room}` {what}" for room, what in rooms.items()) + " |"
+        for floor, rooms in enumerate(FLOORS)
+    ]
+    return "\n".join(["| floor | rooms |", "| --- | --- |", *rows])
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_a_module_imports_only_from_lower_floors(path: Path) -> None:
+    room = room_of(path)
+    for other in imported_rooms(path) - {room, "errors"}:
+        assert room in FACE or FLOOR_OF[other] < FLOOR_OF[room], f"{room} must not import {other}"
 
 
 def test_every_module_has_a_floor() -> None:
-    assert {_room(p) for p in _modules()} <= set(FLOORS)
+    assert {room_of(path) for path in modules()} == set(FLOOR_OF)
 
 
-@pytest.mark.parametrize("path", _modules(), ids=lambda p: str(p.relative_to(PACKAGE)))
+@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_heavy_packages_stay_in_their_rooms(path: Path) -> None:
-    for name in _imports(path):
+    for name in imports(path):
         rooms = HEAVY.get(name.split(".")[0])
-        assert rooms is None or _room(path) in rooms, f"{_room(path)} must not import {name}"
+        assert rooms is None or room_of(path) in rooms, f"{room_of(path)} must not import {name}"
+
+
+def test_the_design_shows_the_floors() -> None:
+    page = (ROOT / "docs" / "design" / "README.md").read_text()
+    assert floors_table() in page, "put the output of python -m tests.test_floors there"
 
 
 @pytest.mark.parametrize("statement", ["import secure_bloom", "from secure_bloom import probe"])
@@ -131,3 +139,7 @@ def test_what_probes_starts_light(statement: str) -> None:
     heavy = "{'numba', 'numpy', 'pyarrow', 'pyspark'}"
     code = f"import sys; {statement}; assert not {heavy} & set(sys.modules), sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+if __name__ == "__main__":
+    print(floors_table())

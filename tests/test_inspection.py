@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import secure_bloom as sb
+from secure_bloom.encryption.keys import Keyring
 from secure_bloom.inspection import ColumnInspection, FileInspection
-from secure_bloom.keys import Keyring
 from tests.surgery import assert_tells_no_secret, filter_of, filter_place, flip
 from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, write
 

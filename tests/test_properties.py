@@ -13,16 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import secure_bloom as sb
-from secure_bloom import compact
-from secure_bloom.building import build_filter
-from secure_bloom.cipher import ModuleType, decrypt_gcm, module_aad
-from secure_bloom.metadata import FileMetaData
+from secure_bloom.bloom.build import build_filter
+from secure_bloom.bloom.split_block import SplitBlockBloomFilter
+from secure_bloom.encryption.cipher import ModuleType, decrypt_gcm, module_aad
 from secure_bloom.options import FooterMode
-from secure_bloom.sbbf import SplitBlockBloomFilter
-from secure_bloom.values import read_entries
+from secure_bloom.parquet.column_values import read_entries
+from secure_bloom.parquet.structures import trees
+from secure_bloom.parquet.structures.metadata import FileMetaData
+from tests.bloom.test_build import TYPES
 from tests.surgery import Opened, filter_of, opened
 from tests.tables import KEYRING, Mode, write
-from tests.test_building import TYPES
 
 MODES = st.sampled_from(list(Mode))
 FPPS = st.floats(1e-6, 0.5)
@@ -125,7 +125,7 @@ def test_footers_reencode_byte_identically(schema: pa.Schema, mode: Mode, rows: 
         with opened(path) as it:
             stored = _stored_metadata(it)
             assert it.footer.metadata.encode() == stored
-            assert FileMetaData(compact.decode_lossless(stored)[0]).num_rows == rows
+            assert FileMetaData(trees.decode_lossless(stored)[0]).num_rows == rows
 
 
 def _stored_metadata(it: Opened) -> bytes:

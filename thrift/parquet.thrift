@@ -1,7 +1,7 @@
 /**
  * The structures of the Parquet format, in our own words: the one list of field ids.
  *
- * Every structure is serialized with the Thrift compact protocol.  `secure_bloom/metadata.py`
+ * Every structure is serialized with the Thrift compact protocol.  `secure_bloom/parquet/structures/metadata.py`
  * declares those that this package reads or writes; `tests/test_metadata.py` holds it to this
  * file.  This folder has no `__init__.py`: it must never shadow the `thrift` package.
  */

@@ -8,21 +8,20 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from os import PathLike
 
+from secure_bloom.adding.request import Keys
 from secure_bloom.auditing import copies, folders, rules
 from secure_bloom.auditing.failures import guarded
 from secure_bloom.auditing.files import FileAudit, audit_file
+from secure_bloom.auditing.findings import AuditReport, Finding, Severity
 from secure_bloom.auditing.masking import PathMask
 from secure_bloom.auditing.mixture import Mixture
 from secure_bloom.auditing.naming import secret_partition
 from secure_bloom.auditing.planning import AuditOptions, AuditPlan, plan_audit
 from secure_bloom.auditing.spark_properties import check_properties
-from secure_bloom.findings import AuditReport, Finding, Severity
-from secure_bloom.keys import KeyResolver
-from secure_bloom.policy import KeyPolicy
-from secure_bloom.request import Keys
-from secure_bloom.schema import unknown_column
-from secure_bloom.sources import Paths
-from secure_bloom.storage.places import is_object_uri, local_path
+from secure_bloom.encryption.keys import KeyResolver
+from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.parquet.schema import unknown_column
+from secure_bloom.storage.paths import Paths, is_object_uri, local_path
 
 #: Called with the number of files done and the number of files in all.
 Progress = Callable[[int, int], None]

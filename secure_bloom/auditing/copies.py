@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 
 from secure_bloom.auditing import rules
+from secure_bloom.auditing.findings import Finding
 from secure_bloom.errors import PolicyError
-from secure_bloom.findings import Finding
-from secure_bloom.footer import MAGIC, TRAILER_SIZE
-from secure_bloom.sources import KEY_MATERIAL_PREFIX
+from secure_bloom.parquet.footer import MAGIC, TRAILER_SIZE
+from secure_bloom.parquet.key_material_files import KEY_MATERIAL_PREFIX
 from secure_bloom.storage import file_key, name_of, open_input
 from secure_bloom.storage.trees import Tree, tree_of
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, TypeVar
 
 from secure_bloom.auditing import rules
+from secure_bloom.auditing.findings import Finding
 from secure_bloom.auditing.rules import Rule
+from secure_bloom.encryption.keys import KeyMisfitError
 from secure_bloom.errors import IntegrityError, SecureBloomError, UnsupportedFeatureError
-from secure_bloom.findings import Finding
-from secure_bloom.keys import KeyMisfitError
 
 #: What an error is in general; the first that fits counts.
 _RULES: tuple[tuple[type[Exception], Rule], ...] = (

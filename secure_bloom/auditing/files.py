@@ -8,19 +8,20 @@ from itertools import islice
 
 from secure_bloom.auditing import filters, gaps, keys, leaks, likeness, rules, zeros
 from secure_bloom.auditing.failures import failure, file_failure, rule_of, run_checks
+from secure_bloom.auditing.findings import Finding
 from secure_bloom.auditing.metering import MeteredFile
 from secure_bloom.auditing.mixture import Protection, protection_of
 from secure_bloom.auditing.request import AuditRequest
 from secure_bloom.auditing.rules import Rule
 from secure_bloom.auditing.subjects import ChunkSubject, FileSubject, Findings, FooterSubject
+from secure_bloom.encryption.keys import FileKeys, KeyMisfitError, KeyResolver
 from secure_bloom.errors import (
     KeyUnavailableError,
     SecureBloomError,
     UnsupportedFeatureError,
     located,
 )
-from secure_bloom.findings import Finding
-from secure_bloom.footer import (
+from secure_bloom.parquet.footer import (
     TRAILER_SIZE,
     Chunk,
     Footer,
@@ -29,8 +30,7 @@ from secure_bloom.footer import (
     read_unverified,
     unlock,
 )
-from secure_bloom.keys import FileKeys, KeyMisfitError, KeyResolver
-from secure_bloom.sources import file_keys
+from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.storage import InputFile, open_input
 
 _FILE_CHECKS: tuple[Callable[[FileSubject], Findings], ...] = (

@@ -7,10 +7,10 @@ from secure_bloom.auditing.plain_filters import HEADER_SIZE, is_plain_filter
 from secure_bloom.auditing.rules import Rule
 from secure_bloom.auditing.subjects import ChunkSubject, Findings
 from secure_bloom.auditing.zeros import check_zeros
-from secure_bloom.bloom import StoredBloomFilter, read_bloom_filter
+from secure_bloom.bloom.stored import StoredBloomFilter, read_bloom_filter
 from secure_bloom.errors import FormatError, IntegrityError, UnsupportedFeatureError
-from secure_bloom.footer import Chunk
-from secure_bloom.schema import require_filterable
+from secure_bloom.parquet.footer import Chunk
+from secure_bloom.parquet.schema import require_filterable
 
 #: How far above the request a filter's own probability may be: other writers size by a formula
 #: that is too small by 1.15 times at 10 % and by 10 times at 0.001 %.

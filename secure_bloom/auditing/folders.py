@@ -7,15 +7,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 
 from secure_bloom.auditing import rules
 from secure_bloom.auditing.failures import file_failure
+from secure_bloom.auditing.findings import Finding
 from secure_bloom.auditing.leaks import has_bounds, shown_record_keys, texts_of
 from secure_bloom.auditing.naming import secret_partition
 from secure_bloom.auditing.schemas import told_columns
+from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import UnsupportedFeatureError, located
-from secure_bloom.findings import Finding
-from secure_bloom.footer import Footer, read_tail, read_unverified
 from secure_bloom.options import FooterMode
-from secure_bloom.policy import KeyPolicy
-from secure_bloom.sources import key_material_name
+from secure_bloom.parquet.footer import Footer, read_tail, read_unverified
+from secure_bloom.parquet.key_material_files import key_material_name
 from secure_bloom.storage import InputFile, below, local_path, name_of, open_input, sibling
 from secure_bloom.storage.trees import Tree, tree_of
 

@@ -19,11 +19,11 @@ from secure_bloom.auditing.plain_filters import (
     plain_filters,
 )
 from secure_bloom.auditing.subjects import FileSubject, Findings, FooterSubject
-from secure_bloom.bloom import StoredBloomFilter, read_bloom_filter
+from secure_bloom.bloom.split_block import SplitBlockBloomFilter
+from secure_bloom.bloom.stored import StoredBloomFilter, read_bloom_filter
 from secure_bloom.errors import SecureBloomError
-from secure_bloom.footer import MAGIC, Chunk
-from secure_bloom.metadata import ColumnMetaData
-from secure_bloom.sbbf import SplitBlockBloomFilter
+from secure_bloom.parquet.footer import MAGIC, Chunk
+from secure_bloom.parquet.structures.metadata import ColumnMetaData
 from secure_bloom.storage import InputFile
 
 #: From an offset up to, not including, another.

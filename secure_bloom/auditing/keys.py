@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import base64
 
-from secure_bloom import cipher
 from secure_bloom.auditing import rules
 from secure_bloom.auditing.failures import Subject
 from secure_bloom.auditing.naming import short
 from secure_bloom.auditing.rules import Rule
 from secure_bloom.auditing.subjects import ChunkSubject, FileSubject, Findings, FooterSubject
+from secure_bloom.encryption import cipher
+from secure_bloom.encryption.keys import DataKey, FileKeys, KeyMaterial
+from secure_bloom.encryption.policy import Algorithm
 from secure_bloom.errors import FormatError, KeyUnavailableError
-from secure_bloom.keys import DataKey, FileKeys, KeyMaterial
 from secure_bloom.options import FooterMode
-from secure_bloom.policy import Algorithm
 
 #: Findings that say why a key is not to be had: what depends on it need not say so again.
 LOST_KEY = frozenset({rules.KEY_MATERIAL_DAMAGED.id, rules.KEY_MATERIAL_MISSING.id})

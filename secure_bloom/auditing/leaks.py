@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from secure_bloom import cipher, compact
 from secure_bloom.auditing import rules
 from secure_bloom.auditing.naming import column_levels
 from secure_bloom.auditing.schemas import has_attributes, told_columns
 from secure_bloom.auditing.subjects import ChunkSubject, Findings, FooterSubject
+from secure_bloom.encryption import cipher
 from secure_bloom.errors import FormatError
-from secure_bloom.footer import Footer
 from secure_bloom.hudi.bloom.entry import COLUMN as KEY_COLUMN
 from secure_bloom.hudi.bloom.entry import FILTER, MAX_KEY, MIN_KEY, OLD_FILTER
-from secure_bloom.metadata import ColumnMetaData, KeyValue, Statistics
+from secure_bloom.parquet.footer import Footer
+from secure_bloom.parquet.structures import trees
+from secure_bloom.parquet.structures.metadata import ColumnMetaData, KeyValue, Statistics
 
 _HUDI_COLUMN = "_hoodie_record_key"
 #: What an index may have at most; real ones have some hundred bytes for a page.
@@ -89,7 +90,7 @@ def _is_in_clear(subject: ChunkSubject, offset: int, length: int) -> bool:
     framed = int.from_bytes(file.read_at(offset, cipher.LENGTH_SIZE), "little")
     if framed == length - cipher.LENGTH_SIZE:
         return False
-    _, end = compact.decode(file.read_at(offset, length))
+    _, end = trees.decode(file.read_at(offset, length))
     if end != length:
         raise FormatError("a page index is neither an encrypted module nor one in clear")
     return True

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from secure_bloom.sbbf import SplitBlockBloomFilter
+from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 
 #: A filter that lets more than half of absent values pass equals others by chance.
 _USELESS = 0.5

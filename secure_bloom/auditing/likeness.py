@@ -5,7 +5,7 @@ from __future__ import annotations
 from secure_bloom.auditing import rules
 from secure_bloom.auditing.naming import are_alike
 from secure_bloom.auditing.subjects import Findings, FooterSubject
-from secure_bloom.schema import Leaf
+from secure_bloom.parquet.schema import Leaf
 
 #: Of more columns in clear than these the others are not compared: each is with each rule.
 _MOST_COMPARED = 2_000

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from secure_bloom.auditing.findings import Finding
 from secure_bloom.auditing.naming import secret_partition
-from secure_bloom.findings import Finding
-from secure_bloom.policy import KeyPolicy
+from secure_bloom.encryption.policy import KeyPolicy
 
 
 class PathMask:

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from secure_bloom.auditing import rules
+from secure_bloom.auditing.findings import Finding
 from secure_bloom.auditing.naming import short
 from secure_bloom.auditing.subjects import FooterSubject
+from secure_bloom.encryption.keys import FileKeys
 from secure_bloom.errors import SecureBloomError
-from secure_bloom.findings import Finding
-from secure_bloom.footer import Tail
-from secure_bloom.keys import FileKeys
-from secure_bloom.metadata import ColumnChunk
+from secure_bloom.parquet.footer import Tail
+from secure_bloom.parquet.structures.metadata import ColumnChunk
 
 #: What one file does with each of its parts: "" is the footer, others are columns.
 Protection = Mapping[str, str]

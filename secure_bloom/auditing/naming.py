@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Sequence
 from urllib.parse import unquote
 
-from secure_bloom.policy import KeyPolicy
+from secure_bloom.encryption.policy import KeyPolicy
 
 #: How Parquet's writers call the two levels of a list.  LogicalTypes.md, Lists.
 _LEVELS = {"bag": "list", "item": "element", "array": "element", "array_element": "element"}

@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from secure_bloom.bloom.split_block import BYTES_PER_BLOCK, SplitBlockBloomFilter
 from secure_bloom.errors import FormatError
 from secure_bloom.options import MAX_BYTES
-from secure_bloom.sbbf import BYTES_PER_BLOCK, SplitBlockBloomFilter
 
 _HEADER = re.compile(rb"\x15([\x80-\xff]{0,4}[\x00-\x7f])(?:\x1c\x1c\x00\x00){3}\x00")
 #: The longest header that can match.

@@ -7,17 +7,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 
+from secure_bloom.adding.request import Keys
 from secure_bloom.auditing import policies
 from secure_bloom.auditing.failures import file_failure
+from secure_bloom.auditing.findings import Finding, Severity
 from secure_bloom.auditing.request import AuditRequest
 from secure_bloom.auditing.selection import Selection, selection
+from secure_bloom.encryption.keys import ExplicitKeys
+from secure_bloom.encryption.policy import KeyPolicy, draft_policy
 from secure_bloom.errors import PolicyError
-from secure_bloom.findings import Finding, Severity
-from secure_bloom.keys import ExplicitKeys
-from secure_bloom.policy import KeyPolicy, draft_policy
-from secure_bloom.request import Keys
-from secure_bloom.sources import Paths, as_paths
 from secure_bloom.storage import find_files
+from secure_bloom.storage.paths import Paths, as_paths
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,11 +6,11 @@ import os
 from collections.abc import Iterator
 
 from secure_bloom.auditing import rules
+from secure_bloom.auditing.findings import Finding
+from secure_bloom.encryption.configuration import UnknownWordError
+from secure_bloom.encryption.keys import KeyInventory, KmsClient, unwrap_with, wrap_with
+from secure_bloom.encryption.policy import ColumnRule, KeyPolicy
 from secure_bloom.errors import FormatError, KeyUnavailableError, PolicyError
-from secure_bloom.findings import Finding
-from secure_bloom.keys import KeyInventory, KmsClient, unwrap_with, wrap_with
-from secure_bloom.keys.configuration import UnknownWordError
-from secure_bloom.policy import ColumnRule, KeyPolicy
 
 #: A key that is wrapped and unwrapped to see that a master key can: of the shortest kind.
 _TRIAL_BYTES = 16

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from secure_bloom.adding.request import FilterRequest
+from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.options import BloomFilterOptions
-from secure_bloom.policy import KeyPolicy
-from secure_bloom.request import FilterRequest
-from secure_bloom.schema import Leaf
+from secure_bloom.parquet.schema import Leaf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from secure_bloom.findings import Finding, Severity
+from secure_bloom.auditing.findings import Finding, Severity
 
 #: A hostile file may call its key by a name of 60,000 letters.
 _LONGEST = 500

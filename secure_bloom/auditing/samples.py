@@ -6,13 +6,13 @@ import numpy as np
 
 from secure_bloom.auditing import rules
 from secure_bloom.auditing.subjects import ChunkSubject, Findings
-from secure_bloom.entries import count_missed
+from secure_bloom.bloom.entries import count_missed
+from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.errors import SecureBloomError
-from secure_bloom.footer import Chunk
-from secure_bloom.pages import read_pages
-from secure_bloom.sbbf import SplitBlockBloomFilter
+from secure_bloom.parquet.column_values import read_entries, read_sample
+from secure_bloom.parquet.footer import Chunk
+from secure_bloom.parquet.pages import read_pages
 from secure_bloom.storage import InputFile
-from secure_bloom.values import read_entries, read_sample
 
 #: A column chunk that has more bytes, stored or decompressed, is not read to the end for a zero.
 _MOST_READ = 64 * 1024 * 1024

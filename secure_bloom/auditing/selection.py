@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from secure_bloom.auditing.findings import Finding, Severity
 from secure_bloom.auditing.rules import RULES
+from secure_bloom.encryption.configuration import close_match
 from secure_bloom.errors import PolicyError
-from secure_bloom.findings import Finding, Severity
-from secure_bloom.keys.configuration import close_match
 
 _RANKS = {severity: rank for rank, severity in enumerate(Severity)}
 

@@ -13,10 +13,10 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from secure_bloom.auditing import rules
-from secure_bloom.findings import Finding
-from secure_bloom.keys.configuration import close_match
+from secure_bloom.auditing.findings import Finding
+from secure_bloom.encryption.configuration import close_match
+from secure_bloom.encryption.policy import CRYPTO_FACTORY, DATA_KEY_BITS, Algorithm, KeyPolicy
 from secure_bloom.options import FooterMode
-from secure_bloom.policy import CRYPTO_FACTORY, DATA_KEY_BITS, Algorithm, KeyPolicy
 
 _PREFIX = "spark.hadoop."
 _FACTORY = "parquet.crypto.factory.class"

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from secure_bloom.auditing.findings import Finding
 from secure_bloom.auditing.request import AuditRequest, Wanted
 from secure_bloom.auditing.rules import Rule
 from secure_bloom.auditing.tally import Tally
+from secure_bloom.encryption.keys import FileKeys
 from secure_bloom.errors import SecureBloomError
-from secure_bloom.findings import Finding
-from secure_bloom.footer import Chunk, Footer, Tail
-from secure_bloom.keys import FileKeys
-from secure_bloom.metadata import ColumnChunk, ColumnMetaData
 from secure_bloom.options import FooterMode
-from secure_bloom.schema import Leaf
+from secure_bloom.parquet.footer import Chunk, Footer, Tail
+from secure_bloom.parquet.schema import Leaf
+from secure_bloom.parquet.structures.metadata import ColumnChunk, ColumnMetaData
 from secure_bloom.storage import InputFile
 
 

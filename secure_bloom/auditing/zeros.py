@@ -12,11 +12,11 @@ import struct
 from secure_bloom.auditing import rules
 from secure_bloom.auditing.subjects import ChunkSubject, Findings, FooterSubject
 from secure_bloom.auditing.tally import ZeroTally
-from secure_bloom.footer import Chunk
-from secure_bloom.logical import Kind, logical_type
-from secure_bloom.metadata import Type
-from secure_bloom.sbbf import SplitBlockBloomFilter
-from secure_bloom.schema import Leaf
+from secure_bloom.bloom.split_block import SplitBlockBloomFilter
+from secure_bloom.parquet.footer import Chunk
+from secure_bloom.parquet.logical_types import Kind, logical_type
+from secure_bloom.parquet.schema import Leaf
+from secure_bloom.parquet.structures.metadata import Type
 
 #: A filter that has other values knows one zero by chance; what is less likely is told.
 _CHANCE = 1e-6

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from secure_bloom.encryption.keys import Keyring, KmsClient
 from secure_bloom.errors import PolicyError
-from secure_bloom.keys import Keyring, KmsClient
 from secure_bloom.options import BloomFilterOptions
 
 if TYPE_CHECKING:
-    from secure_bloom.policy import KeyPolicy
+    from secure_bloom.encryption.policy import KeyPolicy
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -81,6 +81,6 @@ def load_policy(path: Path | None) -> KeyPolicy | None:
     """The policy that was named, if any."""
     if path is None:
         return None
-    from secure_bloom.policy import KeyPolicy
+    from secure_bloom.encryption.policy import KeyPolicy
 
     return KeyPolicy.load(path)

@@ -17,7 +17,7 @@ from secure_bloom.cli.commands import progress_bar
 from secure_bloom.errors import PolicyError
 
 if TYPE_CHECKING:
-    from secure_bloom.findings import AuditReport
+    from secure_bloom.auditing.findings import AuditReport
 
 EXIT_CLEAN, EXIT_FINDINGS, EXIT_INTERRUPTED = 0, 1, 130
 _FILE_WIDTH = 100
@@ -140,7 +140,7 @@ def _write(form: _Form, report: AuditReport, paths: tuple[str, ...], output: Pat
 def _text(report: AuditReport, _paths: tuple[str, ...], on_terminal: bool) -> str:
     from rich.console import Console
 
-    from secure_bloom.formats.text import render_text
+    from secure_bloom.auditing.formats.text import render_text
 
     width = None if on_terminal else _FILE_WIDTH
     content = io.StringIO()
@@ -154,13 +154,13 @@ def _json(report: AuditReport, _paths: tuple[str, ...], _on_terminal: bool) -> s
 
 
 def _sarif(report: AuditReport, _paths: tuple[str, ...], _on_terminal: bool) -> str:
-    from secure_bloom.formats.sarif import render_sarif
+    from secure_bloom.auditing.formats.sarif import render_sarif
 
     return render_sarif(report, meanings=_meanings())
 
 
 def _html(report: AuditReport, paths: tuple[str, ...], _on_terminal: bool) -> str:
-    from secure_bloom.formats.html import render_html
+    from secure_bloom.auditing.formats.html import render_html
 
     return render_html(
         report, subject=", ".join(paths), created=datetime.now(UTC), meanings=_meanings()

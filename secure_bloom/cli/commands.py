@@ -14,7 +14,7 @@ from secure_bloom.cli.arguments import load_keys, load_policy, parse_columns, wi
 from secure_bloom.cli.verbs import Verbs
 
 if TYPE_CHECKING:
-    from secure_bloom.reader import ProbeReport
+    from secure_bloom.bloom.probe import ProbeReport
 
 EXIT_MAYBE, EXIT_ABSENT, EXIT_ERROR, EXIT_NO_FILTER = 0, 1, 2, 3
 EXIT_WRONG_FILTER = 1
@@ -82,8 +82,8 @@ def add_command(
 
     Exit code: 0 done, 2 error.
     """
+    from secure_bloom.adding.add import add_bloom_filters
     from secure_bloom.cli import tables
-    from secure_bloom.writer import add_bloom_filters
 
     policy = load_policy(policy_path)
     with progress_bar("adding filters", quiet=as_json) as progress:
@@ -130,8 +130,8 @@ def probe_command(
 
     Exit code: 0 a value may be there, 1 absent everywhere, 3 some file has no filter, 2 error.
     """
+    from secure_bloom.bloom.probe import probe
     from secure_bloom.cli import tables
-    from secure_bloom.reader import probe
 
     report = probe(path, column, values, keys=load_keys(keyring, load_policy(policy_path)))
     if as_json:
@@ -142,7 +142,7 @@ def probe_command(
 
 
 def _probe_code(report: ProbeReport) -> int:
-    from secure_bloom.reader import Verdict
+    from secure_bloom.bloom.probe import Verdict
 
     if Verdict.MAYBE in report.verdicts:
         return EXIT_MAYBE

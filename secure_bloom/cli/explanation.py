@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import click
 
 from secure_bloom.cli.tables import human_bytes, print_table, short_names
-from secure_bloom.formats.legible import legible
+from secure_bloom.text import counted, legible
 
 if TYPE_CHECKING:
     from secure_bloom.reading import FileReport, ReadReport
-    from secure_bloom.reading.pruning.plans import Note, RowGroupPlan, Step
+    from secure_bloom.reading.pruning.plan import Note, RowGroupPlan, Step
 
 #: Files that are told of one by one without -v.
 _SHOWN_FILES = 20
@@ -61,11 +61,6 @@ def _print_bytes(report: ReadReport) -> None:
     click.echo(f"            {told or 'none'}")
 
 
-def counted(count: int, name: str) -> str:
-    """So many of something."""
-    return f"{count:,} {name}{'' if count == 1 else 's'}"
-
-
 def _reasons(report: ReadReport) -> list[str]:
     """Why row groups were read, by column and step, with their numbers."""
     found: dict[tuple[str, Step | None, str], list[tuple[RowGroupPlan, list[Note]]]] = {}
@@ -92,7 +87,7 @@ def _by_kind(notes: Sequence[Note]) -> dict[tuple[str, Step | None, str], list[N
 
 def _together(places: Sequence[tuple[RowGroupPlan, list[Note]]]) -> str:
     """Notes of one kind as one text, with the sum or the range of their numbers."""
-    from secure_bloom.reading.pruning.plans import percent
+    from secure_bloom.reading.pruning.plan import percent
 
     first = places[0][1][0]
     if first.rows is not None:

@@ -13,9 +13,9 @@ from secure_bloom.cli.commands import complain
 from secure_bloom.errors import PolicyError
 
 if TYPE_CHECKING:
+    from secure_bloom.adding.report import AddReport
     from secure_bloom.hudi.reading import ShowReport
     from secure_bloom.hudi.searching import LookupReport
-    from secure_bloom.report import AddReport
 
 EXIT_FOUND, EXIT_NOWHERE = 0, 1
 _POLICY = click.option(
@@ -280,8 +280,8 @@ def _keys_in(source: BinaryIO | None) -> list[str]:
 
 def _print_lookup(report: LookupReport, *, verbose: bool) -> None:
     from secure_bloom.cli import tables
-    from secure_bloom.formats.wording import counted
     from secure_bloom.hudi.searching import LookupStatus
+    from secure_bloom.text import counted
 
     for key, paths in report.found.items():
         for path in paths or ("nowhere",):

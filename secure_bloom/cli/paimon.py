@@ -67,7 +67,7 @@ def show_command(paths: tuple[str, ...], keyring: Path | None, as_json: bool, ve
 
 def _print_indexes(report: ShowReport, *, verbose: bool) -> None:
     from secure_bloom.cli import tables
-    from secure_bloom.formats.wording import counted
+    from secure_bloom.text import counted
 
     for index in report.indexes:
         if index.error is None:
@@ -256,7 +256,7 @@ def _parse_types(texts: tuple[str, ...]) -> dict[str, str]:
 
 
 def _probe_code(report: PaimonProbe) -> int:
-    from secure_bloom.reader import Verdict
+    from secure_bloom.bloom.probe import Verdict
 
     if Verdict.MAYBE in report.verdicts:
         return EXIT_MAYBE
@@ -264,10 +264,10 @@ def _probe_code(report: PaimonProbe) -> int:
 
 
 def _print_verdicts(report: PaimonProbe, *, verbose: bool) -> None:
+    from secure_bloom.bloom.probe import Verdict
     from secure_bloom.cli import tables
-    from secure_bloom.formats.wording import counted
     from secure_bloom.paimon.evaluation import Rules
-    from secure_bloom.reader import Verdict
+    from secure_bloom.text import counted
 
     as_paimon = report.rules is Rules.PAIMON_0_9
     words = {

@@ -22,7 +22,7 @@ import click
 from secure_bloom.cli.outputs import flushed, replaced, told
 from secure_bloom.cli.tables import print_table
 from secure_bloom.errors import PolicyError
-from secure_bloom.formats.legible import legible
+from secure_bloom.text import legible
 
 #: Record batches of pyarrow.
 Batches = Iterable[Any]
@@ -159,7 +159,7 @@ def text_of(value: object) -> str:
 
 
 def _duration(value: timedelta) -> str:
-    from secure_bloom.reading.asking.times import duration_text
+    from secure_bloom.predicates.iso8601 import duration_text
 
     return duration_text(value // timedelta(microseconds=1) * 1000)
 

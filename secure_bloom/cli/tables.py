@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from secure_bloom.reader import ProbeReport, Verdict
+from secure_bloom.bloom.probe import ProbeReport, Verdict
 
 if TYPE_CHECKING:
+    from secure_bloom.adding.report import AddReport, FileReport, FilterReport
     from secure_bloom.hudi.bloom.description import RecordKeyDescription
     from secure_bloom.inspection import ColumnInspection, FileInspection, InspectReport
     from secure_bloom.paimon.describing import PaimonInspection
-    from secure_bloom.report import AddReport, FileReport, FilterReport
 
 _WIDE = 240
 _NAME_LENGTH = 26

@@ -7,8 +7,9 @@ encrypted or not; ``lookup`` finds the files that hold given record keys.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from secure_bloom.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from secure_bloom.hudi.adding import RecordKeyFilterOptions, add_record_key_filter
@@ -19,19 +20,14 @@ if TYPE_CHECKING:
     from secure_bloom.hudi.reading import RecordKeyFilter, read_record_key_filter
     from secure_bloom.hudi.searching import FileLookup, LookupReport, lookup
 
-#: Where each public name lives; imported when first asked for, so that a filter alone stays light.
 _HOMES = {
-    "DynamicBoundedBloomFilter": "bloom.dynamic",
-    "FileLookup": "searching",
-    "HashType": "bloom.hashing",
-    "LookupReport": "searching",
-    "RecordKeyFilter": "reading",
-    "RecordKeyFilterOptions": "adding",
-    "SimpleBloomFilter": "bloom.simple",
-    "add_record_key_filter": "adding",
-    "lookup": "searching",
-    "read_record_key_filter": "reading",
-    "sizing": "bloom.header",
+    "adding": ["RecordKeyFilterOptions", "add_record_key_filter"],
+    "bloom.dynamic": ["DynamicBoundedBloomFilter"],
+    "bloom.hashing": ["HashType"],
+    "bloom.header": ["sizing"],
+    "bloom.simple": ["SimpleBloomFilter"],
+    "reading": ["RecordKeyFilter", "read_record_key_filter"],
+    "searching": ["FileLookup", "LookupReport", "lookup"],
 }
 
 __all__ = [
@@ -48,12 +44,4 @@ __all__ = [
     "sizing",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'secure_bloom.hudi' has no attribute {name!r}")
-    return getattr(import_module(f"secure_bloom.hudi.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

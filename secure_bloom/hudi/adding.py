@@ -11,9 +11,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from os import PathLike
 
+from secure_bloom.adding.plan import Mapper, RewritePlan, new_tail
+from secure_bloom.adding.report import AddReport, FileReport, FilterReport
+from secure_bloom.adding.request import Keys
+from secure_bloom.adding.rewrite import FileRewriter, WriteMode
+from secure_bloom.adding.summary_files import summary_notes
+from secure_bloom.encryption.keys import FileKeys, KeyResolver
 from secure_bloom.errors import PolicyError, SecureBloomError
-from secure_bloom.footer import Chunk, Footer, read_tail, unlock
-from secure_bloom.formats.wording import counted, named_columns
 from secure_bloom.hudi.bloom.base import HudiBloomFilter
 from secure_bloom.hudi.bloom.dynamic import DynamicBoundedBloomFilter, require_bound
 from secure_bloom.hudi.bloom.entry import (
@@ -28,15 +32,11 @@ from secure_bloom.hudi.bloom.header import INT_MAX, header_for
 from secure_bloom.hudi.bloom.keys import PackedKeys
 from secure_bloom.hudi.bloom.simple import SimpleBloomFilter
 from secure_bloom.hudi.column import key_chunks, key_range, packed, read_keys
-from secure_bloom.keys import FileKeys, KeyResolver
 from secure_bloom.options import FooterMode
-from secure_bloom.planning import Mapper, RewritePlan, new_tail
-from secure_bloom.report import AddReport, FileReport, FilterReport
-from secure_bloom.request import Keys
-from secure_bloom.rewriting import FileRewriter, WriteMode
-from secure_bloom.sources import Paths, as_paths, output_paths
+from secure_bloom.parquet.footer import Chunk, Footer, read_tail, unlock
 from secure_bloom.storage import InputFile, find_files, refuse_append, refuse_managed
-from secure_bloom.summaries import summary_notes
+from secure_bloom.storage.paths import Paths, as_paths, output_paths
+from secure_bloom.text import counted, named_columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

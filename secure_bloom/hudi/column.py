@@ -8,15 +8,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from secure_bloom.decoding import decode_pages
+from secure_bloom.encryption.keys import FileKeys
 from secure_bloom.errors import FormatError, UnsupportedFeatureError, located
-from secure_bloom.footer import Chunk, Footer, open_chunk
 from secure_bloom.hudi.bloom.entry import KeyRange
 from secure_bloom.hudi.bloom.keys import FROM_JAVA_ORDER, TO_JAVA_ORDER, PackedKeys
-from secure_bloom.keys import FileKeys
-from secure_bloom.metadata import Type
-from secure_bloom.pages import read_pages
-from secure_bloom.schema import select, unknown_column
+from secure_bloom.parquet.arrow_decoding import decode_pages
+from secure_bloom.parquet.footer import Chunk, Footer, open_chunk
+from secure_bloom.parquet.pages import read_pages
+from secure_bloom.parquet.schema import select, unknown_column
+from secure_bloom.parquet.structures.metadata import Type
 from secure_bloom.storage import InputFile
 
 

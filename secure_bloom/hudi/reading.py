@@ -7,16 +7,17 @@ from dataclasses import asdict, dataclass, field
 from os import PathLike
 from typing import Any
 
+from secure_bloom.adding.request import Keys
+from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.errors import SecureBloomError, located
-from secure_bloom.footer import read_tail, unlock
 from secure_bloom.hudi.bloom.base import HudiBloomFilter
 from secure_bloom.hudi.bloom.description import RecordKeyDescription, describe_record_keys
 from secure_bloom.hudi.bloom.entry import KeyRange, RecordKeyEntry, read_entry
-from secure_bloom.keys import KeyResolver
-from secure_bloom.metadata import FileMetaData
-from secure_bloom.request import Keys
-from secure_bloom.sources import Paths, as_paths, file_keys
+from secure_bloom.parquet.footer import read_tail, unlock
+from secure_bloom.parquet.key_material_files import file_keys
+from secure_bloom.parquet.structures.metadata import FileMetaData
 from secure_bloom.storage import InputFile, find_files, open_input
+from secure_bloom.storage.paths import Paths, as_paths
 
 _INDEX_HINT = "an index of Paimon's is shown by: secure-bloom paimon show"
 

@@ -16,15 +16,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from secure_bloom.adding.request import Keys
+from secure_bloom.encryption.keys import FileKeys, KeyResolver
 from secure_bloom.errors import SecureBloomError, located
-from secure_bloom.footer import Footer, read_tail, unlock
 from secure_bloom.hudi.bloom.entry import RECORD_KEY, RecordKeyEntry, read_entry_of
 from secure_bloom.hudi.bloom.keys import FROM_JAVA_ORDER, PackedKeys, java_order, keys_bytes
 from secure_bloom.hudi.column import key_chunks, read_keys
-from secure_bloom.keys import FileKeys, KeyResolver
-from secure_bloom.request import Keys
-from secure_bloom.sources import Paths, as_paths, file_keys
+from secure_bloom.parquet.footer import Footer, read_tail, unlock
+from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.storage import InputFile, find_files, open_input
+from secure_bloom.storage.paths import Paths, as_paths
 
 
 class LookupStatus(enum.StrEnum):

@@ -7,8 +7,9 @@ files and folders, :class:`FileIndex` reads and writes the container.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from secure_bloom.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from secure_bloom.paimon.bloom import BloomFilter64, sizing
@@ -22,35 +23,17 @@ if TYPE_CHECKING:
     from secure_bloom.paimon.report import BuildReport, IndexOptions, IndexReport
     from secure_bloom.paimon.types import DataType, hash_value
 
-#: Where each name lives; imported when it is first asked for, as in :mod:`secure_bloom`.
 _HOMES = {
-    "And": "predicates",
-    "BloomFilter64": "bloom",
-    "BuildReport": "report",
-    "ColumnIndexes": "container",
-    "Comparison": "predicates",
-    "DataType": "types",
-    "FileIndex": "container",
-    "Index": "container",
-    "IndexOptions": "report",
-    "IndexReport": "report",
-    "Operator": "predicates",
-    "Or": "predicates",
-    "PaimonProbe": "probing",
-    "Rules": "evaluation",
-    "ShowReport": "describing",
-    "build_index": "building",
-    "build_indexes": "building",
-    "hash_bytes": "hashing",
-    "hash_long": "hashing",
-    "hash_longs": "hashing",
-    "hash_value": "types",
-    "must_read": "evaluation",
-    "as_predicate": "predicates",
-    "probe": "probing",
-    "show": "describing",
-    "sizing": "bloom",
-    "typed_forms": "evaluation",
+    "bloom": ["BloomFilter64", "sizing"],
+    "building": ["build_index", "build_indexes"],
+    "container": ["ColumnIndexes", "FileIndex", "Index"],
+    "describing": ["ShowReport", "show"],
+    "evaluation": ["Rules", "must_read", "typed_forms"],
+    "hashing": ["hash_bytes", "hash_long", "hash_longs"],
+    "predicates": ["And", "Comparison", "Operator", "Or", "as_predicate"],
+    "probing": ["PaimonProbe", "probe"],
+    "report": ["BuildReport", "IndexOptions", "IndexReport"],
+    "types": ["DataType", "hash_value"],
 }
 
 __all__ = [
@@ -83,12 +66,4 @@ __all__ = [
     "typed_forms",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'secure_bloom.paimon' has no attribute {name!r}")
-    return getattr(import_module(f"secure_bloom.paimon.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

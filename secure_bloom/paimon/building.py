@@ -13,7 +13,7 @@ from os import PathLike, fspath
 import numpy as np
 from numpy.typing import NDArray
 
-from secure_bloom.entries import as_entries
+from secure_bloom.encryption.keys import ExplicitKeys, FileKeys, KeyResolver, Keyring, KmsClient
 from secure_bloom.errors import (
     FileChangedError,
     FormatError,
@@ -22,8 +22,6 @@ from secure_bloom.errors import (
     UnsupportedFeatureError,
     located,
 )
-from secure_bloom.footer import Chunk, Footer, open_chunk, read_tail, unlock
-from secure_bloom.keys import ExplicitKeys, FileKeys, KeyResolver, Keyring, KmsClient
 from secure_bloom.paimon.bloom import BloomFilter64
 from secure_bloom.paimon.bulk import column_hashes
 from secure_bloom.paimon.columns import IndexedColumn, find_column
@@ -31,9 +29,12 @@ from secure_bloom.paimon.container import BLOOM_FILTER, MAGIC, FileIndex, Index
 from secure_bloom.paimon.files import index_path, read_beside, read_whole
 from secure_bloom.paimon.maps import read_map_values
 from secure_bloom.paimon.report import BuildReport, ColumnReport, IndexOptions, IndexReport
-from secure_bloom.sources import Paths, as_paths, file_keys
+from secure_bloom.parquet.column_values import read_entries
+from secure_bloom.parquet.footer import Chunk, Footer, open_chunk, read_tail, unlock
+from secure_bloom.parquet.key_material_files import file_keys
+from secure_bloom.parquet.value_arrays import as_entries
 from secure_bloom.storage import InputFile, find_files, open_input, replace_tail
-from secure_bloom.values import read_entries
+from secure_bloom.storage.paths import Paths, as_paths
 
 #: A build meets others, each of which adds its own columns to the index first.
 _TRIES = 10

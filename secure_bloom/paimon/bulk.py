@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from secure_bloom import xxh64
-from secure_bloom.entries import Binary, Entries
-from secure_bloom.logical import logical_type
-from secure_bloom.metadata import Type
+from secure_bloom.bloom import xxh64
 from secure_bloom.paimon.columns import DAY_MICROS, JULIAN_EPOCH, divisor, is_bytes
 from secure_bloom.paimon.hashing import hash_longs
 from secure_bloom.paimon.types import float_bits
-from secure_bloom.schema import Leaf
+from secure_bloom.parquet.logical_types import logical_type
+from secure_bloom.parquet.schema import Leaf
+from secure_bloom.parquet.structures.metadata import Type
+from secure_bloom.parquet.value_arrays import Binary, Entries
 
 _INT96 = np.dtype([("nanos", "<i8"), ("days", "<i4")])
 

@@ -13,13 +13,18 @@ from decimal import InvalidOperation
 from typing import TypeAlias
 
 from secure_bloom.errors import UnsupportedFeatureError
-from secure_bloom.literals import BeyondColumnError, physical_values
-from secure_bloom.logical import Kind, Logical, describe, logical_type
-from secure_bloom.metadata import ConvertedType, FieldRepetitionType, SchemaElement, Type
-from secure_bloom.numerals import exact_number
 from secure_bloom.paimon.hashing import signed
 from secure_bloom.paimon.types import MAX_MILLIS_PRECISION, DataType, Hashed, TypeRoot, float_bits
-from secure_bloom.schema import Leaf, unknown_column
+from secure_bloom.parquet.literals import BeyondColumnError, physical_values
+from secure_bloom.parquet.logical_types import Kind, Logical, describe, logical_type
+from secure_bloom.parquet.numbers import exact_number
+from secure_bloom.parquet.schema import Leaf, unknown_column
+from secure_bloom.parquet.structures.metadata import (
+    ConvertedType,
+    FieldRepetitionType,
+    SchemaElement,
+    Type,
+)
 
 #: The Julian day number of 1970-01-01, from which INT96 timestamps count.
 JULIAN_EPOCH = 2_440_588

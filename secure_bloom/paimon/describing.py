@@ -10,8 +10,8 @@ from secure_bloom.errors import FormatError, SecureBloomError, located
 from secure_bloom.paimon.bloom import BloomFilter64
 from secure_bloom.paimon.container import BLOOM_FILTER, FileIndex, Index
 from secure_bloom.paimon.files import find_indexed, index_path, is_index, read_beside, read_whole
-from secure_bloom.sources import Paths
 from secure_bloom.storage import InputFile, open_input
+from secure_bloom.storage.paths import Paths
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,6 @@ from typing import Final
 
 from secure_bloom.errors import FormatError, located
 from secure_bloom.paimon.container import MAGIC, FileIndex
-from secure_bloom.sources import Paths, as_paths
 from secure_bloom.storage import (
     DATA_SUFFIXES,
     InputFile,
@@ -17,6 +16,7 @@ from secure_bloom.storage import (
     name_of,
     sibling,
 )
+from secure_bloom.storage.paths import Paths, as_paths
 
 SUFFIX: Final = ".index"
 #: More than Paimon's default filters of a thousand columns take.

@@ -1,7 +1,7 @@
 """The 64-bit hash that Paimon's Bloom filter takes of a value, one or in bulk.
 
 Numbers go through Thomas Wang's mix with arithmetic right shifts, text and bytes through XXH64 with
-seed 0 (:mod:`secure_bloom.xxh64` has that in bulk).  Hashes are signed, as Java has them.  One
+seed 0 (:mod:`~.bloom.xxh64` has that in bulk).  Hashes are signed, as Java has them.  One
 value is hashed without numpy and numba.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from secure_bloom import xxh64
+from secure_bloom.bloom import xxh64
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from secure_bloom.decoding import decode_items
 from secure_bloom.errors import FormatError, located
-from secure_bloom.footer import Chunk
-from secure_bloom.pages import read_pages
+from secure_bloom.parquet.arrow_decoding import decode_items
+from secure_bloom.parquet.footer import Chunk
+from secure_bloom.parquet.pages import read_pages
 from secure_bloom.storage import InputFile
 
 

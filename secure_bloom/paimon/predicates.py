@@ -1,6 +1,6 @@
 """What Paimon asks of a file index: comparisons of columns, joined by AND and OR.
 
-Unlike what a person asks for in :mod:`secure_bloom.reading.asking.predicates`, a comparison may be
+Unlike what a person asks for in :mod:`secure_bloom.predicates.tree`, a comparison may be
 with NULL, and with the start of a text.
 """
 
@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from secure_bloom.errors import PolicyError
-from secure_bloom.reading.asking import predicates as reading
-from secure_bloom.reading.asking.structures import from_structure
-from secure_bloom.reading.asking.texts import from_text
+from secure_bloom.predicates import tree as reading
+from secure_bloom.predicates.from_text import from_text
+from secure_bloom.predicates.from_tuples import from_structure
 
 
 class Operator(enum.StrEnum):

@@ -10,9 +10,9 @@ from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from secure_bloom.bloom.probe import Verdict
+from secure_bloom.encryption.keys import ExplicitKeys, KeyResolver, Keyring, KmsClient
 from secure_bloom.errors import PolicyError, SecureBloomError, located
-from secure_bloom.footer import read_tail, unlock
-from secure_bloom.keys import ExplicitKeys, KeyResolver, Keyring, KmsClient
 from secure_bloom.paimon.columns import (
     describe_type,
     differs,
@@ -34,10 +34,11 @@ from secure_bloom.paimon.files import (
 )
 from secure_bloom.paimon.predicates import Predicate, as_predicate, comparisons
 from secure_bloom.paimon.types import DataType, Hashed
-from secure_bloom.reader import Verdict
-from secure_bloom.schema import Leaf, unknown_column
-from secure_bloom.sources import Paths, file_keys
+from secure_bloom.parquet.footer import read_tail, unlock
+from secure_bloom.parquet.key_material_files import file_keys
+from secure_bloom.parquet.schema import Leaf, unknown_column
 from secure_bloom.storage import InputFile, open_input
+from secure_bloom.storage.paths import Paths
 
 Types = Mapping[str, DataType | str]
 

@@ -6,12 +6,13 @@ is imported when it is first asked for.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from secure_bloom.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from secure_bloom.reading.pruning.plans import PlannedFile, ReadPlan
-    from secure_bloom.reading.reader import (
+    from secure_bloom.reading.pruning.plan import PlannedFile, ReadPlan
+    from secure_bloom.reading.read import (
         TableRead,
         explain,
         plan_read,
@@ -19,19 +20,12 @@ if TYPE_CHECKING:
         read_row_groups,
         read_table,
     )
-    from secure_bloom.reading.reports import FileReport, ReadReport
+    from secure_bloom.reading.report import FileReport, ReadReport
 
 _HOMES = {
-    "FileReport": "reports",
-    "PlannedFile": "pruning.plans",
-    "ReadPlan": "pruning.plans",
-    "ReadReport": "reports",
-    "TableRead": "reader",
-    "explain": "reader",
-    "plan_read": "reader",
-    "read_batches": "reader",
-    "read_row_groups": "reader",
-    "read_table": "reader",
+    "pruning.plan": ["PlannedFile", "ReadPlan"],
+    "read": ["TableRead", "explain", "plan_read", "read_batches", "read_row_groups", "read_table"],
+    "report": ["FileReport", "ReadReport"],
 }
 
 __all__ = [
@@ -47,8 +41,4 @@ __all__ = [
     "read_table",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'secure_bloom.reading' has no attribute {name!r}")
-    return getattr(import_module(f"secure_bloom.reading.{_HOMES[name]}"), name)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from secure_bloom.reading.pruning.plans import Note, Reason, RowGroupPlan, Step, percent
+from secure_bloom.reading.pruning.plan import Note, Reason, RowGroupPlan, Step, percent
 
 if TYPE_CHECKING:
-    from secure_bloom.reading.reports import ReadReport
+    from secure_bloom.reading.report import ReadReport
 
 #: A filter that lets more than this share of other values pass is not much of one.
 _FULL = 0.1

@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING
 from secure_bloom.auditing.auditor import conclude
 from secure_bloom.auditing.failures import file_failure
 from secure_bloom.auditing.files import FileAudit, audit_file
+from secure_bloom.auditing.findings import AuditReport, Severity
 from secure_bloom.auditing.planning import AuditOptions, audit_keys, plan_audit
 from secure_bloom.auditing.request import AuditRequest
-from secure_bloom.findings import AuditReport, Severity
-from secure_bloom.keys import KeyResolver
-from secure_bloom.policy import KeyPolicy
-from secure_bloom.sources import Paths, as_paths
+from secure_bloom.encryption.keys import KeyResolver
+from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.spark.progress import Progress, task_progress
 from secure_bloom.spark.step import absolute_path
 from secure_bloom.spark.tasks import run_tasks, task_count
 from secure_bloom.storage import local_path
+from secure_bloom.storage.paths import Paths, as_paths
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

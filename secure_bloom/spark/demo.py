@@ -25,9 +25,10 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
-import secure_bloom as sb
-from secure_bloom.errors import PolicyError, SparkUnavailableError
-from secure_bloom.reader import ProbeReport
+from secure_bloom.bloom.probe import ProbeReport, Verdict, probe
+from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.errors import PolicyError, SecureBloomError, SparkUnavailableError
+from secure_bloom.inspection import inspect
 from secure_bloom.spark.jvm import java, spark_jars
 from secure_bloom.spark.metrics import collect_scanned
 from secure_bloom.spark.session import session_config
@@ -115,18 +116,18 @@ class _Demo:
             "An encrypted Parquet table gets Bloom filters after it was written,\n"
             "each encrypted like its column; then Spark looks two e-mails up.\n"
         )
-        keys = sb.KeyPolicy.load(self._policy).kms_client()
+        keys = KeyPolicy.load(self._policy).kms_client()
         with _session(self._policy, self._folder) as spark:
             with self._step(f"Spark wrote {rows:,} customers, encrypted under keys/policy.toml"):
                 _write(spark, self._table, rows)
             self._show_outside()
             self._add_filters(spark)
-            verdicts = sb.probe(self._table, "email", self._emails.values(), keys=keys)
+            verdicts = probe(self._table, "email", self._emails.values(), keys=keys)
             self._show_probe(verdicts)
             lookups = self._look_up(spark)
         groups = {
             (file.path, group.row_group): group.rows
-            for file in sb.inspect(self._table, keys=keys).files
+            for file in inspect(self._table, keys=keys).files
             for group in file.row_groups
         }
         self._show_lookups(lookups, groups, verdicts)
@@ -145,7 +146,7 @@ class _Demo:
 
     def _show_outside(self) -> None:
         """What a reader without keys sees."""
-        files = sb.inspect(self._table).files
+        files = inspect(self._table).files
         modes = {f"{file.footer} footer, {file.algorithm}" for file in files}
         self._say(f"without keys, all that shows of its {len(files)} files: {'; '.join(modes)}")
 
@@ -166,7 +167,7 @@ class _Demo:
         rows = report.collect()
         for row in rows:
             if row.error:
-                raise sb.SecureBloomError(row.error, hint=row.hint)
+                raise SecureBloomError(row.error, hint=row.hint)
         sizes = {row.path: (row.bytes_before, row.bytes_after) for row in rows}
         before, after = (sum(size[i] for size in sizes.values()) for i in (0, 1))
         grown = 100 * (after - before) / before
@@ -179,7 +180,7 @@ class _Demo:
     def _show_probe(self, report: ProbeReport) -> None:
         groups = [group for file in report.files for group in file.row_groups]
         for what, value in self._emails.items():
-            maybe = sum(group.verdicts[value] is sb.Verdict.MAYBE for group in groups)
+            maybe = sum(group.verdicts[value] is Verdict.MAYBE for group in groups)
             self._say(f"probe: the {what} e-mail may be in {maybe} of {len(groups)} row groups")
 
     def _look_up(self, spark: SparkSession) -> list[_Lookup]:
@@ -297,6 +298,6 @@ def _groups_read(lookup: _Lookup, groups: dict[tuple[str, int], int], verdicts: 
         groups[file.path, group.row_group]
         for file in verdicts.files
         for group in file.row_groups
-        if not lookup.filters or group.verdicts[lookup.value] is sb.Verdict.MAYBE
+        if not lookup.filters or group.verdicts[lookup.value] is Verdict.MAYBE
     ]
     return f"{len(kept)} of {len(groups)}" if sum(kept) == lookup.rows else "?"

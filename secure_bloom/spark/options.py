@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from secure_bloom.encryption.configuration import close_match
+from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import PolicyError
-from secure_bloom.keys.configuration import close_match
-from secure_bloom.policy import KeyPolicy
 from secure_bloom.spark.step import absolute_path
 from secure_bloom.storage import local_path
 

@@ -16,10 +16,10 @@ import pyarrow as pa
 from pyspark.sql import datasource as sd
 
 from secure_bloom.errors import PolicyError
-from secure_bloom.reading.asking.binding import BoundCondition, bind
-from secure_bloom.reading.asking.exact import true_rows
-from secure_bloom.reading.asking.predicates import AllOf, Condition, Operator, Predicate
-from secure_bloom.reading.files.partitions import Values
+from secure_bloom.predicates.binding import BoundCondition, bind
+from secure_bloom.predicates.evaluation import true_rows
+from secure_bloom.predicates.tree import AllOf, Condition, Operator, Predicate
+from secure_bloom.reading.table.hive_partitions import Values
 from secure_bloom.spark.folders import folder_values
 
 #: A condition, or conditions joined, as :func:`secure_bloom.read_table` takes them.

@@ -17,16 +17,16 @@ from pyspark.errors import PySparkException
 from pyspark.sql import types as st
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 
+from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.errors import FormatError, UnsupportedFeatureError, located
-from secure_bloom.keys import KeyResolver
-from secure_bloom.logical import Kind, Logical, describe, logical_type
-from secure_bloom.metadata import Type
-from secure_bloom.reading.files.columns import FileColumns, unite
-from secure_bloom.reading.files.footers import FileFooter, read_footer
-from secure_bloom.reading.files.outlines import Outlines
-from secure_bloom.reading.files.partitions import Values, partition_values
-from secure_bloom.reading.scheduling import in_order
-from secure_bloom.schema import Leaf
+from secure_bloom.parquet.logical_types import Kind, Logical, describe, logical_type
+from secure_bloom.parquet.schema import Leaf
+from secure_bloom.parquet.structures.metadata import Type
+from secure_bloom.reading.ordered_pool import in_order
+from secure_bloom.reading.table.footer import FileFooter, read_footer
+from secure_bloom.reading.table.footer_scan import Outlines
+from secure_bloom.reading.table.hive_partitions import Values, partition_values
+from secure_bloom.reading.table.schemas import FileColumns, unite
 from secure_bloom.spark.folders import folder_type
 from secure_bloom.storage import CountedFile, find_files, is_object_uri, open_input
 

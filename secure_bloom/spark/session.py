@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import PolicyError
-from secure_bloom.policy import KeyPolicy
 from secure_bloom.spark.jvm import KMS_CLIENT_CLASS, kms_jar
 
 #: Of a policy's properties, what a reader needs too: footers tell which keys they want.

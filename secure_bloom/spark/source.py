@@ -27,12 +27,12 @@ import pyarrow as pa
 from pyspark.sql import datasource as sd
 from pyspark.sql.types import StructType
 
+from secure_bloom.encryption.keys import ExplicitKeys, KeyResolver, Keyring, KmsClient, asked_once
 from secure_bloom.errors import SecureBloomError, UnsupportedFeatureError
-from secure_bloom.keys import ExplicitKeys, KeyResolver, Keyring, KmsClient, asked_once
+from secure_bloom.parquet.schema import unknown_column
+from secure_bloom.predicates.from_text import from_text
 from secure_bloom.reading import PlannedFile, ReadPlan, plan_read, read_row_groups
-from secure_bloom.reading.asking.texts import from_text
-from secure_bloom.reading.files.partitions import Values, partition_values
-from secure_bloom.schema import unknown_column
+from secure_bloom.reading.table.hive_partitions import Values, partition_values
 from secure_bloom.spark.conforming import check_taken, conformed, parts
 from secure_bloom.spark.options import SourceOptions, source_options
 from secure_bloom.spark.pushdown import Structure, Table, conditions, in_utc, structure

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from secure_bloom.reading.pruning.plans import PlannedFile, RowGroupPlan
+from secure_bloom.reading.pruning.plan import PlannedFile, RowGroupPlan
 
 #: Bytes of a task at least and at most, and how many tasks there are before tasks grow.
 _LEAST, _MOST = 4 * 1024 * 1024, 128 * 1024 * 1024

@@ -16,19 +16,18 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from secure_bloom.adding.preflight import Survey, check_surveys, survey_file
+from secure_bloom.adding.report import FileReport
+from secure_bloom.adding.request import Columns, FilterRequest, filter_request, request_keys
+from secure_bloom.adding.rewrite import Rewriter, WriteMode, failed_report
+from secure_bloom.adding.summary_files import summary_notes
+from secure_bloom.encryption.keys import KeyResolver
+from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import SecureBloomError
-from secure_bloom.keys import KeyResolver
-from secure_bloom.policy import KeyPolicy
-from secure_bloom.report import FileReport
-from secure_bloom.request import Columns, FilterRequest, filter_request, request_keys
-from secure_bloom.rewriting import Rewriter, WriteMode, failed_report
-from secure_bloom.sources import Paths, as_paths
 from secure_bloom.spark.progress import Progress, task_progress
 from secure_bloom.spark.tasks import run_tasks, task_count
 from secure_bloom.storage import find_files, refuse_append, refuse_managed
-from secure_bloom.storage.places import is_object_uri
-from secure_bloom.summaries import summary_notes
-from secure_bloom.survey import Survey, check_surveys, survey_file
+from secure_bloom.storage.paths import Paths, as_paths, is_object_uri
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -66,7 +65,7 @@ def add_bloom_filters(
     Returns a DataFrame with one row per file, row group and column (:data:`REPORT_SCHEMA`); it
     holds results and runs nothing again.  A file that fails has a row with its ``error``, and is
     as it was.  A file whose task ran twice may be reported by the second one: "unchanged".
-    What :class:`secure_bloom.report.AddReport` has as notes is told by ``warnings.warn``.
+    What :class:`secure_bloom.adding.report.AddReport` has as notes is told by ``warnings.warn``.
 
     Raises as :func:`secure_bloom.add_bloom_filters` does before anything is written, and
     :class:`SparkUnavailableError` where the executors' Python lacks this package.

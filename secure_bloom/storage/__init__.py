@@ -11,7 +11,7 @@ from secure_bloom.storage.files import append_tail, open_input, refuse_append, r
 from secure_bloom.storage.inputs import InputFile
 from secure_bloom.storage.listing import DATA_SUFFIXES, file_key, find_files, summary_files
 from secure_bloom.storage.managed import refuse_managed
-from secure_bloom.storage.places import below, is_object_uri, join, local_path, name_of, sibling
+from secure_bloom.storage.paths import below, is_object_uri, join, local_path, name_of, sibling
 
 __all__ = [
     "APPEND_ALIGNMENT",

@@ -21,8 +21,8 @@ from secure_bloom.errors import FileChangedError, FormatError
 from secure_bloom.storage.direct import write_at_once
 from secure_bloom.storage.local import LocalFile, identity_of
 from secure_bloom.storage.locks import exclusive_lock
-from secure_bloom.storage.places import local_path
-from secure_bloom.storage.refusals import system_errors
+from secure_bloom.storage.os_errors import system_errors
+from secure_bloom.storage.paths import local_path
 from secure_bloom.storage.writing import remove_sidecars, write_all
 
 _FALLOC_FL_KEEP_SIZE = 1  # linux/falloc.h

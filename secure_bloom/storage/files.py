@@ -11,7 +11,7 @@ from secure_bloom.errors import FormatError, UnsupportedFeatureError
 from secure_bloom.storage.append import append_local
 from secure_bloom.storage.inputs import InputFile
 from secure_bloom.storage.local import LocalFile, open_local
-from secure_bloom.storage.places import is_object_uri
+from secure_bloom.storage.paths import is_object_uri
 from secure_bloom.storage.replace import replace_local
 
 

@@ -13,7 +13,7 @@ import os
 from collections.abc import Hashable, Iterable, Iterator
 
 from secure_bloom.errors import PolicyError
-from secure_bloom.storage.places import is_object_uri, local_path
+from secure_bloom.storage.paths import is_object_uri, local_path
 from secure_bloom.storage.trees import Tree, tree_of
 
 DATA_SUFFIXES = (".parquet", ".parq", ".pq", ".parquet.encrypted")

@@ -16,8 +16,8 @@ from secure_bloom.errors import FileChangedError, FormatError
 from secure_bloom.storage.copying import copy_head
 from secure_bloom.storage.inputs import InputFile
 from secure_bloom.storage.locks import exclusive_lock
-from secure_bloom.storage.places import local_path
-from secure_bloom.storage.refusals import system_errors
+from secure_bloom.storage.os_errors import system_errors
+from secure_bloom.storage.paths import local_path
 from secure_bloom.storage.writing import write_all
 
 # O_NONBLOCK: opening a named pipe must not wait for a writer; on files it does nothing.

@@ -20,8 +20,8 @@ from pyarrow import fs
 
 from secure_bloom.errors import FileChangedError, FormatError, PolicyError, located
 from secure_bloom.storage.inputs import InputFile
-from secure_bloom.storage.places import object_uri
-from secure_bloom.storage.refusals import system_errors
+from secure_bloom.storage.os_errors import system_errors
+from secure_bloom.storage.paths import object_uri
 from secure_bloom.storage.trees import Level, Tree
 from secure_bloom.storage.uploads import upload
 

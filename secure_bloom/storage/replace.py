@@ -17,8 +17,8 @@ from collections.abc import Sequence
 
 from secure_bloom.errors import PolicyError
 from secure_bloom.storage.inputs import InputFile
-from secure_bloom.storage.places import local_path
-from secure_bloom.storage.refusals import system_errors
+from secure_bloom.storage.os_errors import system_errors
+from secure_bloom.storage.paths import local_path
 from secure_bloom.storage.staging import staged_file
 from secure_bloom.storage.writing import remove_sidecars
 

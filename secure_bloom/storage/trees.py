@@ -12,8 +12,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator
 
 from secure_bloom.errors import PolicyError
-from secure_bloom.storage.places import is_object_uri
-from secure_bloom.storage.refusals import system_errors
+from secure_bloom.storage.os_errors import system_errors
+from secure_bloom.storage.paths import is_object_uri
 
 #: A folder, the names of its subfolders (the caller may prune the list), of its files.
 Level = tuple[str, list[str], list[str]]

@@ -12,15 +12,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import secure_bloom as sb
-from secure_bloom.bloom import encode_bloom_filter
+from secure_bloom.auditing.findings import AuditReport
+from secure_bloom.bloom.split_block import SplitBlockBloomFilter
+from secure_bloom.bloom.stored import encode_bloom_filter
+from secure_bloom.encryption.policy import ColumnRule, EncryptionOptions, KeyPolicy
 from secure_bloom.errors import KeyUnavailableError
-from secure_bloom.findings import AuditReport
-from secure_bloom.footer import set_bloom_filter
-from secure_bloom.metadata import ColumnChunk, ColumnIndex, ColumnMetaData, KeyValue
 from secure_bloom.options import FooterMode
 from secure_bloom.paimon.container import ColumnIndexes, FileIndex, Index
-from secure_bloom.policy import ColumnRule, EncryptionOptions, KeyPolicy
-from secure_bloom.sbbf import SplitBlockBloomFilter
+from secure_bloom.parquet.footer import set_bloom_filter
+from secure_bloom.parquet.structures.metadata import (
+    ColumnChunk,
+    ColumnIndex,
+    ColumnMetaData,
+    KeyValue,
+)
 from tests.surgery import Opened, edit_column, edit_footer, filter_place, flip, opened
 from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, write
 

@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from secure_bloom.auditing.rules import RULES, Rule
 from tests.auditing.examples import EXAMPLES
+from tests.project import ROOT
 
-PAGE = Path(__file__).parents[2] / "docs" / "audit.md"
+PAGE = ROOT / "docs" / "audit.md"
 #: Everything below this line comes from here.
 MARK = "## Every finding\n"
 _GROUPS = {

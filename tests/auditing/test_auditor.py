@@ -18,18 +18,18 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.auditing import files
+from secure_bloom.auditing.findings import Severity
 from secure_bloom.auditing.request import AuditRequest
-from secure_bloom.bloom import encode_bloom_filter
+from secure_bloom.bloom.split_block import SplitBlockBloomFilter
+from secure_bloom.bloom.stored import encode_bloom_filter
+from secure_bloom.encryption.keys import KeyResolver
+from secure_bloom.encryption.policy import ColumnRule, KeyPolicy
 from secure_bloom.errors import PolicyError
-from secure_bloom.findings import Severity
-from secure_bloom.keys import KeyResolver
-from secure_bloom.metadata import ColumnCryptoMetaData, KeyValue
 from secure_bloom.paimon.container import ColumnIndexes, FileIndex, Index
-from secure_bloom.policy import ColumnRule, KeyPolicy
-from secure_bloom.sbbf import SplitBlockBloomFilter
+from secure_bloom.parquet.structures.metadata import ColumnCryptoMetaData, KeyValue
+from secure_bloom.parquet.structures.views import Empty
 from secure_bloom.storage import open_input
 from secure_bloom.storage.counting import CountedFile
-from secure_bloom.views import Empty
 from tests.auditing.examples import (
     EXAMPLES,
     POLICY,

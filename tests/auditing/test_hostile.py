@@ -20,10 +20,10 @@ from secure_bloom.auditing import files, filters, leaks
 from secure_bloom.auditing.metering import MeteredFile
 from secure_bloom.auditing.request import AuditRequest
 from secure_bloom.auditing.rules import RULES
+from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.errors import FormatError
-from secure_bloom.footer import read_tail
-from secure_bloom.keys import KeyResolver
-from secure_bloom.metadata import ColumnMetaData
+from secure_bloom.parquet.footer import read_tail
+from secure_bloom.parquet.structures.metadata import ColumnMetaData
 from secure_bloom.storage import open_input
 from tests.auditing.examples import (
     POLICY,

@@ -14,10 +14,10 @@ from secure_bloom.auditing.plain_filters import (
     plain_filter,
     plain_filters,
 )
-from secure_bloom.bloom import encode_bloom_filter
-from secure_bloom.keys import DataKey
-from secure_bloom.modules import ColumnCipher
-from secure_bloom.sbbf import SplitBlockBloomFilter
+from secure_bloom.bloom.split_block import SplitBlockBloomFilter
+from secure_bloom.bloom.stored import encode_bloom_filter
+from secure_bloom.encryption.column_cipher import ColumnCipher
+from secure_bloom.encryption.keys import DataKey
 from tests.auditing.examples import some_filter
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from secure_bloom.auditing.spark_properties import check_properties, parse_properties
-from secure_bloom.policy import ColumnRule, KeyPolicy
+from secure_bloom.encryption.policy import ColumnRule, KeyPolicy
 from tests.auditing.examples import POLICY, with_rules
 
 ENCRYPTION = "parquet.encryption."

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from secure_bloom import hudi
+from secure_bloom.encryption.keys import KeyResolver, Keyring
 from secure_bloom.errors import PolicyError
 from secure_bloom.hudi import RecordKeyFilterOptions, searching
 from secure_bloom.hudi.searching import LookupStatus
-from secure_bloom.keys import KeyResolver, Keyring
 from secure_bloom.spark import hudi as step
 from secure_bloom.storage import InputFile, open_input
 from tests.hudi.files import KEY_COLUMN, base_file

@@ -9,9 +9,11 @@ from typing import Any
 from secure_bloom.hudi import DynamicBoundedBloomFilter, HashType, SimpleBloomFilter
 from secure_bloom.hudi.bloom.base import HudiBloomFilter
 from secure_bloom.hudi.bloom.entry import FILTER_TYPES
+from tests import project
+from tests.project import VECTORS
 
-FOLDER = Path(__file__).parents[1] / "vectors" / "hudi"
-SHARED = Path(__file__).parents[3] / "shared" / "vectors"
+FOLDER = VECTORS / "hudi"
+SHARED = project.SHARED / "vectors"
 
 
 def cases(name: str, folder: Path = FOLDER) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from secure_bloom.metadata import ConvertedType, SchemaElement, Type
+from secure_bloom.parquet.structures.metadata import ConvertedType, SchemaElement, Type
 
 PLAIN, DICTIONARY = "PLAIN", "dictionary"
 _ENCODINGS = {

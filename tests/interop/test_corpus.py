@@ -12,10 +12,11 @@ import pyarrow.parquet.encryption as pe
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.bloom import decode_bloom_filter
-from secure_bloom.metadata import Type
-from secure_bloom.values import read_values
-from tests.surgery import CORPUS, filter_of, opened
+from secure_bloom.bloom.stored import decode_bloom_filter
+from secure_bloom.parquet.column_values import read_values
+from secure_bloom.parquet.structures.metadata import Type
+from tests.project import CORPUS
+from tests.surgery import filter_of, opened
 
 pytestmark = pytest.mark.skipif(
     not CORPUS.exists(), reason="needs ../shared/parquet-testing beside the project"

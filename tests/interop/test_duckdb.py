@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.metadata import ConvertedType, SchemaElement
+from secure_bloom.parquet.structures.metadata import ConvertedType, SchemaElement
 from tests.compatibility import Claim, Compatibility, Shown
 from tests.interop.columns import CASE_IDS, CASES, COLUMNS, DICTIONARY, Column
 from tests.interop.files import (

@@ -12,9 +12,9 @@ import pyarrow.parquet.encryption as pe
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.cipher import ModuleType, encrypt_gcm, module_aad
-from secure_bloom.footer import encode_footer
-from secure_bloom.keys import ExplicitKeys, Keyring
+from secure_bloom.encryption.cipher import ModuleType, encrypt_gcm, module_aad
+from secure_bloom.encryption.keys import ExplicitKeys, Keyring
+from secure_bloom.parquet.footer import encode_footer
 from tests.surgery import Opened, opened
 from tests.tables import KEYRING, MASTER_KEYS, Mode, crypto_factory, customers, read, write
 

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from thrift.protocol.TProtocol import TType
 
-from secure_bloom import compact
-from secure_bloom.compact import Map, Sequence, Struct, Value
 from secure_bloom.errors import FormatError
 from secure_bloom.kernels import fields
 from secure_bloom.kernels.fields import ABSENT, NOWHERE
+from secure_bloom.parquet.structures import trees
+from secure_bloom.parquet.structures.trees import Map, Sequence, Struct, Value
 from tests.kernels import mutations
 
 #: A structure with a field of every type that a footer may have.
@@ -47,7 +47,7 @@ def end_of(data: bytes, at: int = 0) -> int:
 
 def end_by_library(data: bytes) -> int:
     try:
-        return compact.Reader(data).end(0)
+        return trees.Reader(data).end(0)
     except FormatError:
         return NOWHERE
 
@@ -57,7 +57,7 @@ def long_form(field_id: int, kind: int) -> bytes:
     return bytes([kind, 2 * field_id])
 
 
-@pytest.mark.parametrize("encoded", [compact.encode(EVERY_TYPE), UUID, b"\x00"])
+@pytest.mark.parametrize("encoded", [trees.encode(EVERY_TYPE), UUID, b"\x00"])
 def test_values_of_every_type_end_where_they_do(encoded: bytes) -> None:
     assert end_by_library(encoded) == len(encoded)
     assert end_of(encoded) == len(encoded)
@@ -66,7 +66,7 @@ def test_values_of_every_type_end_where_they_do(encoded: bytes) -> None:
 
 
 def test_values_that_are_cut_short_do_not_end() -> None:
-    encoded = compact.encode(EVERY_TYPE)
+    encoded = trees.encode(EVERY_TYPE)
     assert {end_of(encoded[:size]) for size in range(len(encoded))} == {NOWHERE}
     assert {end_of(UUID[:size]) for size in range(len(UUID))} == {NOWHERE}
 
@@ -112,12 +112,12 @@ def test_what_the_library_refuses_does_not_end(encoded: bytes) -> None:
     ],
 )
 def test_what_stands_in_no_footer_ends_nowhere(value: tuple[int, Value]) -> None:
-    encoded = compact.encode(Struct({1: value}))
+    encoded = trees.encode(Struct({1: value}))
     assert end_by_library(encoded) == len(encoded)
     assert end_of(encoded) == NOWHERE
 
 
-@given(mutations(compact.encode(EVERY_TYPE)) | mutations(UUID) | st.binary(max_size=60))
+@given(mutations(trees.encode(EVERY_TYPE)) | mutations(UUID) | st.binary(max_size=60))
 def test_hostile_bytes_end_where_the_library_says(data: bytes) -> None:
     end = end_of(data)
     # Of what no footer has, and of what nests deeper than is allowed here, nothing is said.
@@ -169,7 +169,7 @@ WANTED = Struct(
 
 
 def test_fields_stand_where_they_lie(table: fields.Table) -> None:
-    encoded = b"before" + compact.encode(WANTED)
+    encoded = b"before" + trees.encode(WANTED)
     found = read(encoded + bytes(5), table, start=6)
     assert found is not None
     assert found[NUMBER] == -(2**40)
@@ -187,7 +187,7 @@ def test_fields_that_are_not_there_are_absent(table: fields.Table) -> None:
 
 @pytest.mark.parametrize("number", [0, 1, -1, 2**31, 2**62 - 1, -(2**62)])
 def test_numbers_are_those_of_the_bytes(table: fields.Table, number: int) -> None:
-    found = read(compact.encode(Struct({1: (TType.I64, number)})), table)
+    found = read(trees.encode(Struct({1: (TType.I64, number)})), table)
     assert found is not None
     assert found[NUMBER] == number
 
@@ -223,12 +223,12 @@ def test_places_outside_of_the_bytes_are_refused(table: fields.Table, start: int
 
 
 def test_a_structure_ends_inside_of_its_own_bytes(table: fields.Table) -> None:
-    encoded = compact.encode(WANTED)
+    encoded = trees.encode(WANTED)
     assert read(encoded, table, end=len(encoded)) is not None
     assert all(read(encoded, table, end=end) is None for end in range(-2, len(encoded)))
 
 
-@given(mutations(compact.encode(WANTED)) | st.binary(max_size=40))
+@given(mutations(trees.encode(WANTED)) | st.binary(max_size=40))
 def test_hostile_bytes_are_refused_or_lie_inside(table: fields.Table, data: bytes) -> None:
     found = read(data, table)
     if found is None:

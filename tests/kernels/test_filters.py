@@ -6,10 +6,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secure_bloom.bloom import encode_bloom_filter
+from secure_bloom.bloom.split_block import SplitBlockBloomFilter
+from secure_bloom.bloom.stored import encode_bloom_filter
+from secure_bloom.bloom.xxh64 import hash_value
 from secure_bloom.kernels import filters as kernels
-from secure_bloom.sbbf import SplitBlockBloomFilter
-from secure_bloom.xxh64 import hash_value
 
 _HEADER = encode_bloom_filter(SplitBlockBloomFilter(1), None)[:-32]
 REST = np.frombuffer(_HEADER[2:], np.uint8)

@@ -9,10 +9,10 @@ import pytest
 from numpy.typing import NDArray
 from thrift.protocol.TProtocol import TType
 
-from secure_bloom import compact
-from secure_bloom.compact import Sequence, Struct, Value
 from secure_bloom.kernels import fields, footers
 from secure_bloom.kernels.fields import ABSENT, NOWHERE
+from secure_bloom.parquet.structures import trees
+from secure_bloom.parquet.structures.trees import Sequence, Struct, Value
 
 CHUNK = Struct({2: (TType.I64, 4), 3: (TType.STRUCT, Struct({5: (TType.I64, 1000)}))})
 
@@ -34,7 +34,7 @@ def row_group(columns: int = 2, changed: Fields | None = None) -> Struct:
 def footer(groups: list[Value]) -> bytes:
     """What stands behind a schema."""
     tree = Struct({2: (TType.BOOL, True), 4: (TType.LIST, Sequence(TType.STRUCT, groups))})
-    return compact.encode(tree)[1:]
+    return trees.encode(tree)[1:]
 
 
 def outline(data: bytes, columns: int = 2) -> Outline:
@@ -52,7 +52,7 @@ def test_row_groups_are_numbers_and_places(count: int, columns: int) -> None:
     assert set(numbers[:, footers.NUM_ROWS].tolist()) <= {1000}
     assert set(numbers[:, footers.TOTAL_BYTE_SIZE].tolist()) <= {12345}
     assert set(numbers[:, footers.ORDINAL].tolist()) <= {3}
-    chunk = compact.encode(CHUNK)
+    chunk = trees.encode(CHUNK)
     assert all(data[at : at + len(chunk)] == chunk for at in places.reshape(-1).tolist())
     assert len(set(places.reshape(-1).tolist())) == count * columns
     assert parts[footers.ROW_GROUPS].tolist()[1:] == [1, len(data) - 1]

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from secure_bloom import paimon
+from secure_bloom.bloom.probe import Verdict
 from secure_bloom.errors import FileChangedError, FormatError, PolicyError, UnsupportedFeatureError
 from secure_bloom.paimon import (
     BloomFilter64,
@@ -26,7 +27,6 @@ from secure_bloom.paimon import (
     building,
     hash_value,
 )
-from secure_bloom.reader import Verdict
 from tests.surgery import assert_tells_no_secret
 from tests.tables import KEYRING, Mode, customers, write
 

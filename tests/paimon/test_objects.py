@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from secure_bloom import paimon
+from secure_bloom.bloom.probe import Verdict
 from secure_bloom.paimon import FileIndex
-from secure_bloom.reader import Verdict
 from tests.storage.conftest import Bucket, bucket, port, s3_rights
 
 __all__ = ["bucket", "port", "s3_rights"]  # fixtures

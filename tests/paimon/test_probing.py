@@ -10,12 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from secure_bloom import paimon
+from secure_bloom.bloom.probe import Verdict
 from secure_bloom.errors import PolicyError
 from secure_bloom.paimon import FileIndex, Index
 from secure_bloom.paimon import columns as stored
 from secure_bloom.paimon import types as named
 from secure_bloom.paimon.types import TypeRoot, hashed_form
-from secure_bloom.reader import Verdict
 from tests.tables import KEYRING, Mode, customers, write
 
 

@@ -10,9 +10,11 @@ from typing import Any
 
 from secure_bloom.paimon import And, Comparison, DataType, Operator, Or
 from secure_bloom.paimon.predicates import Predicate
+from tests import project
+from tests.project import VECTORS
 
-FOLDER = Path(__file__).parent.parent / "vectors" / "paimon"
-SHARED = Path(__file__).parents[3] / "shared" / "vectors"
+FOLDER = VECTORS / "paimon"
+SHARED = project.SHARED / "vectors"
 
 
 def load(name: str, folder: Path = FOLDER) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import pytest
 
 import secure_bloom as sb
 from tests.interop.test_corpus import CASES, KEYS
-from tests.surgery import CORPUS
+from tests.project import CORPUS
 
 pytestmark = pytest.mark.skipif(
     not CORPUS.exists(), reason="needs ../shared/parquet-testing beside the project"

@@ -28,7 +28,7 @@ from secure_bloom.errors import (
     PolicyError,
     SecureBloomError,
 )
-from secure_bloom.metadata import FileMetaData
+from secure_bloom.parquet.structures.metadata import FileMetaData
 from tests.surgery import flip
 from tests.tables import KEYRING, Mode, customers, keyring_json, write
 
@@ -212,12 +212,12 @@ def _is_refused(damaged: Path) -> bool:
 
 def with_footer(path: Path, change: Any) -> None:
     """Write the plain footer of the file at ``path`` again, changed."""
-    from secure_bloom import compact
+    from secure_bloom.parquet.structures import trees
 
     content = path.read_bytes()
     end = len(content) - 8
     start = end - int.from_bytes(content[-8:-4], "little")
-    metadata = FileMetaData(compact.decode(content[start:end])[0])
+    metadata = FileMetaData(trees.decode(content[start:end])[0])
     change(metadata)
     footer = metadata.encode()
     path.write_bytes(content[:start] + footer + len(footer).to_bytes(4, "little") + b"PAR1")

@@ -15,8 +15,8 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.cli import main
-from secure_bloom.keys import KeyMisfitError, Keyring
-from secure_bloom.reading.pruning.plans import percent
+from secure_bloom.encryption.keys import KeyMisfitError, Keyring
+from secure_bloom.reading.pruning.plan import percent
 from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, keyring_json, write
 
 ROWS = 4000
@@ -227,7 +227,7 @@ def test_files_behind_the_limit_are_told_of(
     lake: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # Several threads begin more files than one.
-    monkeypatch.setattr("secure_bloom.reading.reader._MAX_DECODERS", 1)
+    monkeypatch.setattr("secure_bloom.reading.read._MAX_DECODERS", 1)
     report = sb.explain(lake, limit=1)
     assert (len(report.files), report.files_left) == (1, 3)
     assert report.to_json()["files_left"] == 3

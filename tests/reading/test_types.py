@@ -16,7 +16,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.errors import PolicyError
-from secure_bloom.metadata import FieldRepetitionType, SchemaElement, Type
+from secure_bloom.parquet.structures.metadata import FieldRepetitionType, SchemaElement, Type
 from tests.surgery import Opened, edit_footer
 
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {

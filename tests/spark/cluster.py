@@ -23,9 +23,9 @@ from typing import Any
 
 from secure_bloom.spark import session_config
 from secure_bloom.spark.jvm import spark_jars
+from tests.project import ROOT as PROJECT
 from tests.spark.parquet_java import judge_jar
 
-PROJECT = Path(__file__).parents[2]
 POLICY = PROJECT / "keys" / "policy.toml"
 
 _SECONDS = 120

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import SparkUnavailableError
-from secure_bloom.policy import KeyPolicy
 from secure_bloom.spark.jvm import java, spark_jars
 from tests.spark.cluster import POLICY, Cluster, small_session, standalone_cluster
 from tests.spark.parquet_java import forget_keys

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import secure_bloom as sb
+from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import PolicyError
-from secure_bloom.policy import KeyPolicy
 from secure_bloom.spark import add_bloom_filters, audit
 from tests.spark.cluster import POLICY, Cluster
 from tests.spark.parquet_java import PLAIN_WRITE

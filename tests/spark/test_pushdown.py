@@ -22,7 +22,7 @@ from pyspark.sql.datasource import (
     StringContains,
 )
 
-from secure_bloom.reading.asking.texts import from_text
+from secure_bloom.predicates.from_text import from_text
 from secure_bloom.spark.pushdown import Table, conditions, structure
 
 STORED = pa.schema(

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from secure_bloom.policy import KeyPolicy
+from secure_bloom.encryption.policy import KeyPolicy
+from tests.project import ROOT
 
-ROOT = Path(__file__).parent.parent.parent
 README = (ROOT / "README.md").read_text()
 
 

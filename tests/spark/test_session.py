@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as pe
 import pytest
 
+from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import PolicyError
-from secure_bloom.policy import KeyPolicy
 from secure_bloom.spark import session_config
 from secure_bloom.spark.metrics import rows_scanned
 from tests.spark.cluster import POLICY, Cluster
@@ -116,7 +116,7 @@ class TestEncryptedTables:
 
 
 # The development keyring is public, and git keeps no mode that would hide it.
-@pytest.mark.filterwarnings("ignore::secure_bloom.keys.KeyringPermissionWarning")
+@pytest.mark.filterwarnings("ignore::secure_bloom.encryption.keys.KeyringPermissionWarning")
 class TestOtherReadersAndWriters:
     def test_pyarrow_reads_what_spark_wrote(
         self, pyarrow_keys: pe.CryptoFactory, table: Path

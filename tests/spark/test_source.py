@@ -35,6 +35,7 @@ from secure_bloom.spark.registration import keeps_filters_apart
 from secure_bloom.spark.source import PushdownSource, RowGroups, SecureBloomSource
 from tests.interop.columns import COLUMNS, Column
 from tests.interop.files import typed_file
+from tests.project import ROOT
 from tests.spark.cluster import POLICY, Cluster
 from tests.spark.parquet_java import PLAIN_WRITE, forget_keys
 from tests.spark.typed_tables import Mode, data_files, write
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-PAGE = (Path(__file__).parents[2] / "docs" / "spark.md").read_text()
+PAGE = (ROOT / "docs" / "spark.md").read_text()
 
 #: A session that ends before a better compiler would pay for itself.
 SMALL = {

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secure_bloom.reading import PlannedFile
-from secure_bloom.reading.pruning.plans import RowGroupPlan
+from secure_bloom.reading.pruning.plan import RowGroupPlan
 from secure_bloom.spark.splitting import split
 
 MIB = 1024 * 1024

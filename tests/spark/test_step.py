@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import secure_bloom as sb
+from secure_bloom.adding.request import filter_request
+from secure_bloom.adding.rewrite import WriteMode
 from secure_bloom.errors import (
     PolicyError,
     SecureBloomError,
     SparkUnavailableError,
     UnsupportedFeatureError,
 )
-from secure_bloom.request import filter_request
-from secure_bloom.rewriting import WriteMode
 from secure_bloom.spark import add_bloom_filters, step
 from secure_bloom.spark.metrics import collect_scanned, rows_scanned
 from secure_bloom.spark.tasks import task_count

@@ -15,7 +15,7 @@ import pyarrow.parquet.encryption as pe
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.report import AddReport
+from secure_bloom.adding.report import AddReport
 from secure_bloom.spark.metrics import collect_scanned, rows_scanned
 from tests.interop.columns import COLUMNS, Column
 from tests.spark.cluster import POLICY

@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as pe
 
-from secure_bloom.keys import KmsClient
-from secure_bloom.policy import KeyPolicy
+from secure_bloom.encryption.keys import KmsClient
+from secure_bloom.encryption.policy import KeyPolicy
 from tests.spark.cluster import POLICY
 
 if TYPE_CHECKING:

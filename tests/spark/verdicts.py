@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import secure_bloom as sb
-from secure_bloom.keys import Keyring, KmsClient
-from secure_bloom.literals import physical_values
-from secure_bloom.metadata import Type
+from secure_bloom.encryption.keys import Keyring, KmsClient
+from secure_bloom.parquet.literals import physical_values
+from secure_bloom.parquet.structures.metadata import Type
 from tests.interop.columns import Column
 from tests.spark.parquet_java import bloom_filter_verdicts
 from tests.surgery import opened

@@ -8,7 +8,7 @@ from secure_bloom.errors import SecureBloomError
 from secure_bloom.hudi.bloom.base import HudiBloomFilter
 from secure_bloom.hudi.bloom.dynamic import DynamicBoundedBloomFilter
 from secure_bloom.hudi.bloom.entry import read_entry
-from secure_bloom.metadata import FileMetaData
+from secure_bloom.parquet.structures.metadata import FileMetaData
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from secure_bloom.hudi.bloom.base import HudiBloomFilter
 from secure_bloom.hudi.bloom.dynamic import DynamicBoundedBloomFilter
 from secure_bloom.hudi.bloom.keys import java_order
 from secure_bloom.hudi.bloom.simple import SimpleBloomFilter
-from secure_bloom.metadata import FileMetaData, KeyValue, SchemaElement
+from secure_bloom.parquet.structures.metadata import FileMetaData, KeyValue, SchemaElement
 
 FILTER = "org.apache.hudi.bloomfilter"
 OLD_FILTER = "com.uber.hoodie.bloomfilter"

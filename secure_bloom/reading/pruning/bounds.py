@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from secure_bloom.logical import Kind, logical_type
-from secure_bloom.metadata import Statistics
-from secure_bloom.reading.asking.predicates import LOOKUPS, Operator
-from secure_bloom.reading.pruning.questions import OrderKey, Question, StoredValue
-from secure_bloom.schema import Leaf
+from secure_bloom.parquet.logical_types import Kind, logical_type
+from secure_bloom.parquet.schema import Leaf
+from secure_bloom.parquet.structures.metadata import Statistics
+from secure_bloom.predicates.tree import LOOKUPS, Operator
+from secure_bloom.reading.pruning.column_predicates import OrderKey, Question, StoredValue
 
 #: Whose older `min` and `max`, in signed order, are right.
 _SIGNED_KINDS = {Kind.INTEGER, Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.FLOAT}

@@ -14,16 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 from thrift.protocol.TProtocol import TType
 
-from secure_bloom.cipher import ModuleType
+from secure_bloom.encryption.cipher import ModuleType
+from secure_bloom.encryption.column_cipher import ColumnCipher
 from secure_bloom.errors import located
 from secure_bloom.kernels import chunks as layout
 from secure_bloom.kernels import fields as kernels
-from secure_bloom.metadata import ColumnChunk, ColumnCryptoMetaData, ColumnMetaData
-from secure_bloom.modules import ColumnCipher
-from secure_bloom.reading.files.footers import FileFooter
-from secure_bloom.reading.pruning.filters import FilterPlace
-from secure_bloom.reading.stages import Job
-from secure_bloom.records import decode_record
+from secure_bloom.parquet.structures.metadata import (
+    ColumnChunk,
+    ColumnCryptoMetaData,
+    ColumnMetaData,
+)
+from secure_bloom.parquet.structures.records import decode_record
+from secure_bloom.reading.lockstep import Job
+from secure_bloom.reading.pruning.filter_reads import FilterPlace
+from secure_bloom.reading.table.footer import FileFooter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from secure_bloom.errors import FormatError
-from secure_bloom.footer import Chunk
-from secure_bloom.logical import Kind, logical_type
-from secure_bloom.metadata import CompressionCodec, Encoding, PageType, Type
-from secure_bloom.pages import read_dictionary_page
+from secure_bloom.parquet.footer import Chunk
+from secure_bloom.parquet.logical_types import Kind, logical_type
+from secure_bloom.parquet.pages import read_dictionary_page
+from secure_bloom.parquet.structures.metadata import CompressionCodec, Encoding, PageType, Type
 from secure_bloom.storage import InputFile
 
 _DICTIONARY_ENCODINGS = {Encoding.PLAIN_DICTIONARY, Encoding.RLE_DICTIONARY}

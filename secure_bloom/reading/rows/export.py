@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from secure_bloom.reading.asking.times import (
+from secure_bloom.predicates.iso8601 import (
     TICKS,
     day_text,
     duration_text,

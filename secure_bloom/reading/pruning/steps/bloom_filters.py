@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.errors import UnsupportedFeatureError
-from secure_bloom.reading.asking.predicates import LOOKUPS
-from secure_bloom.reading.pruning.filters import has_filter, read_filters
-from secure_bloom.reading.pruning.judging import FileJudge, Group, Lookup
-from secure_bloom.reading.pruning.plans import Reason, Step, percent
-from secure_bloom.reading.pruning.questions import Question, StoredValue
-from secure_bloom.sbbf import SplitBlockBloomFilter
-from secure_bloom.schema import Leaf, require_filterable
+from secure_bloom.parquet.schema import Leaf, require_filterable
+from secure_bloom.predicates.tree import LOOKUPS
+from secure_bloom.reading.pruning.column_predicates import Question, StoredValue
+from secure_bloom.reading.pruning.file_pruner import FileJudge, Group, Lookup
+from secure_bloom.reading.pruning.filter_reads import has_filter, read_filters
+from secure_bloom.reading.pruning.plan import Reason, Step, percent
 
 
 def judge_filters(file: FileJudge) -> None:

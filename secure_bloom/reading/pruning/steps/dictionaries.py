@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from secure_bloom.errors import located
-from secure_bloom.footer import Chunk
+from secure_bloom.parquet.footer import Chunk
+from secure_bloom.reading.pruning.column_predicates import encodings_of
 from secure_bloom.reading.pruning.dictionaries import (
     dictionary_size,
     has_all_values,
     may_be_in_dictionary,
 )
-from secure_bloom.reading.pruning.filters import has_filter
-from secure_bloom.reading.pruning.judging import FileJudge, Group, Lookup
-from secure_bloom.reading.pruning.plans import Reason, Step
-from secure_bloom.reading.pruning.questions import encodings_of
+from secure_bloom.reading.pruning.file_pruner import FileJudge, Group, Lookup
+from secure_bloom.reading.pruning.filter_reads import has_filter
+from secure_bloom.reading.pruning.plan import Reason, Step
 
 
 def judge_dictionaries(file: FileJudge) -> None:

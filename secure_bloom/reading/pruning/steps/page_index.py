@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from secure_bloom.errors import located
-from secure_bloom.footer import Chunk
-from secure_bloom.reading.asking.binding import BoundAll, BoundCondition, BoundPredicate
-from secure_bloom.reading.files.columns import has_type_order
-from secure_bloom.reading.files.extents import read_extents
-from secure_bloom.reading.pruning.judging import FileJudge, Group
-from secure_bloom.reading.pruning.page_index import (
+from secure_bloom.parquet.footer import Chunk
+from secure_bloom.predicates.binding import BoundAll, BoundCondition, BoundPredicate
+from secure_bloom.reading.pruning.column_predicates import Question
+from secure_bloom.reading.pruning.file_pruner import FileJudge, Group
+from secure_bloom.reading.pruning.page_bounds import (
     Rows,
     can_judge,
     column_index_extent,
@@ -20,8 +19,9 @@ from secure_bloom.reading.pruning.page_index import (
     merged,
     offset_index_extent,
 )
-from secure_bloom.reading.pruning.plans import Step
-from secure_bloom.reading.pruning.questions import Question
+from secure_bloom.reading.pruning.plan import Step
+from secure_bloom.reading.table.coalesced_reads import read_extents
+from secure_bloom.reading.table.schemas import has_type_order
 
 #: A row group, a column, and which of its two indexes.
 _Place = tuple[int, int, str]

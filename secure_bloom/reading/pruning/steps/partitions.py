@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from secure_bloom.reading.asking.binding import BoundCondition
-from secure_bloom.reading.asking.exact import true_rows
-from secure_bloom.reading.files.partitions import partition_scalar
-from secure_bloom.reading.pruning.judging import FileJudge
+from secure_bloom.predicates.binding import BoundCondition
+from secure_bloom.predicates.evaluation import true_rows
+from secure_bloom.reading.pruning.file_pruner import FileJudge
+from secure_bloom.reading.table.hive_partitions import partition_scalar
 
 
 def judge_partition(file: FileJudge) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from secure_bloom.reading.files.columns import has_type_order
 from secure_bloom.reading.pruning.bounds import chunk_bounds, remaining
-from secure_bloom.reading.pruning.judging import FileJudge, Group
-from secure_bloom.reading.pruning.plans import Step
-from secure_bloom.reading.pruning.questions import Question
+from secure_bloom.reading.pruning.column_predicates import Question
+from secure_bloom.reading.pruning.file_pruner import FileJudge, Group
+from secure_bloom.reading.pruning.plan import Step
+from secure_bloom.reading.table.schemas import has_type_order
 
 
 def judge_statistics(file: FileJudge) -> None:

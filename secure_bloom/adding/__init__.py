@@ -1,0 +1,1 @@
+"""Plan filters in memory and write them into files: the main job."""

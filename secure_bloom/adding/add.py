@@ -1,0 +1,133 @@
+"""Add Bloom filters to files: check everything first, then plan and write file by file."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from os import PathLike
+
+from secure_bloom.adding.plan import Mapper, Outcome, Task
+from secure_bloom.adding.preflight import Survey, check_surveys, survey_file
+from secure_bloom.adding.report import AddReport, FileReport
+from secure_bloom.adding.request import Columns, Keys, filter_request, request_keys
+from secure_bloom.adding.rewrite import Rewriter, WriteMode, failed_report
+from secure_bloom.adding.summary_files import summary_notes
+from secure_bloom.encryption.keys import KeyResolver
+from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.errors import PolicyError
+from secure_bloom.storage import find_files, refuse_append, refuse_managed
+from secure_bloom.storage.paths import Paths, as_paths, output_paths
+
+#: Called with the number of column chunks done and the number of them in all, from any thread, by
+#: one at a time.
+Progress = Callable[[int, int], None]
+
+
+def add_bloom_filters(
+    paths: Paths,
+    *,
+    columns: Columns | None = None,
+    policy: KeyPolicy | str | PathLike[str] | None = None,
+    keys: Keys | None = None,
+    in_place: bool = False,
+    output: str | PathLike[str] | None = None,
+    replace_filters: bool = False,
+    dry_run: bool = False,
+    progress: Progress | None = None,
+) -> AddReport:
+    """Add split-block Bloom filters to existing Parquet files without touching a data page.
+
+    ``paths`` are files, folders or globs.  ``columns`` maps column names to their options, or
+    lists names; without it the policy's columns are taken.  ``keys`` defaults to the policy's
+    KMS; a client of your own may be called from several threads.  Files are replaced atomically,
+    or with ``in_place`` appended to, or with ``output`` written below another folder; several at
+    a time.  A file that fails is reported and does not stop the others.
+
+    Raises PolicyError or UnsupportedFeatureError before any file is written where the request
+    itself cannot be: an unknown column, a BOOLEAN column, an unknown master key, a managed table.
+    """
+    request = filter_request(columns, policy, replace_filters=replace_filters)
+    if in_place and output is not None:
+        raise PolicyError("in_place and output exclude each other")
+    resolver = KeyResolver(request_keys(request, keys))
+    every = as_paths(paths)
+    refuse_managed(every)
+    files = find_files(every)
+    if in_place:
+        refuse_append(files)
+    targets = {} if output is None else output_paths(files, every, os.fspath(output))
+    mode = WriteMode(in_place=in_place, dry_run=dry_run)
+    surveys = [survey_file(path, request, resolver, repair=mode.repairs) for path in files]
+    failures = check_surveys(surveys)
+    rewriter = Rewriter(request=request, resolver=resolver, mode=mode)
+    meter = _Meter(progress, sum(survey.chunks for survey in surveys))
+
+    def rewrite(survey: Survey, run: Mapper) -> FileReport:
+        failure = failures.get(survey.path)
+        if failure is not None:
+            return failed_report(survey.path, failure)
+        return rewriter.rewrite(survey.path, target=targets.get(survey.path), run=run)
+
+    reports = list(_side_by_side(rewrite, surveys, meter))
+    changed = [targets.get(report.path, report.path) for report in reports if report.changes]
+    return AddReport(files=tuple(reports), notes=summary_notes(changed), dry_run=dry_run)
+
+
+def _side_by_side(
+    rewrite: Callable[[Survey, Mapper], FileReport], surveys: Iterable[Survey], meter: _Meter
+) -> Iterator[FileReport]:
+    """The reports of all files, in order; as many are at work as there are cores.
+
+    Their column chunks share one pool, so memory is that of so many chunks.  One file computes
+    while another one waits for the disk.
+    """
+    workers = os.cpu_count() or 1
+    with ThreadPoolExecutor(workers) as chunks, ThreadPoolExecutor(workers) as files:
+        try:
+            yield from files.map(lambda it: meter.metered(rewrite, it, chunks), surveys)
+        except BaseException:
+            # Interrupted: files that wait are not begun, and those at work end before they write.
+            files.shutdown(wait=False, cancel_futures=True)
+            chunks.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+class _Meter:
+    """Tells how many column chunks are done, of how many; from any thread, in turns."""
+
+    def __init__(self, progress: Progress | None, total: int) -> None:
+        self._progress = progress
+        self._total = total
+        self._done = 0
+        self._lock = threading.Lock()
+        self._advance(0)
+
+    def metered(
+        self,
+        rewrite: Callable[[Survey, Mapper], FileReport],
+        survey: Survey,
+        executor: Executor,
+    ) -> FileReport:
+        """Rewrite one file, telling of each chunk as it comes and at last of all of them."""
+        left = survey.chunks
+
+        def run(work: Callable[[Task], Outcome], tasks: Iterable[Task]) -> Iterator[Outcome]:
+            nonlocal left
+            for outcome in executor.map(work, tasks):
+                # Where another writer was faster the same chunks come again.
+                if left > 0:
+                    left -= 1
+                    self._advance(1)
+                yield outcome
+
+        report = rewrite(survey, run)
+        self._advance(left)
+        return report
+
+    def _advance(self, chunks: int) -> None:
+        with self._lock:
+            self._done += chunks
+            if self._progress is not None:
+                self._progress(self._done, self._total)

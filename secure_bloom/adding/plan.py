@@ -1,0 +1,279 @@
+"""One file and a request -> the plan of its rewrite, worked out in memory before a byte is written.
+
+New filters stand after everything the file already has, just before the new footer, in row-group
+and column order.  The file's data keeps its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from secure_bloom.adding.report import FilterReport
+from secure_bloom.adding.request import FilterRequest
+from secure_bloom.adding.torn_append import append_mark
+from secure_bloom.bloom.build import BuiltFilter, build_filter
+from secure_bloom.bloom.stored import StoredBloomFilter, encode_bloom_filter, read_bloom_filter
+from secure_bloom.encryption.keys import FileKeys
+from secure_bloom.errors import SecureBloomError
+from secure_bloom.options import BloomFilterOptions
+from secure_bloom.parquet.column_values import read_entries
+from secure_bloom.parquet.footer import (
+    Chunk,
+    Footer,
+    encode_footer,
+    open_chunk,
+    read_tail,
+    set_bloom_filter,
+    unlock,
+)
+from secure_bloom.parquet.schema import require_filterable
+from secure_bloom.storage import APPEND_ALIGNMENT, InputFile
+
+#: Runs the builds of one file, in order: ``map`` itself, or that of an executor.
+Mapper = Callable[[Callable[["Task"], "Outcome"], Iterable["Task"]], Iterator["Outcome"]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewritePlan:
+    """The new file: the first ``keep`` bytes of the old one, then ``tail``.
+
+    ``tail`` is empty when there is nothing to do.
+    """
+
+    keep: int
+    tail: tuple[bytes, ...]
+    filters: tuple[FilterReport, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the file already has all that was asked for."""
+        return not self.tail
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file after the rewrite."""
+        return self.keep + sum(map(len, self.tail))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One column chunk that is to have a filter."""
+
+    file: InputFile
+    chunk: Chunk
+    options: BloomFilterOptions
+    replace: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewFilter:
+    """A filter as it goes into the file, encrypted where its column is."""
+
+    modules: bytes
+    report: FilterReport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """A chunk's filter: the ``old`` one, or a ``new`` one in its place."""
+
+    task: Task
+    old: StoredBloomFilter | None
+    new: NewFilter | None = None
+
+
+def plan_rewrite(
+    file: InputFile,
+    keys: FileKeys,
+    request: FilterRequest,
+    *,
+    append: bool = False,
+    run: Mapper = map,
+) -> RewritePlan:
+    """Work out the rewrite of ``file``: build every filter that is wanted and not there yet.
+
+    With ``append`` the old footer stays where it is, and the new bytes go after the old end.
+    Raises what reading the footer, the keys, the pages and the filters raises, with row group and
+    column set.
+    """
+    footer = unlock(read_tail(file), keys)
+    tasks = list(_tasks(file, footer, keys, request))
+    outcomes = _outcomes(tasks, run)
+    keep = file.size if append else _reclaimed_end(footer, outcomes)
+    # Asked before the new places are entered: they are what makes the difference.
+    needs_footer = _needs_footer(outcomes)
+    parts, filters = _place(outcomes, keep + len(_mark(keep, append=append)))
+    skipped = _skipped(footer, request)
+    if not needs_footer:
+        return RewritePlan(keep=file.size, tail=(), filters=(*filters, *skipped))
+    tail = new_tail(footer, keep, parts, append=append)
+    return RewritePlan(keep=keep, tail=tail, filters=(*filters, *skipped))
+
+
+def new_tail(
+    footer: Footer, keep: int, parts: Iterable[bytes] = (), *, append: bool
+) -> tuple[bytes, ...]:
+    """What is written behind ``keep``: ``parts`` and the footer, in an append between its marks."""
+    tail = [_mark(keep, append=append), *parts, encode_footer(footer)]
+    if append:
+        tail.insert(-1, _padding(keep + sum(map(len, tail))))
+    return tuple(part for part in tail if part)
+
+
+def _mark(keep: int, *, append: bool) -> bytes:
+    return append_mark(keep) if append else b""
+
+
+def _padding(size: int) -> bytes:
+    """Zeros that stand before a footer, where nothing refers to them, to align the file's end."""
+    return bytes(-size % APPEND_ALIGNMENT)
+
+
+def _tasks(
+    file: InputFile, footer: Footer, keys: FileKeys, request: FilterRequest
+) -> Iterator[Task]:
+    wanted = request.resolve(footer.leaves)
+    for ordinal in wanted:
+        require_filterable(footer.leaves[ordinal])
+    for row_group in range(len(footer.row_groups)):
+        for ordinal, options in wanted.items():
+            chunk = open_chunk(footer, row_group, ordinal, keys)
+            request.check_key(chunk)
+            yield Task(file=file, chunk=chunk, options=options, replace=request.replace_filters)
+
+
+def _outcomes(tasks: list[Task], run: Mapper) -> list[Outcome]:
+    """What came of the tasks, in their order.
+
+    The largest chunks are begun first: one that is begun last leaves all other cores waiting.
+    """
+    sizes = [task.chunk.meta_data.total_uncompressed_size for task in tasks]
+    order = sorted(range(len(tasks)), key=sizes.__getitem__, reverse=True)
+    found = dict(zip(order, run(_work, [tasks[i] for i in order]), strict=True))
+    return [found[i] for i in range(len(tasks))]
+
+
+def _work(task: Task) -> Outcome:
+    old = _old_filter(task)
+    if old is not None and not task.replace:
+        return Outcome(task=task, old=old)
+    values = read_entries(task.file, task.chunk)
+    before = None if old is None else old.filter
+    built = build_filter(task.chunk.leaf, values, task.options, old=before)
+    return Outcome(task=task, old=old, new=_new_filter(task, built))
+
+
+def _new_filter(task: Task, built: BuiltFilter) -> NewFilter:
+    # Here and not where the file is put together: threads share the work, and the bits are held
+    # once.
+    modules = encode_bloom_filter(built.filter, task.chunk.cipher)
+    return NewFilter(modules=modules, report=_built_report(task, built))
+
+
+def _old_filter(task: Task) -> StoredBloomFilter | None:
+    """The filter that is there; a damaged one is an error unless it is to be replaced."""
+    try:
+        return read_bloom_filter(task.file, task.chunk)
+    except SecureBloomError as error:
+        if task.replace:
+            return None
+        error.hint = error.hint or "a damaged filter can be built anew: --replace-filters"
+        raise
+
+
+def _needs_footer(outcomes: list[Outcome]) -> bool:
+    return any(
+        outcome.new is not None or outcome.task.chunk.meta_data.bloom_filter_length is None
+        for outcome in outcomes
+    )
+
+
+def _reclaimed_end(footer: Footer, outcomes: list[Outcome]) -> int:
+    """Where new filters may start: the end of the data, or of what remains without old filters.
+
+    Only filters that are replaced and stand at the very end, one behind the other, give their
+    room back.  They were read as filters, so a wrong offset cannot pass data off as one.
+    """
+    end = footer.tail.offset
+    replaced = {
+        outcome.old.offset + outcome.old.length: outcome.old.offset
+        for outcome in outcomes
+        if outcome.new is not None and outcome.old is not None
+    }
+    while end in replaced:
+        end = replaced[end]
+    return end
+
+
+def _place(outcomes: list[Outcome], start: int) -> tuple[list[bytes], list[FilterReport]]:
+    """The new modules in order, entered in the chunks' metadata from ``start`` on."""
+    parts: list[bytes] = []
+    reports = []
+    for outcome in outcomes:
+        chunk = outcome.task.chunk
+        if outcome.new is not None:
+            parts.append(outcome.new.modules)
+            set_bloom_filter(chunk, start, len(parts[-1]))
+            start += len(parts[-1])
+            reports.append(outcome.new.report)
+        elif outcome.old is not None:
+            reports.append(_kept_report(outcome.task, outcome.old))
+            if chunk.meta_data.bloom_filter_length is None:
+                set_bloom_filter(chunk, outcome.old.offset, outcome.old.length)
+    return parts, reports
+
+
+def _built_report(task: Task, built: BuiltFilter) -> FilterReport:
+    fpp = built.filter.fpp()
+    had_filter = task.chunk.meta_data.bloom_filter_offset is not None
+    return FilterReport(
+        row_group=task.chunk.row_group,
+        column=task.chunk.leaf.name,
+        bytes=built.filter.byte_count,
+        values=built.values,
+        fpp_requested=task.options.fpp,
+        fpp=fpp,
+        encrypted=task.chunk.cipher is not None,
+        key=_key_name(task.chunk),
+        source=built.source,
+        action="replaced" if had_filter else "added",
+        reason="; ".join(_built_remarks(task, built, fpp)) or None,
+    )
+
+
+def _built_remarks(task: Task, built: BuiltFilter, fpp: float) -> Iterator[str]:
+    if built.missed:
+        yield f"the old one missed {built.missed} values of its column: queries lost rows with it"
+    if fpp > task.options.fpp:
+        yield f"max_bytes {task.options.max_bytes} is too small for the fpp"
+
+
+def _kept_report(task: Task, kept: StoredBloomFilter) -> FilterReport:
+    has_length = task.chunk.meta_data.bloom_filter_length is not None
+    return FilterReport(
+        row_group=task.chunk.row_group,
+        column=task.chunk.leaf.name,
+        bytes=kept.filter.byte_count,
+        fpp_requested=task.options.fpp,
+        fpp=kept.filter.fpp(),
+        encrypted=task.chunk.cipher is not None,
+        key=_key_name(task.chunk),
+        action="kept",
+        reason="it was there already" if has_length else "its missing length was added",
+    )
+
+
+def _key_name(chunk: Chunk) -> str | None:
+    return None if chunk.cipher is None else chunk.cipher.key.name
+
+
+def _skipped(footer: Footer, request: FilterRequest) -> Iterator[FilterReport]:
+    for name in request.missing(footer.leaves):
+        yield FilterReport(
+            row_group=None,
+            column=name,
+            fpp_requested=request.columns[name].fpp,
+            action="skipped",
+            reason="the file has no such column",
+        )

@@ -1,0 +1,99 @@
+"""What filters a run asks for: columns with options, from the caller or from a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from os import PathLike
+
+from secure_bloom.encryption.keys import ExplicitKeys, Keyring, KmsClient
+from secure_bloom.encryption.policy import KeyPolicy, check_master_keys
+from secure_bloom.errors import PolicyError
+from secure_bloom.options import BloomFilterOptions
+from secure_bloom.parquet.footer import Chunk
+from secure_bloom.parquet.schema import Leaf, select
+
+Columns = Mapping[str, BloomFilterOptions] | Iterable[str]
+Keys = Keyring | KmsClient | ExplicitKeys
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilterRequest:
+    """The columns that get filters, and the policy their keys must follow, if there is one."""
+
+    columns: Mapping[str, BloomFilterOptions]
+    policy: KeyPolicy | None = None
+    replace_filters: bool = False
+
+    def resolve(self, leaves: tuple[Leaf, ...]) -> dict[int, BloomFilterOptions]:
+        """Leaf ordinal -> options, in column order; a leaf's own name wins over its parent's."""
+        found: dict[int, BloomFilterOptions] = {}
+        for name in sorted(self.columns, key=len):
+            found.update(dict.fromkeys(select(leaves, name), self.columns[name]))
+        return dict(sorted(found.items()))
+
+    def missing(self, leaves: tuple[Leaf, ...]) -> list[str]:
+        """The requested columns that a file with these leaves does not have."""
+        return [name for name in self.columns if not select(leaves, name)]
+
+    def check_key(self, chunk: Chunk) -> None:
+        """Raise PolicyError where the chunk is not under the key that the policy names for it.
+
+        A filter of a sensitive column must never be written in clear, or under another key.
+        """
+        rule = None if self.policy is None else self.policy.key_for(chunk.leaf.path)
+        if rule is None:
+            return
+        actual = None if chunk.cipher is None else chunk.cipher.key.name
+        if chunk.cipher is None:
+            got = "is stored in clear"
+        elif actual != rule:
+            got = f"is encrypted under {actual or 'a key without a name'}"
+        else:
+            return
+        raise PolicyError(
+            f"the policy says key {rule}, the column {got}",
+            hint="write the file under the policy again; no filter was added",
+            row_group=chunk.row_group,
+            column=chunk.leaf.name,
+        )
+
+
+def filter_request(
+    columns: Columns | None,
+    policy: KeyPolicy | str | PathLike[str] | None,
+    *,
+    replace_filters: bool = False,
+) -> FilterRequest:
+    """The request of a call: explicit columns, or those of the policy.
+
+    Raises PolicyError when neither names a column.
+    """
+    if isinstance(policy, str | PathLike):
+        policy = KeyPolicy.load(policy)
+    if columns is not None:
+        wanted = (
+            dict(columns)
+            if isinstance(columns, Mapping)
+            else dict.fromkeys(columns, BloomFilterOptions())
+        )
+    else:
+        wanted = {} if policy is None else policy.bloom_columns()
+    if not wanted:
+        raise PolicyError(
+            "no column is named for a filter",
+            hint="name columns, or give a policy in which columns have bloom = true",
+        )
+    return FilterRequest(columns=wanted, policy=policy, replace_filters=replace_filters)
+
+
+def request_keys(request: FilterRequest, keys: Keys | None) -> Keys | None:
+    """The keys of a run: those given, else the policy's KMS, which must know the policy's keys."""
+    policy = request.policy
+    if policy is None:
+        return keys
+    if keys is None and (policy.kms or policy.master_keys()):
+        keys = policy.kms_client()
+    if keys is not None and not isinstance(keys, ExplicitKeys):
+        check_master_keys(policy, keys)
+    return keys

@@ -1,0 +1,119 @@
+"""One file of a run: planned in memory, written once, and reported, whatever comes of it."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from secure_bloom.adding.plan import Mapper, RewritePlan, plan_rewrite
+from secure_bloom.adding.report import FileReport
+from secure_bloom.adding.request import FilterRequest
+from secure_bloom.adding.torn_append import mend
+from secure_bloom.encryption.keys import FileKeys, KeyResolver
+from secure_bloom.errors import FileChangedError, FormatError, SecureBloomError, located
+from secure_bloom.parquet.key_material_files import file_keys, key_material_name
+from secure_bloom.storage import InputFile, append_tail, open_input, replace_tail, sibling
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteMode:
+    """How files are written: replaced, appended to (``in_place``), or not at all (``dry_run``)."""
+
+    in_place: bool = False
+    dry_run: bool = False
+
+    @property
+    def repairs(self) -> bool:
+        """Whether what a killed ``in_place`` run left behind may be cut off."""
+        return self.in_place and not self.dry_run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRewriter(ABC):
+    """Rewrites the files of one run: one set of keys, one way to write, one kind of plan.
+
+    Safe to run twice on one file, at the same time too: the later one finds the file changed,
+    reads it anew, and finds nothing left to do.
+    """
+
+    resolver: KeyResolver
+    mode: WriteMode
+
+    @abstractmethod
+    def plan(self, file: InputFile, keys: FileKeys, run: Mapper, /) -> RewritePlan:
+        """What is to become of one file, worked out in memory; ``run`` may work in parallel."""
+
+    def rewrite(self, path: str, *, target: str | None = None, run: Mapper = map) -> FileReport:
+        """Do one file, in its place or to ``target``; our errors become a report of a failure."""
+        started = time.perf_counter()
+        try:
+            with located(path=path):
+                plan, before = self._rewrite(path, target, run)
+        except SecureBloomError as error:
+            return failed_report(path, error, time.perf_counter() - started)
+        return FileReport(
+            path=path,
+            status="unchanged" if plan.is_empty else "added",
+            bytes_before=before,
+            bytes_after=plan.size,
+            seconds=round(time.perf_counter() - started, 6),
+            filters=plan.filters,
+        )
+
+    def _rewrite(self, path: str, target: str | None, run: Mapper) -> tuple[RewritePlan, int]:
+        """Plan and write, anew where another writer was faster; the plan and the old size."""
+        for _ in range(2):
+            try:
+                return self._rewrite_once(path, target, run)
+            except FileChangedError:
+                continue
+            except FormatError:
+                if not (self.mode.repairs and mend(path)):
+                    raise
+        return self._rewrite_once(path, target, run)
+
+    def _rewrite_once(self, path: str, target: str | None, run: Mapper) -> tuple[RewritePlan, int]:
+        with open_input(path) as file:
+            keys = file_keys(self.resolver, file)
+            plan = self.plan(file, keys, run)
+            self._write(file, plan, target)
+            return plan, file.size
+
+    def _write(self, file: InputFile, plan: RewritePlan, target: str | None) -> None:
+        if self.mode.dry_run or (plan.is_empty and target is None):
+            return
+        if self.mode.in_place:
+            append_tail(file, plan.tail)
+            return
+        if target is not None:
+            # First, so that no moment sees a file whose keys cannot be found.
+            _carry_key_material(file, target)
+        replace_tail(file, plan.keep, plan.tail, output=target)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewriter(FileRewriter):
+    """Adds the split-block filters that ``request`` asks for."""
+
+    request: FilterRequest
+
+    def plan(self, file: InputFile, keys: FileKeys, run: Mapper, /) -> RewritePlan:
+        """See :func:`plan_rewrite`."""
+        return plan_rewrite(file, keys, self.request, append=self.mode.in_place, run=run)
+
+
+def _carry_key_material(file: InputFile, target: str) -> None:
+    """Copy key material that is stored beside the file to the folder of its copy."""
+    name = key_material_name(file.name)
+    if file.read_sibling(name) is None:
+        return
+    with open_input(sibling(file.path, name)) as material:
+        replace_tail(material, material.size, (), output=sibling(target, name))
+
+
+def failed_report(path: str, error: SecureBloomError, seconds: float = 0.0) -> FileReport:
+    """The report of a file that could not be done and is as it was."""
+    return FileReport(
+        path=path, status="failed", seconds=round(seconds, 6), error=str(error), hint=error.hint
+    )

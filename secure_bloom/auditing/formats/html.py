@@ -1,0 +1,245 @@
+"""AuditReport -> one page that opens without a network: a matrix in colour, mistakes, their fixes.
+
+The page is complete without its script, which only searches and filters.  Its Content Security
+Policy allows that script and its style by their hashes and nothing else, so that not even a path
+that escaped escaping could run or load anything.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from html import escape
+from importlib.resources import files
+
+from secure_bloom.auditing.findings import AuditReport
+from secure_bloom.auditing.formats.folders import common_folder
+from secure_bloom.auditing.formats.grouping import Group, State, extent, group_report
+from secure_bloom.auditing.formats.matrix import WHOLE_FILE, Cell, Matrix, Row, matrix_of
+from secure_bloom.auditing.formats.verdict import tallies, verdict
+from secure_bloom.text import counted, legible, named_columns
+
+_EXAMPLES = 3
+_MOST_PATHS = 100
+_MOST_PATHS_OF_ALL = 2_000
+_LONGEST = 2_000
+#: Of a column's name, where there is little room.
+_SHORT = 30
+_DENSE_COLUMNS = 6
+_HEADINGS = {
+    "Findings": {State.CRITICAL, State.HIGH, State.MEDIUM, State.LOW},
+    "Could not be checked": {State.UNCHECKED},
+    "Ignored": {State.IGNORED},
+}
+#: What a cell of one file shows; a cell of many shows how many of them are in its state.
+_SIGNS = {
+    State.CRITICAL: "C",
+    State.HIGH: "H",
+    State.MEDIUM: "M",
+    State.LOW: "L",
+    State.UNCHECKED: "?",
+    State.IGNORED: "i",
+    State.CLEAN: "·",
+}
+
+
+def render_html(
+    report: AuditReport,
+    *,
+    subject: str | None = None,
+    created: datetime | None = None,
+    meanings: Mapping[str, str] | None = None,
+) -> str:
+    """The report as one page.
+
+    ``subject`` is what was audited, ``created`` when, and ``meanings`` say what each id means.
+    """
+    groups = group_report(report)
+    folder = common_folder(report.paths)
+    name = legible(subject or folder or "files")
+    body = (
+        *_head(report, groups, name, created),
+        *_legend(groups),
+        *_matrix(matrix_of(report, groups), groups, folder),
+        *_findings(groups, folder, meanings or {}),
+    )
+    return _page(f"Audit of {name}", "\n".join(body))
+
+
+def _page(title: str, body: str) -> str:
+    style, script = _asset("page.css"), _asset("page.js")
+    policy = (
+        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="referrer" content="no-referrer">
+<title>{escape(title)}</title>
+<style>{style}</style>
+</head>
+<body>
+<main>
+{body}
+</main>
+<script>{script}</script>
+</body>
+</html>
+"""
+
+
+def _asset(name: str) -> str:
+    return files("secure_bloom.auditing.formats").joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    """The source expression of an inline element.  Content Security Policy Level 3, 2.3.1."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _head(
+    report: AuditReport, groups: Sequence[Group], subject: str, created: datetime | None
+) -> Iterator[str]:
+    """What was audited and what came of it, in one sentence."""
+    result = verdict(report, groups)
+    yield "<header>"
+    yield '<p class="product">secure-bloom audit</p>'
+    yield f"<h1>{escape(subject)}</h1>"
+    yield f'<p class="verdict {result.state}"><strong>{result.headline.capitalize()}.</strong>'
+    yield f"<span>{result.scope}</span></p>"
+    if created is not None:
+        yield f'<p class="created">{created:%Y-%m-%d %H:%M} {created.tzname() or ""}</p>'
+    yield "</header>"
+
+
+def _legend(groups: Sequence[Group]) -> Iterator[str]:
+    """The states with their colours and counts; with the script each switches its state off."""
+    yield '<section class="legend" aria-label="Legend and filter">'
+    yield '<input type="search" id="search" placeholder="Search columns, paths, ids" hidden>'
+    for tally in tallies(groups):
+        places = f"<small>in {counted(tally.places, 'place')}</small>" if tally.places else ""
+        yield _chip(tally.state, f"<b>{tally.mistakes:,}</b>{places}")
+    yield _chip(State.CLEAN, "")
+    yield '<p id="shown" role="status"></p>'
+    yield "</section>"
+
+
+def _chip(state: State, count: str) -> str:
+    return (
+        f'<label class="chip"><input type="checkbox" value="{state}" checked hidden>'
+        f'<span class="sign {state}" aria-hidden="true">{_SIGNS[state]}</span>'
+        f"<span>{state}</span>{count}</label>"
+    )
+
+
+def _matrix(matrix: Matrix, groups: Sequence[Group], folder: str) -> Iterator[str]:
+    """Files or folders by columns."""
+    grouped = any(len(row.files.paths) > 1 for row in matrix.rows)
+    yield '<section class="matrix">'
+    yield f"<h2>{'Folders' if grouped else 'Files'} by column</h2>"
+    below = f"Paths are below <code>{escape(legible(folder))}</code>" if folder else ""
+    yield f'<p class="note">{_reading(matrix, grouped=grouped)}{below}</p>'
+    yield f'<div class="frame" tabindex="0"><table class="{_density(matrix)}">'
+    yield "<thead><tr><td></td>"
+    yield from map(_column_head, matrix.columns)
+    yield "</tr></thead><tbody>"
+    for row in matrix.rows:
+        yield _row(row, matrix.columns, groups)
+    yield "</tbody></table></div></section>"
+
+
+def _reading(matrix: Matrix, *, grouped: bool) -> str:
+    """How the matrix is to be read."""
+    number = "A number says how many files are in the colour's state. " if grouped else ""
+    hidden = f"{counted(matrix.hidden, 'column')} with the least to tell left out. "
+    return f"Each cell has the colour of its worst state. {number}{hidden if matrix.hidden else ''}"
+
+
+def _density(matrix: Matrix) -> str:
+    return "dense" if len(matrix.columns) > _DENSE_COLUMNS else "wide"
+
+
+def _column_head(column: str | None) -> str:
+    if column is WHOLE_FILE:
+        return '<th scope="col" class="whole"><span>whole file</span></th>'
+    short = escape(legible(column, _SHORT))
+    return f'<th scope="col" title="{escape(legible(column))}"><span>{short}</span></th>'
+
+
+def _row(row: Row, columns: Sequence[str | None], groups: Sequence[Group]) -> str:
+    count = len(row.files.paths)
+    many = f" <small>{counted(count, 'file')}</small>" if count > 1 else ""
+    label = f'<th scope="row"><div>{escape(legible(row.files.label))}{many}</div></th>'
+    cells = (
+        _cell(cell, column, count, groups) for cell, column in zip(row.cells, columns, strict=True)
+    )
+    return f'<tr data-states="{" ".join(row.states)}">{label}{"".join(cells)}</tr>'
+
+
+def _cell(cell: Cell, column: str | None, count: int, groups: Sequence[Group]) -> str:
+    state = cell.state
+    if state is State.CLEAN:
+        # What concerns no file says nothing of the columns it does not name.
+        return f'<td class="clean">{_SIGNS[state]}</td>' if count else "<td></td>"
+    sign = f"{len(cell.files[state]):,}" if count > 1 else _SIGNS[state]
+    doubt = "?" if State.UNCHECKED in cell.files and state is not State.UNCHECKED else ""
+    target = next(iter(cell.groups[state]))
+    name = "whole file" if column is WHOLE_FILE else legible(column, _SHORT)
+    title = escape(f"{name}: {_cell_text(cell, count, groups)}")
+    link = f'<a href="#finding-{target + 1}">{sign}{doubt}</a>'
+    return f'<td class="{state}" title="{title}">{link}</td>'
+
+
+def _cell_text(cell: Cell, count: int, groups: Sequence[Group]) -> str:
+    """``critical in 3 of 50 files (column-in-clear), low in 1 of 50 files (...)``."""
+    parts = []
+    for state in sorted(cell.files, key=lambda state: state.rank):
+        ids = ", ".join(dict.fromkeys(groups[index].id for index in cell.groups[state]))
+        extent_ = f" in {len(cell.files[state]):,} of {count:,} files" if count > 1 else ""
+        parts.append(f"{state}{extent_} ({ids})")
+    return ", ".join(parts)
+
+
+def _findings(groups: Sequence[Group], folder: str, meanings: Mapping[str, str]) -> Iterator[str]:
+    """The mistakes under their headings; a heading without any is left out."""
+    most = max(_EXAMPLES, min(_MOST_PATHS, _MOST_PATHS_OF_ALL // max(len(groups), 1)))
+    numbered = list(enumerate(groups, start=1))
+    for heading, states in _HEADINGS.items():
+        members = [(number, group) for number, group in numbered if group.state in states]
+        if members:
+            yield f'<section class="findings"><h2>{heading}</h2>'
+            for number, group in members:
+                paths = "".join(_paths(group.paths, folder, most))
+                yield _finding(number, group, meanings.get(group.id), paths)
+            yield "</section>"
+
+
+def _finding(number: int, group: Group, meaning: str | None, paths: str) -> str:
+    state, columns = group.state, escape(named_columns(group.columns))
+    note = f'<p class="note">{escape(legible(meaning, _LONGEST))}</p>\n' if meaning else ""
+    return f"""<article id="finding-{number}" data-state="{state}">
+<h3><span class="badge {state}">{state}</span> <code>{escape(group.id)}</code>
+<span>{columns}</span></h3>
+<p>{escape(legible(group.what, _LONGEST))}</p>
+{note}<p class="fix"><b>Fix</b> {escape(legible(group.fix, _LONGEST))}</p>
+<p class="note">{extent(group)}</p>
+{paths}</article>"""
+
+
+def _paths(paths: Sequence[str], folder: str, most: int) -> Iterator[str]:
+    """A few paths, more of them on demand, and how many there are beyond ``most``."""
+    items = [f"<li>{escape(legible(path.removeprefix(folder)))}</li>" for path in paths[:most]]
+    if len(paths) > most:
+        items.append(f"<li>and {len(paths) - most:,} more: --format json names all</li>")
+    if items:
+        yield f"<ul>{''.join(items[:_EXAMPLES])}</ul>\n"
+    if items[_EXAMPLES:]:
+        yield f"<details><summary>{len(paths) - _EXAMPLES:,} more</summary>"
+        yield f"<ul>{''.join(items[_EXAMPLES:])}</ul></details>\n"

@@ -1,0 +1,127 @@
+"""AuditReport -> matrix of files (or folders of them) by columns, each cell in its worst state.
+
+A cell is clean only when nothing at all speaks against it: a file that could not be checked as a
+whole leaves each of its columns unchecked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from secure_bloom.auditing.findings import AuditReport, Finding
+from secure_bloom.auditing.formats.folders import PathRow, common_folder, path_rows
+from secure_bloom.auditing.formats.grouping import Group, State, is_unchecked
+
+_MOST_ROWS = 366
+_MOST_CELLS = 8_000
+_MOST_COLUMNS = 80
+#: The column of what concerns a file as a whole; it stands before the named ones.
+WHOLE_FILE = None
+_Column = str | None
+
+
+@dataclass(slots=True, kw_only=True)
+class Cell:
+    """One column in the files of one row: which files are in which state.
+
+    ``groups`` are indexes of the groups that have findings here, those of ``worst`` first met.
+    """
+
+    files: dict[State, set[str | None]] = field(default_factory=dict)
+    groups: dict[State, dict[int, None]] = field(default_factory=dict)
+
+    @property
+    def state(self) -> State:
+        """The worst state of a file."""
+        return min(self.files, key=lambda state: state.rank, default=State.CLEAN)
+
+    def add(self, state: State, group: int, path: str | None) -> None:
+        """Count a finding in."""
+        self.files.setdefault(state, set()).add(path)
+        self.groups.setdefault(state, {})[group] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """The cells of some files, in the order of the matrix's columns."""
+
+    files: PathRow
+    cells: tuple[Cell, ...]
+
+    @property
+    def states(self) -> tuple[State, ...]:
+        """The states in it, worst first; ``CLEAN`` only where there is no other."""
+        states = {state for cell in self.cells for state in cell.files}
+        return tuple(sorted(states, key=lambda state: state.rank)) or (State.CLEAN,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matrix:
+    """Rows by columns; ``hidden`` columns found no place, those that have the least to tell."""
+
+    columns: tuple[_Column, ...]
+    rows: tuple[Row, ...]
+    hidden: int
+
+
+def matrix_of(report: AuditReport, groups: Sequence[Group]) -> Matrix:
+    """The matrix of a report, fit for one page however many files and columns there are.
+
+    What concerns no file, the policy above all, is the first row, with no files.
+    """
+    columns = _columns(report, groups)
+    shown = _shown_columns(columns, groups)
+    rows = _rows(report, groups, most=max(min(_MOST_ROWS, _MOST_CELLS // len(shown)), 1))
+    cells = _cells(rows, shown, groups)
+    return Matrix(
+        columns=shown,
+        rows=tuple(
+            Row(files=row, cells=tuple(cells.get((index, column), Cell()) for column in shown))
+            for index, row in enumerate(rows)
+        ),
+        hidden=len(columns) - len(shown),
+    )
+
+
+def _columns(report: AuditReport, groups: Sequence[Group]) -> tuple[_Column, ...]:
+    """The whole file, the policy's columns, then others that were found."""
+    found = (column for group in groups for column in group.columns)
+    return tuple(dict.fromkeys((WHOLE_FILE, *report.columns, *found)))
+
+
+def _shown_columns(columns: tuple[_Column, ...], groups: Sequence[Group]) -> tuple[_Column, ...]:
+    """As many as fit, the worst of them, in their order."""
+    # Groups come worst first, and so do their columns here.
+    worst = dict.fromkeys(column for group in groups for column in group.columns)
+    kept = {*list(dict.fromkeys((WHOLE_FILE, *worst, *columns)))[:_MOST_COLUMNS]}
+    return tuple(column for column in columns if column in kept)
+
+
+def _rows(report: AuditReport, groups: Sequence[Group], most: int) -> list[PathRow]:
+    """The files looked at, and others that findings name."""
+    found = (path for group in groups for path in group.paths)
+    paths = tuple(dict.fromkeys((*report.paths, *found)))
+    rows = path_rows(paths, common_folder(report.paths), most)
+    everywhere = any(f.path is None for group in groups for f in group.findings)
+    return [*([PathRow(label="policy, or all files", paths=())] if everywhere else []), *rows]
+
+
+def _cells(
+    rows: Sequence[PathRow], columns: tuple[_Column, ...], groups: Sequence[Group]
+) -> dict[tuple[int, _Column], Cell]:
+    """The cells that are not clean, by row and column."""
+    row_of: dict[str | None, int] = {p: i for i, row in enumerate(rows) for p in row.paths}
+    row_of[None] = 0
+    cells: dict[tuple[int, _Column], Cell] = {}
+    for index, group in enumerate(groups):
+        for finding in group.findings:
+            for column in columns if _hides_columns(finding) else (finding.column,):
+                cell = cells.setdefault((row_of[finding.path], column), Cell())
+                cell.add(group.state, index, finding.path)
+    return cells
+
+
+def _hides_columns(finding: Finding) -> bool:
+    """Whether nothing is known of any column of a file."""
+    return finding.path is not None and finding.column is None and is_unchecked(finding)

@@ -1,0 +1,1 @@
+"""Split-block Bloom filters: hash, build, store, probe."""

@@ -1,0 +1,58 @@
+"""The values of a column chunk -> its filter, or the check of a filter that is there.
+
+Built at an upper bound, from the number of values, then folded while the exact false-positive
+probability of its own bits stays within the request: no count of distinct values is needed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from secure_bloom.bloom.entries import count_missed, forms, insert_entries
+from secure_bloom.bloom.split_block import SplitBlockBloomFilter, block_count_for
+from secure_bloom.options import BloomFilterOptions
+from secure_bloom.parquet.column_values import ChunkEntries
+from secure_bloom.parquet.schema import Leaf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltFilter:
+    """A filter and how many values went into it, from which source.
+
+    ``missed`` is how many of them the filter it replaces did not have: more than none means that
+    queries lost rows with it.
+    """
+
+    filter: SplitBlockBloomFilter
+    values: int
+    source: str
+    missed: int
+
+
+def build_filter(
+    leaf: Leaf,
+    values: ChunkEntries,
+    options: BloomFilterOptions,
+    *,
+    old: SplitBlockBloomFilter | None = None,
+) -> BuiltFilter:
+    """The smallest filter of ``values`` that keeps ``options``; consumes ``values.entries``."""
+    bound = values.upper_bound * forms(leaf)
+    blocks = block_count_for(bound, options.fpp, options.max_bytes)
+    bloom_filter = SplitBlockBloomFilter(blocks)
+    count = missed = 0
+    for entries in values.entries:
+        insert_entries(bloom_filter, leaf, entries)
+        count += len(entries)
+        missed += 0 if old is None else count_missed(old, entries)
+    return BuiltFilter(
+        filter=bloom_filter.folded_to(options.fpp),
+        values=count,
+        source=values.source,
+        missed=missed,
+    )
+
+
+def check_filter(values: ChunkEntries, bloom_filter: SplitBlockBloomFilter) -> int:
+    """How many of ``values`` the filter does not have; consumes ``values.entries``."""
+    return sum(count_missed(bloom_filter, entries) for entries in values.entries)

@@ -1,0 +1,114 @@
+"""A column's physical values, as arrays that can be hashed -> what stands in its filter for them.
+
+A filter hashes raw bits, and engines compare values: both zeros go in where either occurs, and
+where a NaN does also the two that readers look NaN up by (Spark pushes ``x = NaN`` down to the
+filter, and finds NaN equal to NaN).  Some values go in under a second form, because a reader looks
+for that one:
+
+- a FLOAT16 as the four bytes of a FLOAT: DuckDB (seen in 2.0.0) would lose every row with a filter
+  that has only what the format says;
+- a BYTE_ARRAY decimal without the leading bytes that only repeat its sign: readers look numbers up
+  in their shortest form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeGuard
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secure_bloom.bloom import xxh64
+from secure_bloom.bloom.split_block import SplitBlockBloomFilter
+from secure_bloom.parquet.logical_types import Kind, logical_type
+from secure_bloom.parquet.schema import Leaf
+from secure_bloom.parquet.structures.metadata import Type
+from secure_bloom.parquet.value_arrays import Binary, Entries, is_float16
+
+
+def forms(leaf: Leaf) -> int:
+    """Under how many forms a value of ``leaf`` goes into its filter."""
+    return 2 if is_float16(leaf) or _is_byte_array_decimal(leaf) else 1
+
+
+def insert_entries(bloom_filter: SplitBlockBloomFilter, leaf: Leaf, values: Entries) -> None:
+    """Insert physical values of ``leaf`` under all their forms."""
+    entries = _with_nans(_with_both_zeros(values))
+    _insert(bloom_filter, entries)
+    if forms(leaf) > 1:
+        _insert(bloom_filter, _second_form(entries))
+
+
+def count_missed(bloom_filter: SplitBlockBloomFilter, values: Entries) -> int:
+    """How many of ``values`` the filter does not have, though it should have all.
+
+    Only the form that the format prescribes is asked for, and both zeros where either occurs.
+    Other writers' filters need not have NaN.
+    """
+    chunks = _hashes(_without_nans(_with_both_zeros(values)))
+    return sum(int((~bloom_filter.check_hashes(chunk)).sum()) for chunk in chunks)
+
+
+def _insert(bloom_filter: SplitBlockBloomFilter, entries: Entries) -> None:
+    if isinstance(entries, Binary):
+        bloom_filter.insert_binary(entries.offsets, entries.data, prefix=entries.prefix)
+    else:
+        bloom_filter.insert_fixed(entries)
+
+
+def _hashes(entries: Entries) -> Iterator[NDArray[np.uint64]]:
+    if isinstance(entries, Binary):
+        return xxh64.binary_chunks(entries.offsets, entries.data, prefix=entries.prefix)
+    return xxh64.fixed_chunks(entries)
+
+
+def _second_form(entries: Entries) -> Entries:
+    if isinstance(entries, Binary):
+        return _without_padding(entries)
+    return entries.astype("<f4")
+
+
+def _is_byte_array_decimal(leaf: Leaf) -> bool:
+    return leaf.type is Type.BYTE_ARRAY and logical_type(leaf.element).kind is Kind.DECIMAL
+
+
+def _without_padding(numbers: Binary) -> Binary:
+    """The same big-endian numbers without leading bytes that only repeat the sign."""
+    offsets, data = numbers.offsets, numbers.data
+    kept = np.ones(len(data), np.bool_)
+    for byte in range(numbers.prefix):
+        kept[offsets[:-1] + byte] = False
+    starts, ends = offsets[:-1] + numbers.prefix, offsets[1:]
+    while len(starts):
+        has_two = ends - starts > 1
+        starts, ends = starts[has_two], ends[has_two]
+        sign_of_next = np.where(data[starts + 1] < 0x80, 0x00, 0xFF)
+        is_padded = data[starts] == sign_of_next
+        starts, ends = starts[is_padded], ends[is_padded]
+        kept[starts] = False
+        starts = starts + 1
+    kept_before = np.concatenate([[0], np.cumsum(kept)])
+    return Binary(offsets=kept_before[offsets], data=data[kept])
+
+
+def _with_both_zeros(values: Entries) -> Entries:
+    if _is_floating(values) and (values == 0).any():
+        return np.concatenate([values, np.array([0.0, -0.0], dtype=values.dtype)])
+    return values
+
+
+def _with_nans(entries: Entries) -> Entries:
+    """The same with the quiet NaN of either sign, where there is any NaN."""
+    if not _is_floating(entries) or not np.isnan(entries).any():
+        return entries
+    quiet = np.array([np.nan], dtype=entries.dtype)
+    return np.concatenate([entries, np.copysign(quiet, 1), np.copysign(quiet, -1)])
+
+
+def _without_nans(entries: Entries) -> Entries:
+    return entries[~np.isnan(entries)] if _is_floating(entries) else entries
+
+
+def _is_floating(entries: Entries) -> TypeGuard[NDArray[Any]]:
+    return not isinstance(entries, Binary) and entries.dtype.kind == "f"

@@ -1,0 +1,179 @@
+"""Ask filters: may a value be in a row group, for files, folders and globs.
+
+Only footers and filters are read.  Neither pyarrow nor numba is needed for it, so a single probe
+starts fast.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from secure_bloom.bloom.split_block import SplitBlockBloomFilter
+from secure_bloom.bloom.stored import read_bloom_filter
+from secure_bloom.encryption.keys import ExplicitKeys, FileKeys, KeyResolver, Keyring, KmsClient
+from secure_bloom.errors import PolicyError, SecureBloomError, located
+from secure_bloom.parquet.footer import Footer, open_chunk, read_tail, unlock
+from secure_bloom.parquet.key_material_files import file_keys
+from secure_bloom.parquet.literals import physical_values
+from secure_bloom.parquet.schema import Leaf, require_filterable, select, unknown_column
+from secure_bloom.storage import InputFile, find_files, open_input
+from secure_bloom.storage.paths import Paths, as_paths
+
+
+class Verdict(enum.StrEnum):
+    """What a filter says of a value in one row group."""
+
+    ABSENT = "absent"
+    MAYBE = "maybe"
+    NO_FILTER = "no_filter"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowGroupProbe:
+    """One row group: whether it has a filter, and the verdict of each value as it was given."""
+
+    row_group: int
+    filter: bool
+    verdicts: Mapping[Any, Verdict]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileProbe:
+    """One file: its row groups, or why it could not be probed."""
+
+    path: str
+    row_groups: tuple[RowGroupProbe, ...] = ()
+    error: str | None = None
+    hint: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeReport:
+    """The verdicts of all files for one column."""
+
+    column: str
+    files: tuple[FileProbe, ...]
+
+    @property
+    def verdicts(self) -> frozenset[Verdict]:
+        """Every verdict that occurs."""
+        groups = (group for file in self.files for group in file.row_groups)
+        return frozenset(verdict for group in groups for verdict in group.verdicts.values())
+
+    @property
+    def failed(self) -> tuple[FileProbe, ...]:
+        """The files that could not be probed."""
+        return tuple(file for file in self.files if file.error is not None)
+
+    def to_json(self) -> dict[str, Any]:
+        """The document that ``secure-bloom probe --json`` prints."""
+        return {"column": self.column, "files": [_file_json(file) for file in self.files]}
+
+
+def _file_json(file: FileProbe) -> dict[str, Any]:
+    groups = [
+        {
+            "row_group": group.row_group,
+            "filter": group.filter,
+            "verdicts": {str(value): str(v) for value, v in group.verdicts.items()},
+        }
+        for group in file.row_groups
+    ]
+    document: dict[str, Any] = {"path": file.path, "row_groups": groups}
+    if file.error is not None:
+        document |= {"error": file.error, "hint": file.hint}
+    return document
+
+
+def probe(
+    paths: Paths,
+    column: str,
+    values: Iterable[object],
+    *,
+    keys: Keyring | KmsClient | ExplicitKeys | None = None,
+) -> ProbeReport:
+    """Ask the filters of ``column`` for each of ``values``, per file and row group.
+
+    A value is written as a person would (text) or as Python has it (int, Decimal, datetime, ...).
+    A file that cannot be probed is reported with its error and does not stop the others.  Raises
+    PolicyError for a column that no file has, or a value that cannot be one of the column.
+    """
+    resolver = KeyResolver(keys)
+    every = list(values)
+    reports, known = [], set[str]()
+    for path in find_files(as_paths(paths)):
+        try:
+            with located(path=path), open_input(path) as file:
+                reports.append(_probe_file(file, column, every, resolver, known))
+        except SecureBloomError as error:
+            if isinstance(error, PolicyError) and error.column is not None:
+                # The question itself is wrong, for this file and all others.
+                raise
+            reports.append(FileProbe(path=path, error=str(error), hint=error.hint))
+    if known and column not in known:
+        raise unknown_column(column, known, (report.path for report in reports))
+    return ProbeReport(column=column, files=tuple(reports))
+
+
+def _probe_file(
+    file: InputFile, column: str, values: list[object], resolver: KeyResolver, known: set[str]
+) -> FileProbe:
+    keys = file_keys(resolver, file)
+    footer = unlock(read_tail(file), keys, allow_unverified=True)
+    known.update(leaf.name for leaf in footer.leaves)
+    ordinals = select(footer.leaves, column)
+    if ordinals:
+        known.add(column)
+    if len(ordinals) > 1:
+        raise PolicyError(
+            f"the column has {len(ordinals)} leaves",
+            hint="name one of " + ", ".join(footer.leaves[i].name for i in ordinals),
+            column=column,
+        )
+    probed = _encoded(footer.leaves[ordinals[0]], values) if ordinals else {}
+    return FileProbe(
+        path=file.path,
+        row_groups=tuple(
+            _probe_row_group(
+                file, footer, row_group, ordinals, probed or dict.fromkeys(values), keys
+            )
+            for row_group in range(len(footer.row_groups))
+        ),
+    )
+
+
+def _encoded(leaf: Leaf, values: list[object]) -> dict[object, tuple[bytes, ...] | None]:
+    require_filterable(leaf)
+    return {value: physical_values(leaf, value) for value in values}
+
+
+def _probe_row_group(
+    file: InputFile,
+    footer: Footer,
+    row_group: int,
+    ordinals: list[int],
+    probed: Mapping[object, tuple[bytes, ...] | None],
+    keys: FileKeys,
+) -> RowGroupProbe:
+    stored = None
+    if ordinals:
+        chunk = open_chunk(footer, row_group, ordinals[0], keys)
+        stored = read_bloom_filter(file, chunk)
+    return RowGroupProbe(
+        row_group=row_group,
+        filter=stored is not None,
+        verdicts={
+            value: Verdict.NO_FILTER if stored is None else verdict(stored.filter, encodings)
+            for value, encodings in probed.items()
+        },
+    )
+
+
+def verdict(bloom_filter: SplitBlockBloomFilter, encodings: tuple[bytes, ...] | None) -> Verdict:
+    """What the filter says of a value in any of its encodings; None: it cannot say."""
+    if encodings is None or any(bloom_filter.check(encoding) for encoding in encodings):
+        return Verdict.MAYBE
+    return Verdict.ABSENT

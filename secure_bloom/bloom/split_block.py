@@ -1,0 +1,315 @@
+"""SplitBlockBloomFilter: insert, check, exact false-positive probability, fold.  BloomFilter.md.
+
+A filter is ``z`` blocks of 256 bits, each of eight 32-bit little-endian words.  A hash picks its
+block with its upper 32 bits and one bit in each word of it with its lower 32 bits.  Single values
+are handled without numpy and numba; only the bulk functions import them.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from secure_bloom.bloom import xxh64
+from secure_bloom.errors import FormatError, PolicyError
+from secure_bloom.kernels.salt import SALT
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+BYTES_PER_BLOCK: Final = 32
+WORDS_PER_BLOCK: Final = 8
+#: The specification's bound: a block's number fits 31 bits.
+MAX_BLOCK_COUNT: Final = (1 << 31) - 1
+
+#: Blocks counted at a time, so that counting needs little memory next to a large filter.
+_COUNTED_BLOCKS: Final = 1 << 14
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """What one hash asks of any filter: the upper half picks the block, ``mask`` is its bits."""
+
+    upper: int
+    mask: int
+
+    @classmethod
+    def of(cls, h: int) -> Probe:
+        """PolicyError for what is no XXH64 hash."""
+        _check_hash(h)
+        return cls(upper=h >> 32, mask=_mask(h))
+
+
+class SplitBlockBloomFilter:
+    """A split-block Bloom filter of a fixed number of blocks, empty at first.
+
+    ``block_count`` is 1 <= z < 2^31 (PolicyError otherwise), 32 bytes each.  Not made for inserting
+    from several threads at once; checking from several is fine.
+    """
+
+    __slots__ = ("_bitset",)
+
+    def __init__(self, block_count: int) -> None:
+        if not 1 <= block_count <= MAX_BLOCK_COUNT:
+            raise PolicyError(
+                f"block_count is {block_count}, it must lie between 1 and {MAX_BLOCK_COUNT}"
+            )
+        self._bitset: bytes | bytearray | memoryview = bytearray(block_count * BYTES_PER_BLOCK)
+
+    @classmethod
+    def from_bytes(cls, bitset: bytes | bytearray | memoryview) -> SplitBlockBloomFilter:
+        """The filter with these bits; FormatError unless they are whole blocks.
+
+        Of what may change they are copied, of ``bytes`` (or a view on some) when a value is
+        inserted.
+        """
+        byte_count = memoryview(bitset).nbytes
+        block_count, rest = divmod(byte_count, BYTES_PER_BLOCK)
+        if rest or not 1 <= block_count <= MAX_BLOCK_COUNT:
+            raise FormatError(
+                f"a Bloom filter's bitset has {byte_count} bytes,"
+                f" wanted a positive multiple of {BYTES_PER_BLOCK}"
+            )
+        loaded = cls.__new__(cls)
+        base = bitset.obj if isinstance(bitset, memoryview) else bitset
+        loaded._bitset = bitset if isinstance(base, bytes) else bytearray(bitset)
+        return loaded
+
+    def to_bytes(self) -> bytes:
+        """The bitset as it stands in a file."""
+        return bytes(self._bitset)
+
+    @property
+    def byte_count(self) -> int:
+        """Bytes of the bitset, ``BloomFilterHeader.numBytes``."""
+        return len(self._bitset)
+
+    @property
+    def block_count(self) -> int:
+        """The number of blocks, ``z``."""
+        return len(self._bitset) // BYTES_PER_BLOCK
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SplitBlockBloomFilter):
+            return NotImplemented
+        return self._bitset == other._bitset
+
+    __hash__ = None  # type: ignore[assignment]  # filters change
+
+    def __repr__(self) -> str:
+        return f"<SplitBlockBloomFilter of {self.block_count} blocks, {self.byte_count} bytes>"
+
+    def insert(self, value: bytes) -> None:
+        """Insert one value, given as its bytes in PLAIN encoding."""
+        self.insert_hash(xxh64.hash_value(value))
+
+    def check(self, value: bytes) -> bool:
+        """Whether the value may have been inserted; False is certain."""
+        return self.check_hash(xxh64.hash_value(value))
+
+    def insert_hash(self, h: int) -> None:
+        """Insert one XXH64 hash (block_insert)."""
+        bitset, place = self._own(), self._block_slice(h)
+        block = int.from_bytes(bitset[place], "little")
+        bitset[place] = (block | _mask(h)).to_bytes(BYTES_PER_BLOCK, "little")
+
+    def check_hash(self, h: int) -> bool:
+        """Whether the hash may have been inserted (block_check); False is certain."""
+        return self.check_probe(Probe.of(h))
+
+    def check_probe(self, probe: Probe) -> bool:
+        """:meth:`check_hash` of a hash that many filters are asked for."""
+        # The number of blocks times a number below 2^32, so the block is one of them.
+        start = (probe.upper * self.block_count >> 32) * BYTES_PER_BLOCK
+        block = int.from_bytes(self._bitset[start : start + BYTES_PER_BLOCK], "little")
+        return block & probe.mask == probe.mask
+
+    def insert_hashes(self, hashes: NDArray[np.uint64]) -> None:
+        """Insert a 1-D array of hashes."""
+        from secure_bloom.kernels import sbbf as kernels
+
+        kernels.insert_hashes(self._blocks(), _as_hashes(hashes))
+
+    def check_hashes(self, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        """:meth:`check_hash` of each of a 1-D array of hashes, in the same shape."""
+        import numpy as np
+
+        from secure_bloom.kernels import sbbf as kernels
+
+        found = np.empty(len(hashes), np.bool_)
+        kernels.check_hashes(self._blocks(), _as_hashes(hashes), found)
+        return found
+
+    def insert_fixed(self, values: NDArray[Any]) -> None:
+        """Insert fixed-width values, in the forms that :func:`xxh64.hash_fixed` takes."""
+        for hashes in xxh64.fixed_chunks(values):
+            self.insert_hashes(hashes)
+
+    def insert_binary(
+        self,
+        offsets: NDArray[np.int32] | NDArray[np.int64],
+        data: NDArray[np.uint8],
+        *,
+        prefix: int = 0,
+    ) -> None:
+        """Insert binary values, as :func:`xxh64.hash_binary` takes them; all of them or none."""
+        for hashes in xxh64.binary_chunks(offsets, data, prefix=prefix):
+            self.insert_hashes(hashes)
+
+    def fpp(self) -> float:
+        """The exact probability that a value which was not inserted passes :meth:`check`.
+
+        The mean over the blocks of the product over their words of popcount / 32, counted in
+        integers: the only rounding is that of the last division.
+        """
+        import numpy as np
+
+        blocks = self._blocks()
+        total = 0
+        for start in range(0, len(blocks), _COUNTED_BLOCKS):
+            bits = np.bitwise_count(blocks[start : start + _COUNTED_BLOCKS])
+            total += int(bits.prod(axis=1, dtype=np.uint64).sum())
+        return total / (self.block_count * 32**WORDS_PER_BLOCK)
+
+    def fill(self) -> float:
+        """The share of all bits that are set."""
+        import numpy as np
+
+        return int(np.bitwise_count(self._blocks()).sum(dtype=np.uint64)) / (8 * self.byte_count)
+
+    def folded(self) -> SplitBlockBloomFilter:
+        """The filter that the same values would have made with half the blocks.
+
+        Halving ``z`` halves every block's number, so blocks ``2j`` and ``2j + 1`` meet in ``j``.
+        PolicyError when the number of blocks is odd.
+        """
+        import numpy as np
+
+        if self.block_count % 2:
+            raise PolicyError(f"cannot fold {self.block_count} blocks, wanted an even number")
+        half = SplitBlockBloomFilter(self.block_count // 2)
+        pairs = self._blocks().reshape(-1, 2, WORDS_PER_BLOCK)
+        np.bitwise_or(pairs[:, 0], pairs[:, 1], out=half._blocks())
+        return half
+
+    def folded_to(self, fpp: float) -> SplitBlockBloomFilter:
+        """The smallest folding of this filter whose exact fpp is at most ``fpp``.
+
+        Folding never lowers the fpp, so the first folding beyond the request ends the search.  The
+        result is this very filter when it cannot be folded, or is beyond the request already.
+        """
+        smallest = self
+        while smallest.block_count % 2 == 0:
+            half = smallest.folded()
+            if half.fpp() > fpp:
+                break
+            smallest = half
+        return smallest
+
+    def _block_slice(self, h: int) -> slice:
+        _check_hash(h)
+        start = ((h >> 32) * self.block_count >> 32) * BYTES_PER_BLOCK
+        return slice(start, start + BYTES_PER_BLOCK)
+
+    def _own(self) -> bytearray:
+        """The bits, to be changed."""
+        if not isinstance(self._bitset, bytearray):
+            self._bitset = bytearray(self._bitset)
+        return self._bitset
+
+    def _blocks(self) -> NDArray[np.uint32]:
+        """The bits as a writable array of shape (z, 8): kernels are compiled for no other."""
+        import numpy as np
+
+        return np.frombuffer(self._own(), np.dtype("<u4")).reshape(-1, WORDS_PER_BLOCK)
+
+
+def _check_hash(h: int) -> None:
+    if not 0 <= h < 1 << 64:
+        raise PolicyError("a hash is not an unsigned 64-bit integer")
+
+
+def _mask(h: int) -> int:
+    """``mask(x)`` of the lower half of a hash, its eight words as one 256-bit integer."""
+    x = h & 0xFFFFFFFF
+    return sum(1 << (32 * i + (x * salt >> 27 & 31)) for i, salt in enumerate(SALT))
+
+
+def _as_hashes(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    import numpy as np
+
+    if hashes.ndim != 1 or hashes.dtype != np.uint64:
+        raise PolicyError(f"hashes are {hashes.ndim}-D {hashes.dtype}, wanted 1-D uint64")
+    return np.require(hashes, requirements=["C", "A"])
+
+
+def expected_fpp(values: int, block_count: int) -> float:
+    """The fpp to expect of ``values`` distinct values in ``block_count`` blocks.
+
+    A block's number of values is Poisson with mean n / z, and a word of a block with i of them has
+    each bit set with probability 1 - (31/32)^i.
+    """
+    return _poisson_mean(values / block_count, lambda i: _set_share(i) ** WORDS_PER_BLOCK)
+
+
+def block_count_for(values: int, fpp: float, max_bytes: int) -> int:
+    """The number of blocks, a power of two, to build at when ``values`` values are to be folded.
+
+    It is the smallest at which the exact fpp will be at most ``fpp``, whichever way the values
+    fall (six standard deviations are allowed for), as far as ``max_bytes`` permits.  PolicyError
+    for a negative number of values or less than one block of bytes.
+    """
+    if values < 0 or max_bytes < BYTES_PER_BLOCK:
+        raise PolicyError(
+            f"cannot size a Bloom filter for {values} values in {max_bytes} bytes,"
+            f" wanted at least 0 and {BYTES_PER_BLOCK}"
+        )
+    largest = (max_bytes // BYTES_PER_BLOCK).bit_length() - 1
+    return 1 << bisect_left(
+        range(largest), -fpp, key=lambda exponent: -_unlucky_fpp(values, 1 << exponent)
+    )
+
+
+@functools.lru_cache(maxsize=4096)  # row groups of one table are of one size
+def _unlucky_fpp(values: int, block_count: int) -> float:
+    """The expected fpp plus six standard deviations of the exact fpp over random fillings.
+
+    Six, because the fpp of a few blocks has a long tail: with four, one filter of four blocks in a
+    thousand ends above.
+    """
+    mean = expected_fpp(values, block_count)
+    mean_square = _poisson_mean(
+        values / block_count, lambda i: _set_share_squared(i) ** WORDS_PER_BLOCK
+    )
+    return mean + 6 * math.sqrt(max(0.0, mean_square - mean**2) / block_count)
+
+
+def _set_share(i: int) -> float:
+    """The mean of popcount / 32 of a word into which ``i`` random bits were set."""
+    return -math.expm1(i * math.log(31 / 32))
+
+
+def _set_share_squared(i: int) -> float:
+    """The mean of (popcount / 32)^2: that two random bits, in 1 of 32 cases the same, are set."""
+    both_set = 1 - 2 * (31 / 32) ** i + (30 / 32) ** i
+    return _set_share(i) / 32 + both_set * 31 / 32
+
+
+def _poisson_mean(load: float, per_block: Callable[[int], float]) -> float:
+    """The mean of ``per_block(i)`` where i is Poisson with mean ``load``.
+
+    Beyond 12 standard deviations the terms are below 1e-20 of the sum; the 60 more are for loads so
+    low that their tail is not normal.  From 4096 values on, a block is full to the last digit.
+    """
+    if load == 0 or load > 4096:
+        return per_block(int(load))
+    spread = 12 * math.sqrt(load) + 60
+    return math.fsum(
+        math.exp(i * math.log(load) - load - math.lgamma(i + 1)) * per_block(i)
+        for i in range(max(0, int(load - spread)), int(load + spread))
+    )

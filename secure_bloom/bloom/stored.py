@@ -1,0 +1,155 @@
+"""A filter <-> its header and bitset modules in a file.
+
+    plain:      BloomFilterHeader | bitset
+    encrypted:  BloomFilterHeader module (type 8) | bitset module (type 9)
+
+The modules of an encrypted column are under the column's own key.  A module that does not
+authenticate is an error, never "no filter".  BloomFilter.md, Encryption.md 5.1.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+from secure_bloom.bloom.split_block import BYTES_PER_BLOCK, SplitBlockBloomFilter
+from secure_bloom.encryption import cipher
+from secure_bloom.encryption.cipher import ModuleType
+from secure_bloom.encryption.column_cipher import ColumnCipher
+from secure_bloom.errors import FormatError, located
+from secure_bloom.options import MAX_BYTES
+from secure_bloom.parquet.footer import Chunk
+from secure_bloom.parquet.structures.metadata import (
+    BloomFilterAlgorithm,
+    BloomFilterCompression,
+    BloomFilterHash,
+    BloomFilterHeader,
+)
+from secure_bloom.parquet.structures.records import measured_record
+from secure_bloom.parquet.structures.views import Empty
+from secure_bloom.storage import InputFile
+
+#: Far more than any header takes (16 bytes plain, 128 in parquet-java's padded module).
+_HEADER_LIMIT = 1024
+_FRAME_OVERHEAD = cipher.LENGTH_SIZE + cipher.NONCE_SIZE + cipher.TAG_SIZE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredBloomFilter:
+    """A filter as it stands in a file: ``length`` bytes from ``offset``, overhead included."""
+
+    offset: int
+    length: int
+    filter: SplitBlockBloomFilter
+
+
+def encode_bloom_filter(
+    bloom_filter: SplitBlockBloomFilter, column_cipher: ColumnCipher | None
+) -> bytes:
+    """Header and bitset as they go into the file, encrypted where the column is."""
+    header = BloomFilterHeader.of(
+        numBytes=bloom_filter.byte_count,
+        algorithm=BloomFilterAlgorithm.of(BLOCK=Empty()),
+        hash=BloomFilterHash.of(XXHASH=Empty()),
+        compression=BloomFilterCompression.of(UNCOMPRESSED=Empty()),
+    ).encode()
+    bitset = bloom_filter.to_bytes()
+    if column_cipher is None:
+        return header + bitset
+    return column_cipher.encrypt(ModuleType.BLOOM_FILTER_HEADER, header) + column_cipher.encrypt(
+        ModuleType.BLOOM_FILTER_BITSET, bitset
+    )
+
+
+def decode_bloom_filter(
+    stored: bytes | memoryview, column_cipher: ColumnCipher | None
+) -> SplitBlockBloomFilter:
+    """The filter in exactly these bytes; the mirror of :func:`encode_bloom_filter`.
+
+    Raises IntegrityError for a module that does not authenticate, UnsupportedFeatureError for
+    another algorithm, hash or compression, FormatError for sizes that cannot be.
+    """
+    view = memoryview(stored)
+    if column_cipher is None:
+        num_bytes, length = _plain_header(view)
+        bitset: bytes | memoryview = view[length:]
+    else:
+        length = cipher.frame_length(view)
+        header_module = view[:length]
+        header = column_cipher.decrypt(ModuleType.BLOOM_FILTER_HEADER, header_module)
+        num_bytes, _ = (_short_header if len(header) <= _HEADER_LIMIT else _header)(header)
+        bitset = column_cipher.decrypt(ModuleType.BLOOM_FILTER_BITSET, view[length:])
+    if num_bytes != len(bitset):
+        raise FormatError(
+            f"BloomFilterHeader.numBytes is {num_bytes}, the bitset has {len(bitset)}"
+        )
+    return SplitBlockBloomFilter.from_bytes(bitset)
+
+
+def _plain_header(view: memoryview) -> tuple[int, int]:
+    """What a header says, as of :func:`_header`, of a filter as it stands in the file."""
+    # A header is mostly shorter than a block, and what is not whole blocks is the header then.
+    likely = len(view) % BYTES_PER_BLOCK
+    try:
+        return _short_header(bytes(view[:likely]))
+    except FormatError:
+        return _header(view)
+
+
+def _header(encoded: bytes | memoryview) -> tuple[int, int]:
+    """numBytes, checked, of the header at the start, and the header's own length."""
+    header, length = measured_record(BloomFilterHeader, encoded)
+    return _checked_size(header), length
+
+
+#: The same bytes stand before most filters of a table.
+_short_header = functools.lru_cache(maxsize=64)(_header)
+
+
+def _checked_size(header: BloomFilterHeader) -> int:
+    header.algorithm.member()
+    header.hash.member()
+    header.compression.member()
+    if not 0 < header.numBytes <= MAX_BYTES or header.numBytes % 32:
+        raise FormatError(
+            f"BloomFilterHeader.numBytes is {header.numBytes}, wanted a multiple of 32 "
+            f"up to {MAX_BYTES}"
+        )
+    return header.numBytes
+
+
+def read_bloom_filter(file: InputFile, chunk: Chunk) -> StoredBloomFilter | None:
+    """The chunk's filter, checked; None only where the metadata names none."""
+    offset = chunk.meta_data.bloom_filter_offset
+    if offset is None:
+        return None
+    with located(row_group=chunk.row_group, column=chunk.leaf.name):
+        length = chunk.meta_data.bloom_filter_length
+        if length is None:
+            length = _measure(file, offset, chunk.cipher)
+        if not 0 < length <= MAX_BYTES + _HEADER_LIMIT:
+            raise FormatError(f"ColumnMetaData.bloom_filter_length is {length}")
+        stored = file.read_at(offset, length)
+        return StoredBloomFilter(
+            offset=offset, length=length, filter=decode_bloom_filter(stored, chunk.cipher)
+        )
+
+
+def _measure(file: InputFile, offset: int, column_cipher: ColumnCipher | None) -> int:
+    """The length of a filter whose metadata does not say it, as files before format 2.10."""
+    if column_cipher is None:
+        if not 0 <= offset < file.size:
+            raise FormatError(f"ColumnMetaData.bloom_filter_offset is {offset}")
+        head = file.read_at(offset, min(_HEADER_LIMIT, file.size - offset))
+        num_bytes, length = _header(head)
+        return length + num_bytes
+    header_length = _frame_length_at(file, offset, _HEADER_LIMIT)
+    limit = MAX_BYTES + _FRAME_OVERHEAD
+    return header_length + _frame_length_at(file, offset + header_length, limit)
+
+
+def _frame_length_at(file: InputFile, offset: int, limit: int) -> int:
+    length = cipher.LENGTH_SIZE + int.from_bytes(file.read_at(offset, cipher.LENGTH_SIZE), "little")
+    if not _FRAME_OVERHEAD < length <= limit:
+        raise FormatError(f"a Bloom filter module of {length} bytes, at most {limit} can be")
+    return length

@@ -1,0 +1,62 @@
+"""The encrypted modules of one column chunk: which key, which AAD, which cipher.
+
+Encryption.md 4.4 (AAD) and 5.1 (modules).  A chunk that is not encrypted has no such cipher.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from secure_bloom.encryption import cipher
+from secure_bloom.encryption.cipher import ModuleType
+from secure_bloom.encryption.keys import DataKey
+
+#: Page bodies: the only modules that AES_GCM_CTR_V1 encrypts without a tag.
+_PAGE_BODIES = {ModuleType.DATA_PAGE, ModuleType.DICTIONARY_PAGE}
+
+
+# Not frozen, and not to be changed all the same: a table has thousands, and freezing them takes
+# longer than to decrypt what they are made for.
+@dataclass(slots=True, kw_only=True)
+class ColumnCipher:
+    """Encrypts and decrypts the modules of the column chunk at two ordinals of one file.
+
+    ``gcm`` is the key as :func:`.cipher.prepare` gives it, where that was done.
+    """
+
+    key: DataKey
+    gcm: AESGCM | None = field(default=None, repr=False, compare=False)
+    file_aad: bytes
+    uses_ctr: bool
+    row_group_ordinal: int
+    column_ordinal: int
+
+    def at(self, row_group_ordinal: int) -> ColumnCipher:
+        """That of the same column in another row group, where it has the same key."""
+        return ColumnCipher(
+            key=self.key,
+            gcm=self.gcm,
+            file_aad=self.file_aad,
+            uses_ctr=self.uses_ctr,
+            row_group_ordinal=row_group_ordinal,
+            column_ordinal=self.column_ordinal,
+        )
+
+    def decrypt(
+        self, module_type: ModuleType, module: bytes | memoryview, *, page: int | None = None
+    ) -> bytes:
+        """The plaintext of one framed module; IntegrityError when its tag fails."""
+        if self.uses_ctr and module_type in _PAGE_BODIES:
+            return cipher.decrypt_ctr(module, self.key.key)
+        return cipher.decrypt_gcm(module, self.gcm or self.key.key, self._aad(module_type, page))
+
+    def encrypt(self, module_type: ModuleType, plaintext: bytes) -> bytes:
+        """One framed module with a fresh nonce.  For modules that are always GCM, not for pages."""
+        return cipher.encrypt_gcm(plaintext, self.key.key, self._aad(module_type, None))
+
+    def _aad(self, module_type: ModuleType, page: int | None) -> bytes:
+        return cipher.module_aad(
+            self.file_aad, module_type, self.row_group_ordinal, self.column_ordinal, page
+        )

@@ -1,0 +1,36 @@
+"""Where keys come from: KMS clients, keyrings, key material (PKMT1) and how they meet in a file."""
+
+from __future__ import annotations
+
+from secure_bloom.encryption.keys.client import (
+    KeyInventory,
+    KeyMisfitError,
+    KmsClient,
+    unwrap_with,
+    wrap_with,
+)
+from secure_bloom.encryption.keys.explicit import ExplicitKeys
+from secure_bloom.encryption.keys.keyring import Keyring, KeyringPermissionWarning
+from secure_bloom.encryption.keys.material import ExternalReference, KeyMaterial
+from secure_bloom.encryption.keys.providers import kms_client
+from secure_bloom.encryption.keys.resolver import DataKey, FileKeys, KeyResolver
+from secure_bloom.encryption.keys.unwrapping import UnwrapsOnce, asked_once
+
+__all__ = [
+    "DataKey",
+    "ExplicitKeys",
+    "ExternalReference",
+    "FileKeys",
+    "KeyInventory",
+    "KeyMaterial",
+    "KeyMisfitError",
+    "KeyResolver",
+    "Keyring",
+    "KeyringPermissionWarning",
+    "KmsClient",
+    "UnwrapsOnce",
+    "asked_once",
+    "kms_client",
+    "unwrap_with",
+    "wrap_with",
+]

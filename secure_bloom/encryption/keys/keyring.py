@@ -1,0 +1,175 @@
+"""Keyring: a JSON file of keys, and the KMS client that wraps and unwraps under its master keys.
+
+Wrapped form (that of the ecosystem's local KMSs): base64(nonce | ciphertext | tag), AES-GCM under
+the master key, AAD = UTF-8 of the master key id.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import json
+import os
+import stat
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+
+from secure_bloom.encryption import cipher
+from secure_bloom.encryption.configuration import ConfigTable, close_match
+from secure_bloom.encryption.keys.client import misfit
+from secure_bloom.encryption.keys.explicit import ExplicitKeys, check_keys
+from secure_bloom.errors import (
+    FormatError,
+    IntegrityError,
+    KeyUnavailableError,
+    PolicyError,
+    located,
+)
+
+_VERSION = 1
+_OPEN_TO_OTHERS = stat.S_IRGRP | stat.S_IROTH
+
+
+class KeyringPermissionWarning(UserWarning):
+    """A keyring file that group or others may read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keyring:
+    """Keys held in memory; a :class:`~.client.KmsClient` for its ``master_keys``.
+
+    ``master_keys`` (id -> key) wrap and unwrap; ``data_keys`` are found by the UTF-8 text of a
+    file's ``key_metadata``; ``explicit`` serves files that store no key metadata.  Keys have 16, 24
+    or 32 bytes, else PolicyError.
+    """
+
+    master_keys: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    data_keys: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    explicit: ExplicitKeys | None = None
+
+    def __post_init__(self) -> None:
+        check_keys("master key", self.master_keys)
+        check_keys("data key", self.data_keys)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Keyring:
+        """The keyring in a JSON file.
+
+        Raises PolicyError with the path when there is none, or when it is not a keyring.  Warns,
+        once a file and process, when group or others may read it.
+        """
+        with located(path=os.fspath(path)):
+            return _keyring(ConfigTable.of("the keyring", _read_json(Path(path))))
+
+    def has_key(self, master_key_id: str) -> bool:
+        """Whether ``master_key_id`` is one of ``master_keys``."""
+        return master_key_id in self.master_keys
+
+    def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
+        """``key_bytes`` under a master key, in base64; KeyUnavailableError for an unknown id."""
+        master_key = self._master_key(master_key_identifier)
+        sealed = cipher.seal(key_bytes, master_key, master_key_identifier.encode())
+        return base64.b64encode(sealed).decode("ascii")
+
+    def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
+        """The key that :meth:`wrap_key` wrapped.
+
+        Raises KeyUnavailableError for an unknown id or a master key that does not fit, FormatError
+        when ``wrapped_key`` does not have the wrapped form.
+        """
+        master_key = self._master_key(master_key_identifier)
+        try:
+            sealed = base64.b64decode(wrapped_key, validate=True)
+        except ValueError as exc:
+            raise FormatError("a wrapped key is not base64") from exc
+        try:
+            return cipher.unseal(sealed, master_key, master_key_identifier.encode())
+        except IntegrityError as exc:
+            raise misfit(master_key_identifier) from exc
+
+    def _master_key(self, master_key_id: str) -> bytes:
+        if master_key_id not in self.master_keys:
+            raise KeyUnavailableError(
+                f"master key {master_key_id!r} is not in the keyring",
+                hint=close_match(master_key_id, self.master_keys),
+            )
+        return self.master_keys[master_key_id]
+
+
+def _read_json(path: Path) -> object:
+    try:
+        with path.open(encoding="utf-8") as file:
+            if os.fstat(file.fileno()).st_mode & _OPEN_TO_OTHERS:
+                _warn_of_open_keyring(str(path.absolute()))
+            content = file.read()
+    except OSError as exc:
+        raise PolicyError(f"the keyring cannot be read: {exc.strerror}") from exc
+    except UnicodeDecodeError:
+        # Not chained, here and below: the foreign errors hold the file's content, which is keys.
+        raise PolicyError("the keyring is not UTF-8 text") from None
+    try:
+        return json.loads(content, object_pairs_hook=_unique)
+    except (ValueError, RecursionError):
+        raise PolicyError("the keyring is not JSON") from None
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    entries = dict(pairs)
+    if len(entries) < len(pairs):
+        raise PolicyError("a name stands twice in one object of the keyring")
+    return entries
+
+
+# The cache is what makes it once a file and process: the standard filter counts calling lines.
+@functools.cache
+def _warn_of_open_keyring(path: str) -> None:
+    warnings.warn(
+        f"other users may read the keyring: chmod 600 {path}",
+        KeyringPermissionWarning,
+        stacklevel=4,
+    )
+
+
+def _keyring(table: ConfigTable) -> Keyring:
+    table.allow({"version", "master_keys", "data_keys", "explicit"})
+    version = table.get("version", int)
+    if version != _VERSION:
+        got = "not given" if version is None else version
+        raise PolicyError(f"the version of the keyring is {got}, it must be {_VERSION}")
+    explicit = table.table("explicit", "'explicit'")
+    return Keyring(
+        master_keys=_keys(table, "master_keys"),
+        data_keys=_keys(table, "data_keys"),
+        explicit=None if explicit is None else _explicit(explicit),
+    )
+
+
+def _explicit(table: ConfigTable) -> ExplicitKeys:
+    table.allow({"footer", "columns", "aad_prefix"})
+    aad_prefix = table.text("aad_prefix")
+    return ExplicitKeys(
+        footer=_key(table, "footer") if "footer" in table.entries else None,
+        columns=_keys(table, "columns"),
+        aad_prefix=None if aad_prefix is None else aad_prefix.encode(),
+    )
+
+
+def _keys(parent: ConfigTable, word: str) -> dict[str, bytes]:
+    table = parent.table(word, repr(word))
+    if table is None:
+        return {}
+    return {name: _key(table, name) for name in table.entries}
+
+
+def _key(table: ConfigTable, name: str) -> bytes:
+    text = table.text(name)
+    try:
+        return base64.b64decode(text or "", validate=True)
+    except ValueError:
+        raise PolicyError(
+            f"key {name!r} of {table.name} is not base64",
+            hint="`openssl rand -base64 16` makes a key of 16 bytes",
+        ) from None

@@ -1,0 +1,105 @@
+"""From a policy's ``[kms]`` table to a KMS client."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from secure_bloom.encryption.configuration import ConfigTable, close_match
+from secure_bloom.encryption.keys.aws import AwsKmsClient
+from secure_bloom.encryption.keys.client import KmsClient
+from secure_bloom.encryption.keys.keyring import Keyring
+from secure_bloom.errors import PolicyError
+
+
+def kms_client(config: Mapping[str, object], base: Path) -> KmsClient:
+    """The client that ``config``, a ``[kms]`` table, asks for; relative paths start at ``base``.
+
+    ``client`` is ``keyring``, ``aws`` or ``package.module:Class``, a class that is imported and
+    called with the rest of the table: a policy file is to be trusted like code.  Raises PolicyError
+    when the table makes no sense or the class cannot be had.
+    """
+    client, table = check_kms(config)
+    if client in _PROVIDERS:
+        return _PROVIDERS[client].build(table, base)
+    return _foreign_client(client, table)
+
+
+def check_kms(config: Mapping[str, object]) -> tuple[str, ConfigTable]:
+    """The client that ``config`` names, and its table: for our own, only words that it takes."""
+    table = ConfigTable(name="[kms]", entries=config)
+    client = table.text("client")
+    if client is None:
+        raise PolicyError("[kms] names no client", hint=f"known: {', '.join(_PROVIDERS)}")
+    if client in _PROVIDERS:
+        table.allow({"client", *_PROVIDERS[client].words})
+        for word in _PROVIDERS[client].words:
+            table.text(word)
+    elif ":" not in client:
+        raise PolicyError(
+            f"[kms] has the unknown client {client!r}",
+            hint=f"{close_match(client, _PROVIDERS)}; a class is written package.module:Class",
+        )
+    return client, table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Provider:
+    """One of our own clients: the words of its table, all texts, and how it is made."""
+
+    words: frozenset[str]
+    build: Callable[[ConfigTable, Path], KmsClient]
+
+
+def _keyring(table: ConfigTable, base: Path) -> KmsClient:
+    path = table.text("keyring")
+    if path is None:
+        raise PolicyError('[kms] with client "keyring" names no keyring', hint='keyring = "PATH"')
+    return Keyring.load(base / path)
+
+
+def _aws(table: ConfigTable, _base: Path) -> KmsClient:
+    return AwsKmsClient(region=table.text("region"), endpoint_url=table.text("endpoint_url"))
+
+
+_PROVIDERS = {
+    "keyring": _Provider(words=frozenset({"keyring"}), build=_keyring),
+    "aws": _Provider(words=frozenset({"region", "endpoint_url"}), build=_aws),
+}
+
+
+_VERBS = ("wrap_key", "unwrap_key")
+
+
+def _foreign_client(name: str, table: ConfigTable) -> KmsClient:
+    options = {word: value for word, value in table.entries.items() if word != "client"}
+    make = _imported(name)
+    try:
+        client = make(**options)
+    except PolicyError:
+        raise
+    except Exception as exc:
+        # Not the text: the options may hold tokens.
+        raise PolicyError(
+            f"{name} of [kms] cannot be made with {', '.join(sorted(options)) or 'no options'}: "
+            f"{type(exc).__name__}",
+            hint="every other word of [kms] is given to the class by name",
+        ) from exc
+    return client
+
+
+def _imported(name: str) -> type[KmsClient]:
+    module, _, attribute = name.partition(":")
+    try:
+        found: object = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as exc:
+        raise PolicyError(
+            f"{name} of [kms] cannot be imported",
+            hint="its package must be installed where the keys are unwrapped, executors included",
+        ) from exc
+    # Before it is called: a policy must not be a way to call just any function.
+    if not isinstance(found, type) or not all(hasattr(found, verb) for verb in _VERBS):
+        raise PolicyError(f"{name} of [kms] is not a class with {' and '.join(_VERBS)}")
+    return found

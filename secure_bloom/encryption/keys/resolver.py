@@ -1,0 +1,214 @@
+"""From a file's key metadata to its data keys.
+
+Order: PKMT1 material is unwrapped by the KMS; free-form metadata is looked up among the data keys
+by its UTF-8 text; what neither answers is looked up by its place in the file.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from secure_bloom.encryption.keys import wrapping
+from secure_bloom.encryption.keys.client import KeyInventory, KmsClient
+from secure_bloom.encryption.keys.explicit import ExplicitKeys
+from secure_bloom.encryption.keys.kek_cache import KekCache
+from secure_bloom.encryption.keys.keyring import Keyring
+from secure_bloom.encryption.keys.material import ExternalReference, KeyMaterial
+from secure_bloom.errors import FormatError, KeyUnavailableError, PolicyError, SecureBloomError
+
+#: Content of a `_KEY_MATERIAL_FOR_<file>.json`: reference -> the JSON of its key material.
+ExternalMaterial = Mapping[str, bytes | str]
+
+#: Of free-form metadata no more is shown.
+_MAX_NAME = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataKey:
+    """The key of a footer or a column; ``name`` is the master key's, or the one the file gives."""
+
+    key: bytes = field(repr=False)
+    name: str | None
+
+
+class KeyResolver:
+    """Resolves the keys of many files during one run; safe for threads, and not to be pickled.
+
+    ``keys`` is a :class:`Keyring`, any :class:`KmsClient`, :class:`ExplicitKeys`, or None where
+    only what needs no key is wanted.  Raises PolicyError for anything else.
+    """
+
+    def __init__(self, keys: Keyring | KmsClient | ExplicitKeys | None) -> None:
+        self._kms, self._explicit = _sources(keys)
+        # Asked once: the question is slow, and a table has many keys.
+        self._inventory: KeyInventory | None = (
+            self._kms if isinstance(self._kms, KeyInventory) else None
+        )
+        self._keks = KekCache()
+
+    def for_file(self, external: Callable[[], ExternalMaterial] | None = None) -> FileKeys:
+        """The keys of one file.
+
+        ``external`` gives the content of the file's key material file; it is called at most once,
+        when the file first refers to it, and may raise a SecureBloomError where there is none.
+        """
+        return FileKeys(self, external)
+
+    def unwrap(self, material: KeyMaterial) -> bytes | None:
+        """The data key in ``material``, or None where no KMS here has its master key.
+
+        Raises KeyUnavailableError when the KMS refuses or its key does not fit.
+        """
+        kms = self._kms
+        if kms is None or not self._may_have(material.master_key_id):
+            return None
+        return wrapping.unwrap(material, kms, self._keks)
+
+    def _may_have(self, master_key_id: str) -> bool:
+        """Whether asking makes sense: a client without an inventory finds out by unwrapping."""
+        return self._inventory is None or self._inventory.has_key(master_key_id)
+
+    @property
+    def kms(self) -> KmsClient | None:
+        """The client that unwraps, where there is one."""
+        return self._kms
+
+    @property
+    def explicit(self) -> ExplicitKeys:
+        """The keys that need no KMS."""
+        return self._explicit
+
+
+class FileKeys:
+    """The keys of one file, from :meth:`KeyResolver.for_file`.
+
+    ``key_metadata`` is the footer's or the column's, as the file stores it, None where it stores
+    none.  Every method raises FormatError for damaged key material.
+    """
+
+    def __init__(
+        self, resolver: KeyResolver, external: Callable[[], ExternalMaterial] | None
+    ) -> None:
+        self._resolver = resolver
+        self._explicit = resolver.explicit
+        self._external = external
+        self._material: ExternalMaterial | None = None
+
+    @property
+    def aad_prefix(self) -> bytes | None:
+        """The AAD prefix supplied for files that do not store theirs."""
+        return self._explicit.aad_prefix
+
+    def footer_key(self, key_metadata: bytes | None) -> DataKey:
+        """The key of the footer; KeyUnavailableError when it is not to be had."""
+        return self._find("the footer", key_metadata, self._explicit.footer)
+
+    def column_key(self, path: str, key_metadata: bytes | None) -> DataKey:
+        """The key of the column at a dotted ``path``; KeyUnavailableError when it is not there."""
+        return self._find(f"column {path}", key_metadata, self._explicit.columns.get(path))
+
+    def describe(self, key_metadata: bytes | None) -> str | None:
+        """The name of the key, found without any key; None where the file does not tell it.
+
+        A master key's id, or free-form metadata that is printable text.
+        """
+        if key_metadata is None:
+            return None
+        material = KeyMaterial.parse(key_metadata)
+        if isinstance(material, ExternalReference):
+            try:
+                material = self._referred(material)
+            except SecureBloomError:
+                # A file that lost its key material can still be described, without this name.
+                return None
+        return _printable(_utf8(key_metadata)) if material is None else material.master_key_id
+
+    def material(self, key_metadata: bytes) -> KeyMaterial | None:
+        """The key material itself, or the one beside the file that it refers to.
+
+        None for free-form metadata.  Raises KeyUnavailableError where nothing is beside the file
+        under that reference.
+        """
+        material = KeyMaterial.parse(key_metadata)
+        return self._referred(material) if isinstance(material, ExternalReference) else material
+
+    def _find(self, place: str, key_metadata: bytes | None, by_place: bytes | None) -> DataKey:
+        name = None
+        if key_metadata is not None:
+            name, key = self._by_metadata(key_metadata)
+            if key is not None:
+                return DataKey(key=key, name=name)
+        if by_place is not None:
+            return DataKey(key=by_place, name=name)
+        raise _unavailable(place, name)
+
+    def _by_metadata(self, key_metadata: bytes) -> tuple[str | None, bytes | None]:
+        material = self.material(key_metadata)
+        if material is not None:
+            return material.master_key_id, self._resolver.unwrap(material)
+        text = _utf8(key_metadata)
+        key = None if text is None else self._explicit.data_keys.get(text)
+        return _printable(text), key
+
+    def _referred(self, reference: ExternalReference) -> KeyMaterial:
+        if self._material is None:
+            self._material = {} if self._external is None else self._external()
+        stored = self._material.get(reference.key_reference)
+        if stored is None:
+            raise KeyUnavailableError(
+                f"there is no key material {reference.key_reference!r} beside the file",
+                hint="`_KEY_MATERIAL_FOR_<file name>.json` must be in the folder of the data file",
+            )
+        material = KeyMaterial.parse(stored if isinstance(stored, bytes) else stored.encode())
+        if not isinstance(material, KeyMaterial):
+            raise FormatError(
+                f"{reference.key_reference!r} beside the file is not PKMT1 key material"
+            )
+        return material
+
+
+def _sources(
+    keys: Keyring | KmsClient | ExplicitKeys | None,
+) -> tuple[KmsClient | None, ExplicitKeys]:
+    if keys is None:
+        return None, ExplicitKeys()
+    if isinstance(keys, ExplicitKeys):
+        return None, keys
+    if isinstance(keys, Keyring):
+        explicit = keys.explicit or ExplicitKeys()
+        data_keys = {**keys.data_keys, **explicit.data_keys}
+        return keys, dataclasses.replace(explicit, data_keys=data_keys)
+    if isinstance(keys, KmsClient):
+        return keys, ExplicitKeys()
+    raise PolicyError(
+        f"keys are of type {type(keys).__name__}, wanted a Keyring, ExplicitKeys or an object with "
+        "wrap_key and unwrap_key"
+    )
+
+
+def _utf8(key_metadata: bytes) -> str | None:
+    try:
+        return key_metadata.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _printable(text: str | None) -> str | None:
+    """The text as the name of a key; None for what is none, such as key material of some kind."""
+    if not text or not text.isprintable() or text.startswith("{"):
+        return None
+    return text if len(text) <= _MAX_NAME else f"{text[:_MAX_NAME]}..."
+
+
+def _unavailable(place: str, name: str | None) -> KeyUnavailableError:
+    if name is None:
+        return KeyUnavailableError(
+            f"the key of {place} is not to be had, and the file does not name it",
+            hint="give it by its place: the keyring's 'explicit' part, or ExplicitKeys",
+        )
+    return KeyUnavailableError(
+        f"key {name!r} of {place} is not to be had",
+        hint="give a keyring that has it, or the KMS that the file was written with",
+    )

@@ -1,0 +1,346 @@
+"""policy.toml <-> KeyPolicy: which master key protects which column, and which filters it gets.
+
+A policy holds names, never keys, so it may travel: to executors, into version control, to an
+auditor.  The properties that make Spark write what it says come from it too.
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from os import PathLike
+from pathlib import Path
+
+from secure_bloom.encryption.configuration import ConfigTable, close_match
+from secure_bloom.encryption.keys import KeyInventory, Keyring, KmsClient, kms_client
+from secure_bloom.encryption.keys.providers import check_kms
+from secure_bloom.errors import PolicyError, located
+from secure_bloom.options import BloomFilterOptions, FooterMode
+
+DATA_KEY_BITS = (128, 192, 256)
+_POLICY_WORDS = frozenset({"kms", "footer", "columns", "encryption"})
+_COLUMN_WORDS = frozenset({"key", "bloom"})
+_FOOTER_MODES = {"encrypted": FooterMode.ENCRYPTED, "plaintext": FooterMode.SIGNED}
+#: The class that makes parquet-java encrypt by properties.
+CRYPTO_FACTORY = "org.apache.parquet.crypto.keytools.PropertiesDrivenCryptoFactory"
+#: What parquet-java cuts `parquet.encryption.column.keys` at.
+_SPARK_SEPARATORS = ",;:"
+
+
+class Algorithm(enum.StrEnum):
+    """How page bodies are encrypted; everything else is AES-GCM in both.  Encryption.md 4.3."""
+
+    AES_GCM_V1 = "AES_GCM_V1"
+    AES_GCM_CTR_V1 = "AES_GCM_CTR_V1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncryptionOptions:
+    """The ``[encryption]`` table: how files are encrypted; the defaults are parquet-java's."""
+
+    algorithm: Algorithm = Algorithm.AES_GCM_V1
+    data_key_bits: int = DATA_KEY_BITS[0]
+    double_wrapping: bool = True
+
+    def __post_init__(self) -> None:
+        if self.data_key_bits not in DATA_KEY_BITS:
+            raise PolicyError(f"data_key_bits is {self.data_key_bits}, it must be 128, 192 or 256")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnRule:
+    """What the policy says of one column, by its dotted ``path``.
+
+    ``key`` names the master key that must protect it, None for a column that is not sensitive;
+    ``bloom`` asks for a filter.
+    """
+
+    path: str
+    key: str | None = None
+    bloom: BloomFilterOptions | None = None
+
+    def __post_init__(self) -> None:
+        if not all(self.path.split(".")):
+            raise PolicyError(f"{self.path!r} is not the dotted path of a column")
+        _check_key_name(f"the key of column {self.path}", self.key)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyPolicy:
+    """Which master key protects the footer and each column of a table; picklable, without keys.
+
+    A footer with a key is encrypted unless ``footer_mode`` is SIGNED; without one it is PLAINTEXT.
+    ``kms`` is the ``[kms]`` table as written, its relative paths start at the folder ``base``.
+    Raises PolicyError for what no writer can do, such as a column key without a footer key.
+    """
+
+    footer_key: str | None = None
+    footer_mode: FooterMode = FooterMode.ENCRYPTED
+    columns: Mapping[str, ColumnRule] = field(default_factory=dict)
+    kms: Mapping[str, object] = field(default_factory=dict, repr=False)
+    base: Path = field(default_factory=Path.cwd)
+    encryption: EncryptionOptions = field(default_factory=EncryptionOptions)
+
+    def __post_init__(self) -> None:
+        _check_key_name("the footer key", self.footer_key)
+        if self.footer_key is None and self.footer_mode is FooterMode.ENCRYPTED:
+            object.__setattr__(self, "footer_mode", FooterMode.PLAINTEXT)
+        if (self.footer_key is None) != (self.footer_mode is FooterMode.PLAINTEXT):
+            raise PolicyError("a footer has a key if and only if it is encrypted or signed")
+        for rule in self.columns.values():
+            if rule.key is not None and self.footer_key is None:
+                raise PolicyError(
+                    f"column {rule.path} has a key and the footer has none",
+                    hint="a file with encrypted columns has an encrypted or signed footer: "
+                    "add [footer] with a key",
+                )
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> KeyPolicy:
+        """The policy in a TOML file; PolicyError with the path when it is not one.
+
+        Nothing is guessed: unknown words and wrong types are refused anywhere in the file.
+        """
+        with located(path=os.fspath(path)):
+            return _policy(_read_toml(Path(path)), Path(path).absolute().parent)
+
+    def kms_client(self) -> KmsClient:
+        """The KMS client of ``[kms]``; PolicyError when there is none or it cannot be made."""
+        if not self.kms:
+            raise PolicyError(
+                "the policy has no [kms]",
+                hint="add [kms] with a client, or give keys yourself: --keyring FILE",
+            )
+        return kms_client(self.kms, self.base)
+
+    def master_keys(self) -> frozenset[str]:
+        """The names of all master keys that the policy uses."""
+        names = {self.footer_key, *(rule.key for rule in self.columns.values())}
+        return frozenset(name for name in names if name is not None)
+
+    def key_for(self, path: Sequence[str]) -> str | None:
+        """The master key of the leaf at ``path``, or else of its nearest parent that has one.
+
+        A rule that only asks for a filter does not lift the protection of the column it stands in.
+        """
+        for length in range(len(path), 0, -1):
+            rule = self.columns.get(".".join(path[:length]))
+            if rule is not None and rule.key is not None:
+                return rule.key
+        return None
+
+    def bloom_columns(self) -> dict[str, BloomFilterOptions]:
+        """Dotted path -> options of each column that gets a filter, in the policy's order."""
+        return {path: rule.bloom for path, rule in self.columns.items() if rule.bloom is not None}
+
+    def spark_properties(self) -> dict[str, str]:
+        """The Hadoop properties that make Spark write this policy; {} when it encrypts nothing.
+
+        Names are without the ``spark.hadoop.`` prefix.  Raises PolicyError for what parquet-java's
+        properties cannot say.
+        """
+        if self.footer_key is None:
+            return {}
+        _check_spark_trims("the footer key", self.footer_key)
+        return {
+            "parquet.crypto.factory.class": CRYPTO_FACTORY,
+            "parquet.encryption.footer.key": self.footer_key,
+            "parquet.encryption.column.keys": self._spark_column_keys(),
+            "parquet.encryption.plaintext.footer": _spark_flag(
+                self.footer_mode is FooterMode.SIGNED
+            ),
+            "parquet.encryption.algorithm": str(self.encryption.algorithm),
+            "parquet.encryption.data.key.length.bits": str(self.encryption.data_key_bits),
+            "parquet.encryption.double.wrapping": _spark_flag(self.encryption.double_wrapping),
+        }
+
+    def _spark_column_keys(self) -> str:
+        """``k1:a,b;k2:c``, keys and columns in alphabetical order."""
+        paths: dict[str, list[str]] = {}
+        for path, rule in sorted(self.columns.items()):
+            if rule.key is not None:
+                _check_spark_name("column", path)
+                _check_spark_name("key", rule.key)
+                paths.setdefault(rule.key, []).append(path)
+        if not paths:
+            raise PolicyError(
+                "Spark cannot write an encrypted footer without an encrypted column",
+                hint="give at least one column a key, or remove [footer]",
+            )
+        return ";".join(f"{key}:{','.join(paths[key])}" for key in sorted(paths))
+
+
+def draft_policy(path: str | PathLike[str]) -> tuple[KeyPolicy | None, tuple[PolicyError, ...]]:
+    """The policy in a TOML file, or everything that is wrong with it, not the first thing alone.
+
+    One problem is told of each table.  Raises PolicyError for what is not TOML at all.
+    """
+    with located(path=os.fspath(path)):
+        table = _read_toml(Path(path))
+    problems = tuple(_problems(table))
+    if problems:
+        return None, problems
+    try:
+        return _policy(table, Path(path).absolute().parent), ()
+    except PolicyError as error:
+        return None, (error,)
+
+
+def _problems(table: ConfigTable) -> Iterator[PolicyError]:
+    columns = table.entries.get("columns")
+    parts: list[Callable[[], object]] = [
+        lambda: table.allow(_POLICY_WORDS),
+        lambda: _kms(table),
+        lambda: _footer(table),
+        lambda: _encryption(table),
+        *(
+            partial(_column, path, entries)
+            for path, entries in (columns.items() if isinstance(columns, dict) else ())
+        ),
+    ]
+    for part in parts:
+        try:
+            part()
+        except PolicyError as error:
+            yield error
+
+
+def check_master_keys(policy: KeyPolicy, kms: KmsClient) -> None:
+    """Raise PolicyError for master keys of the policy that ``kms`` knows it does not have.
+
+    A client without ``has_key`` is not asked: with it, unwrapping itself will tell.
+    """
+    if not isinstance(kms, KeyInventory):
+        return
+    unknown = sorted(name for name in policy.master_keys() if not kms.has_key(name))
+    if unknown:
+        known = kms.master_keys if isinstance(kms, Keyring) else ()
+        raise PolicyError(
+            f"the policy names master keys that its KMS does not have: {', '.join(unknown)}",
+            hint="; ".join(f"{name}: {close_match(name, known)}" for name in unknown),
+        )
+
+
+def _read_toml(path: Path) -> ConfigTable:
+    try:
+        return ConfigTable.of("the policy", tomllib.loads(path.read_text(encoding="utf-8-sig")))
+    except OSError as exc:
+        raise PolicyError(f"the policy cannot be read: {exc.strerror}") from exc
+    except UnicodeDecodeError as exc:
+        raise PolicyError("the policy is not UTF-8 text") from exc
+    except tomllib.TOMLDecodeError as exc:
+        raise PolicyError(f"the policy is not TOML: {exc}") from exc
+    except (ValueError, RecursionError) as exc:
+        raise PolicyError("the policy is not TOML: nested too deep, or a number too long") from exc
+
+
+def _policy(table: ConfigTable, base: Path) -> KeyPolicy:
+    table.allow(_POLICY_WORDS)
+    footer_key, footer_mode = _footer(table)
+    return KeyPolicy(
+        footer_key=footer_key,
+        footer_mode=footer_mode,
+        columns=_columns(table),
+        kms=_kms(table),
+        base=base,
+        encryption=_encryption(table),
+    )
+
+
+def _kms(policy: ConfigTable) -> Mapping[str, object]:
+    table = policy.table("kms", "[kms]")
+    if table is None:
+        return {}
+    check_kms(table.entries)
+    return table.entries
+
+
+def _footer(policy: ConfigTable) -> tuple[str | None, FooterMode]:
+    table = policy.table("footer", "[footer]")
+    if table is None:
+        if "encryption" in policy.entries:
+            raise PolicyError("[encryption] without [footer]: nothing would be encrypted")
+        return None, FooterMode.PLAINTEXT
+    table.allow({"key", "mode"})
+    key = table.text("key")
+    if key is None:
+        raise PolicyError("[footer] names no key", hint="for files in clear, remove [footer]")
+    mode = table.choice("mode", _FOOTER_MODES)
+    return key, FooterMode.ENCRYPTED if mode is None else mode
+
+
+def _encryption(policy: ConfigTable) -> EncryptionOptions:
+    default = EncryptionOptions()
+    table = policy.table("encryption", "[encryption]")
+    if table is None:
+        return default
+    table.allow({"algorithm", "data_key_bits", "double_wrapping"})
+    algorithm = table.choice("algorithm", Algorithm.__members__)
+    bits, twice = table.get("data_key_bits", int), table.get("double_wrapping", bool)
+    return EncryptionOptions(
+        algorithm=default.algorithm if algorithm is None else algorithm,
+        data_key_bits=default.data_key_bits if bits is None else bits,
+        double_wrapping=default.double_wrapping if twice is None else twice,
+    )
+
+
+def _columns(policy: ConfigTable) -> dict[str, ColumnRule]:
+    table = policy.table("columns", "[columns]")
+    if table is None:
+        return {}
+    return {path: _column(path, entries) for path, entries in table.entries.items()}
+
+
+def _column(path: str, entries: object) -> ColumnRule:
+    table = ConfigTable.of(f"[columns.{path}]", entries)
+    for word, value in table.entries.items():
+        if word not in _COLUMN_WORDS and isinstance(value, dict):
+            raise PolicyError(
+                f"{table.name} has the unknown word {word!r}",
+                hint=f'a nested column is one quoted path: [columns."{path}.{word}"]',
+            )
+    table.allow(_COLUMN_WORDS)
+    return ColumnRule(path=path, key=table.text("key"), bloom=_bloom(path, table))
+
+
+def _bloom(path: str, column: ConfigTable) -> BloomFilterOptions | None:
+    value = column.entries.get("bloom", False)
+    if isinstance(value, bool):
+        return BloomFilterOptions() if value else None
+    table = ConfigTable.of(f"'bloom' of {column.name}", value)
+    table.allow({"fpp", "max_bytes"})
+    default = BloomFilterOptions()
+    fpp, max_bytes = table.get("fpp", float), table.get("max_bytes", int)
+    with located(column=path):
+        return BloomFilterOptions(
+            fpp=default.fpp if fpp is None else fpp,
+            max_bytes=default.max_bytes if max_bytes is None else max_bytes,
+        )
+
+
+def _check_key_name(what: str, name: str | None) -> None:
+    if name is not None and not name.strip():
+        raise PolicyError(f"{what} is empty")
+
+
+def _check_spark_name(kind: str, name: str) -> None:
+    if any(separator in name for separator in _SPARK_SEPARATORS):
+        raise PolicyError(
+            f"{kind} {name!r} cannot be named in parquet.encryption.column.keys, which is cut at "
+            f"{' '.join(_SPARK_SEPARATORS)}",
+            hint="an AWS key can go by its id or alias instead of its ARN",
+        )
+    _check_spark_trims(kind, name)
+
+
+def _check_spark_trims(kind: str, name: str) -> None:
+    if name != name.strip():
+        raise PolicyError(f"{kind} {name!r} begins or ends with a space, which Spark cuts off")
+
+
+def _spark_flag(value: bool) -> str:
+    return "true" if value else "false"

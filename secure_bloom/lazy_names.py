@@ -1,0 +1,32 @@
+"""Public names that are imported when they are first asked for.
+
+A probe of one value must not pay for the writer's pyarrow and numba.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+
+def lazy_names(
+    package: str, homes: Mapping[str, Sequence[str]]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` of a package (PEP 562).
+
+    ``homes`` maps a module of the package to the public names that live in it.  A module that is
+    public itself has no names.
+    """
+    module_of = {name: module for module, names in homes.items() for name in names or [module]}
+
+    def getattr_(name: str) -> Any:
+        if name not in module_of:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        module = import_module(f"{package}.{module_of[name]}")
+        return getattr(module, name) if name in homes[module_of[name]] else module
+
+    def dir_() -> list[str]:
+        return sorted(module_of)
+
+    return getattr_, dir_

@@ -1,0 +1,191 @@
+"""Pages of one column -> Arrow arrays of physical leaf values, decoded by pyarrow.
+
+The pages are set into a Parquet file in memory that has this one column and only physical types:
+no logical type can change a value, and one path serves every encoding and codec that pyarrow
+decodes, encrypted or not.  INT96 is declared as FIXED_LEN_BYTE_ARRAY(12), the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from secure_bloom.errors import FormatError, UnsupportedFeatureError
+from secure_bloom.parquet.pages import Page
+from secure_bloom.parquet.schema import Leaf
+from secure_bloom.parquet.structures import trees
+from secure_bloom.parquet.structures.metadata import (
+    ColumnChunk,
+    ColumnMetaData,
+    CompressionCodec,
+    DataPageHeader,
+    Encoding,
+    FieldRepetitionType,
+    FileMetaData,
+    PageHeader,
+    PageType,
+    RowGroup,
+    SchemaElement,
+    Type,
+)
+
+_MAGIC = b"PAR1"
+#: Values decoded at a time: enough to keep pyarrow busy, few enough to stay in the cache.
+_BATCH_ROWS = 256 * 1024
+#: What pyarrow does not decode; refused by name before it gets to say so in its own words.
+_UNDECODED_CODECS = {CompressionCodec.LZO}
+_UNDECODED_ENCODINGS = {Encoding.BIT_PACKED, Encoding.ALP}
+
+
+def decode_dictionary(leaf: Leaf, codec: CompressionCodec, page: Page) -> Iterator[pa.Array]:
+    """The entries of a dictionary page: PLAIN values, hence a data page of a required column."""
+    if page.encoding not in (Encoding.PLAIN, Encoding.PLAIN_DICTIONARY):
+        raise UnsupportedFeatureError(f"dictionary page has encoding {page.encoding.name}")
+    body = page.body()
+    header = PageHeader.of(
+        type=PageType.DATA_PAGE,
+        uncompressed_page_size=page.header.uncompressed_page_size,
+        compressed_page_size=len(body),
+        data_page_header=DataPageHeader.of(
+            num_values=page.num_values,
+            encoding=Encoding.PLAIN,
+            definition_level_encoding=Encoding.RLE,
+            repetition_level_encoding=Encoding.RLE,
+        ),
+    )
+    required = (FieldRepetitionType.REQUIRED,)
+    yield from _decode(
+        leaf, codec, required, [(header, body)], rows=page.num_values, values=page.num_values
+    )
+
+
+def decode_pages(
+    leaf: Leaf, codec: CompressionCodec, pages: Sequence[Page], *, rows: int, has_dictionary: bool
+) -> Iterator[pa.Array]:
+    """The values of data pages without nulls, in order, with the dictionary page they refer to.
+
+    ``pages`` must hold whole rows, ``rows`` of them.
+    """
+    for items in decode_items(leaf, codec, pages, rows=rows, has_dictionary=has_dictionary):
+        yield items.drop_null()
+
+
+def decode_items(
+    leaf: Leaf, codec: CompressionCodec, pages: Sequence[Page], *, rows: int, has_dictionary: bool
+) -> Iterator[pa.Array]:
+    """As :func:`decode_pages`, with nulls: the items of two leaves of one map keep step."""
+    for page in pages:
+        if page.encoding in _UNDECODED_ENCODINGS:
+            raise UnsupportedFeatureError(f"encoding {page.encoding.name} is not decoded here")
+    parts = [stripped(page) for page in pages]
+    values = sum(page.num_values for page in pages if not page.is_dictionary)
+    yield from _decode(
+        leaf, codec, leaf.repetitions, parts, rows=rows, values=values, dictionary=has_dictionary
+    )
+
+
+def stripped(page: Page) -> tuple[PageHeader, bytes | memoryview]:
+    """Header and body as in a plain file: the body's size there, no checksum of what it was."""
+    body = page.body()
+    header = PageHeader(trees.decode(page.encoded_header)[0])
+    header.compressed_page_size = len(body)
+    del header.crc
+    return header, body
+
+
+def _decode(
+    leaf: Leaf,
+    codec: CompressionCodec,
+    repetitions: tuple[FieldRepetitionType, ...],
+    parts: Sequence[tuple[PageHeader, bytes | memoryview]],
+    *,
+    rows: int,
+    values: int,
+    dictionary: bool = False,
+) -> Iterator[pa.Array]:
+    if codec in _UNDECODED_CODECS:
+        raise UnsupportedFeatureError(f"codec {codec.name} is not decoded here")
+    pieces = [_MAGIC, *(piece for header, body in parts for piece in (header.encode(), body))]
+    data_length = sum(map(len, pieces)) - len(_MAGIC)
+    first_length = len(pieces[1]) + len(pieces[2])
+    meta_data = ColumnMetaData.of(
+        type=_physical_type(leaf),
+        encodings=[],
+        path_in_schema=[str(depth) for depth in range(len(repetitions))],
+        codec=codec,
+        num_values=values,
+        total_uncompressed_size=data_length,
+        total_compressed_size=data_length,
+        data_page_offset=len(_MAGIC) + (first_length if dictionary else 0),
+    )
+    if dictionary:
+        meta_data.dictionary_page_offset = len(_MAGIC)
+    footer = _footer(leaf, repetitions, meta_data, rows).encode()
+    pieces += [footer, len(footer).to_bytes(4, "little"), _MAGIC]
+    yield from _read(b"".join(pieces), rows)
+
+
+def _footer(
+    leaf: Leaf,
+    repetitions: tuple[FieldRepetitionType, ...],
+    meta_data: ColumnMetaData,
+    rows: int,
+) -> FileMetaData:
+    column_chunk = ColumnChunk.of(file_offset=0, meta_data=meta_data)
+    return FileMetaData.of(
+        version=2,
+        schema=_schema(leaf, repetitions),
+        num_rows=rows,
+        row_groups=[
+            RowGroup.of(
+                columns=[column_chunk],
+                total_byte_size=meta_data.total_uncompressed_size,
+                num_rows=rows,
+            )
+        ],
+    )
+
+
+def _physical_type(leaf: Leaf) -> Type:
+    return Type.FIXED_LEN_BYTE_ARRAY if leaf.type is Type.INT96 else leaf.type
+
+
+def _schema(leaf: Leaf, repetitions: tuple[FieldRepetitionType, ...]) -> list[SchemaElement]:
+    """A chain of nodes with the repetitions given, and nothing but a physical type at its end."""
+    nodes = [SchemaElement.of(name="schema", num_children=1)]
+    for depth, repetition in enumerate(repetitions):
+        node = SchemaElement.of(repetition_type=repetition, name=str(depth))
+        if depth < len(repetitions) - 1:
+            node.num_children = 1
+        nodes.append(node)
+    nodes[-1].type = _physical_type(leaf)
+    if leaf.width is not None:
+        nodes[-1].type_length = leaf.width
+    return nodes
+
+
+def _read(file: bytes, rows: int) -> Iterator[pa.Array]:
+    seen = 0
+    try:
+        source = pq.ParquetFile(pa.BufferReader(file), pre_buffer=False)
+        for batch in source.iter_batches(batch_size=_BATCH_ROWS, use_threads=False):
+            seen += batch.num_rows
+            yield _leaf_items(batch.column(0))
+    except (pa.ArrowException, OSError):
+        # Without the cause: its text may quote a value.
+        raise FormatError(
+            "pyarrow cannot decode the column's pages",
+            hint="if other readers can read the file, please report its writer and version",
+        ) from None
+    # pyarrow may end early without a word, and a filter would lack the values.
+    if seen != rows:
+        raise FormatError(f"the column's pages hold {seen} rows, {rows} were announced")
+
+
+def _leaf_items(array: pa.Array) -> pa.Array:
+    """The leaf's items of a nested array; a list that is empty or null has none."""
+    while not isinstance(array, pa.Array) or pa.types.is_nested(array.type):
+        array = array.flatten()[0] if pa.types.is_struct(array.type) else array.flatten()
+    return array

@@ -1,0 +1,231 @@
+"""The distinct physical values of a column chunk, from as few bytes as say them all.
+
+When every data page is dictionary-encoded the dictionary page alone is the set of values, and
+nothing else is read.  Where a writer fell back from the dictionary in mid-chunk, the dictionary
+and the pages after it are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+import pyarrow as pa
+
+from secure_bloom.errors import FormatError, UnsupportedFeatureError, located
+from secure_bloom.parquet.arrow_decoding import decode_dictionary, decode_pages
+from secure_bloom.parquet.footer import Chunk
+from secure_bloom.parquet.pages import Page, read_dictionary_page, read_first_pages, read_pages
+from secure_bloom.parquet.plain_pages import PlainValues, plain_entries, plain_values
+from secure_bloom.parquet.structures.metadata import ColumnMetaData, Encoding, PageType
+from secure_bloom.parquet.value_arrays import Entries, as_entries
+from secure_bloom.storage import InputFile
+
+T = TypeVar("T")
+
+_DICTIONARY_ENCODINGS = {Encoding.PLAIN_DICTIONARY, Encoding.RLE_DICTIONARY}
+_DATA_PAGES = {PageType.DATA_PAGE, PageType.DATA_PAGE_V2}
+#: Compressed bytes of pages that are decoded together, so that memory does not grow with a chunk.
+_GROUP_BYTES = 16 * 1024 * 1024
+#: Pages of a sample, decompressed: they may be those of a hostile file.
+_SAMPLE_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChunkValues:
+    """The values of one chunk, once at least each, nulls left out, as Arrow arrays.
+
+    ``upper_bound`` is known before the first array: at most so many values come, so many distinct
+    ones at most.  ``arrays`` can be iterated once.
+    """
+
+    source: Literal["dictionary", "pages"]
+    upper_bound: int
+    arrays: Iterator[pa.Array]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChunkEntries:
+    """As :class:`ChunkValues`, in the cheapest form that can be hashed."""
+
+    source: Literal["dictionary", "pages"]
+    upper_bound: int
+    entries: Iterator[Entries]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Selection:
+    """The pages of a chunk that say all its values: dictionary pages' entries, and data pages."""
+
+    chunk: Chunk
+    dictionary: Sequence[Page] = ()
+    data: Sequence[Page] = ()
+
+    @property
+    def source(self) -> Literal["dictionary", "pages"]:
+        return "dictionary" if self.dictionary and not self.data else "pages"
+
+    @property
+    def upper_bound(self) -> int:
+        counted = self.data if self.is_whole else [*self.dictionary, *self.data]
+        return sum(page.num_values for page in counted)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the data pages are all there are: a page may start inside a row of a list."""
+        return bool(self.data) and self.chunk.leaf.is_repeated
+
+
+def read_values(file: InputFile, chunk: Chunk) -> ChunkValues:
+    """The values of ``chunk``, read lazily; errors carry its row group and column."""
+    selection = _select(file, chunk)
+    return ChunkValues(
+        source=selection.source,
+        upper_bound=selection.upper_bound,
+        arrays=_located(chunk, _arrays(selection)),
+    )
+
+
+def read_entries(file: InputFile, chunk: Chunk) -> ChunkEntries:
+    """As :func:`read_values`, for filters: PLAIN pages are not made into Arrow arrays."""
+    selection = _select(file, chunk)
+    return ChunkEntries(
+        source=selection.source,
+        upper_bound=selection.upper_bound,
+        entries=_located(chunk, _entries(selection)),
+    )
+
+
+def read_plain_values(file: InputFile, chunk: Chunk) -> Iterator[PlainValues | None]:
+    """As :func:`read_values`, page by page and undecoded; None for what only pyarrow decodes."""
+    selection = _select(file, chunk)
+    pages = [*selection.dictionary, *selection.data]
+    codec = chunk.meta_data.codec
+    return _located(chunk, (plain_values(chunk.leaf, codec, page) for page in pages))
+
+
+def read_sample(file: InputFile, chunk: Chunk) -> Iterator[Entries]:
+    """Some of the values of ``chunk``: those of its first data page that has any.
+
+    Of a dictionary the entries that the page refers to: others need not be values of the chunk.
+    UnsupportedFeatureError for pages that take more than 64 MiB.
+    """
+    with located(row_group=chunk.row_group, column=chunk.leaf.name):
+        if _is_empty(chunk):
+            return
+        repeated = chunk.leaf.is_repeated
+        pages = read_pages(file, chunk) if repeated else read_first_pages(file, chunk)
+        if sum(page.header.uncompressed_page_size for page in pages) > _SAMPLE_BYTES:
+            raise UnsupportedFeatureError("pages of more than 64 MiB are not read for a sample")
+        dictionary = [page for page in pages if page.is_dictionary]
+        data = [page for page in pages if not page.is_dictionary and page.num_values > 0]
+        rows = chunk.num_rows if repeated else sum(page.num_values for page in data)
+        for array in _decode(chunk, [*dictionary, *data], rows, has_dictionary=bool(dictionary)):
+            yield as_entries(chunk.leaf, array)
+
+
+def _select(file: InputFile, chunk: Chunk) -> _Selection:
+    with located(row_group=chunk.row_group, column=chunk.leaf.name):
+        if _is_empty(chunk):
+            return _Selection(chunk=chunk)
+        if _says_all_dictionary(chunk.meta_data):
+            page = read_dictionary_page(file, chunk)
+            if page is not None:
+                return _Selection(chunk=chunk, dictionary=[page])
+        return _select_pages(chunk, read_pages(file, chunk))
+
+
+def _is_empty(chunk: Chunk) -> bool:
+    """Whether the chunk has no values: such a chunk may have no pages, and offsets of nought."""
+    values, rows = chunk.meta_data.num_values, chunk.num_rows
+    # A null counts as a value, and so does an empty list.
+    if values < rows:
+        raise FormatError(f"ColumnMetaData.num_values is {values}, the row group has {rows} rows")
+    return values == 0
+
+
+def _says_all_dictionary(meta_data: ColumnMetaData) -> bool:
+    """Whether ``encoding_stats`` says that all data pages are dictionary-encoded."""
+    stats = [s for s in meta_data.encoding_stats or [] if s.count > 0]
+    data = [s.encoding for s in stats if s.page_type in _DATA_PAGES]
+    return bool(data) and all(encoding in _DICTIONARY_ENCODINGS for encoding in data)
+
+
+def _select_pages(chunk: Chunk, pages: Iterable[Page]) -> _Selection:
+    # pyarrow takes an empty data page for the end of the chunk.
+    pages = [page for page in pages if page.is_dictionary or page.num_values > 0]
+    dictionary = [page for page in pages if page.is_dictionary]
+    # Pages that refer to a dictionary which is not there must fail to decode, not count as empty.
+    said = _DICTIONARY_ENCODINGS if dictionary else set[Encoding]()
+    others = [page for page in pages if not page.is_dictionary and page.encoding not in said]
+    if others and chunk.leaf.is_repeated:
+        others = [page for page in pages if not page.is_dictionary]
+    return _Selection(chunk=chunk, dictionary=dictionary, data=others)
+
+
+def _arrays(selection: _Selection) -> Iterator[pa.Array]:
+    chunk = selection.chunk
+    if selection.is_whole:
+        every = [*selection.dictionary, *selection.data]
+        yield from _decode(chunk, every, chunk.num_rows, has_dictionary=bool(selection.dictionary))
+        return
+    yield from _dictionary_arrays(chunk, selection.dictionary)
+    yield from _flat_arrays(chunk, selection.data)
+
+
+def _entries(selection: _Selection) -> Iterator[Entries]:
+    chunk = selection.chunk
+    if selection.is_whole:
+        yield from (as_entries(chunk.leaf, array) for array in _arrays(selection))
+        return
+    left: list[Page] = []
+    for page in [*selection.dictionary, *selection.data]:
+        entries = plain_entries(chunk.leaf, chunk.meta_data.codec, page)
+        if entries is None:
+            left.append(page)
+        else:
+            yield entries
+    dictionary = _dictionary_arrays(chunk, [page for page in left if page.is_dictionary])
+    data = _flat_arrays(chunk, [page for page in left if not page.is_dictionary])
+    for arrays in (dictionary, data):
+        yield from (as_entries(chunk.leaf, array) for array in arrays)
+
+
+def _dictionary_arrays(chunk: Chunk, pages: Iterable[Page]) -> Iterator[pa.Array]:
+    for page in pages:
+        if page.num_values > 0:
+            yield from decode_dictionary(chunk.leaf, chunk.meta_data.codec, page)
+
+
+def _flat_arrays(chunk: Chunk, pages: Iterable[Page]) -> Iterator[pa.Array]:
+    for group in _groups(pages):
+        rows = sum(page.num_values for page in group)
+        yield from _decode(chunk, group, rows, has_dictionary=False)
+
+
+def _decode(
+    chunk: Chunk, pages: Sequence[Page], rows: int, *, has_dictionary: bool
+) -> Iterator[pa.Array]:
+    if rows == 0:
+        return
+    codec = chunk.meta_data.codec
+    yield from decode_pages(chunk.leaf, codec, pages, rows=rows, has_dictionary=has_dictionary)
+
+
+def _groups(pages: Iterable[Page]) -> Iterator[list[Page]]:
+    group: list[Page] = []
+    size = 0
+    for page in pages:
+        group.append(page)
+        size += len(page.stored)
+        if size >= _GROUP_BYTES:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
+
+
+def _located(chunk: Chunk, values: Iterator[T]) -> Iterator[T]:
+    with located(row_group=chunk.row_group, column=chunk.leaf.name):
+        yield from values

@@ -1,0 +1,348 @@
+"""The end of a file <-> Footer, in the format's three modes.
+
+    plaintext:  FileMetaData | length (4, LE) | PAR1
+    signed:     FileMetaData | nonce (12) | tag (16) | length (4, LE) | PAR1
+    encrypted:  FileCryptoMetaData | FileMetaData module | length (4, LE) | PARE
+
+Reading goes in two steps, because the first needs no key: :func:`read_tail` finds the footer,
+:func:`unlock` decrypts it or checks its signature.  A footer is edited through its live views and
+written back by :func:`encode_footer`.  Encryption.md 5.4 and 5.5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from secure_bloom.encryption import cipher
+from secure_bloom.encryption.cipher import ModuleType
+from secure_bloom.encryption.column_cipher import ColumnCipher
+from secure_bloom.encryption.keys import DataKey, FileKeys
+from secure_bloom.errors import (
+    FormatError,
+    KeyUnavailableError,
+    UnsupportedFeatureError,
+    located,
+)
+from secure_bloom.options import FooterMode
+from secure_bloom.parquet.schema import Leaf, leaves
+from secure_bloom.parquet.structures import trees
+from secure_bloom.parquet.structures.metadata import (
+    AesGcmCtrV1,
+    AesGcmV1,
+    ColumnChunk,
+    ColumnCryptoMetaData,
+    ColumnMetaData,
+    EncryptionAlgorithm,
+    FileCryptoMetaData,
+    FileMetaData,
+    RowGroup,
+)
+from secure_bloom.storage import InputFile
+
+MAGIC = b"PAR1"
+MAGIC_ENCRYPTED = b"PARE"
+#: Footer length and magic.
+TRAILER_SIZE = 8
+#: One read of this size holds the footer of most files, and spares a second request.
+_FIRST_READ = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tail:
+    """What the end of a file says to someone without keys.
+
+    ``offset`` is where the footer starts, which is where the file's data ends.  ``sealed`` is the
+    encrypted FileMetaData module, or the signature, or empty; ``clear`` is what stands before it.
+    """
+
+    mode: FooterMode
+    offset: int
+    clear: bytes
+    sealed: bytes
+    metadata: FileMetaData | None
+    algorithm: EncryptionAlgorithm | None
+    key_metadata: bytes | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Footer:
+    """A footer that can be read and edited.
+
+    ``key`` is None, and ``file_aad`` empty, where there is none, or where a signed footer was
+    read without it: then the signature is unchecked.
+    """
+
+    tail: Tail
+    metadata: FileMetaData
+    key: DataKey | None
+    file_aad: bytes
+    leaves: tuple[Leaf, ...]
+    row_groups: tuple[RowGroup, ...]
+    columns: tuple[tuple[ColumnChunk, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """One column chunk with its own metadata at hand, decrypted where it is encrypted."""
+
+    row_group: int
+    leaf: Leaf
+    num_rows: int
+    column_chunk: ColumnChunk
+    meta_data: ColumnMetaData
+    cipher: ColumnCipher | None
+
+
+def read_tail(file: InputFile, *, end: int | None = None) -> Tail:
+    """Find the footer of ``file``; FormatError for what does not end as a Parquet file does.
+
+    ``end`` is where the footer ends, which is where the file does unless its end is torn.
+    """
+    magic, offset, body = locate_footer(file, end=end)
+    return (encrypted_tail if magic == MAGIC_ENCRYPTED else _plain_tail)(offset, body)
+
+
+def locate_footer(file: InputFile, *, end: int | None = None) -> tuple[bytes, int, bytes]:
+    """The file's magic, and offset and bytes of its footer; errors as of :func:`read_tail`."""
+    end = file.size if end is None else end
+    if end < len(MAGIC) + TRAILER_SIZE:
+        raise FormatError(f"not a Parquet file: it has {end} bytes")
+    first = min(end, _FIRST_READ)
+    last = file.read_at(end - first, first)
+    magic = last[-len(MAGIC) :]
+    if magic not in (MAGIC, MAGIC_ENCRYPTED):
+        raise FormatError(
+            "not a Parquet file, or cut short: it does not end in PAR1 or PARE",
+            hint="if a run with --in-place was killed here, the next such run repairs the file",
+        )
+    length = int.from_bytes(last[-TRAILER_SIZE : -len(MAGIC)], "little")
+    offset = end - TRAILER_SIZE - length
+    if offset < len(MAGIC):
+        raise FormatError(f"the footer's length is {length}, the file has {end} bytes")
+    have = first - TRAILER_SIZE
+    body = last[have - length : have] if length <= have else file.read_at(offset, length)
+    return magic, offset, body
+
+
+def encrypted_tail(offset: int, body: bytes) -> Tail:
+    """What stands in an encrypted footer for someone without keys."""
+    tree, length = trees.decode(body)
+    crypto = FileCryptoMetaData(tree)
+    if cipher.frame_length(body, length) != len(body) - length:
+        raise FormatError("the encrypted footer module does not fill the footer's length")
+    return Tail(
+        mode=FooterMode.ENCRYPTED,
+        offset=offset,
+        clear=body[:length],
+        sealed=body[length:],
+        metadata=None,
+        algorithm=crypto.encryption_algorithm,
+        key_metadata=crypto.key_metadata,
+    )
+
+
+def _plain_tail(offset: int, body: bytes) -> Tail:
+    tree, length = trees.decode_lossless(body)
+    metadata = FileMetaData(tree)
+    algorithm = metadata.encryption_algorithm
+    signature = 0 if algorithm is None else cipher.SIGNATURE_SIZE
+    if len(body) != length + signature:
+        raise FormatError(
+            f"the footer takes {length} bytes and a signature of {signature}, "
+            f"its length says {len(body)}"
+        )
+    return Tail(
+        mode=FooterMode.PLAINTEXT if algorithm is None else FooterMode.SIGNED,
+        offset=offset,
+        clear=body[:length],
+        sealed=body[length:],
+        metadata=metadata,
+        algorithm=algorithm,
+        key_metadata=metadata.footer_signing_key_metadata,
+    )
+
+
+def unlock(tail: Tail, keys: FileKeys, *, allow_unverified: bool = False) -> Footer:
+    """Decrypt the footer, or check its signature over the bytes as they were read.
+
+    With ``allow_unverified`` a signed footer whose key is not at hand is read all the same, as
+    anyone can; such a footer cannot be written back.  Raises IntegrityError where the footer does
+    not authenticate, KeyUnavailableError where its key or AAD prefix is not at hand.
+    """
+    if tail.algorithm is None:
+        return read_unverified(tail)
+    try:
+        file_aad = file_aad_of(tail.algorithm, keys)
+        key = keys.footer_key(tail.key_metadata)
+    except KeyUnavailableError:
+        if tail.mode is FooterMode.ENCRYPTED or not allow_unverified:
+            raise
+        return read_unverified(tail)
+    if tail.mode is FooterMode.SIGNED:
+        cipher.verify_footer(tail.clear, tail.sealed, key.key, file_aad)
+        return _footer(tail, _plain_metadata(tail), key, file_aad)
+    plain = cipher.decrypt_footer(tail.sealed, key.key, file_aad)
+    tree, _ = trees.decode_lossless(plain)
+    return _footer(tail, FileMetaData(tree), key, file_aad)
+
+
+def read_unverified(tail: Tail) -> Footer:
+    """A footer as anyone can read it, a signature unchecked; FormatError for an encrypted one."""
+    return _footer(tail, _plain_metadata(tail), None, b"")
+
+
+def _plain_metadata(tail: Tail) -> FileMetaData:
+    # A tree of its own: what is edited through a Footer must not show in the tail it came from.
+    tree, _ = trees.decode(tail.clear)
+    return FileMetaData(tree)
+
+
+def _footer(tail: Tail, metadata: FileMetaData, key: DataKey | None, file_aad: bytes) -> Footer:
+    row_groups = tuple(metadata.row_groups)
+    columns = tuple(tuple(row_group.columns) for row_group in row_groups)
+    schema_leaves = leaves(metadata.schema)
+    for index, chunks in enumerate(columns):
+        if len(chunks) != len(schema_leaves):
+            raise FormatError(
+                f"{len(chunks)} column chunks, the schema has {len(schema_leaves)} columns",
+                row_group=index,
+            )
+    return Footer(
+        tail=tail,
+        metadata=metadata,
+        key=key,
+        file_aad=file_aad,
+        leaves=schema_leaves,
+        row_groups=row_groups,
+        columns=columns,
+    )
+
+
+def _algorithm(algorithm: EncryptionAlgorithm) -> AesGcmV1 | AesGcmCtrV1:
+    parameters = algorithm.AES_GCM_V1 or algorithm.AES_GCM_CTR_V1
+    if parameters is None:
+        raise UnsupportedFeatureError(f"encryption algorithm {algorithm.member()} is not known")
+    return parameters
+
+
+def file_aad_of(algorithm: EncryptionAlgorithm, keys: FileKeys) -> bytes:
+    """``aad_prefix | aad_file_unique``.  Encryption.md 4.4.1."""
+    parameters = _algorithm(algorithm)
+    unique = parameters.aad_file_unique or b""
+    stored, supplied = parameters.aad_prefix, keys.aad_prefix
+    if stored is None and not parameters.supply_aad_prefix:
+        if supplied is not None:
+            raise KeyUnavailableError(
+                "an AAD prefix was supplied, the file was written without one",
+                hint="leave the prefix out for this file; if it should have one, it was exchanged",
+            )
+        return unique
+    if stored is None and supplied is None:
+        raise KeyUnavailableError(
+            "the file was written with an AAD prefix that it does not store",
+            hint='supply it as "aad_prefix" in the keyring\'s "explicit" part',
+        )
+    if stored is not None and supplied is not None and stored != supplied:
+        raise KeyUnavailableError("the AAD prefix supplied is not the one stored in the file")
+    return (stored or supplied or b"") + unique
+
+
+def open_chunk(footer: Footer, row_group: int, column: int, keys: FileKeys) -> Chunk:
+    """The column chunk at two ordinals, its metadata decrypted with its own key.
+
+    Raises KeyUnavailableError or IntegrityError with row group and column set.
+    """
+    leaf = footer.leaves[column]
+    with located(row_group=row_group, column=leaf.name):
+        column_chunk = footer.columns[row_group][column]
+        if column_chunk.file_path is not None:
+            raise UnsupportedFeatureError("its data stands in another file (ColumnChunk.file_path)")
+        column_cipher = _column_cipher(footer, row_group, column, keys)
+        meta_data = _meta_data(column_chunk, column_cipher)
+        if tuple(meta_data.path_in_schema) != leaf.path:
+            raise FormatError("ColumnMetaData.path_in_schema is not the column's path")
+        return Chunk(
+            row_group=row_group,
+            leaf=leaf,
+            num_rows=footer.row_groups[row_group].num_rows,
+            column_chunk=column_chunk,
+            meta_data=meta_data,
+            cipher=column_cipher,
+        )
+
+
+def _column_cipher(
+    footer: Footer, row_group: int, column: int, keys: FileKeys
+) -> ColumnCipher | None:
+    crypto = footer.columns[row_group][column].crypto_metadata
+    if crypto is None:
+        return None
+    if footer.tail.algorithm is None:
+        raise FormatError("the column is encrypted, the footer names no encryption algorithm")
+    ordinal = footer.row_groups[row_group].ordinal
+    return ColumnCipher(
+        key=_column_key(footer, crypto, footer.leaves[column].name, keys),
+        # Not the footer's: a column may be read where the footer key is not at hand.
+        file_aad=file_aad_of(footer.tail.algorithm, keys),
+        uses_ctr=footer.tail.algorithm.AES_GCM_CTR_V1 is not None,
+        row_group_ordinal=row_group if ordinal is None else ordinal,
+        column_ordinal=column,
+    )
+
+
+def _column_key(footer: Footer, crypto: ColumnCryptoMetaData, name: str, keys: FileKeys) -> DataKey:
+    own = crypto.ENCRYPTION_WITH_COLUMN_KEY
+    if own is not None:
+        return keys.column_key(name, own.key_metadata)
+    if crypto.ENCRYPTION_WITH_FOOTER_KEY is None:
+        raise UnsupportedFeatureError(f"column encryption {crypto.member()} is not known")
+    return footer.key or keys.footer_key(footer.tail.key_metadata)
+
+
+def _meta_data(column_chunk: ColumnChunk, column_cipher: ColumnCipher | None) -> ColumnMetaData:
+    module = column_chunk.encrypted_column_metadata
+    if module is not None and column_cipher is not None:
+        plain = column_cipher.decrypt(ModuleType.COLUMN_META_DATA, module)
+        return ColumnMetaData(trees.decode_lossless(plain)[0])
+    meta_data = column_chunk.meta_data
+    if meta_data is None:
+        raise FormatError("ColumnChunk.meta_data is missing")
+    return meta_data
+
+
+def set_bloom_filter(chunk: Chunk, offset: int, length: int) -> None:
+    """Enter the filter's place in the chunk's metadata: every copy of it, encrypted or not.
+
+    ``length`` spans header and bitset with all encryption overhead, in bytes.
+    """
+    copies = [chunk.meta_data, chunk.column_chunk.meta_data]
+    for meta_data in (copy for copy in copies if copy is not None):
+        meta_data.bloom_filter_offset = offset
+        meta_data.bloom_filter_length = length
+    if chunk.column_chunk.encrypted_column_metadata is not None and chunk.cipher is not None:
+        chunk.column_chunk.encrypted_column_metadata = chunk.cipher.encrypt(
+            ModuleType.COLUMN_META_DATA, chunk.meta_data.encode()
+        )
+
+
+def encode_footer(footer: Footer) -> bytes:
+    """The bytes from the footer's start to the end of the file; the mirror of reading it.
+
+    Encrypted or signed anew with the footer key and a fresh nonce.  Raises KeyUnavailableError
+    for a footer that was read without its key.
+    """
+    plain = footer.metadata.encode()
+    if footer.tail.mode is FooterMode.PLAINTEXT:
+        return _with_trailer(plain, MAGIC)
+    if footer.key is None:
+        raise KeyUnavailableError("the footer key is needed to write the footer back")
+    if footer.tail.mode is FooterMode.SIGNED:
+        signature = cipher.sign_footer(plain, footer.key.key, footer.file_aad)
+        return _with_trailer(plain + signature, MAGIC)
+    aad = cipher.module_aad(footer.file_aad, ModuleType.FOOTER)
+    module = cipher.encrypt_gcm(plain, footer.key.key, aad)
+    return _with_trailer(footer.tail.clear + module, MAGIC_ENCRYPTED)
+
+
+def _with_trailer(body: bytes, magic: bytes) -> bytes:
+    return body + len(body).to_bytes(4, "little") + magic

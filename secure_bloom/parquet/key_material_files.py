@@ -1,0 +1,41 @@
+"""Key material stored outside the data file, in ``_KEY_MATERIAL_FOR_<name>.json`` beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from secure_bloom.encryption.keys import FileKeys, KeyResolver
+from secure_bloom.errors import FormatError, KeyUnavailableError
+from secure_bloom.storage import InputFile
+
+#: How names of key material files begin.
+KEY_MATERIAL_PREFIX = "_KEY_MATERIAL_FOR_"
+
+
+def file_keys(resolver: KeyResolver, file: InputFile) -> FileKeys:
+    """The keys of one file; key material stored beside it is read when it is first referred to."""
+    return resolver.for_file(lambda: _external_material(file))
+
+
+def _external_material(file: InputFile) -> Mapping[str, str]:
+    """The key material file: reference -> key material, both text."""
+    name = key_material_name(file.name)
+    content = file.read_sibling(name)
+    if content is None:
+        raise KeyUnavailableError(
+            f"its key material is stored outside, {name} is not beside it",
+            hint="a data file that is moved or renamed needs its key material file to follow",
+        )
+    try:
+        material = json.loads(content)
+    except (ValueError, RecursionError):
+        material = None
+    if not isinstance(material, dict) or not all(isinstance(v, str) for v in material.values()):
+        raise FormatError(f"{name} is not a JSON object of texts")
+    return material
+
+
+def key_material_name(name: str) -> str:
+    """The name of the file beside the data file ``name`` that holds its key material."""
+    return f"{KEY_MATERIAL_PREFIX}{name}.json"

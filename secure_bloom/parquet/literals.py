@@ -1,0 +1,264 @@
+"""A value as a person or a program writes it -> the bytes a filter holds for it.
+
+A filter holds PLAIN encodings of *physical* values, so a value is converted by the column's
+logical type (LogicalTypes.md).  A zero of a floating column stands for both signs; NaN and null
+have no answer in a filter.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from collections.abc import Callable
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Context, Decimal, Inexact, InvalidOperation
+from typing import Any
+from uuid import UUID
+
+from secure_bloom.errors import PolicyError
+from secure_bloom.parquet.logical_types import Kind, Logical, logical_type
+from secure_bloom.parquet.numbers import exact_number, floating_number, whole_number
+from secure_bloom.parquet.schema import Leaf
+from secure_bloom.parquet.structures.metadata import Type
+
+_SECOND = 1_000_000_000
+_DAY = 86_400 * _SECOND
+#: The Julian day number of 1970-01-01, from which INT96 timestamps count.
+_JULIAN_EPOCH = 2_440_588
+
+_TIME = r"(?P<hour>\d\d):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:\.(?P<fraction>\d{1,9}))?)?"
+_TIME_PATTERN = re.compile(_TIME)
+_TIMESTAMP_PATTERN = re.compile(
+    rf"(?P<date>\d{{4}}-\d\d-\d\d)(?:[T ]{_TIME}\s*(?P<zone>Z|[+-]\d\d:?\d\d)?)?"
+)
+
+#: What is no whole number for sure.
+_FRACTION = re.compile(r"[+-]?[0-9]*\.[0-9]*[1-9][0-9]*")
+
+#: Decimals are converted without rounding: no column holds a number that this would round.
+_EXACT = Context(prec=1000, traps=[Inexact, InvalidOperation])
+
+
+class _NotSuchAValueError(ValueError):
+    """The value cannot be one of the column; its text is left out on purpose."""
+
+
+class _BeyondError(_NotSuchAValueError):
+    """The value is of the column's kind, and too large or too fine for it."""
+
+
+class BeyondColumnError(PolicyError):
+    """The value is of the column's kind, and no value of the column can equal it.
+
+    A number out of the type's range, a time finer than its unit.  Where another file stores the
+    same column in a larger type the question is right, and this file's answer is certain.
+    """
+
+
+def physical_values(leaf: Leaf, value: object) -> tuple[bytes, ...] | None:
+    """The PLAIN encodings under which ``value`` may stand in ``leaf``.
+
+    None when a filter cannot answer for the value (null, NaN): it may be there.  Raises
+    PolicyError, without the value, when it cannot be a value of this column: BeyondColumnError
+    when it is only too large or too fine for it.
+    """
+    if value is None:
+        return None
+    logical = logical_type(leaf.element)
+    try:
+        return _CONVERTERS[logical.kind](leaf, logical, value)
+    except (ValueError, ArithmeticError, TypeError, struct.error) as error:
+        beyond = isinstance(error, _BeyondError | OverflowError | struct.error)
+        wanted = _WANTED[logical.kind].format(
+            width=leaf.width, logical=logical, zone="Z" if logical.is_utc else ""
+        )
+        refused = BeyondColumnError if beyond else PolicyError
+        raise refused(
+            f"the value is not one the column can hold, wanted {wanted}", column=leaf.name
+        ) from None
+
+
+_WANTED = {
+    Kind.TEXT: "text",
+    Kind.BYTES: "bytes, as text or as hex:00ff",
+    Kind.INTEGER: "a whole number that fits {logical.bits} bits",
+    Kind.FLOAT: "a number, such as 1.5",
+    Kind.FLOAT16: "a number, such as 1.5",
+    Kind.DECIMAL: "a decimal number with at most {logical.scale} digits after the point",
+    Kind.DATE: "a date, such as 2024-03-01",
+    Kind.TIME: "a time of the day, such as 10:00:00, no finer than the column's unit",
+    Kind.TIMESTAMP: (
+        "a timestamp, such as 2024-03-01T10:00:00{zone}, no finer than the column's unit"
+    ),
+    Kind.INT96: "a timestamp, such as 2024-03-01T10:00:00Z",
+    Kind.UUID: "a UUID, such as 01234567-89ab-cdef-0123-456789abcdef",
+    Kind.BOOLEAN: "true or false; BOOLEAN columns have no filter",
+}
+
+
+def _text(_leaf: Leaf, _logical: Logical, value: Any) -> tuple[bytes, ...]:
+    if isinstance(value, bytes):
+        return (value,)
+    if not isinstance(value, str):
+        raise _NotSuchAValueError
+    return (value.encode(),)
+
+
+def _bytes(leaf: Leaf, _logical: Logical, value: Any) -> tuple[bytes, ...]:
+    if isinstance(value, str):
+        is_hex = value.startswith("hex:")
+        value = bytes.fromhex(value.removeprefix("hex:")) if is_hex else value.encode()
+    if not isinstance(value, bytes):
+        raise _NotSuchAValueError
+    if leaf.width not in (None, len(value)):
+        raise _BeyondError
+    return (value,)
+
+
+def _integer(leaf: Leaf, logical: Logical, value: Any) -> tuple[bytes, ...]:
+    number = _number(value) if isinstance(value, str) else value
+    if isinstance(number, bool):
+        raise _NotSuchAValueError
+    if number != int(number):
+        raise _BeyondError
+    number = int(number)
+    low = -(1 << (logical.bits - 1)) if logical.signed else 0
+    if not low <= number < low + (1 << logical.bits):
+        raise _BeyondError
+    return (_low_bytes(number, leaf.width or 0),)
+
+
+def _number(text: str) -> int:
+    """The whole number; a broken one is beyond a column of whole numbers."""
+    try:
+        return whole_number(text)
+    except ValueError:
+        if _FRACTION.fullmatch(text):
+            raise _BeyondError from None
+        raise
+
+
+def _low_bytes(number: int, width: int) -> bytes:
+    """Two's complement, little-endian; an unsigned integer is stored by its bits."""
+    return (number & ((1 << (8 * width)) - 1)).to_bytes(width, "little")
+
+
+_FLOAT_FORMATS = {2: "<e", 4: "<f", 8: "<d"}
+
+
+def _float(leaf: Leaf, _logical: Logical, value: Any) -> tuple[bytes, ...] | None:
+    number = floating_number(value) if isinstance(value, str) else float(value)
+    if math.isnan(number):
+        return None
+    if number == 0.0:
+        form = _FLOAT_FORMATS[leaf.width or 0]
+        return struct.pack(form, 0.0), struct.pack(form, -0.0)
+    return (struct.pack(_FLOAT_FORMATS[leaf.width or 0], number),)
+
+
+def _decimal(leaf: Leaf, logical: Logical, value: Any) -> tuple[bytes, ...]:
+    if isinstance(value, str):
+        number = exact_number(value)
+    else:
+        number = Decimal(repr(value) if isinstance(value, float) else value)
+    unscaled = number.scaleb(logical.scale, _EXACT)
+    if unscaled != unscaled.to_integral_value():
+        raise _NotSuchAValueError
+    return _unscaled(leaf, int(unscaled))
+
+
+def _unscaled(leaf: Leaf, number: int) -> tuple[bytes, ...]:
+    if leaf.type in (Type.INT32, Type.INT64):
+        return (number.to_bytes(leaf.width or 0, "little", signed=True),)
+    if leaf.type is Type.FIXED_LEN_BYTE_ARRAY:
+        return (number.to_bytes(leaf.width or 0, "big", signed=True),)
+    # BYTE_ARRAY: the fewest bytes, as the format advises, or what some writers pad to.
+    widths = {_signed_width(number), _signed_width(10 ** (leaf.decimal_digits or 1) - 1)}
+    return tuple(number.to_bytes(width, "big", signed=True) for width in sorted(widths))
+
+
+def _signed_width(number: int) -> int:
+    """The fewest bytes of ``number`` in two's complement."""
+    return (number if number >= 0 else ~number).bit_length() // 8 + 1
+
+
+def _date(_leaf: Leaf, _logical: Logical, value: Any) -> tuple[bytes, ...]:
+    day = date.fromisoformat(value) if isinstance(value, str) else value
+    if not isinstance(day, date) or isinstance(day, datetime):
+        raise _NotSuchAValueError
+    return (struct.pack("<i", (day - date(1970, 1, 1)).days),)
+
+
+def _time(leaf: Leaf, logical: Logical, value: Any) -> tuple[bytes, ...]:
+    text = value.isoformat() if isinstance(value, time) else value
+    found = _TIME_PATTERN.fullmatch(text)
+    if found is None:
+        raise _NotSuchAValueError
+    return (_low_bytes(_in_units(_nanos_of_day(found), logical.unit), leaf.width or 0),)
+
+
+def _timestamp(_leaf: Leaf, logical: Logical, value: Any) -> tuple[bytes, ...]:
+    nanos = _epoch_nanos(value, is_utc=logical.is_utc)
+    return (struct.pack("<q", _in_units(nanos, logical.unit)),)
+
+
+def _int96(_leaf: Leaf, _logical: Logical, value: Any) -> tuple[bytes, ...]:
+    days, nanos = divmod(_epoch_nanos(value, is_utc=True), _DAY)
+    return (struct.pack("<qi", nanos, days + _JULIAN_EPOCH),)
+
+
+def _epoch_nanos(value: Any, *, is_utc: bool) -> int:
+    """Nanoseconds since the epoch; text without a zone is UTC, or local where the column is."""
+    text = value.isoformat() if isinstance(value, date) else value
+    found = _TIMESTAMP_PATTERN.fullmatch(text)
+    if found is None or (found["zone"] and not is_utc):
+        raise _NotSuchAValueError
+    days = (date.fromisoformat(found["date"]) - date(1970, 1, 1)).days
+    return days * _DAY + _nanos_of_day(found) - _zone_nanos(found["zone"])
+
+
+def _nanos_of_day(found: re.Match[str]) -> int:
+    hour, minute, second = (int(found[part] or 0) for part in ("hour", "minute", "second"))
+    time(hour, minute, second)  # refuses 24:00 and the like
+    fraction = int((found["fraction"] or "").ljust(9, "0"))
+    return (hour * 3600 + minute * 60 + second) * _SECOND + fraction
+
+
+def _zone_nanos(zone: str | None) -> int:
+    if zone is None or zone == "Z":
+        return 0
+    offset = timedelta(hours=int(zone[1:3]), minutes=int(zone[-2:]))
+    seconds = timezone(-offset if zone[0] == "-" else offset).utcoffset(None).total_seconds()
+    return int(seconds) * _SECOND
+
+
+def _in_units(nanos: int, unit: int) -> int:
+    units, rest = divmod(nanos, unit)
+    if rest:
+        raise _BeyondError
+    return units
+
+
+def _uuid(_leaf: Leaf, _logical: Logical, value: Any) -> tuple[bytes, ...]:
+    return ((value if isinstance(value, UUID) else UUID(value)).bytes,)
+
+
+def _boolean(_leaf: Leaf, _logical: Logical, _value: Any) -> None:
+    return None
+
+
+_CONVERTERS: dict[Kind, Callable[[Leaf, Logical, Any], tuple[bytes, ...] | None]] = {
+    Kind.TEXT: _text,
+    Kind.BYTES: _bytes,
+    Kind.INTEGER: _integer,
+    Kind.FLOAT: _float,
+    Kind.FLOAT16: _float,
+    Kind.DECIMAL: _decimal,
+    Kind.DATE: _date,
+    Kind.TIME: _time,
+    Kind.TIMESTAMP: _timestamp,
+    Kind.INT96: _int96,
+    Kind.UUID: _uuid,
+    Kind.BOOLEAN: _boolean,
+}

@@ -1,0 +1,273 @@
+"""The pages of one column chunk, found one by one and decrypted module by module.
+
+    plain:      PageHeader | body                      a page after the other
+    encrypted:  PageHeader module | body module        types 5 and 3 (dictionary), 4 and 2 (data)
+
+Of a data page of version 2 parquet-java leaves the levels in clear, before the body module, where
+Arrow encrypts all of the body: both are read.  A page's body stays compressed here.
+Encryption.md 5.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TypeVar, cast
+
+from secure_bloom.encryption import cipher
+from secure_bloom.encryption.cipher import ModuleType
+from secure_bloom.encryption.column_cipher import ColumnCipher
+from secure_bloom.errors import FormatError, UnsupportedFeatureError
+from secure_bloom.parquet.footer import Chunk
+from secure_bloom.parquet.structures.metadata import (
+    DataPageHeader,
+    DataPageHeaderV2,
+    DictionaryPageHeader,
+    Encoding,
+    PageHeader,
+    PageType,
+)
+from secure_bloom.parquet.structures.records import decode_record, measured_record
+from secure_bloom.storage import InputFile
+
+E = TypeVar("E", bound=IntEnum)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """One page: its header, and its body as stored (encrypted in an encrypted chunk).
+
+    ``header`` is a record, to be read only; ``encoded_header`` are the bytes it was decoded from.
+    The first ``clear`` bytes of an encrypted body are not part of its module.
+    """
+
+    header: PageHeader
+    encoded_header: bytes
+    stored: memoryview
+    clear: int = 0
+    cipher: ColumnCipher | None
+    ordinal: int | None
+
+    @property
+    def is_dictionary(self) -> bool:
+        """Whether this is the chunk's dictionary page."""
+        return self.header.type == PageType.DICTIONARY_PAGE
+
+    @property
+    def num_values(self) -> int:
+        """Values in the page, nulls included; entries of a dictionary page."""
+        count = self._detail.num_values
+        if count < 0:
+            raise FormatError(f"a page says it has {count} values")
+        return count
+
+    @property
+    def encoding(self) -> Encoding:
+        """The encoding of the page's values."""
+        return _known(Encoding, self._detail.encoding, "encoding")
+
+    def body(self) -> bytes | memoryview:
+        """The page's body, decrypted and still compressed."""
+        if self.cipher is None:
+            return self.stored
+        module_type = ModuleType.DICTIONARY_PAGE if self.is_dictionary else ModuleType.DATA_PAGE
+        module = self.stored[self.clear :]
+        plain = self.cipher.decrypt(module_type, module, page=self.ordinal)
+        return bytes(self.stored[: self.clear]) + plain if self.clear else plain
+
+    @property
+    def _detail(self) -> DataPageHeader | DataPageHeaderV2 | DictionaryPageHeader:
+        header = self.header
+        kind = _known(PageType, header.type, "type")
+        detail = getattr(header, _DETAILS[kind]) if kind in _DETAILS else None
+        if detail is None:
+            raise FormatError(f"PageHeader of a {kind.name} lacks its own header")
+        return cast(DataPageHeader | DataPageHeaderV2 | DictionaryPageHeader, detail)
+
+
+def _known(kinds: type[E], number: int, field: str) -> E:
+    """The member with a number from a header."""
+    try:
+        return kinds(number)
+    except ValueError:
+        raise UnsupportedFeatureError(
+            f"PageHeader: {field} is {number}, which is no {kinds.__name__} known here"
+        ) from None
+
+
+#: Page type -> the field of its PageHeader that says more of it.
+_DETAILS = {
+    PageType.DATA_PAGE: "data_page_header",
+    PageType.DATA_PAGE_V2: "data_page_header_v2",
+    PageType.DICTIONARY_PAGE: "dictionary_page_header",
+}
+
+
+def read_pages(file: InputFile, chunk: Chunk) -> list[Page]:
+    """All pages of the chunk, dictionary page first where there is one, in the file's order.
+
+    The chunk's bytes are read once and held by the pages; bodies are decrypted when asked for.
+    Raises FormatError where the pages do not hold exactly ``num_values`` values.
+    """
+    start, length = chunk_extent(chunk)
+    return list(_walk(chunk, file.view_at(start, length)))
+
+
+def read_dictionary_page(file: InputFile, chunk: Chunk) -> Page | None:
+    """The chunk's dictionary page alone, reading nothing behind it; None where there is none."""
+    start, length = chunk_extent(chunk)
+    behind = chunk.meta_data.data_page_offset - start
+    if not 0 < behind <= length:
+        return None
+    page, _ = _read_page(chunk, memoryview(file.read_at(start, behind)), 0, _DICTIONARY)
+    return page if page.is_dictionary else None
+
+
+def read_first_pages(file: InputFile, chunk: Chunk) -> list[Page]:
+    """The dictionary page, where there is one, and the first data page that has values.
+
+    At most 32 MiB are read; FormatError where the two do not fit in there.
+    """
+    start, length = chunk_extent(chunk)
+    for window in _WINDOWS:
+        stored = memoryview(file.read_at(start, min(window, length)))
+        try:
+            return list(_up_to_data(_walk(chunk, stored)))
+        except FormatError:
+            if window >= min(length, _WINDOWS[-1]):
+                raise
+    return []
+
+
+#: Most first pages end in the first; the second is for the others.
+_WINDOWS = (256 * 1024, 32 * 1024 * 1024)
+
+
+def _up_to_data(pages: Iterator[Page]) -> Iterator[Page]:
+    for page in pages:
+        if page.is_dictionary or page.num_values > 0:
+            yield page
+        if not page.is_dictionary and page.num_values > 0:
+            return
+
+
+def data_page(chunk: Chunk, stored: memoryview, ordinal: int) -> Page:
+    """The chunk's data page of that ordinal, whose bytes ``stored`` starts with."""
+    page, _ = _read_page(chunk, stored, 0, (ModuleType.DATA_PAGE_HEADER, ordinal))
+    return page
+
+
+def chunk_extent(chunk: Chunk) -> tuple[int, int]:
+    """Where the chunk starts and how many bytes it has, as its metadata says."""
+    meta_data = chunk.meta_data
+    starts = [meta_data.data_page_offset]
+    if _has_dictionary_offset(chunk):
+        starts.append(meta_data.dictionary_page_offset or 0)
+    start, length = min(starts), meta_data.total_compressed_size
+    if start < 4 or length < 0:
+        raise FormatError(f"the column chunk starts at {start} and has {length} bytes")
+    return start, length
+
+
+def _has_dictionary_offset(chunk: Chunk) -> bool:
+    # Some writers store 0 for "none".
+    return (chunk.meta_data.dictionary_page_offset or 0) > 0
+
+
+#: What a header module is encrypted as, and the ordinal in its AAD, for the dictionary page.
+_DICTIONARY = (ModuleType.DICTIONARY_PAGE_HEADER, None)
+
+
+def _walk(chunk: Chunk, stored: memoryview) -> Iterator[Page]:
+    wanted, seen, position, ordinal = chunk.meta_data.num_values, 0, 0, 0
+    expects_dictionary = _has_dictionary_offset(chunk)
+    while seen < wanted:
+        place = _DICTIONARY if expects_dictionary else (ModuleType.DATA_PAGE_HEADER, ordinal)
+        page, position = _read_page(chunk, stored, position, place)
+        expects_dictionary = False
+        if page.header.type == PageType.INDEX_PAGE:
+            continue
+        if not page.is_dictionary:
+            seen += page.num_values
+            ordinal += 1
+        yield page
+    if seen != wanted:
+        raise FormatError(f"the pages hold {seen} values, ColumnMetaData.num_values is {wanted}")
+
+
+def _read_page(
+    chunk: Chunk, stored: memoryview, position: int, place: tuple[ModuleType, int | None]
+) -> tuple[Page, int]:
+    """The page at ``position`` and the position behind it."""
+    if position >= len(stored):
+        raise FormatError(
+            f"the pages end after {position} bytes, before ColumnMetaData.num_values is reached"
+        )
+    header, encoded, body_start = _read_header(chunk, stored, position, place)
+    clear = 0
+    if chunk.cipher is None:
+        body_length = header.compressed_page_size
+    else:
+        clear = _levels_in_clear(header, stored[body_start:])
+        body_length = clear + cipher.frame_length(stored, body_start + clear)
+    remaining = len(stored) - body_start
+    if not 0 <= body_length <= remaining:
+        raise FormatError(f"a page's body has {body_length} bytes, {remaining} remain in its chunk")
+    page = Page(
+        header=header,
+        encoded_header=encoded,
+        stored=stored[body_start : body_start + body_length],
+        clear=clear,
+        cipher=chunk.cipher,
+        ordinal=place[1],
+    )
+    if chunk.cipher is not None and page.is_dictionary is not (place == _DICTIONARY):
+        raise UnsupportedFeatureError(
+            "an encrypted dictionary page stands where the metadata names none"
+        )
+    return page, body_start + body_length
+
+
+def _levels_in_clear(header: PageHeader, stored: memoryview) -> int:
+    """How many bytes of levels stand before the body's module: all of them, or none.
+
+    The size that the header gives to the body tells.
+    """
+    detail = header.data_page_header_v2
+    if detail is None:
+        return 0
+    levels = detail.repetition_levels_byte_length + detail.definition_levels_byte_length
+    if not 0 < levels <= len(stored) - cipher.LENGTH_SIZE:
+        return 0
+    start = levels + cipher.LENGTH_SIZE
+    length = int.from_bytes(stored[levels:start], "little")
+    return levels if start + length == header.compressed_page_size else 0
+
+
+def _read_header(
+    chunk: Chunk, stored: memoryview, position: int, place: tuple[ModuleType, int | None]
+) -> tuple[PageHeader, bytes, int]:
+    """The header at ``position``, its bytes in clear, and where its body starts."""
+    if chunk.cipher is None:
+        header, length = _measured_header(stored[position:])
+        return header, bytes(stored[position : position + length]), position + length
+    length = cipher.frame_length(stored, position)
+    module_type, ordinal = place
+    encoded = chunk.cipher.decrypt(module_type, stored[position : position + length], page=ordinal)
+    return decode_record(PageHeader, encoded), encoded, position + length
+
+
+def _measured_header(stored: memoryview) -> tuple[PageHeader, int]:
+    """A header of unknown length; only statistics of long values make one long."""
+    for window in _HEADER_WINDOWS:
+        try:
+            return measured_record(PageHeader, stored[:window])
+        except FormatError:
+            if window >= len(stored):
+                raise
+    return measured_record(PageHeader, stored)
+
+
+#: Bytes that are looked at for a header: decoding copies what it is given.
+_HEADER_WINDOWS = (512, 64 * 1024)

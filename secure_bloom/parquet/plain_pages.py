@@ -1,0 +1,154 @@
+"""PLAIN pages of flat columns: their values where they lie, without an Arrow array around them.
+
+Most values that go into a filter stand in such pages, and a hash needs no more than to know where
+each one starts.  Whatever else a page holds is left to pyarrow: a page that is not what this room
+expects gives ``None``, never a guess.  Parquet, "Data Pages" and "Encodings".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from secure_bloom.parquet.pages import Page
+from secure_bloom.parquet.schema import Leaf
+from secure_bloom.parquet.structures.metadata import CompressionCodec, Encoding, FieldRepetitionType
+from secure_bloom.parquet.value_arrays import Binary, Entries, fixed_type
+
+_CODECS = {
+    CompressionCodec.SNAPPY: "snappy",
+    CompressionCodec.GZIP: "gzip",
+    CompressionCodec.BROTLI: "brotli",
+    CompressionCodec.ZSTD: "zstd",
+    CompressionCodec.LZ4_RAW: "lz4_raw",
+}
+_LENGTH_SIZE = 4
+_MAX_BIT_WIDTH = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlainValues:
+    """The first ``count`` values in ``content``, nulls left out, in PLAIN encoding.
+
+    ``width`` is that of each of them, None where each stands behind its length.  None of that has
+    been held against the content yet.
+    """
+
+    content: NDArray[np.uint8] = field(repr=False)
+    count: int
+    width: int | None
+
+
+def plain_entries(leaf: Leaf, codec: CompressionCodec, page: Page) -> Entries | None:
+    """The values of a page, nulls left out; None where pyarrow must decode the page."""
+    values = plain_values(leaf, codec, page)
+    if values is None:
+        return None
+    entries = _byte_arrays if values.width is None else _fixed
+    return entries(leaf, values.content, values.count)
+
+
+def plain_values(leaf: Leaf, codec: CompressionCodec, page: Page) -> PlainValues | None:
+    """The same as bytes: those of a data page or of a dictionary page."""
+    is_known = codec == CompressionCodec.UNCOMPRESSED or codec in _CODECS
+    if not is_known or leaf.is_repeated or not _is_plain(page):
+        return None
+    try:
+        if page.is_dictionary:
+            content = _decompressed(codec, page.body(), page.header.uncompressed_page_size)
+            return PlainValues(content=content, count=page.num_values, width=leaf.width)
+        parts = _levels_and_values(leaf, codec, page)
+    except (pa.ArrowException, OSError):
+        return None
+    if parts is None:
+        return None
+    levels, values = parts
+    count = _count_defined(leaf, levels, page.num_values)
+    return None if count is None else PlainValues(content=values, count=count, width=leaf.width)
+
+
+def _is_plain(page: Page) -> bool:
+    # Of a dictionary page the older name means the same (Parquet, "Dictionary Encoding").
+    return page.encoding is Encoding.PLAIN or (
+        page.is_dictionary and page.encoding is Encoding.PLAIN_DICTIONARY
+    )
+
+
+def _levels_and_values(
+    leaf: Leaf, codec: CompressionCodec, page: Page
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8]] | None:
+    """The definition levels and the values of a page, both decompressed; None if it has neither."""
+    body, size = page.body(), page.header.uncompressed_page_size
+    detail = page.header.data_page_header_v2
+    if detail is None:
+        return _split_v1(leaf, _decompressed(codec, body, size))
+    levels = detail.definition_levels_byte_length
+    if detail.repetition_levels_byte_length != 0 or not 0 <= levels <= len(body):
+        return None
+    is_compressed = detail.is_compressed is not False
+    values = body[levels:]
+    if is_compressed and len(values):
+        return _bytes(body[:levels]), _decompressed(codec, values, size - levels)
+    return _bytes(body[:levels]), _bytes(values)
+
+
+def _split_v1(
+    leaf: Leaf, content: NDArray[np.uint8]
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8]] | None:
+    """A v1 page's levels stand before its values, behind their length."""
+    if _max_definition_level(leaf) == 0:
+        return content[:0], content
+    end = _LENGTH_SIZE + int.from_bytes(content[:_LENGTH_SIZE].tobytes(), "little")
+    return (content[_LENGTH_SIZE:end], content[end:]) if end <= len(content) else None
+
+
+def _decompressed(
+    codec: CompressionCodec, body: bytes | memoryview, size: int
+) -> NDArray[np.uint8]:
+    if codec == CompressionCodec.UNCOMPRESSED:
+        return _bytes(body)
+    if size < 0:
+        raise pa.ArrowInvalid("a page of less than nothing")
+    return _bytes(pa.Codec(_CODECS[codec]).decompress(body, decompressed_size=size))
+
+
+def _bytes(buffer: bytes | memoryview | pa.Buffer) -> NDArray[np.uint8]:
+    return np.frombuffer(buffer, dtype=np.uint8)
+
+
+def _max_definition_level(leaf: Leaf) -> int:
+    return sum(it is not FieldRepetitionType.REQUIRED for it in leaf.repetitions)
+
+
+def _count_defined(leaf: Leaf, levels: NDArray[np.uint8], values: int) -> int | None:
+    """How many of a page's values are not null."""
+    from secure_bloom.kernels.plain import DAMAGED, count_level
+
+    highest = _max_definition_level(leaf)
+    if highest == 0:
+        return values
+    if highest.bit_length() > _MAX_BIT_WIDTH:
+        return None
+    count = count_level(levels, highest.bit_length(), highest, values)
+    return None if count == DAMAGED else int(count)
+
+
+def _fixed(leaf: Leaf, values: NDArray[np.uint8], count: int) -> Entries | None:
+    dtype = fixed_type(leaf)
+    if len(values) < count * dtype.itemsize:
+        return None
+    return np.frombuffer(values, dtype=dtype, count=count)
+
+
+def _byte_arrays(_leaf: Leaf, values: NDArray[np.uint8], count: int) -> Entries | None:
+    from secure_bloom.kernels.plain import DAMAGED, byte_array_offsets
+
+    if len(values) < count * _LENGTH_SIZE:
+        return None
+    offsets = np.empty(count + 1, np.int64)
+    if byte_array_offsets(values, offsets) == DAMAGED:
+        return None
+    return Binary(offsets=offsets, data=values, prefix=_LENGTH_SIZE)

@@ -1,0 +1,147 @@
+"""The leaves of a Parquet schema: the columns that have values, hence filters.
+
+A schema is a depth-first list of nodes.  A leaf's *maximum definition level* counts the nodes on
+its path that may be absent, its *maximum repetition level* those that repeat (Parquet, "Nested
+Encoding").
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError
+from secure_bloom.parquet.structures.metadata import (
+    ConvertedType,
+    FieldRepetitionType,
+    SchemaElement,
+    Type,
+)
+
+#: More digits than fit 16 bytes.  DuckDB (seen in 2.0.0) reads such decimals as DOUBLE, and would
+#: look the DOUBLE up in a filter of decimals.  Spark and Hive have no such decimals.
+_MAX_DECIMAL_DIGITS = 38
+_WIDTHS = {Type.INT32: 4, Type.INT64: 8, Type.INT96: 12, Type.FLOAT: 4, Type.DOUBLE: 8}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaf:
+    """One column: its path, its own schema element, and the repetition of each node above it."""
+
+    path: tuple[str, ...]
+    element: SchemaElement
+    type: Type
+    repetitions: tuple[FieldRepetitionType, ...]
+
+    @property
+    def name(self) -> str:
+        """The dotted path."""
+        return ".".join(self.path)
+
+    @property
+    def width(self) -> int | None:
+        """Bytes of each value in PLAIN encoding; None where values differ in length."""
+        if self.type is not Type.FIXED_LEN_BYTE_ARRAY:
+            return _WIDTHS.get(self.type)
+        length = self.element.type_length
+        if length is None or length <= 0:
+            raise FormatError(f"SchemaElement.type_length of column {self.name} is {length}")
+        return length
+
+    @property
+    def decimal_digits(self) -> int | None:
+        """The precision of a DECIMAL; None for any other column."""
+        declared = self.element.logicalType
+        if declared is not None and declared.DECIMAL is not None:
+            return declared.DECIMAL.precision
+        is_decimal = self.element.converted_type is ConvertedType.DECIMAL
+        return self.element.precision if is_decimal else None
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether a row may hold more than one value of this column."""
+        return FieldRepetitionType.REPEATED in self.repetitions
+
+
+def leaves(schema: list[SchemaElement]) -> tuple[Leaf, ...]:
+    """All leaves of ``schema`` in the order of ``RowGroup.columns``.
+
+    Raises FormatError for a list that is not one whole tree.
+    """
+    if not schema:
+        raise FormatError("the schema has no root")
+    nodes = iter(schema[1:])
+    found = list(_children(nodes, schema[0].num_children or 0, (), ()))
+    if next(nodes, None) is not None:
+        raise FormatError(f"the schema lists {len(schema)} nodes, its tree has fewer")
+    return tuple(found)
+
+
+def _children(
+    nodes: Iterator[SchemaElement],
+    count: int,
+    path: tuple[str, ...],
+    repetitions: tuple[FieldRepetitionType, ...],
+) -> Iterator[Leaf]:
+    # A depth that no real schema has would exhaust the stack before the list of nodes.
+    if len(path) > 200:
+        raise FormatError("the schema nests deeper than 200 levels")
+    for _ in range(count):
+        node = next(nodes, None)
+        if node is None:
+            raise FormatError("the schema's tree has more nodes than its list")
+        below = (*path, node.name)
+        repeated = (*repetitions, node.repetition_type or FieldRepetitionType.REQUIRED)
+        if node.type is None:
+            yield from _children(nodes, node.num_children or 0, below, repeated)
+        else:
+            yield Leaf(path=below, element=node, type=node.type, repetitions=repeated)
+
+
+def select(columns: tuple[Leaf, ...], name: str) -> list[int]:
+    """The ordinals of the leaves that ``name`` means: the leaf of that name, or all below it.
+
+    Empty when the schema has no such column.
+    """
+    exact = [i for i, leaf in enumerate(columns) if leaf.name == name]
+    return exact or [i for i, leaf in enumerate(columns) if name in _parents(leaf)]
+
+
+def _parents(leaf: Leaf) -> list[str]:
+    return [".".join(leaf.path[:depth]) for depth in range(1, len(leaf.path))]
+
+
+def require_filterable(leaf: Leaf) -> None:
+    """Raise UnsupportedFeatureError for a column that cannot have a Bloom filter, or safely so."""
+    if leaf.type is Type.BOOLEAN:
+        raise UnsupportedFeatureError(
+            f"column {leaf.name} is BOOLEAN, which the format gives no Bloom filter",
+            hint="two values never need one: leave the column out",
+        )
+    if leaf.element.converted_type is ConvertedType.INTERVAL:
+        raise UnsupportedFeatureError(
+            f"column {leaf.name} is an INTERVAL, of which a filter could lose rows",
+            hint="DuckDB finds `1 month` by `30 days`, other bytes: leave the column out",
+        )
+    if (leaf.decimal_digits or 0) > _MAX_DECIMAL_DIGITS:
+        raise UnsupportedFeatureError(
+            f"column {leaf.name} is a DECIMAL of {leaf.decimal_digits} digits, of which a filter "
+            f"could lose rows, wanted at most {_MAX_DECIMAL_DIGITS}",
+            hint="DuckDB reads it as DOUBLE, other bytes: leave the column out",
+        )
+
+
+def unknown_column(name: str, known: Iterable[str], paths: Iterable[str] = ()) -> PolicyError:
+    """The error for a name that none of the files at ``paths`` has, with names that come close."""
+    if any(part.startswith(f"{name}=") for path in paths for part in path.split("/")):
+        return PolicyError(
+            f"{name} is a partition column: its values stand in names of folders, not in the files",
+            hint="leave it out: readers skip whole folders by it and need no filter",
+        )
+    names = sorted(set(known))
+    lowered = {known_name.lower(): known_name for known_name in names}
+    matches = difflib.get_close_matches(name.lower(), lowered, n=3, cutoff=0.6)
+    close = [lowered[match] for match in matches]
+    hint = f"did you mean {', '.join(close)}" if close else f"columns are {', '.join(names[:20])}"
+    return PolicyError(f"there is no column {name}", hint=hint)

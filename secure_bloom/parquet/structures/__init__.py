@@ -1,0 +1,1 @@
+"""Thrift structures of Parquet files: lossless trees, typed views, compact records."""

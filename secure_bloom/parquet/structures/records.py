@@ -1,0 +1,172 @@
+"""Structures that are read and never written back: a view's fields, decoded at once.
+
+A tree keeps everything and costs accordingly.  A record has the fields that its view declares, by
+the same names, as plain Python values: an enumeration is its number, a union a record with one
+member set.  Reading a field that the view requires and the bytes lack raises FormatError.
+
+Where the library has no C code the views themselves are the records: slower, and the same fields.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Hashable, Sequence
+from typing import Any, Generic, TypeVar, cast, overload
+
+from thrift.protocol.TProtocol import TType
+
+from secure_bloom.errors import FormatError, UnsupportedFeatureError
+from secure_bloom.parquet.structures import trees
+from secure_bloom.parquet.structures.views import STRING, Kind, Required, View
+
+V = TypeVar("V", bound=View)
+
+
+class _Record:
+    """The base of all records; its classes have ``None`` for every field that may be absent."""
+
+    optional: frozenset[str] = frozenset()
+
+    def __getattr__(self, name: str) -> Any:
+        raise FormatError(f"{type(self).__name__}.{name} is missing")
+
+    def member(self) -> str:
+        """The name of a union's member, as of :meth:`.views.Union.member`."""
+        names = [name for name in self.optional if getattr(self, name) is not None]
+        if len(names) != 1:
+            raise UnsupportedFeatureError(f"{type(self).__name__} has no member known here")
+        return names[0]
+
+
+def decode_record(view: type[V], buffer: trees.Buffer) -> V:
+    """The structure at the start of ``buffer``, to be used as a ``view`` that cannot be edited.
+
+    Bytes after its end are not looked at.  Raises FormatError for damaged bytes.
+    """
+    return measured_record(view, buffer)[0]
+
+
+def measured_record(view: type[V], buffer: trees.Buffer) -> tuple[V, int]:
+    """As :func:`decode_record`, and the number of bytes that the structure takes."""
+    if not trees.HAS_C_CODE:
+        tree, length = trees.decode(buffer)
+        return view(tree), length
+    cls = _record_class(cast(Hashable, view))
+    record = cls()
+    length = trees.Reader(buffer).read(0, record, cls.thrift_spec)
+    return cast(V, record), length
+
+
+class RecordSource(Generic[V]):
+    """A buffer in which structures of one view are decoded, from places that are known.
+
+    Only where :data:`secure_bloom.parquet.structures.trees.HAS_C_CODE`; safe for threads.
+    """
+
+    def __init__(self, view: type[V], buffer: bytes) -> None:
+        self._class = _record_class(cast(Hashable, view))
+        self._reader = trees.Reader(buffer)
+        self._turn = threading.Lock()
+
+    def at(self, start: int) -> V:
+        """The structure that starts there; FormatError for damaged bytes."""
+        record = self._class()
+        with self._turn:
+            self._reader.read(start, record, self._class.thrift_spec)
+        return cast(V, record)
+
+
+class LaterRecords(Sequence[V]):
+    """The structures of a list by their places in it, each decoded when it is first looked at.
+
+    Before that they are known to be whole; a list in them that has elements of another type than it
+    should shows only then.
+    """
+
+    __slots__ = ("_decoded", "_places", "_source")
+
+    def __init__(self, source: RecordSource[V], places: Sequence[int]) -> None:
+        self._source = source
+        self._places = places
+        self._decoded: dict[int, V] = {}
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, index: int) -> V: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[V]: ...
+    def __getitem__(self, index: int | slice) -> V | list[V]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        found = self._decoded.get(index)
+        if found is None:
+            found = self._decoded[index] = self._source.at(self._places[index])
+        return found
+
+
+def measured_outline(view: type[V], buffer: bytes, later: type[View]) -> tuple[V, int]:
+    """As :func:`measured_record`, but lists of ``later`` have the places where those start.
+
+    They are for :class:`LaterRecords`.  Without the library's C code the lists are as ever.
+    """
+    if not trees.HAS_C_CODE:
+        return measured_record(view, buffer)
+    cls = _record_class(cast(Hashable, view))
+    record = cls()
+    spec = _outlines.spec(view, later)
+    return cast(V, record), _outlines.reader.read_into(record, spec, buffer)
+
+
+class _Outlines(threading.local):
+    """The reader of a thread, and the specifications that name its class of places."""
+
+    def __init__(self) -> None:
+        self.reader = trees.PlaceReader()
+        self._specs: dict[tuple[object, object], object] = {}
+
+    def spec(self, view: type[View], later: type[View]) -> object:
+        known = self._specs.get((view, later))
+        if known is None:
+            known = self._specs[view, later] = _thrift_spec(view, {later: self.reader.place})
+        return known
+
+
+_outlines = _Outlines()
+
+
+@functools.cache
+def _record_class(view: Any) -> Any:
+    """A class with a ``thrift_spec``, and with what absent fields are."""
+    optional = frozenset(n for n, field in view.FIELDS.items() if not isinstance(field, Required))
+    members = {"optional": optional, **dict.fromkeys(optional)}
+    cls: Any = type(view.__name__, (_Record,), members)
+    cls.thrift_spec = _thrift_spec(view, {})
+    return cls
+
+
+def _thrift_spec(view: Any, places: dict[Any, type]) -> tuple[Any, ...]:
+    """The fields of ``view`` by their ids; in ``places`` are classes that stand for whole views."""
+    fields = {field.id: (name, field.kind) for name, field in view.FIELDS.items()}
+    return tuple(
+        (i, fields[i][1].ttype, fields[i][0], _details(fields[i][1], places), None)
+        if i in fields
+        else None
+        for i in range(max(fields, default=-1) + 1)
+    )
+
+
+def _details(kind: Kind[Any], places: dict[Any, type]) -> Any:
+    """What the library wants to know of a type beside its number."""
+    if kind.ttype == TType.STRING:
+        return "UTF8" if kind is STRING else "BINARY"
+    if kind.ttype == TType.LIST:
+        return (kind.inner.ttype, _details(kind.inner, places), False)
+    if kind.ttype == TType.STRUCT:
+        if kind.inner in places:
+            return [places[kind.inner], ()]
+        cls = _record_class(kind.inner)
+        return [cls, _thrift_spec(kind.inner, places) if places else cls.thrift_spec]
+    return None

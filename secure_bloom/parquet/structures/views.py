@@ -1,0 +1,214 @@
+"""Typed views on lossless Thrift trees: how a field is declared, read and written.
+
+A view reads and writes single fields of the tree it stands on; what it does not name stays as it
+is.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, Self, TypeVar, cast, overload
+
+from thrift.protocol.TProtocol import TType
+
+from secure_bloom.errors import FormatError, UnsupportedFeatureError
+from secure_bloom.parquet.structures import trees
+
+T = TypeVar("T")
+E = TypeVar("E", bound=enum.IntEnum)
+V = TypeVar("V", bound="View")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[T]):
+    """How a field's value stands in the tree: its name in the IDL, Thrift type, load and dump.
+
+    ``inner`` is the view of a structure, or the kind of a list's elements.
+    """
+
+    name: str
+    ttype: int
+    load: Callable[[Any], T]
+    dump: Callable[[T], Any]
+    inner: Any = None
+
+
+class _Field(Generic[T]):
+    """One declared field: a descriptor that reads and writes the tree under a view."""
+
+    def __init__(self, field_id: int, kind: Kind[T]) -> None:
+        self.id = field_id
+        self.kind = kind
+        self.label = f"field {field_id}"
+
+    def __set_name__(self, owner: type[View], name: str) -> None:
+        self.label = f"{owner.__name__}.{name}"
+
+    def load(self, view: View) -> T | None:
+        found = view.tree.fields.get(self.id)
+        if found is None:
+            return None
+        ttype, value = found
+        if ttype != self.kind.ttype:
+            raise FormatError(f"{self.label} has Thrift type {ttype}, wanted {self.kind.name}")
+        try:
+            return self.kind.load(value)
+        except ValueError as exc:
+            # A number tells the reader what to look for; a text could be anything.
+            shown = value if isinstance(value, int) else "a value"
+            raise UnsupportedFeatureError(
+                f"{self.label} is {shown}, which is no {self.kind.name} known here"
+            ) from exc
+
+    def __set__(self, view: View, value: T) -> None:
+        fields = view.tree.fields
+        is_new = self.id not in fields
+        fields[self.id] = (self.kind.ttype, self.kind.dump(value))
+        if is_new:
+            # Ascending ids are what every writer produces; unknown fields keep their place.
+            view.tree.fields = dict(sorted(fields.items()))
+
+
+class Required(_Field[T]):
+    """A field that must be there; reading it raises FormatError where it is not."""
+
+    @overload
+    def __get__(self, view: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, view: View, owner: type) -> T: ...
+    def __get__(self, view: View | None, owner: type) -> Self | T:
+        if view is None:
+            return self
+        value = self.load(view)
+        if value is None:
+            raise FormatError(f"{self.label} is missing")
+        return value
+
+
+class Optional(_Field[T]):
+    """A field that may be absent: ``None``."""
+
+    @overload
+    def __get__(self, view: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, view: View, owner: type) -> T | None: ...
+    def __get__(self, view: View | None, owner: type) -> Self | T | None:
+        return self if view is None else self.load(view)
+
+    def __delete__(self, view: View) -> None:
+        view.tree.fields.pop(self.id, None)
+
+
+class View:
+    """A typed view on one Thrift structure."""
+
+    __slots__ = ("tree",)
+    FIELDS: ClassVar[dict[str, _Field[Any]]] = {}
+
+    def __init__(self, tree: trees.Struct | None = None) -> None:
+        self.tree = trees.Struct() if tree is None else tree
+
+    def __init_subclass__(cls) -> None:
+        cls.FIELDS = {name: f for name, f in vars(cls).items() if isinstance(f, _Field)}
+
+    @classmethod
+    def of(cls, **fields: object) -> Self:
+        """A new structure with the named fields set."""
+        view = cls()
+        for name, value in fields.items():
+            setattr(view, name, value)
+        return view
+
+    def copy(self) -> Self:
+        """A view on a copy; structures below are shared."""
+        return type(self)(trees.Struct(dict(self.tree.fields)))
+
+    def encode(self) -> bytes:
+        """The structure's Thrift compact bytes."""
+        return trees.encode(self.tree)
+
+
+class Union(View):
+    """A Thrift union: exactly one member is set."""
+
+    __slots__ = ()
+
+    def member(self) -> str:
+        """The name of the member that is set; UnsupportedFeatureError for one not known here."""
+        names = [n for n, f in self.FIELDS.items() if f.id in self.tree.fields]
+        if len(names) != 1 or len(self.tree.fields) != 1:
+            ids = sorted(self.tree.fields)
+            raise UnsupportedFeatureError(
+                f"{type(self).__name__} has member ids {ids}, wanted one of {list(self.FIELDS)}"
+            )
+        return names[0]
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _integer(bits: int) -> Callable[[Any], int]:
+    limit = 1 << (bits - 1)
+
+    def load(value: int) -> int:
+        if not -limit <= value < limit:
+            raise FormatError(f"an i{bits} holds {value}")
+        return value
+
+    return load
+
+
+def _load_text(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise FormatError("a string of the metadata is not UTF-8") from None
+
+
+BOOL: Kind[bool] = Kind("bool", TType.BOOL, _same, _same)
+I16: Kind[int] = Kind("i16", TType.I16, _integer(16), _same)
+I32: Kind[int] = Kind("i32", TType.I32, _integer(32), _same)
+I64: Kind[int] = Kind("i64", TType.I64, _integer(64), _same)
+I8: Kind[int] = Kind("i8", TType.BYTE, _same, _same)
+BINARY: Kind[bytes] = Kind("binary", TType.STRING, _same, _same)
+STRING: Kind[str] = Kind("string", TType.STRING, _load_text, str.encode)
+
+
+def enum_of(cls: type[E]) -> Kind[E]:
+    """An enumeration; a number it does not have is refused by name when it is read."""
+    return Kind(cls.__name__, TType.I32, cls, int)
+
+
+def struct_of(cls: type[V]) -> Kind[V]:
+    """A structure or union seen through its own view, which stands on the same tree."""
+    return Kind(cls.__name__, TType.STRUCT, cls, lambda view: view.tree, cls)
+
+
+def list_of(kind: Kind[T]) -> Kind[list[T]]:
+    """A list; the views in it stand on the tree, the list itself is a copy."""
+
+    def load(sequence: trees.Sequence) -> list[T]:
+        if sequence.items and sequence.element_type != kind.ttype:
+            raise FormatError(
+                f"a list has elements of Thrift type {sequence.element_type}, wanted {kind.name}"
+            )
+        return [kind.load(item) for item in sequence.items]
+
+    def dump(values: Iterable[T]) -> trees.Sequence:
+        return trees.Sequence(kind.ttype, [kind.dump(value) for value in values])
+
+    return Kind(f"list<{kind.name}>", TType.LIST, load, cast(Any, dump), kind)
+
+
+class Empty(View):
+    """A structure without fields: it says something by being there."""
+
+    __slots__ = ()
+
+
+def empty(name: str) -> Kind[Empty]:
+    """A structure of the IDL that has no fields, by its name there."""
+    return Kind(name, TType.STRUCT, Empty, lambda view: view.tree, Empty)

@@ -1,0 +1,79 @@
+"""A column's physical values as arrays: of one width, or of any length.
+
+They lie where Arrow or Parquet has put them; nothing is copied.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from secure_bloom.parquet.logical_types import Kind, logical_type
+from secure_bloom.parquet.schema import Leaf
+from secure_bloom.parquet.structures.metadata import Type
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Binary:
+    """Values of any length: value ``i`` is ``data[offsets[i] + prefix:offsets[i + 1]]``.
+
+    Without ``prefix`` that is Arrow's binary layout, with 4 Parquet's PLAIN encoding.
+    """
+
+    offsets: NDArray[Any]
+    data: NDArray[np.uint8]
+    prefix: int = 0
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+
+#: Values of one width, in the type that their bytes have, or of any length.
+Entries: TypeAlias = NDArray[Any] | Binary
+
+_FIXED_TYPES: dict[Type, np.dtype[Any]] = {
+    Type.INT32: np.dtype("<i4"),
+    Type.INT64: np.dtype("<i8"),
+    Type.FLOAT: np.dtype("<f4"),
+    Type.DOUBLE: np.dtype("<f8"),
+}
+
+
+def as_entries(leaf: Leaf, array: pa.Array) -> Entries:
+    """Physical values of ``leaf``, an Arrow array without nulls, without a copy."""
+    if leaf.type is Type.BYTE_ARRAY:
+        return _binary_buffers(array)
+    return _fixed_values(leaf, array)
+
+
+def _binary_buffers(array: pa.Array) -> Binary:
+    is_large = pa.types.is_large_binary(array.type)
+    _, offsets, data = array.buffers()
+    every = np.frombuffer(offsets, dtype="<i8" if is_large else "<i4")
+    content = np.empty(0, np.uint8) if data is None else np.frombuffer(data, dtype=np.uint8)
+    return Binary(offsets=every[array.offset : array.offset + len(array) + 1], data=content)
+
+
+def fixed_type(leaf: Leaf) -> np.dtype[Any]:
+    """The type of values that all have ``leaf.width`` bytes."""
+    if is_float16(leaf):
+        return np.dtype("<f2")
+    return _FIXED_TYPES.get(leaf.type) or np.dtype(f"V{leaf.width}")
+
+
+def _fixed_values(leaf: Leaf, array: pa.Array) -> NDArray[Any]:
+    dtype = fixed_type(leaf)
+    if len(array) == 0:
+        return np.empty(0, dtype)
+    return np.frombuffer(
+        array.buffers()[1], dtype=dtype, count=len(array), offset=array.offset * dtype.itemsize
+    )
+
+
+def is_float16(leaf: Leaf) -> bool:
+    """Whether the column holds two-byte floating-point numbers."""
+    return logical_type(leaf.element).kind is Kind.FLOAT16

@@ -1,0 +1,263 @@
+"""A predicate held against the table's schema: each condition gets its column, type and values.
+
+Values become scalars of the column's own type, however they were given, and none is rounded: of one
+that the type does not have, the condition becomes the same condition on the value next below.
+
+    a < 2.5     on integers    a <= 2
+    a = 2.5     on integers    a in ()
+    a < 0.7     on FLOATs      a <= 0.69999998807907104, the greatest FLOAT below 0.7
+
+What the row groups are judged by, and what the rows are compared with, are the same scalars.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from secure_bloom.errors import PolicyError
+from secure_bloom.parquet.schema import unknown_column
+from secure_bloom.predicates.coercion import Place, places_of
+from secure_bloom.predicates.iso8601 import TICKS
+from secure_bloom.predicates.tree import AllOf, Condition, Operator, Predicate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BoundCondition:
+    """A condition on the column at ``path``: the top-level column, then members of structures.
+
+    ``type`` is what rows are compared in; ``values`` are scalars of it, none of them NaN, and
+    ``value_set`` is those of a list as pyarrow looks them up: a zero stands there with either sign.
+    ``ordinal`` is its place among the conditions of the predicate.
+    """
+
+    ordinal: int
+    path: tuple[str, ...]
+    operator: Operator
+    type: pa.DataType
+    values: tuple[pa.Scalar, ...] = field(default=(), repr=False)
+    value_set: pa.Array = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """The dotted path."""
+        return ".".join(self.path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BoundAll:
+    """Every part must be true."""
+
+    parts: tuple[BoundPredicate, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BoundAny:
+    """One part must be true."""
+
+    parts: tuple[BoundPredicate, ...]
+
+
+BoundPredicate = BoundCondition | BoundAll | BoundAny
+
+_LISTS = (Operator.IN, Operator.NOT_IN)
+#: What a negated comparison is where there is no NaN.
+_WITHOUT_NAN = {
+    Operator.NOT_LESS: Operator.GREATER_OR_EQUAL,
+    Operator.NOT_LESS_OR_EQUAL: Operator.GREATER,
+    Operator.NOT_GREATER: Operator.LESS_OR_EQUAL,
+    Operator.NOT_GREATER_OR_EQUAL: Operator.LESS,
+}
+#: What a comparison with a value between two of the type is, of the one below it.
+_WITH_FLOOR = {
+    Operator.LESS: Operator.LESS_OR_EQUAL,
+    Operator.GREATER_OR_EQUAL: Operator.GREATER,
+    Operator.NOT_LESS: Operator.NOT_LESS_OR_EQUAL,
+    Operator.NOT_GREATER_OR_EQUAL: Operator.NOT_GREATER,
+}
+#: True for every value where the other side is below all of the type, and false where not here.
+_ABOVE_ALL = {
+    Operator.NOT_EQUAL,
+    Operator.GREATER,
+    Operator.GREATER_OR_EQUAL,
+    Operator.NOT_LESS,
+    Operator.NOT_LESS_OR_EQUAL,
+}
+#: The same for a NaN on the other side.
+_BESIDE_NAN = {
+    Operator.NOT_EQUAL,
+    Operator.NOT_LESS,
+    Operator.NOT_LESS_OR_EQUAL,
+    Operator.NOT_GREATER,
+    Operator.NOT_GREATER_OR_EQUAL,
+}
+
+
+def bind(predicate: Predicate, schema: pa.Schema, paths: Sequence[str] = ()) -> BoundPredicate:
+    """The predicate on the columns of ``schema``, of files at ``paths``.
+
+    Raises PolicyError for a column that is not there or cannot be compared, or a value that it
+    cannot hold.
+    """
+    return _Binder(schema=schema, paths=paths).bind(predicate)
+
+
+def bound_conditions(predicate: BoundPredicate | None) -> list[BoundCondition]:
+    """All conditions, by their ordinals."""
+    if predicate is None:
+        return []
+    if isinstance(predicate, BoundCondition):
+        return [predicate]
+    return [condition for part in predicate.parts for condition in bound_conditions(part)]
+
+
+class _Binder:
+    """Counts conditions while it walks the tree."""
+
+    def __init__(self, *, schema: pa.Schema, paths: Sequence[str]) -> None:
+        self._schema = schema
+        self._paths = paths
+        self._count = 0
+
+    def bind(self, predicate: Predicate) -> BoundPredicate:
+        if isinstance(predicate, Condition):
+            return self._condition(predicate)
+        parts = tuple(self.bind(part) for part in predicate.parts)
+        return BoundAll(parts=parts) if isinstance(predicate, AllOf) else BoundAny(parts=parts)
+
+    def _condition(self, given: Condition) -> BoundCondition:
+        path, found = self._resolve(given)
+        stored = _stored_type(found)
+        compared = _COMPARED.get(stored.id, _as_stored)(stored)
+        if given.values and not _is_comparable(compared):
+            raise PolicyError(f"a column of type {found} is not compared", column=given.column)
+        values = _as_in_pyarrow(given.values, stored) if given.is_cast else given.values
+        values = tuple(map(_without_numpy, values))
+        operator, scalars = _settled(given.operator, places_of(given.column, stored, values))
+        if not pa.types.is_floating(compared):
+            operator = _WITHOUT_NAN.get(operator, operator)
+        if compared != stored:
+            scalars = tuple(pc.cast(scalar, compared) for scalar in scalars)
+        ordinal, self._count = self._count, self._count + 1
+        return BoundCondition(
+            ordinal=ordinal,
+            path=path,
+            operator=operator,
+            type=compared,
+            values=scalars,
+            value_set=_value_set(scalars if operator in _LISTS else (), compared),
+        )
+
+    def _resolve(self, given: Condition) -> tuple[tuple[str, ...], pa.DataType]:
+        """The column at the path, or the only one of that dotted name.
+
+        A path of one name is that of a column, or where there is none, a dotted name.
+        """
+        found = _readings(self._schema, given.column)
+        if given.path is not None and (given.path in found or len(given.path) > 1):
+            found = {path: of for path, of in found.items() if path == given.path}
+        if not found:
+            raise unknown_column(given.column, self._schema.names, self._paths)
+        if len(found) > 1:
+            spelled = [f"pc.field({', '.join(map(json.dumps, path))})" for path in found]
+            raise PolicyError(
+                f"there are {len(found)} columns that are written so: {' and '.join(spelled)}",
+                hint="ask for one of them by such an expression",
+                column=given.column,
+            )
+        return next(iter(found.items()))
+
+
+def _as_in_pyarrow(values: tuple[object, ...], wanted: pa.DataType) -> tuple[object, ...]:
+    """The values of an array that pyarrow looks up, cast as it casts them: all, or none."""
+    try:
+        return tuple(pa.array(list(values)).cast(wanted))
+    except pa.ArrowException:
+        return values
+
+
+def _settled(operator: Operator, places: Sequence[Place]) -> tuple[Operator, tuple[pa.Scalar, ...]]:
+    """The same condition on values that the type has; an empty list where it has one answer."""
+    if operator in _LISTS or not places:
+        return operator, tuple(place.floor for place in places if place.is_exact)
+    (place,) = places
+    if place.is_nan or place.floor is None:
+        always = _BESIDE_NAN if place.is_nan else _ABOVE_ALL
+        return Operator.NOT_IN if operator in always else Operator.IN, ()
+    if place.is_exact:
+        return operator, (place.floor,)
+    if operator in (Operator.EQUAL, Operator.NOT_EQUAL):
+        return Operator.IN if operator is Operator.EQUAL else Operator.NOT_IN, ()
+    return _WITH_FLOOR.get(operator, operator), (place.floor,)
+
+
+def _value_set(scalars: tuple[pa.Scalar, ...], of: pa.DataType) -> pa.Array:
+    found = pa.array(list(scalars), of)
+    if pa.types.is_floating(of) and pc.any(pc.equal(found, pa.scalar(0.0, of))).as_py():
+        found = pa.concat_arrays([found, pa.array([0.0, -0.0], of)])
+    return found
+
+
+def _readings(fields: Iterable[pa.Field], name: str) -> dict[tuple[str, ...], pa.DataType]:
+    """The columns and members of structures whose path is written as that dotted name."""
+    found: dict[tuple[str, ...], pa.DataType] = {}
+    for column in fields:
+        if column.name == name:
+            found.setdefault((name,), column.type)
+        below = name.removeprefix(f"{column.name}.")
+        if below != name and pa.types.is_struct(column.type):
+            for path, of in _readings(column.type, below).items():
+                found.setdefault((column.name, *path), of)
+    return found
+
+
+def _without_numpy(value: object) -> object:
+    """A datetime64 of numpy as a timestamp of pyarrow; what is finer, or no time, as it is."""
+    if not isinstance(value, np.datetime64) or np.isnat(value):
+        return value
+    unit = np.datetime_data(value)[0]
+    if unit in _FINER:
+        return value
+    # Of the coarser units, which pyarrow does not have, each is a number of seconds.
+    unit = unit if unit in TICKS else "s"
+    exact = value.astype(f"datetime64[{unit}]")
+    return pa.scalar(int(exact.astype(np.int64)), pa.timestamp(unit)) if exact == value else value
+
+
+#: Units of numpy below the nanosecond.
+_FINER = ("ps", "fs", "as")
+
+
+def _stored_type(column: pa.DataType) -> pa.DataType:
+    """The type of the values themselves: without dictionary and extension."""
+    if isinstance(column, pa.BaseExtensionType):
+        return _stored_type(column.storage_type)
+    return _stored_type(column.value_type) if pa.types.is_dictionary(column) else column
+
+
+def _as_stored(stored: pa.DataType) -> pa.DataType:
+    return stored
+
+
+def _decimal128(stored: pa.DataType) -> pa.DataType:
+    return pa.decimal128(stored.precision, stored.scale)
+
+
+#: In which type rows are compared where pyarrow does not compare, or look up, their own; all values
+#: are values of it too.
+_COMPARED: dict[int, Callable[[pa.DataType], pa.DataType]] = {
+    pa.float16().id: lambda _: pa.float32(),
+    pa.decimal32(1).id: _decimal128,
+    pa.decimal64(1).id: _decimal128,
+    pa.string_view().id: lambda _: pa.string(),
+    pa.binary_view().id: lambda _: pa.binary(),
+}
+
+
+def _is_comparable(column: pa.DataType) -> bool:
+    return not (pa.types.is_nested(column) or pa.types.is_null(column))

@@ -1,0 +1,293 @@
+"""Where a value, however it was given, stands among those that a type can hold.
+
+A value that is none of them still has a clear place between two of them, below all, or above all:
+2.5 among integers, 0.1 among FLOATs, a microsecond among milliseconds.  Numbers are compared as
+mathematics has it; among FLOATs and DOUBLEs a value counts as the double nearest to it, and a
+double among decimals as the shortest decimal number that is written for it.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import date, datetime, time
+from decimal import ROUND_FLOOR, Context, Decimal
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from secure_bloom.errors import PolicyError
+from secure_bloom.parquet.numbers import exact_number, floating_number
+from secure_bloom.predicates.iso8601 import SECOND, TICKS, duration_nanos
+from secure_bloom.predicates.spelling import spelled
+from secure_bloom.predicates.tree import Numeral
+
+_DAY = 86_400 * SECOND
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A place among the values of a type.
+
+    ``floor`` is the greatest of them that is not above the value; None where all are above it.
+    With ``is_exact`` it is the value itself.  A NaN has no place: neither is it a value.
+    """
+
+    floor: pa.Scalar | None = field(repr=False)
+    is_exact: bool
+    is_nan: bool = False
+
+
+_NAN = Place(floor=None, is_exact=False, is_nan=True)
+
+
+def places_of(column: str, wanted: pa.DataType, values: Iterable[object]) -> list[Place]:
+    """The places of ``values`` in ``wanted``; PolicyError, without it, for one of another kind."""
+    place = next((place for accepts, place in _PLACES if accepts(wanted)), _other)
+    try:
+        return [place(value, wanted) for value in values]
+    except (pa.ArrowException, ValueError, TypeError, ArithmeticError):
+        raise PolicyError(
+            f"the value is not one that the column can hold, wanted {wanted}",
+            hint=spelled(wanted),
+            column=column,
+        ) from None
+
+
+def _exactly(value: object, wanted: pa.DataType) -> Place:
+    return Place(floor=pa.scalar(value, wanted), is_exact=True)
+
+
+def _other(value: object, wanted: pa.DataType) -> Place:
+    return _exactly(_held(value), wanted)
+
+
+def _held(value: object) -> Any:
+    """What a scalar of pyarrow holds."""
+    return value.as_py() if isinstance(value, pa.Scalar) else value
+
+
+def _text(value: object, wanted: pa.DataType) -> Place:
+    held = _held(value)
+    if not isinstance(held, str) or isinstance(held, Numeral):
+        raise TypeError
+    return _exactly(held, wanted)
+
+
+def _binary(value: object, wanted: pa.DataType) -> Place:
+    return _exactly(_bytes(value, is_uuid=False), wanted)
+
+
+def _fixed_binary(value: object, wanted: pa.DataType) -> Place:
+    """Bytes of another length are compared as SQL has it: byte by byte, the prefix first."""
+    width = wanted.byte_width
+    given = _bytes(value, is_uuid=width == 16)
+    if len(given) >= width:
+        return Place(floor=pa.scalar(given[:width], wanted), is_exact=len(given) == width)
+    # The least that is above it is filled up with zeros.
+    above = int.from_bytes(given.ljust(width, b"\0"))
+    floor = pa.scalar((above - 1).to_bytes(width), wanted) if above else None
+    return Place(floor=floor, is_exact=False)
+
+
+def _bytes(value: object, *, is_uuid: bool) -> bytes:
+    """``hex:00ff``, a UUID where the type has its 16 bytes, or the text itself."""
+    held = _held(value)
+    if isinstance(held, UUID):
+        return held.bytes
+    if isinstance(held, str):
+        if held.startswith("hex:"):
+            return bytes.fromhex(held.removeprefix("hex:"))
+        return UUID(held).bytes if is_uuid and len(held.encode()) != 16 else held.encode()
+    if not isinstance(held, bytes):
+        raise TypeError
+    return held
+
+
+_BOOLEANS = {"true": True, "false": False}
+
+
+def _boolean(value: object, wanted: pa.DataType) -> Place:
+    held = _held(value)
+    if isinstance(held, str):
+        held = _BOOLEANS.get(held.lower())
+    if not isinstance(held, bool):
+        raise TypeError
+    return _exactly(held, wanted)
+
+
+def _number(value: object) -> int | float | Decimal:
+    held = _held(value)
+    if isinstance(held, bool | np.bool_):
+        raise TypeError
+    if isinstance(held, str):
+        try:
+            return exact_number(held)
+        except ValueError:
+            # An infinity or NaN, by its name.
+            return floating_number(held)
+    if isinstance(held, float | Decimal):
+        return held
+    return operator.index(held) if hasattr(held, "__index__") else float(held)
+
+
+def _integer(value: object, wanted: pa.DataType) -> Place:
+    number = _number(value)
+    signed = pa.types.is_signed_integer(wanted)
+    low = -(1 << (wanted.bit_width - 1)) if signed else 0
+    return _among(number, low, low + (1 << wanted.bit_width) - 1, wanted, math.floor)
+
+
+def _among(
+    number: int | float | Decimal,
+    low: int | Decimal,
+    high: int | Decimal,
+    wanted: pa.DataType,
+    floor: Callable[[Any], int | Decimal],
+) -> Place:
+    """The place among numbers from ``low`` to ``high``, of which ``floor`` gives the one below."""
+    if number != number:
+        return _NAN
+    if number < low:
+        return Place(floor=None, is_exact=False)
+    # Numbers beyond are not worked with: their digits may be more than there is memory.
+    found = high if number > high else floor(number)
+    return Place(floor=pa.scalar(found, wanted), is_exact=found == number)
+
+
+def _decimal(value: object, wanted: pa.DataType) -> Place:
+    number = _number(value)
+    exact = Decimal(repr(float(number)) if isinstance(number, float) else number)
+    ulp = Decimal(1).scaleb(-wanted.scale)
+    high = Decimal(10**wanted.precision - 1).scaleb(-wanted.scale, _WIDE)
+    return _among(exact, -high, high, wanted, lambda n: n.quantize(ulp, ROUND_FLOOR, _WIDE))
+
+
+#: Wide enough for any decimal type.
+_WIDE = Context(prec=200)
+_FLOATS: dict[int, Any] = {16: np.float16, 32: np.float32, 64: np.float64}
+
+
+def _float(value: object, wanted: pa.DataType) -> Place:
+    number = _number(value)
+    double = float(Decimal(number)) if isinstance(number, int) else float(number)
+    if math.isnan(double):
+        return _NAN
+    kind = _FLOATS[wanted.bit_width]
+    with np.errstate(over="ignore"):
+        nearest = kind(double)
+    # However large, a number that is finite as it was given is none of the infinities.
+    is_beyond = math.isinf(double) and Decimal(number).is_finite()
+    if float(nearest) > double or (is_beyond and double > 0):
+        nearest = np.nextafter(nearest, kind(-math.inf))
+    is_exact = float(nearest) == double and not is_beyond
+    return Place(floor=pa.scalar(nearest, wanted), is_exact=is_exact)
+
+
+def _date(value: object, wanted: pa.DataType) -> Place:
+    is_instant = pa.types.is_timestamp(value.type) if isinstance(value, pa.Scalar) else False
+    held = value if is_instant else _held(value)
+    if is_instant or isinstance(held, datetime):
+        return _among_ticks(_epoch_nanos(held, is_utc=False), _DAY, wanted)
+    day = date.fromisoformat(held) if isinstance(held, str) else held
+    if not isinstance(day, date):
+        raise TypeError
+    return _exactly(day, wanted)
+
+
+def _time(value: object, wanted: pa.DataType) -> Place:
+    if isinstance(value, pa.Scalar) and pa.types.is_time(value.type):
+        nanos = value.value * TICKS[value.type.unit]
+    else:
+        held = _held(value)
+        text = held.isoformat() if isinstance(held, time) else held
+        if not isinstance(text, str):
+            raise TypeError
+        # pyarrow reads no times from texts, but timestamps.
+        nanos = _parsed(f"1970-01-01T{text}", is_utc=False)
+    return _among_ticks(nanos, TICKS[wanted.unit], wanted)
+
+
+def _timestamp(value: object, wanted: pa.DataType) -> Place:
+    nanos = _epoch_nanos(value, is_utc=wanted.tz is not None)
+    return _among_ticks(nanos, TICKS[wanted.unit], wanted)
+
+
+def _epoch_nanos(value: object, *, is_utc: bool) -> int:
+    """What has no zone is UTC; a column without a zone takes nothing with one."""
+    if isinstance(value, pa.Scalar) and pa.types.is_timestamp(value.type):
+        if value.type.tz is not None and not is_utc:
+            raise TypeError
+        nanos: int = value.value * TICKS[value.type.unit]
+        return nanos
+    held = _held(value)
+    text = held.isoformat() if isinstance(held, date) else held
+    if not isinstance(text, str):
+        raise TypeError
+    return _parsed(text, is_utc=is_utc)
+
+
+def _parsed(text: str, *, is_utc: bool) -> int:
+    """Nanoseconds of a text that pyarrow reads, in microseconds where its own are too few."""
+    for unit in ("ns", "us"):
+        for zone in (None, "UTC") if is_utc else (None,):
+            try:
+                return int(pc.cast(pa.scalar(text), pa.timestamp(unit, zone)).value) * TICKS[unit]
+            except pa.ArrowInvalid:
+                continue
+    raise ValueError("not a timestamp")
+
+
+def _duration(value: object, wanted: pa.DataType) -> Place:
+    if isinstance(value, str):
+        nanos = duration_nanos(value)
+    else:
+        scalar = value if isinstance(value, pa.Scalar) else pa.scalar(value)
+        if not pa.types.is_duration(scalar.type):
+            raise TypeError
+        nanos = scalar.value * TICKS[scalar.type.unit]
+    return _among_ticks(nanos, TICKS[wanted.unit], wanted)
+
+
+def _among_ticks(nanos: int, tick: int, wanted: pa.DataType) -> Place:
+    """The place among numbers of a unit, ``tick`` nanoseconds each."""
+    ticks, rest = divmod(nanos, tick)
+    low = -(1 << (wanted.bit_width - 1))
+    place = _among(ticks, low, -low - 1, pa.int64(), int)
+    floor = None if place.floor is None else _of_ticks(place.floor.as_py(), wanted)
+    return Place(floor=floor, is_exact=place.is_exact and rest == 0)
+
+
+def _of_ticks(ticks: int, wanted: pa.DataType) -> pa.Scalar:
+    # A date64 is the only one whose number is not of its own tick.
+    return pa.scalar(ticks * 86_400_000 if wanted == pa.date64() else ticks, wanted)
+
+
+def _is_text(of: pa.DataType) -> bool:
+    checks = pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view
+    return any(check(of) for check in checks)
+
+
+def _is_binary(of: pa.DataType) -> bool:
+    checks = pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view
+    return any(check(of) for check in checks)
+
+
+_PLACES: list[tuple[Callable[[pa.DataType], bool], Callable[[object, pa.DataType], Place]]] = [
+    (_is_text, _text),
+    (_is_binary, _binary),
+    (pa.types.is_fixed_size_binary, _fixed_binary),
+    (pa.types.is_boolean, _boolean),
+    (pa.types.is_integer, _integer),
+    (pa.types.is_floating, _float),
+    (pa.types.is_decimal, _decimal),
+    (pa.types.is_date, _date),
+    (pa.types.is_time, _time),
+    (pa.types.is_timestamp, _timestamp),
+    (pa.types.is_duration, _duration),
+]

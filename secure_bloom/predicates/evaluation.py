@@ -1,0 +1,69 @@
+"""The exact filter: which rows of a table a predicate is true for, by pyarrow.compute.
+
+A comparison with null is neither true nor false, and a row counts only where the whole is true.
+``in`` is a row of equalities: NaN equals nothing, zeros of either sign are equal, and a null is
+not ``not in`` anything.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from secure_bloom.predicates.binding import BoundAll, BoundCondition, BoundPredicate
+from secure_bloom.predicates.tree import Operator
+
+
+def true_rows(predicate: BoundPredicate, table: pa.Table) -> pa.ChunkedArray:
+    """A boolean for each row, null where the predicate is neither true nor false."""
+    if isinstance(predicate, BoundCondition):
+        return _TESTS[predicate.operator](_operand(predicate, table), predicate)
+    join = pc.and_kleene if isinstance(predicate, BoundAll) else pc.or_kleene
+    return functools.reduce(join, (true_rows(part, table) for part in predicate.parts))
+
+
+def _operand(condition: BoundCondition, table: pa.Table) -> pa.ChunkedArray:
+    """The rows of the condition's column in the type that it compares."""
+    column = table.column(condition.path[0])
+    if len(condition.path) > 1:
+        column = pc.struct_field(column, list(condition.path[1:]))
+    if isinstance(column.type, pa.BaseExtensionType):
+        column = pa.chunked_array(
+            [chunk.storage for chunk in column.chunks], column.type.storage_type
+        )
+    return column if column.type == condition.type else column.cast(condition.type)
+
+
+def _comparison(compare: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    return lambda column, condition: compare(column, condition.values[0])
+
+
+def _opposite(compare: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    return lambda column, condition: pc.invert(compare(column, condition.values[0]))
+
+
+def _membership(column: pa.ChunkedArray, condition: BoundCondition) -> Any:
+    found = pc.is_in(column, value_set=condition.value_set)
+    return pc.if_else(pc.is_valid(column), found, pa.scalar(None, pa.bool_()))
+
+
+_TESTS: dict[Operator, Callable[[pa.ChunkedArray, BoundCondition], Any]] = {
+    Operator.EQUAL: _comparison(pc.equal),
+    Operator.NOT_EQUAL: _comparison(pc.not_equal),
+    Operator.LESS: _comparison(pc.less),
+    Operator.LESS_OR_EQUAL: _comparison(pc.less_equal),
+    Operator.GREATER: _comparison(pc.greater),
+    Operator.GREATER_OR_EQUAL: _comparison(pc.greater_equal),
+    Operator.NOT_LESS: _opposite(pc.less),
+    Operator.NOT_LESS_OR_EQUAL: _opposite(pc.less_equal),
+    Operator.NOT_GREATER: _opposite(pc.greater),
+    Operator.NOT_GREATER_OR_EQUAL: _opposite(pc.greater_equal),
+    Operator.IN: _membership,
+    Operator.NOT_IN: lambda column, condition: pc.invert(_membership(column, condition)),
+    Operator.IS_NULL: lambda column, _: pc.is_null(column),
+    Operator.IS_NOT_NULL: lambda column, _: pc.is_valid(column),
+}

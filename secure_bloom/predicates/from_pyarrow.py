@@ -1,0 +1,243 @@
+"""A predicate as a pyarrow.compute expression.
+
+pyarrow shows an expression's parts only in the form in which it pickles it: an Arrow IPC file
+without rows' meaning, whose schema metadata spell the expression in prefix order and whose columns
+are its literals.
+
+    call: equal | field_ref: email | literal: 0 | end: equal
+
+What is read there is made into an expression again and must equal the one that was given, so that
+a form of another pyarrow version is refused, never misread.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from secure_bloom.errors import PolicyError
+from secure_bloom.predicates.tree import (
+    MAX_DEPTH,
+    AllOf,
+    AnyOf,
+    Condition,
+    Operator,
+    Predicate,
+    negated,
+)
+
+_COMPARISONS = {
+    "equal": Operator.EQUAL,
+    "not_equal": Operator.NOT_EQUAL,
+    "less": Operator.LESS,
+    "less_equal": Operator.LESS_OR_EQUAL,
+    "greater": Operator.GREATER,
+    "greater_equal": Operator.GREATER_OR_EQUAL,
+}
+_JOINS: dict[str, type[AllOf | AnyOf]] = {"and_kleene": AllOf, "or_kleene": AnyOf}
+#: The operator with its sides exchanged: `3 < x` is `x > 3`.
+_MIRRORED = {
+    Operator.LESS: Operator.GREATER,
+    Operator.LESS_OR_EQUAL: Operator.GREATER_OR_EQUAL,
+    Operator.GREATER: Operator.LESS,
+    Operator.GREATER_OR_EQUAL: Operator.LESS_OR_EQUAL,
+}
+_NAN_IS_NULL = "write is_null() without nan_is_null: a NaN is no null here"
+#: What is asked for where there is no such call.
+_INSTEAD = {
+    "is_nan": "there is no test for NaN: read the column, and filter its rows with pyarrow",
+}
+_HINT = "columns compared with values, is_in, is_null, is_valid, joined by & | ~"
+
+
+def from_expression(expression: pc.Expression) -> Predicate:
+    """The predicate that an expression describes; PolicyError for one of another shape.
+
+    Its rows are those that pyarrow finds, nulls included: ``isin`` is false for a null, never
+    unknown, so ``~isin`` is true, and its values are cast to the column's type where they can be,
+    which rounds doubles to a FLOAT column's.  Two things are refused or differ on purpose: a NaN
+    among the values, and a zero, which here is found whatever its sign.
+    """
+    try:
+        content = expression.__reduce__()[1][0]
+        with pa.ipc.open_file(content) as file:
+            literals = file.get_batch(0)
+        parts = _Parts(_spelling(memoryview(content)), literals)
+        predicate, rebuilt = parts.predicate(MAX_DEPTH)
+    except (LookupError, TypeError, ValueError, struct.error, pa.ArrowException):
+        raise _refusal() from None
+    if not rebuilt.equals(expression):
+        raise _refusal()
+    return predicate
+
+
+def _refusal(hint: str = _HINT) -> PolicyError:
+    return PolicyError("the expression has parts that cannot be taken apart", hint=hint)
+
+
+class _Parts:
+    """The spelling of an expression, read from the front."""
+
+    def __init__(self, spelling: Iterator[tuple[str, str]], literals: pa.RecordBatch) -> None:
+        self._spelling = spelling
+        self._literals = literals
+
+    def predicate(self, depth: int) -> tuple[Predicate, pc.Expression]:
+        """The next call, and the expression it stands for."""
+        if depth == 0:
+            raise PolicyError(
+                f"the expression nests deeper than {MAX_DEPTH} levels",
+                hint="many values of one column are a list: field.isin([...])",
+            )
+        kind, function = next(self._spelling, ("", ""))
+        if kind in ("field_ref", "nested_field_ref"):
+            raise _refusal("write a column of truth values as: pc.field(...) == True")
+        if kind == "call" and function in _INSTEAD:
+            raise _refusal(_INSTEAD[function])
+        if kind != "call":
+            raise ValueError
+        build = _CALLS[function]
+        return build(self, function, depth - 1)
+
+    def join(self, function: str, depth: int) -> tuple[Predicate, pc.Expression]:
+        """``and_kleene`` or ``or_kleene`` of two calls."""
+        left, right = self.predicate(depth), self.predicate(depth)
+        self._end(function)
+        both = left[1] & right[1] if function == "and_kleene" else left[1] | right[1]
+        return _JOINS[function](parts=(left[0], right[0])), both
+
+    def inversion(self, function: str, depth: int) -> tuple[Predicate, pc.Expression]:
+        """``invert`` of a call."""
+        inner, expression = self.predicate(depth)
+        self._end(function)
+        return negated(inner), ~expression
+
+    def comparison(self, function: str, _depth: int) -> tuple[Predicate, pc.Expression]:
+        """A comparison of a column with a literal, either way round."""
+        sides = [self._operand(), self._operand()]
+        self._end(function)
+        (names, values) = [[s for s in sides if isinstance(s, t)] for t in (tuple, pa.Scalar)]
+        operator = _COMPARISONS[function]
+        if isinstance(sides[0], pa.Scalar):
+            operator = _MIRRORED.get(operator, operator)
+        expression = pc.Expression._call(function, [_expression(side) for side in sides])
+        found = Condition(
+            column=".".join(names[0]), operator=operator, values=(values[0],), path=names[0]
+        )
+        return found, expression
+
+    def membership(self, function: str, _depth: int) -> tuple[Predicate, pc.Expression]:
+        """``is_in`` of a column."""
+        name = self._operand()
+        values = pa.array(self._options()["value_set"].values)
+        self._end(function)
+        expression = _expression(name).isin(values)
+        return _two_valued(name, values), expression
+
+    def null_test(self, function: str, _depth: int) -> tuple[Predicate, pc.Expression]:
+        """``is_null`` or ``is_valid`` of a column."""
+        name = self._operand()
+        if function == "is_null" and self._options()["nan_is_null"].as_py():
+            raise _refusal(_NAN_IS_NULL)
+        self._end(function)
+        operator = Operator.IS_NULL if function == "is_null" else Operator.IS_NOT_NULL
+        tested = getattr(_expression(name), function)()
+        return Condition(column=".".join(name), operator=operator, path=name), tested
+
+    def _operand(self) -> tuple[str, ...] | pa.Scalar:
+        """A column by its path, or a literal."""
+        kind, value = next(self._spelling)
+        if kind == "literal":
+            return self._literals.column(int(value))[0]
+        if kind == "nested_field_ref":
+            return tuple(self._field(*next(self._spelling)) for _ in range(int(value)))
+        return (self._field(kind, value),)
+
+    def _field(self, kind: str, value: str) -> str:
+        if kind != "field_ref":
+            raise ValueError
+        return value
+
+    def _options(self) -> Any:
+        kind, value = next(self._spelling)
+        if kind != "options":
+            raise ValueError
+        return self._literals.column(int(value))[0]
+
+    def _end(self, function: str) -> None:
+        if next(self._spelling) != ("end", function):
+            raise ValueError
+
+
+_CALLS: dict[str, Callable[[_Parts, str, int], tuple[Predicate, pc.Expression]]] = {
+    **dict.fromkeys(_JOINS, _Parts.join),
+    **dict.fromkeys(_COMPARISONS, _Parts.comparison),
+    "invert": _Parts.inversion,
+    "is_in": _Parts.membership,
+    "is_null": _Parts.null_test,
+    "is_valid": _Parts.null_test,
+}
+
+
+def _two_valued(path: tuple[str, ...], values: pa.Array) -> Predicate:
+    """Membership that is true or false for a null too: true if null is one of the values."""
+    column = ".".join(path)
+    if pa.types.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py():
+        raise PolicyError("the expression looks for NaN in a list", column=column)
+    members = Condition(
+        column=column,
+        operator=Operator.IN,
+        values=tuple(values.drop_null()),
+        is_cast=True,
+        path=path,
+    )
+    has_null = values.null_count > 0
+    null_test = Condition(
+        column=column, operator=Operator.IS_NULL if has_null else Operator.IS_NOT_NULL, path=path
+    )
+    join = AnyOf if has_null else AllOf
+    return join(parts=(null_test, members))
+
+
+def _expression(operand: Any) -> pc.Expression:
+    return pc.field(operand) if isinstance(operand, tuple) else pc.scalar(operand)
+
+
+def _spelling(content: memoryview) -> Iterator[tuple[str, str]]:
+    """The schema's metadata with repeated keys, which pyarrow itself gives as a dict.
+
+    ARROW1 and 2 bytes of padding, a mark and a length of 4 bytes each, then the flatbuffer of a
+    Message; its field 2 is a Schema, whose field 2 is a vector of KeyValue.
+    """
+    buffer = content[16:]
+    schema = _follow(buffer, _member(buffer, _follow(buffer, 0), 2))
+    pairs = _follow(buffer, _member(buffer, schema, 2))
+    for index in range(_unsigned(buffer, pairs)):
+        pair = _follow(buffer, pairs + 4 + 4 * index)
+        yield _string(buffer, _member(buffer, pair, 0)), _string(buffer, _member(buffer, pair, 1))
+
+
+def _unsigned(buffer: memoryview, place: int) -> int:
+    value: int = struct.unpack_from("<I", buffer, place)[0]
+    return value
+
+
+def _follow(buffer: memoryview, place: int) -> int:
+    """Where the offset at ``place`` leads."""
+    return place + _unsigned(buffer, place)
+
+
+def _member(buffer: memoryview, table: int, index: int) -> int:
+    """Where the field of a table stands, by the table's vtable."""
+    vtable = table - struct.unpack_from("<i", buffer, table)[0]
+    offset: int = struct.unpack_from("<H", buffer, vtable + 4 + 2 * index)[0]
+    return table + offset
+
+
+def _string(buffer: memoryview, place: int) -> str:
+    start = _follow(buffer, place)
+    return str(buffer[start + 4 : start + 4 + _unsigned(buffer, start)], "utf-8")

@@ -1,0 +1,206 @@
+"""A predicate as text: what `--where` takes.
+
+    email = 'a@x' and (country in ('it', 'no') or not score is null) and born >= 2000-01-01
+
+Names stand as they are or in double quotes, texts in single quotes (doubled inside), numbers and
+words (dates, true) as they are.  AND binds closer than OR.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from secure_bloom.errors import PolicyError
+from secure_bloom.parquet.numbers import exact_number
+from secure_bloom.predicates.tree import (
+    MAX_DEPTH,
+    AllOf,
+    AnyOf,
+    Numeral,
+    Operator,
+    Predicate,
+    condition,
+    negated,
+)
+
+_TOKEN = re.compile(
+    r"""\s*(?:(?P<text>'(?:[^']|'')*')|(?P<name>"(?:[^"]|"")*")
+    |(?P<sign><=|>=|<>|!=|==|[=<>(),])|(?P<word>[^\s'"=<>!(),]+))""",
+    re.VERBOSE,
+)
+_COMPARISONS = {"=", "==", "!=", "<>", "<", "<=", ">", ">="}
+_KEYWORDS = {"and", "or", "not", "in", "is", "null", "like", "between"}
+#: What word processors make of the quotes that are typed.
+_TYPESET = frozenset("\u2018\u2019\u201c\u201d\u00b4`")
+_UNREADABLE = "texts stand in single quotes, one inside is doubled: name = 'O''Hara'"
+#: What is asked for where there is no such operator.
+_INSTEAD = {
+    "like": "there is no like; a beginning is a range: name >= 'ab' and name < 'ac'",
+    "between": "there is no between; write a >= 1 and a <= 2",
+}
+_OPERATORS = "operators are = != < <= > >= in, not in, is null, is not null"
+_VALUES = {
+    "name": "texts stand in single quotes, in double quotes stand names of columns",
+    "null": "nothing equals null: write is null or is not null",
+}
+_HINT = "write it as: email = 'a@example.com' and country in ('it', 'no')"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Token:
+    """One token: its kind, and its text without quotes; ``place`` counts characters from 1."""
+
+    kind: str
+    text: str
+    place: int
+
+    @property
+    def keyword(self) -> str:
+        """The lower-case keyword or sign; empty for anything else."""
+        lowered = self.text.lower()
+        is_keyword = self.kind == "sign" or (self.kind == "word" and lowered in _KEYWORDS)
+        return lowered if is_keyword else ""
+
+
+def from_text(text: str) -> Predicate:
+    """The predicate that a text describes; PolicyError, without values, for what is none."""
+    tokens = _tokens(text)
+    if not tokens:
+        raise PolicyError("the condition is empty", hint="leave it out to read all rows")
+    parser = _Parser(tokens, len(text) + 1)
+    predicate = parser.disjunction(MAX_DEPTH)
+    parser.expect_end()
+    return predicate
+
+
+def _tokens(text: str) -> list[_Token]:
+    tokens, position = [], 0
+    while position < len(text.rstrip()):
+        found = _TOKEN.match(text, position)
+        if found is None or found.lastgroup is None:
+            raise PolicyError(
+                f"the condition cannot be read from character {position + 1} on",
+                hint=_UNREADABLE,
+            )
+        kind, part = found.lastgroup, found[found.lastgroup]
+        if kind == "word" and not _TYPESET.isdisjoint(part):
+            place = found.start(found.lastgroup) + 1
+            raise PolicyError(f"a typographic quote at character {place}", hint=_UNREADABLE)
+        if kind in ("text", "name"):
+            part = part[1:-1].replace(part[0] * 2, part[0])
+        tokens.append(_Token(kind=kind, text=part, place=found.start(found.lastgroup) + 1))
+        position = found.end()
+    return tokens
+
+
+def _is_number(text: str) -> bool:
+    try:
+        exact_number(text)
+    except ValueError:
+        return False
+    return True
+
+
+class _Parser:
+    """Recursive descent, one method to a rule of the grammar."""
+
+    def __init__(self, tokens: list[_Token], end: int) -> None:
+        self._tokens = tokens
+        self._end = _Token(kind="end", text="", place=end)
+        self._position = 0
+
+    def disjunction(self, depth: int) -> Predicate:
+        """``conjunction (or conjunction)*``."""
+        parts = [self._conjunction(depth)]
+        while self._accept("or"):
+            parts.append(self._conjunction(depth))
+        return parts[0] if len(parts) == 1 else AnyOf(parts=tuple(parts))
+
+    def expect_end(self) -> None:
+        """Nothing may follow."""
+        if self._next.kind != "end":
+            raise self._wanted("and, or, or the end")
+
+    def _conjunction(self, depth: int) -> Predicate:
+        parts = [self._factor(depth)]
+        while self._accept("and"):
+            parts.append(self._factor(depth))
+        return parts[0] if len(parts) == 1 else AllOf(parts=tuple(parts))
+
+    def _factor(self, depth: int) -> Predicate:
+        if depth == 0:
+            raise PolicyError(f"the condition nests deeper than {MAX_DEPTH} levels")
+        if self._accept("not"):
+            return negated(self._factor(depth - 1))
+        if self._accept("("):
+            inner = self.disjunction(depth - 1)
+            self._expect(")")
+            return inner
+        return self._condition()
+
+    def _condition(self) -> Predicate:
+        column = self._name()
+        if self._accept("is"):
+            operator = Operator.IS_NOT_NULL if self._accept("not") else Operator.IS_NULL
+            self._expect("null")
+            return condition(column, operator, None)
+        if self._accept("not"):
+            if self._next.keyword in _INSTEAD:
+                raise self._wanted("in", hint=_INSTEAD[self._next.keyword])
+            self._expect("in")
+            return condition(column, Operator.NOT_IN, self._list())
+        if self._accept("in"):
+            return condition(column, Operator.IN, self._list())
+        if self._next.keyword not in _COMPARISONS:
+            raise self._wanted("an operator", hint=_INSTEAD.get(self._next.keyword, _OPERATORS))
+        return condition(column, self._take().text, self._value())
+
+    def _list(self) -> list[str | None]:
+        self._expect("(")
+        values = [self._member()]
+        while self._accept(","):
+            values.append(self._member())
+        self._expect(")")
+        return values
+
+    def _member(self) -> str | None:
+        return None if self._accept("null") else self._value()
+
+    def _name(self) -> str:
+        if self._next.kind not in ("name", "word") or self._next.keyword:
+            raise self._wanted("the name of a column")
+        return self._take().text
+
+    def _value(self) -> str:
+        if self._next.kind not in ("text", "word") or self._next.keyword:
+            raise self._wanted(
+                "a value", hint=_VALUES.get(self._next.keyword or self._next.kind, _HINT)
+            )
+        token = self._take()
+        return (
+            Numeral(token.text) if token.kind == "word" and _is_number(token.text) else token.text
+        )
+
+    @property
+    def _next(self) -> _Token:
+        more = self._position < len(self._tokens)
+        return self._tokens[self._position] if more else self._end
+
+    def _take(self) -> _Token:
+        token = self._next
+        self._position += 1
+        return token
+
+    def _accept(self, keyword: str) -> bool:
+        found = self._next.keyword == keyword
+        self._position += found
+        return found
+
+    def _expect(self, keyword: str) -> None:
+        if not self._accept(keyword):
+            raise self._wanted(keyword)
+
+    def _wanted(self, what: str, *, hint: str = _HINT) -> PolicyError:
+        # The place, not the text there: it may be a value.
+        return PolicyError(f"the condition needs {what} at character {self._next.place}", hint=hint)

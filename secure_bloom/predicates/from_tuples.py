@@ -1,0 +1,110 @@
+"""A predicate as a Python structure.
+
+("email", "=", "a@x")                         a condition
+("score", "is null")                          one without a value
+[p, q, ...]                                   all of them
+[[p, q], [r]]                                 any of the lists, as pyarrow and others have it
+("and", p, q, ...), ("or", p, q, ...)         nested as deep as wanted
+("not", p)                                    what is false of p
+(("a", "b"), "=", 1)                          a column by its path: member b of a, not a column a.b
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from secure_bloom.errors import PolicyError
+from secure_bloom.predicates.tree import (
+    MAX_DEPTH,
+    AllOf,
+    AnyOf,
+    Operator,
+    Predicate,
+    condition,
+    negated,
+    operator_of,
+)
+
+_JOINS: dict[object, type[AllOf | AnyOf]] = {"and": AllOf, "or": AnyOf}
+#: What a tuple that is no condition begins with.
+_WORDS = {*_JOINS, "not"}
+_WITHOUT_VALUE = (Operator.IS_NULL, Operator.IS_NOT_NULL)
+_WITH_LIST = (Operator.IN, Operator.NOT_IN)
+_MANY = (list, tuple, set, frozenset)
+_HINT = 'write ("column", "=", value), ("and", ..., ...), ("or", ..., ...), or a list of them'
+
+
+def from_structure(structure: object, *, depth: int = MAX_DEPTH) -> Predicate:
+    """The predicate that a structure describes; PolicyError for what is none."""
+    if depth == 0:
+        raise PolicyError(f"the predicate nests deeper than {MAX_DEPTH} levels")
+    if not isinstance(structure, list | tuple):
+        raise PolicyError(
+            f"a condition is of type {type(structure).__name__}, wanted a tuple", hint=_HINT
+        )
+    if not structure:
+        # All rows, or none: whoever made the list did not mean to ask.
+        raise PolicyError("the condition is empty", hint="leave `where` out to read all rows")
+    if isinstance(structure, list):
+        return _list(structure, depth)
+    if _is_condition(structure):
+        return _condition(*structure)
+    if structure[0] == "not":
+        return _negation(structure[1:], depth)
+    join = _JOINS.get(structure[0]) if isinstance(structure[0], str) else None
+    if join is None:
+        raise PolicyError(f"a tuple of {len(structure)} is no condition", hint=_HINT)
+    if len(structure) == 1:
+        raise PolicyError(f"{structure[0]!r} joins no conditions", hint=_HINT)
+    return join(parts=_parts(structure[1:], depth))
+
+
+def _negation(parts: tuple[Any, ...], depth: int) -> Predicate:
+    if len(parts) != 1:
+        raise PolicyError("'not' takes one condition", hint='write ("not", ("column", "=", value))')
+    return negated(from_structure(parts[0], depth=depth - 1))
+
+
+def _condition(column: str | tuple[str, ...], operator: str, *value: Any) -> Predicate:
+    found = operator_of(operator)
+    if found is not None and found not in _WITHOUT_VALUE:
+        if not value:
+            raise PolicyError(f"{found} needs a value", hint=_HINT, column=_dotted(column))
+        if found not in _WITH_LIST and isinstance(value[0], _MANY):
+            raise PolicyError(
+                f"{found} takes one value",
+                hint='write ("column", "in", [...])',
+                column=_dotted(column),
+            )
+    return condition(column, operator, value[0] if value else None)
+
+
+def _dotted(column: str | tuple[str, ...]) -> str:
+    return column if isinstance(column, str) else ".".join(column)
+
+
+def _is_column(given: object) -> bool:
+    """Whether it is a name, or a path of names."""
+    if isinstance(given, tuple):
+        return bool(given) and all(isinstance(name, str) for name in given)
+    return isinstance(given, str)
+
+
+def _is_condition(structure: tuple[Any, ...]) -> bool:
+    return (
+        len(structure) in (2, 3)
+        and _is_column(structure[0])
+        and isinstance(structure[1], str)
+        and (structure[0] not in _WORDS or operator_of(structure[1]) is not None)
+    )
+
+
+def _list(structure: list[Any], depth: int) -> Predicate:
+    join = AnyOf if all(isinstance(part, list) for part in structure) else AllOf
+    parts = _parts(structure, depth)
+    return parts[0] if len(parts) == 1 else join(parts=parts)
+
+
+def _parts(structures: Sequence[object], depth: int) -> tuple[Predicate, ...]:
+    return tuple(from_structure(part, depth=depth - 1) for part in structures)

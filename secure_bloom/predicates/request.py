@@ -1,0 +1,70 @@
+"""What is asked of a table: its schema, the columns wanted, and the predicate bound to both."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from secure_bloom.errors import PolicyError
+from secure_bloom.parquet.schema import unknown_column
+from secure_bloom.predicates.binding import BoundPredicate, bind, bound_conditions
+from secure_bloom.predicates.tree import Predicate
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Request:
+    """The schema of the whole table, partition columns last; output columns; the predicate."""
+
+    schema: pa.Schema
+    partitions: tuple[str, ...]
+    output: tuple[str, ...]
+    predicate: BoundPredicate | None
+
+    @property
+    def filtered(self) -> tuple[str, ...]:
+        """The top-level columns that the predicate looks at."""
+        found = (condition.path[0] for condition in bound_conditions(self.predicate))
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """All top-level columns that are read of files."""
+        names = dict.fromkeys((*self.filtered, *self.output))
+        return tuple(name for name in names if name not in self.partitions)
+
+    @functools.cached_property
+    def output_schema(self) -> pa.Schema:
+        """The schema of the result."""
+        return pa.schema([self.schema.field(name) for name in self.output])
+
+    @functools.cached_property
+    def no_rows(self) -> pa.Table:
+        """A result without rows, which is that of most row groups that are looked into."""
+        return self.output_schema.empty_table()
+
+
+def request(
+    schema: pa.Schema,
+    partitions: Sequence[pa.Field],
+    columns: Sequence[str] | None,
+    predicate: Predicate | None,
+    paths: Sequence[str],
+) -> Request:
+    """The request against a table; PolicyError for a column that it does not have."""
+    names = {field.name for field in partitions}
+    whole = pa.schema([*(field for field in schema if field.name not in names), *partitions])
+    output = tuple(whole.names if columns is None else dict.fromkeys(columns))
+    if not output:
+        raise PolicyError("no column is asked for")
+    for name in output:
+        if name not in whole.names:
+            raise unknown_column(name, whole.names)
+    return Request(
+        schema=whole,
+        partitions=tuple(field.name for field in partitions),
+        output=output,
+        predicate=None if predicate is None else bind(predicate, whole, paths),
+    )

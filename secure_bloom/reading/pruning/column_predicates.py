@@ -1,0 +1,232 @@
+"""What a condition asks of one column of one file: its values as the file stores them.
+
+The order of stored values is that of their logical type (LogicalTypes.md, "Sort order"): numbers
+by size, texts and bytes byte by byte, unsigned.  Where a type has no such order, or a value cannot
+be stored in the column exactly, nothing is concluded.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa
+
+from secure_bloom.errors import SecureBloomError
+from secure_bloom.parquet.literals import BeyondColumnError, physical_values
+from secure_bloom.parquet.logical_types import Kind, Logical, logical_type
+from secure_bloom.parquet.schema import Leaf
+from secure_bloom.parquet.structures.metadata import ConvertedType, Type
+from secure_bloom.predicates.binding import BoundCondition
+from secure_bloom.predicates.iso8601 import TICKS, time_text, timestamp_text
+from secure_bloom.predicates.tree import Operator
+
+#: Operators that ask whether a value is another one.
+_EQUALITIES = {Operator.EQUAL, Operator.NOT_EQUAL, Operator.IN, Operator.NOT_IN}
+
+#: A stored value as something that Python orders as the format does; None for what it is not.
+OrderKey = Callable[[bytes], Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredValue:
+    """One value: its place in the column's order, and the PLAIN encodings it may stand under."""
+
+    key: Any = field(repr=False)
+    encodings: tuple[bytes, ...] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Question:
+    """A condition on one leaf; ``ordinal`` is the leaf's place in the file.
+
+    ``values`` are in the column's order; None where some value has no stored form to conclude from.
+    Where they are asked to be equal, those that this file's type does not have are left out.
+    ``order`` is None where the column has no order to conclude from.
+    """
+
+    condition: BoundCondition
+    ordinal: int
+    leaf: Leaf
+    order: OrderKey | None
+    values: tuple[StoredValue, ...] | None = field(repr=False)
+    keys: tuple[Any, ...] = field(repr=False)
+
+    def between(self, low: Any, high: Any) -> tuple[StoredValue, ...]:
+        """The values that lie between two keys, both included."""
+        start = bisect_left(self.keys, low)
+        end = bisect_right(self.keys, high)
+        # All of them are the very tuple: what was worked out for it serves again.
+        return (self.values or ())[start:end]
+
+
+def question(condition: BoundCondition, ordinal: int, leaf: Leaf) -> Question:
+    """What ``condition`` asks of ``leaf``."""
+    order = order_of(leaf)
+    values = _stored(condition, leaf, order)
+    if values is not None and order is not None:
+        values = tuple(sorted(values, key=lambda value: value.key))
+    return Question(
+        condition=condition,
+        ordinal=ordinal,
+        leaf=leaf,
+        order=order,
+        values=values,
+        keys=tuple(value.key for value in values or ()),
+    )
+
+
+def order_of(leaf: Leaf) -> OrderKey | None:
+    """How stored values of ``leaf`` are ordered; None where no order is known."""
+    logical = logical_type(leaf.element)
+    if leaf.is_repeated or leaf.type is Type.INT96 or _is_unordered(leaf):
+        return None
+    return _ORDERS[logical.kind](leaf, logical)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByteOrder:
+    """How the PLAIN encodings of a column's values compare, byte by byte.
+
+    All have ``width`` bytes, or, where it is 0, any number, the prefix first.  ``is_little``: the
+    highest byte stands last; ``is_signed``: its highest bit is a sign.
+    """
+
+    width: int = 0
+    is_little: bool = False
+    is_signed: bool = False
+
+
+def byte_order_of(leaf: Leaf) -> ByteOrder | None:
+    """The order of :func:`order_of` where that can be told by bytes alone, else None."""
+    if order_of(leaf) is None:
+        return None
+    logical = logical_type(leaf.element)
+    if logical.kind in _BYTEWISE:
+        return ByteOrder()
+    is_number = leaf.type in (Type.INT32, Type.INT64)
+    if leaf.width is None or not (is_number or logical.kind is Kind.DECIMAL):
+        return None
+    is_signed = logical.signed or logical.kind is Kind.DECIMAL
+    return ByteOrder(width=leaf.width, is_little=is_number, is_signed=is_signed)
+
+
+def _is_unordered(leaf: Leaf) -> bool:
+    """Whether the column declares a type without an order, or one that is not known here."""
+    if leaf.element.converted_type is ConvertedType.INTERVAL:
+        return True
+    declared = leaf.element.logicalType
+    # Geometries and variants are bytes whose bounds mean something else.
+    return declared is not None and not any(
+        getattr(declared, member) is not None for member in declared.FIELDS
+    )
+
+
+def _numbers(form: str) -> OrderKey:
+    layout = struct.Struct(form)
+    return lambda stored: layout.unpack(stored)[0] if len(stored) == layout.size else None
+
+
+_BYTEWISE = {Kind.TEXT, Kind.BYTES, Kind.UUID}
+_SIGNED = {4: _numbers("<i"), 8: _numbers("<q")}
+_UNSIGNED = {4: _numbers("<I"), 8: _numbers("<Q")}
+_FLOATS = {2: _numbers("<e"), 4: _numbers("<f"), 8: _numbers("<d")}
+
+
+def _bytewise(_leaf: Leaf, _logical: Logical) -> OrderKey:
+    return bytes
+
+
+def _integers(leaf: Leaf, logical: Logical) -> OrderKey:
+    return (_SIGNED if logical.signed else _UNSIGNED)[leaf.width or 0]
+
+
+def _decimals(leaf: Leaf, _logical: Logical) -> OrderKey:
+    if leaf.type in (Type.INT32, Type.INT64):
+        return _SIGNED[leaf.width or 0]
+    return lambda stored: int.from_bytes(stored, "big", signed=True)
+
+
+def _floats(leaf: Leaf, _logical: Logical) -> OrderKey:
+    return _FLOATS[leaf.width or 0]
+
+
+def _booleans(_leaf: Leaf, _logical: Logical) -> OrderKey:
+    return _numbers("<B")
+
+
+_ORDERS: dict[Kind, Callable[[Leaf, Logical], OrderKey | None]] = {
+    Kind.TEXT: _bytewise,
+    Kind.BYTES: _bytewise,
+    Kind.UUID: _bytewise,
+    Kind.INTEGER: _integers,
+    Kind.DATE: _integers,
+    Kind.TIME: _integers,
+    Kind.TIMESTAMP: _integers,
+    Kind.DECIMAL: _decimals,
+    Kind.FLOAT: _floats,
+    Kind.FLOAT16: _floats,
+    Kind.BOOLEAN: _booleans,
+    Kind.INT96: lambda _leaf, _logical: None,
+}
+
+
+def _stored(
+    condition: BoundCondition, leaf: Leaf, order: OrderKey | None
+) -> tuple[StoredValue, ...] | None:
+    """None where some value says nothing here; one that no stored value can equal is left out."""
+    if leaf.type is Type.INT96 or pa.types.is_duration(condition.type):
+        # INT96 is read in microseconds: a value stands for all the nanoseconds that are cut to it.
+        # A duration's unit stands in no leaf.
+        return None
+    found = []
+    for scalar in condition.values:
+        value = _python_value(scalar, leaf)
+        try:
+            encodings = _encodings(leaf, value)
+        except BeyondColumnError:
+            # Another file of the table has a wider type, which can hold it.
+            encodings = () if condition.operator in _EQUALITIES else None
+        if encodings is None:
+            return None
+        if not encodings:
+            continue
+        key = None if order is None else order(encodings[0])
+        if isinstance(key, float) and key != value:
+            # Stored in a narrower type, the number would be another one.
+            if condition.operator in _EQUALITIES:
+                continue
+            key = value
+        found.append(StoredValue(key=key, encodings=encodings))
+    return tuple(found)
+
+
+def _encodings(leaf: Leaf, value: object) -> tuple[bytes, ...] | None:
+    if leaf.type is Type.BOOLEAN:
+        return (bytes([value]),) if isinstance(value, bool) else None
+    try:
+        return physical_values(leaf, value)
+    except BeyondColumnError:
+        raise
+    except SecureBloomError:
+        return None
+
+
+def _python_value(scalar: pa.Scalar, leaf: Leaf) -> object:
+    if pa.types.is_timestamp(scalar.type):
+        nanos = scalar.value * TICKS[scalar.type.unit]
+        return timestamp_text(nanos, is_utc=scalar.type.tz is not None)
+    if pa.types.is_time(scalar.type):
+        return time_text(scalar.value * TICKS[scalar.type.unit])
+    value = scalar.as_py()
+    is_uuid = logical_type(leaf.element).kind is Kind.UUID
+    return UUID(bytes=value) if is_uuid and isinstance(value, bytes) else value
+
+
+def encodings_of(values: Iterable[StoredValue]) -> list[bytes]:
+    """All encodings of the values."""
+    return [encoding for value in values for encoding in value.encodings]

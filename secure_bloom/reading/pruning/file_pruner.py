@@ -1,0 +1,184 @@
+"""One file while it is judged: what the steps have found out about its row groups."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from secure_bloom.errors import KeyUnavailableError
+from secure_bloom.parquet.footer import Chunk
+from secure_bloom.predicates.tree import LOOKUPS
+from secure_bloom.reading.pruning.column_predicates import Question, StoredValue
+from secure_bloom.reading.pruning.context import Inquiry
+from secure_bloom.reading.pruning.page_bounds import Rows
+from secure_bloom.reading.pruning.plan import FilePlan, Note, Reason, RowGroupPlan, Step
+from secure_bloom.reading.table.footer import FileFooter
+from secure_bloom.reading.table.hive_partitions import Values
+from secure_bloom.storage import CountedFile
+
+#: A question, the chunk that it asks, and the values that are left to be looked for.
+Lookup = tuple[Question, Chunk, tuple[StoredValue, ...]]
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Group:
+    """One row group: ``left`` has what each condition still looks for, ``chunks`` those opened.
+
+    ``ruled_out`` are the ordinals of conditions that no row fulfils, ``passed`` of those whose
+    filter was asked and may have a value.
+    """
+
+    index: int
+    rows: int
+    ruled_out: frozenset[int] = frozenset()
+    passed: frozenset[int] = frozenset()
+    left: dict[int, tuple[StoredValue, ...]] = field(default_factory=dict)
+    chunks: dict[int, Chunk] = field(default_factory=dict)
+    ranges: Rows | None = None
+    skipped_by: Step | None = None
+    notes: list[Note] = field(default_factory=list)
+
+    def plan(self) -> RowGroupPlan:
+        """What the steps left."""
+        return RowGroupPlan(
+            row_group=self.index,
+            rows=self.rows,
+            skipped_by=self.skipped_by,
+            ranges=None if self.ranges is None else tuple(self.ranges),
+            notes=tuple(self.notes),
+        )
+
+
+class FileJudge:
+    """One file, its row groups going through the steps together.
+
+    ``questions`` are those that a single leaf of the file answers, by the ordinals of their
+    conditions; ``unavailable`` are conditions whose column has no key here, ``ruled_out`` are false
+    for the whole file.
+    """
+
+    def __init__(self, *, inquiry: Inquiry, footer: FileFooter, partition: Values) -> None:
+        self.inquiry = inquiry
+        self.explain = inquiry.explain
+        self._file: CountedFile | None = None
+        self.footer = footer
+        self.partition = partition
+        self.ruled_out: frozenset[int] = frozenset()
+        self.questions: dict[int, Question] = {}
+        self.unavailable: dict[int, KeyUnavailableError] = {}
+
+    def open(self, file: CountedFile) -> None:
+        """Take the file, which steps read that look at more than its footer."""
+        self._file = file
+
+    @property
+    def file(self) -> CountedFile:
+        """The file; it must have been opened."""
+        if self._file is None:
+            raise ValueError("the file is not open")
+        return self._file
+
+    @functools.cached_property
+    def groups(self) -> list[Group]:
+        """The row groups, unless :meth:`keep` was called: then some of them."""
+        return [self._group(index) for index in range(len(self.footer.row_groups))]
+
+    def keep(self, left: Mapping[int, frozenset[int]]) -> None:
+        """Forget all row groups but these, of which some conditions' filters were asked."""
+        self.groups = [self._group(index, passed) for index, passed in left.items()]
+
+    def _group(self, index: int, passed: frozenset[int] = frozenset()) -> Group:
+        rows = self.footer.row_groups.rows[index]
+        is_left = self.inquiry.can_match(self.ruled_out)
+        skipped_by = None if is_left else Step.PARTITION
+        return Group(
+            index=index,
+            rows=rows,
+            ruled_out=self.ruled_out,
+            passed=passed,
+            skipped_by=skipped_by if rows else Step.EMPTY,
+        )
+
+    def alive(self) -> list[Group]:
+        """The row groups that nothing has ruled out so far."""
+        return [group for group in self.groups if group.skipped_by is None]
+
+    def plan(self) -> FilePlan:
+        """What the steps left, and, of row groups that were looked at one by one, why not more."""
+        return FilePlan(
+            path=self.footer.path,
+            footer=self.footer,
+            partition=self.partition,
+            row_groups=tuple([group.plan() for group in self.groups]),
+            unchecked=frozenset(self.unavailable),
+            extents=() if self._file is None else tuple(self._file.extents),
+        )
+
+    def rule_out(self, group: Group, step: Step, *conditions: int) -> bool:
+        """Take the conditions as not true; whether that ends the row group."""
+        group.ruled_out = group.ruled_out.union(conditions)
+        if group.skipped_by is None and not self.inquiry.can_match(group.ruled_out):
+            group.skipped_by = step
+        return group.skipped_by is not None
+
+    def could_help(self, group: Group, conditions: Iterable[int]) -> bool:
+        """Whether the row group could be skipped if none of the conditions were true."""
+        return not self.inquiry.can_match(group.ruled_out.union(conditions))
+
+    def chunk(self, group: Group, asked: Question) -> Chunk | None:
+        """The chunk that a question asks; None where its key is not to be had."""
+        condition = asked.condition.ordinal
+        if condition in self.unavailable:
+            return None
+        known = group.chunks.get(asked.ordinal)
+        if known is None:
+            try:
+                known = self.footer.chunk(group.index, asked.ordinal)
+            except KeyUnavailableError as error:
+                self.unavailable[condition] = error
+                return None
+            group.chunks[asked.ordinal] = known
+        return known
+
+    def lookups(self, group: Group, serves: Callable[[Chunk], bool]) -> list[Lookup]:
+        """The questions for single values that a step serves; none where it could not help."""
+        found = []
+        for ordinal, values in group.left.items():
+            asked = self.questions[ordinal]
+            if (
+                values
+                and ordinal not in group.ruled_out
+                and ordinal not in group.passed
+                and asked.condition.operator in LOOKUPS
+                and serves(group.chunks[asked.ordinal])
+            ):
+                found.append((asked, group.chunks[asked.ordinal], values))
+        ordinals = [asked.condition.ordinal for asked, _, _ in found]
+        return found if found and self.could_help(group, ordinals) else []
+
+    def note(
+        self,
+        group: Group,
+        asked: Question,
+        step: Step,
+        text: str,
+        *,
+        reason: Reason | None = None,
+        fpp: float | None = None,
+        chance: float | None = None,
+        rows: int | None = None,
+    ) -> None:
+        """Keep what a step said, if the read is to be explained."""
+        if self.explain:
+            group.notes.append(
+                Note(
+                    column=asked.leaf.name,
+                    step=step,
+                    text=text,
+                    reason=reason,
+                    fpp=fpp,
+                    chance=chance,
+                    rows=rows,
+                )
+            )

@@ -1,0 +1,140 @@
+"""What is read of which file, and why: the outcome of planning, before a row is read."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from secure_bloom.predicates.request import Request, request
+from secure_bloom.predicates.tree import Predicate
+from secure_bloom.reading.table.footer import FileFooter
+from secure_bloom.reading.table.hive_partitions import Values
+from secure_bloom.storage.counting import Extent
+
+
+class Step(enum.StrEnum):
+    """What can rule a row group out, cheapest first."""
+
+    EMPTY = "no rows"
+    PARTITION = "partition value"
+    STATISTICS = "statistics"
+    DICTIONARY = "dictionary"
+    BLOOM_FILTER = "Bloom filter"
+    PAGE_INDEX = "page index"
+    VALUES = "values"
+
+
+def percent(share: float) -> str:
+    """A share of one in percent, to two digits: 0.076, 4.2, 99.9 and not 1e+02."""
+    number = 100 * share
+    if number < 1:
+        return f"{number:.2g}" if number >= 1e-4 or number == 0 else "less than 0.0001"
+    return f"{number:.1f}" if number < 99.95 else ("100" if share >= 1 else "99.9")
+
+
+class Reason(enum.StrEnum):
+    """Why a step left a row group in, or was not asked: what programs may rely on."""
+
+    NO_FILTER = "no filter"
+    NEVER_A_FILTER = "never a filter"
+    NO_LOOKUP = "no lookup"
+    NO_SINGLE_FORM = "no single form"
+    OTHER_PARTS = "other parts"
+    FILTER_MAYBE = "filter: maybe"
+    DICTIONARY_MAYBE = "dictionary: maybe"
+    NO_KEY = "no key"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """What one step said of one column in a row group; ``step`` None: the column as a whole.
+
+    ``fpp`` is how likely a filter lets a value pass that is not there, ``chance`` how likely one of
+    all that are asked for; ``rows`` is how many of the row group a page index leaves.
+    """
+
+    column: str
+    step: Step | None
+    text: str
+    reason: Reason | None = None
+    fpp: float | None = None
+    chance: float | None = None
+    rows: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowGroupPlan:
+    """One row group: skipped by a step, or read, all its rows or those in ``ranges``.
+
+    Ranges are half-open, ascending and apart.  ``rows_found`` is how many rows matched, None where
+    they were not read, or not yet.
+    """
+
+    row_group: int
+    rows: int
+    skipped_by: Step | None = None
+    ranges: tuple[tuple[int, int], ...] | None = None
+    rows_found: int | None = None
+    notes: tuple[Note, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FilePlan:
+    """One file: its row groups, and the conditions that cannot be checked for want of a key.
+
+    ``row_groups`` that are skipped are among them if the plan was asked to explain, else they need
+    not be.  ``unchecked`` has ordinals of conditions; ``extents`` are what planning read of the
+    file.
+    """
+
+    path: str
+    footer: FileFooter = field(repr=False)
+    partition: Values
+    row_groups: tuple[RowGroupPlan, ...]
+    unchecked: frozenset[int] = frozenset()
+    extents: tuple[Extent, ...] = ()
+
+    @property
+    def surviving(self) -> tuple[RowGroupPlan, ...]:
+        """The row groups that are read."""
+        return tuple(group for group in self.row_groups if group.skipped_by is None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedFile:
+    """The row groups of one file that may have rows, with the ranges of rows where known.
+
+    It can be pickled and sent elsewhere.  ``written``, what every machine sees of the last
+    writing (size, time, entity tag), and ``digest``, that of the footer as stored, tell there
+    whether the file is the same: a plain file can be another one behind the same footer.
+    """
+
+    path: str
+    size: int
+    written: tuple[object, ...] = field(repr=False)
+    digest: bytes = field(repr=False)
+    row_groups: tuple[RowGroupPlan, ...]
+    partition: Values
+    unchecked: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadPlan:
+    """What a read of a table will read: it can be pickled and carried out elsewhere.
+
+    ``schema`` is that of the rows; ``files`` has only those with row groups left.  The rest is what
+    was asked of the whole table: its schema, its partition columns, the predicate.
+    """
+
+    schema: pa.Schema
+    files: tuple[PlannedFile, ...]
+    table: pa.Schema = field(repr=False)
+    partitions: tuple[str, ...] = field(repr=False)
+    predicate: Predicate | None = field(repr=False)
+
+    def request(self) -> Request:
+        """What is asked of the table."""
+        fields = [self.table.field(name) for name in self.partitions]
+        return request(self.table, fields, self.schema.names, self.predicate, ())

@@ -1,0 +1,86 @@
+"""The files of a table, planned: some at a time, and what is done for each in one loop."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from secure_bloom.errors import located
+from secure_bloom.reading.lockstep import Job, Outcome, in_step, run
+from secure_bloom.reading.ordered_pool import in_order
+from secure_bloom.reading.pruning.context import Inquiry
+from secure_bloom.reading.pruning.plan import FilePlan
+from secure_bloom.reading.pruning.plan_file import Begun, Planner
+from secure_bloom.reading.table.table_files import TableFiles
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedRun:
+    """So many files that were planned together, and the plans of those that may have rows."""
+
+    files: int
+    plans: list[FilePlan] = field(default_factory=list)
+
+
+class PlannedFiles:
+    """The files of a table that may have rows, planned in their order; may be iterated once.
+
+    All files, where that is to be explained.  Each footer is forgotten once its file is planned.
+    """
+
+    def __init__(self, files: TableFiles, inquiry: Inquiry) -> None:
+        self._files = files
+        self._planner = Planner(inquiry)
+        self._explain = inquiry.explain
+
+    def __iter__(self) -> Iterator[PlannedRun]:
+        """Some files at a time; an error comes behind the plans of the files before."""
+        for ordinals in self._files.runs():
+            found = PlannedRun(files=len(ordinals))
+            try:
+                for plan in self._together(ordinals):
+                    if plan.surviving or self._explain:
+                        found.plans.append(plan)
+            except Exception:
+                yield found
+                raise
+            yield found
+
+    def _together(self, ordinals: range) -> Iterator[FilePlan]:
+        if self._files.workers > 1:
+            yield from in_order(self._alone, ordinals, self._files.workers)
+            return
+        begun = deque(in_step(self._begin(ordinal) for ordinal in ordinals))
+        for ordinal in ordinals:
+            yield self._finish(ordinal, begun.popleft())
+
+    def _alone(self, ordinal: int) -> FilePlan:
+        return self._finish(ordinal, in_step([self._begin(ordinal)])[0])
+
+    def _begin(self, ordinal: int) -> Job[Begun | None]:
+        """What the footer of a file tells together; None where it is not kept."""
+        footer = self._files.kept(ordinal)
+        if footer is None:
+            return None
+        with located(path=footer.path):
+            return (yield from self._planner.begin(footer, self._files.partitions[ordinal]))
+
+    def _finish(self, ordinal: int, outcome: Outcome[Begun | None]) -> FilePlan:
+        """The plan of a file, which is opened unless its footer told enough."""
+        try:
+            begun, planner = outcome.result(), self._planner
+            if begun is not None:
+                with located(path=self._files.paths[ordinal]):
+                    plan = planner.plan_by_footer(begun)
+                if plan is not None:
+                    return plan
+            with self._files.opened(ordinal) as (file, footer):
+                if begun is None:
+                    begun = run(planner.begin(footer, self._files.partitions[ordinal]))
+                    plan = planner.plan_by_footer(begun)
+                    if plan is not None:
+                        return plan
+                return planner.plan(begun, file)
+        finally:
+            self._files.forget(ordinal)

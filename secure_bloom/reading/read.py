@@ -1,0 +1,403 @@
+"""Read the rows of files through statistics, dictionaries, Bloom filters and page indexes.
+
+Footers first, because the schema of the table is made of all of them; then some files at a time:
+plan, decode what is left, filter exactly.  Batches come in the order of the files and their rows.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from os import PathLike
+from typing import TypedDict, Unpack
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from secure_bloom.encryption.keys import ExplicitKeys, KeyResolver, Keyring, KmsClient, asked_once
+from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.errors import FileChangedError, PolicyError, located
+from secure_bloom.predicates.from_pyarrow import from_expression
+from secure_bloom.predicates.from_text import from_text
+from secure_bloom.predicates.from_tuples import from_structure
+from secure_bloom.predicates.request import request
+from secure_bloom.predicates.tree import Predicate
+from secure_bloom.reading.ordered_pool import in_order
+from secure_bloom.reading.pruning.context import Inquiry
+from secure_bloom.reading.pruning.plan import FilePlan, PlannedFile, ReadPlan
+from secure_bloom.reading.pruning.plan_table import PlannedFiles, PlannedRun
+from secure_bloom.reading.report import FileReport, ReadReport, columns_with_filters
+from secure_bloom.reading.rows.file_reader import FileReader, Unit, stored_extents, units
+from secure_bloom.reading.rows.pyarrow_source import SourceOpener
+from secure_bloom.reading.rows.value_scan import Candidates
+from secure_bloom.reading.table.footer import FileFooter, read_footer
+from secure_bloom.reading.table.footer_scan import Outlines
+from secure_bloom.reading.table.hive_partitions import partition_fields
+from secure_bloom.reading.table.table_files import TableFiles
+from secure_bloom.storage import CountedFile, open_input
+from secure_bloom.storage.counting import covered
+from secure_bloom.storage.paths import Paths, as_paths
+
+Keys = Keyring | KmsClient | ExplicitKeys | None
+Policy = KeyPolicy | str | PathLike[str] | None
+
+_MAX_DECODERS = 8
+#: Of so many units a file values are looked for before the next files are planned, and in so many
+#: units together.
+_FEW, _NARROWED_TOGETHER = 0.25, 16
+#: Rows that wait for those before them, and what a table without rows counts for.
+_WAITING_BYTES, _LEAST_BYTES = 64 * 1024 * 1024, 256 * 1024
+_BATCH_ROWS = 128 * 1024
+
+
+def to_predicate(where: object) -> Predicate | None:
+    """The predicate in any of its three forms; None for none."""
+    if where is None:
+        return None
+    if isinstance(where, str):
+        return from_text(where)
+    if isinstance(where, pc.Expression):
+        return from_expression(where)
+    return from_structure(where)
+
+
+def _keys(keys: Keys, policy: Policy) -> Keys:
+    """The keys given, else the KMS of the policy; a policy that is no policy is an error anyway."""
+    if isinstance(policy, str | PathLike):
+        policy = KeyPolicy.load(policy)
+    if not isinstance(policy, KeyPolicy | None):
+        raise PolicyError(
+            f"policy is of type {type(policy).__name__}, wanted a KeyPolicy or the path of one"
+        )
+    if keys is None and policy is not None and policy.kms:
+        return policy.kms_client()
+    return keys
+
+
+class TableRead:
+    """One read of a table; ask for its batches or its plan, then for its report."""
+
+    def __init__(
+        self,
+        paths: Paths,
+        *,
+        where: object = None,
+        columns: Sequence[str] | None = None,
+        limit: int | None = None,
+        keys: Keys = None,
+        policy: Policy = None,
+        without_filter_keys: bool = False,
+        explain: bool = False,
+    ) -> None:
+        limit = _whole_limit(limit)
+        if isinstance(columns, str):
+            raise PolicyError("columns is a text, wanted a list of names")
+        keys = _keys(keys, policy)
+        given = as_paths(paths)
+        self._predicate = to_predicate(where)
+        self._columns = columns
+        self._limit = limit
+        self._resolver = KeyResolver(asked_once(keys))
+        self._explain = explain
+        self._workers = min(_MAX_DECODERS, os.cpu_count() or 1)
+        self._seconds = {"footers": 0.0, "planning": 0.0, "rows": 0.0}
+        self._running: list[str] = []
+        self._reports: dict[str, FileReport] = {}
+        self._open_readers: list[FileReader] = []
+        self._rows = 0
+        with self._timed("footers"):
+            self._files = TableFiles(given, self._resolver)
+            _refuse_members(columns or (), self._files.schema)
+            self.request = request(
+                self._files.schema,
+                partition_fields(self._files.partitions),
+                columns,
+                self._predicate,
+                self._files.paths,
+            )
+        self._inquiry = Inquiry(
+            self.request, without_filter_keys=without_filter_keys, explain=explain
+        )
+
+    @property
+    def paths(self) -> list[str]:
+        """The files that are looked at."""
+        return list(self._files.paths)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the rows."""
+        return self.request.output_schema
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, in the order of the files; may be iterated once."""
+        left = self._limit
+        for table in self._tables():
+            part = table if left is None else table.slice(0, min(left, table.num_rows))
+            left = None if left is None else left - part.num_rows
+            self._rows += part.num_rows
+            yield from part.to_batches(max_chunksize=_BATCH_ROWS)
+            if left == 0:
+                return
+
+    def plan(self) -> ReadPlan:
+        """The row groups that may have rows; none is read."""
+        files = [
+            PlannedFile(
+                path=plan.path,
+                size=plan.footer.size,
+                written=_written(plan.footer),
+                digest=plan.footer.digest,
+                row_groups=plan.surviving,
+                partition=plan.partition,
+                unchecked=plan.unchecked,
+            )
+            for found in self._runs()
+            for plan in found.plans
+            if plan.surviving
+        ]
+        return ReadPlan(
+            schema=self.schema,
+            files=tuple(files),
+            table=self.request.schema,
+            partitions=self.request.partitions,
+            predicate=self._predicate,
+        )
+
+    def report(self) -> ReadReport:
+        """What was read so far, and why."""
+        return ReadReport(
+            rows=self._rows,
+            has_condition=self._predicate is not None,
+            files_left=len(self._files) - len(self._reports),
+            files=tuple(self._reports[path] for path in self._files.paths if path in self._reports),
+            seconds=dict(self._seconds),
+        )
+
+    def _runs(self) -> Iterator[PlannedRun]:
+        runs = iter(PlannedFiles(self._files, self._inquiry))
+        while True:
+            with self._timed("planning"):
+                found = next(runs, None)
+            if found is None:
+                return
+            yield found
+
+    def _tables(self) -> Iterator[pa.Table]:
+        """The matching rows, unit by unit."""
+        if self._limit == 0:
+            return
+        tables = in_order(
+            Unit.read,
+            self._units(),
+            self._workers,
+            size=lambda table: max(table.nbytes, _LEAST_BYTES),
+            room=_WAITING_BYTES,
+        )
+        try:
+            while True:
+                with self._timed("rows"):
+                    table = next(tables, None)
+                if table is None:
+                    return
+                yield table
+        finally:
+            tables.close()
+            for reader in tuple(self._open_readers):
+                self._finish(reader)
+
+    def _units(self) -> Iterator[Unit]:
+        """What plans leave, unit by unit.
+
+        To decode many units goes well with planning what follows.  To look for values in a few
+        does not: both want Python's lock, and hinder one another, so that is done between.
+        """
+        opener, candidates = SourceOpener(self._resolver), Candidates(self._inquiry)
+        for run in self._runs():
+            readers = [
+                FileReader(
+                    plan,
+                    self.request,
+                    opener,
+                    candidates=candidates,
+                    threads=len(self._files) < self._workers,
+                    count_bytes=self._explain,
+                )
+                for plan in run.plans
+            ]
+            self._open_readers += readers
+            found = [unit for reader in readers for unit in units(reader)]
+            yield from self._narrowed(found) if len(found) <= _FEW * run.files else found
+            for done in [reader for reader in self._open_readers if reader.units_left == 0]:
+                self._finish(done)
+
+    def _narrowed(self, found: Sequence[Unit]) -> Iterator[Unit]:
+        """The units in which values were found, or not looked for."""
+        for start in range(0, len(found), _NARROWED_TOGETHER):
+            some = found[start : start + _NARROWED_TOGETHER]
+            # One by one: an error in a unit comes behind those before it.
+            yield from filter(None, in_order(Unit.narrowed, some, min(self._workers, len(some))))
+
+    def _finish(self, reader: FileReader) -> None:
+        """Close the file, and report on it if that was asked for."""
+        reader.close()
+        self._open_readers.remove(reader)
+        # The others are files behind the limit: planned, and not looked at.
+        if self._explain and (reader.is_begun or reader.units_left == 0):
+            self._reports[reader.plan.path] = self._file_report(reader)
+
+    def _file_report(self, reader: FileReader) -> FileReport:
+        plan = reader.plan
+        footer = plan.footer
+        notes = []
+        if not footer.is_verified:
+            notes.append("the footer's signature was not checked: no footer key")
+        full = [
+            extent
+            for index in range(len(footer.row_groups))
+            for extent in stored_extents(footer, index, self.request.needed)
+        ]
+        judged = covered([*footer.extents, *plan.extents])
+        read = covered([*footer.extents, *plan.extents, *reader.extents])
+        return FileReport(
+            path=plan.path,
+            row_groups=reader.row_groups,
+            bytes_footer=covered(footer.extents),
+            bytes_judged_by=judged - covered(footer.extents),
+            bytes_pages=read - judged,
+            bytes_full_scan=covered([*footer.extents, *full]),
+            filters=columns_with_filters(footer),
+            notes=tuple(notes),
+        )
+
+    @contextmanager
+    def _timed(self, step: str) -> Iterator[None]:
+        """Add the time spent inside to a step, and take it from the step around it."""
+        start = time.perf_counter()
+        self._running.append(step)
+        try:
+            yield
+        finally:
+            self._running.pop()
+            spent = time.perf_counter() - start
+            self._seconds[step] += spent
+            if self._running:
+                self._seconds[self._running[-1]] -= spent
+
+
+def _whole_limit(limit: object) -> int | None:
+    """The limit as a number; PolicyError for one that is no whole number, or less than none."""
+    if limit is None:
+        return None
+    if not hasattr(limit, "__index__"):
+        raise PolicyError(f"limit is of type {type(limit).__name__}, wanted a whole number")
+    rows = operator.index(limit)
+    if rows < 0:
+        raise PolicyError(f"limit is {rows}, it must not be negative")
+    return rows
+
+
+def _written(footer: FileFooter) -> tuple[object, ...]:
+    """What every machine sees of the last writing of a file."""
+    return footer.identity[1:]
+
+
+def _refuse_members(columns: Sequence[str], schema: pa.Schema) -> None:
+    """Raise PolicyError for a part of a column: rows have their top-level columns whole."""
+    for name in columns:
+        top = next((c for c in schema.names if str(name).startswith(f"{c}.")), None)
+        if top is not None and name not in schema.names:
+            raise PolicyError(
+                f"{name} is a part of column {top}, and columns come whole",
+                hint=f"ask for {top}; conditions are taken on members of structures",
+            )
+
+
+class ReadOptions(TypedDict, total=False):
+    """What a read may be told, as :class:`TableRead` takes it."""
+
+    where: object
+    columns: Sequence[str] | None
+    limit: int | None
+    keys: Keys
+    policy: Policy
+    without_filter_keys: bool
+
+
+def read_table(paths: Paths, **options: Unpack[ReadOptions]) -> pa.Table:
+    """The rows of files, folders or globs for which ``where`` is true.
+
+    ``where`` is a structure, ``[("email", "=", "a@x"), ("country", "in", ["it", "no"])]`` (nested
+    by ``("or", ..., ...)`` and ``("and", ..., ...)``), a pyarrow.compute expression of that shape,
+    or a text as on the command line.  Its rows are those of a full scan: comparisons with null are
+    not true, NaN equals nothing, zeros are equal.  Values are compared exactly, whether or not the
+    column's type has them; those of another kind are refused.
+
+    ``columns`` are top-level columns, all unless given, each once however often it is named;
+    ``limit`` stops after so many rows; ``keys`` decrypt, or the KMS of a ``policy``, which may be
+    the path of one.  The schema is the union of the files' schemas,
+    hive partition columns last.
+
+    A row group is decrypted only as far as its statistics, dictionary, Bloom filter and page index
+    leave it in question.  Raises KeyUnavailableError for a key that rows are left to be read with;
+    with ``without_filter_keys`` a condition on a column whose key is missing is left out instead,
+    and rows come back for which it may not hold.  Raises IntegrityError for a module that does not
+    authenticate, PolicyError for a question that makes no sense.
+    """
+    read = TableRead(paths, **options)
+    return pa.Table.from_batches(read.batches(), schema=read.schema)
+
+
+def read_batches(paths: Paths, **options: Unpack[ReadOptions]) -> Iterator[pa.RecordBatch]:
+    """The rows of :func:`read_table` in batches, of which few are in memory at a time."""
+    return TableRead(paths, **options).batches()
+
+
+def explain(paths: Paths, **options: Unpack[ReadOptions]) -> ReadReport:
+    """Do :func:`read_table`, drop the rows, and say what was read and why."""
+    read = TableRead(paths, explain=True, **options)
+    for _ in read.batches():
+        pass
+    return read.report()
+
+
+def plan_read(paths: Paths, **options: Unpack[ReadOptions]) -> ReadPlan:
+    """The row groups that :func:`read_table` would read, for :func:`read_row_groups` elsewhere.
+
+    A ``limit`` does not shorten the plan.
+    """
+    return TableRead(paths, **options).plan()
+
+
+def read_row_groups(
+    plan: ReadPlan, file: PlannedFile, *, keys: Keys = None
+) -> Iterator[pa.RecordBatch]:
+    """The matching rows of one file of a plan, in the plan's schema.
+
+    ``plan`` may be one without files: of it only what is asked for counts.  Raises
+    FileChangedError where the file is not the one that was planned.
+    """
+    resolver = KeyResolver(asked_once(keys))
+    with located(path=file.path), open_input(file.path) as opened:
+        footer = read_footer(CountedFile(opened), resolver, Outlines())
+        if (_written(footer), footer.digest) != (file.written, file.digest):
+            raise FileChangedError(
+                "the file was changed after it was planned",
+                hint="plan anew; copies of a file on several machines keep its time of writing",
+            )
+    planned = FilePlan(
+        path=file.path,
+        footer=footer,
+        partition=file.partition,
+        row_groups=file.row_groups,
+        unchecked=file.unchecked,
+    )
+    reader = FileReader(planned, plan.request(), SourceOpener(resolver))
+    try:
+        for unit in filter(None, map(Unit.narrowed, units(reader))):
+            yield from unit.read().to_batches(max_chunksize=_BATCH_ROWS)
+    finally:
+        reader.close()

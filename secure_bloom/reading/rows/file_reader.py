@@ -1,0 +1,416 @@
+"""The rows of planned row groups: the predicate's columns first, the others where rows match.
+
+A unit is a run of row groups of one file that is decoded together.  Of a unit the row groups are
+left out that turn out to have no match before they are decoded (``candidates``).  Of the others the
+columns that the predicate looks at are decoded and held against it; of row groups without a match
+nothing more is read, and where few rows match only the pages that have them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import NoReturn
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from secure_bloom.errors import FileChangedError, FormatError, KeyUnavailableError, located
+from secure_bloom.parquet.pages import chunk_extent, read_pages
+from secure_bloom.predicates.binding import BoundAll, BoundAny, BoundCondition, BoundPredicate
+from secure_bloom.predicates.binding import bound_conditions as conditions_of
+from secure_bloom.predicates.evaluation import true_rows
+from secure_bloom.predicates.request import Request
+from secure_bloom.reading.pruning.context import Inquiry
+from secure_bloom.reading.pruning.plan import FilePlan, RowGroupPlan, Step
+from secure_bloom.reading.rows.page_reads import Ranges, read_slices
+from secure_bloom.reading.rows.pyarrow_source import SourceOpener
+from secure_bloom.reading.rows.value_scan import Candidates
+from secure_bloom.reading.table.footer import FileFooter
+from secure_bloom.reading.table.hive_partitions import partition_scalar
+from secure_bloom.storage import CountedFile, InputFile, open_input
+from secure_bloom.storage.counting import Extent
+
+Columns = Mapping[str, pa.ChunkedArray]
+
+#: Uncompressed bytes of row groups that are decoded together.
+_UNIT_BYTES = 64 * 1024 * 1024
+#: Where more than this share of the rows matches, the other columns are decoded whole.
+_DENSE = 0.1
+#: More runs of matching rows than this are not looked for page by page.
+_MAX_RUNS = 1000
+#: Of views pyarrow selects no rows.
+_SELECTED = {pa.string_view().id: pa.large_string(), pa.binary_view().id: pa.large_binary()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """Row groups of one file that are decoded together; only one that has ranges."""
+
+    reader: FileReader
+    row_groups: tuple[RowGroupPlan, ...]
+    is_narrowed: bool = False
+
+    def narrowed(self) -> Unit | None:
+        """Less the row groups whose values turn out not to match; None where none is left."""
+        if self.is_narrowed:
+            return self
+        left = self.reader.narrowed(self.row_groups)
+        return replace(self, row_groups=tuple(left), is_narrowed=True) if left else None
+
+    def read(self) -> pa.Table:
+        """The rows for which the predicate is true, in the request's output schema."""
+        unit = self.narrowed()
+        return self.reader.no_rows if unit is None else self.reader.read(unit.row_groups)
+
+
+def units(reader: FileReader) -> list[Unit]:
+    """The surviving row groups of a file in units."""
+    runs = list(_runs(reader.plan))
+    reader.units_left = len(runs)
+    return [Unit(reader=reader, row_groups=tuple(run)) for run in runs]
+
+
+def _runs(plan: FilePlan) -> Iterator[list[RowGroupPlan]]:
+    run: list[RowGroupPlan] = []
+    size = 0
+    for group in plan.surviving:
+        group_size = plan.footer.row_groups[group.row_group].total_byte_size
+        alone = group.ranges is not None or any(before.ranges is not None for before in run)
+        if run and (alone or size + group_size > _UNIT_BYTES):
+            yield run
+            run, size = [], 0
+        run.append(group)
+        size += group_size
+    if run:
+        yield run
+
+
+class FileReader:
+    """Reads row groups of one file, a unit at a time; opened with the first, closed by the last.
+
+    ``threads``: pyarrow may use its own.  ``extents`` are what was read, kept with ``count_bytes``.
+    ``candidates`` are those of the whole read, which learn from file to file.
+    """
+
+    def __init__(
+        self,
+        plan: FilePlan,
+        request: Request,
+        opener: SourceOpener,
+        *,
+        candidates: Candidates | None = None,
+        threads: bool = True,
+        count_bytes: bool = False,
+    ) -> None:
+        self.plan = plan
+        self.units_left = 0
+        self.is_begun = False
+        self.extents: list[Extent] = []
+        self._ruled_out: set[int] = set()
+        self._found: dict[int, int] = {}
+        self._request = request
+        self._candidates = candidates or Candidates(Inquiry(request))
+        self._opener = opener
+        self._threads = threads
+        self._count_bytes = count_bytes
+        self._lock = threading.Lock()
+        self._file: InputFile | None = None
+        self._pages: CountedFile | None = None
+        self._source: pq.ParquetFile | None = None
+        self._predicate = _checkable(request.predicate, plan.unchecked)
+        present = set(plan.footer.columns.arrow.names) - set(request.partitions)
+        looked_at = dict.fromkeys(c.path[0] for c in conditions_of(self._predicate))
+        self._filtered = [name for name in looked_at if name in present]
+        self._others = [n for n in request.output if n in present and n not in looked_at]
+        self._looked_at = tuple(looked_at)
+
+    @property
+    def no_rows(self) -> pa.Table:
+        """What is read where nothing matches."""
+        return self._request.no_rows
+
+    def narrowed(self, groups: Sequence[RowGroupPlan]) -> list[RowGroupPlan]:
+        """The groups of a unit that may have matches; it is done with where there are none."""
+        self.is_begun = True
+        with located(path=self.plan.path):
+            left = self._left(groups)
+        if not left:
+            with self._lock:
+                self._done_with_unit()
+        return left
+
+    def read(self, groups: Sequence[RowGroupPlan]) -> pa.Table:
+        """The matching rows of ``groups``; errors carry path, row group and column."""
+        with located(path=self.plan.path), self._lock:
+            table = self._read(groups)
+            self._done_with_unit()
+            return table
+
+    def _done_with_unit(self) -> None:
+        self.units_left -= 1
+        if self.units_left == 0:
+            self._close()
+
+    @property
+    def row_groups(self) -> tuple[RowGroupPlan, ...]:
+        """The file's row groups, as the plan and then their values judged them."""
+        return tuple(
+            replace(group, skipped_by=Step.VALUES)
+            if group.row_group in self._ruled_out
+            else replace(group, rows_found=self._found.get(group.row_group))
+            for group in self.plan.row_groups
+        )
+
+    def close(self) -> None:
+        """Give the file back to the system, once no unit is being read."""
+        with self._lock:
+            self._close()
+
+    def _close(self) -> None:
+        if self._pages is not None:
+            self.extents += self._pages.extents
+        for opened in (self._source, self._file):
+            if opened is not None:
+                opened.close()
+        self._file = self._pages = self._source = None
+
+    def _left(self, groups: Sequence[RowGroupPlan]) -> list[RowGroupPlan]:
+        """The groups that may have matches; several units of a file are looked at side by side."""
+        # Where rows are known, less than the whole column is decoded.
+        if self._predicate is None or groups[0].ranges is not None:
+            return list(groups)
+        with self._lock:
+            file = CountedFile(self._open_file())
+        out = {
+            group.row_group
+            for group in groups
+            if not self._candidates.may_match(
+                file, self.plan.footer, self._predicate, group.row_group
+            )
+        }
+        with self._lock:
+            self.extents += file.extents
+            self._ruled_out |= out
+        return [group for group in groups if group.row_group not in out]
+
+    def _read(self, groups: Sequence[RowGroupPlan]) -> pa.Table:
+        count = sum(map(_count, groups))
+        columns = self._columns(groups, self._filtered)
+        if self._predicate is None:
+            others = self._columns(groups, self._others)
+            self._found |= {group.row_group: _count(group) for group in groups}
+            return self._conformed({**columns, **others}, count, self._request.output)
+        keep = self._matches(self._predicate, columns, count)
+        found = self._count_found(groups, keep)
+        if found == 0:
+            return self.no_rows
+        others = self._others_of(groups, keep, found)
+        if found < count:
+            mask = pa.array(keep)
+            columns = {name: column.filter(mask) for name, column in columns.items()}
+        return self._conformed({**columns, **others}, found, self._request.output)
+
+    def _matches(
+        self, predicate: BoundPredicate, columns: Columns, count: int
+    ) -> NDArray[np.bool_]:
+        """For which rows the predicate is true."""
+        table = self._conformed(columns, count, self._looked_at)
+        matches: NDArray[np.bool_] = (
+            true_rows(predicate, table).fill_null(False).to_numpy(zero_copy_only=False)
+        )
+        return matches
+
+    def _count_found(self, groups: Sequence[RowGroupPlan], keep: NDArray[np.bool_]) -> int:
+        """How many rows match; which row groups have them is kept."""
+        start = 0
+        for group in groups:
+            end = start + _count(group)
+            self._found[group.row_group] = int(np.count_nonzero(keep[start:end]))
+            start = end
+        return sum(self._found[group.row_group] for group in groups)
+
+    def _others_of(
+        self, groups: Sequence[RowGroupPlan], keep: NDArray[np.bool_], found: int
+    ) -> Columns:
+        """The columns that the predicate does not look at, of the rows to keep."""
+        if not self._others:
+            return {}
+        if found > _DENSE * len(keep):
+            whole = self._columns(groups, self._others)
+            mask = pa.array(keep)
+            return {n: c.filter(mask) if found < len(keep) else c for n, c in whole.items()}
+        parts, start = [], 0
+        for group in groups:
+            rows = np.flatnonzero(keep[start : start + _count(group)])
+            start += _count(group)
+            if len(rows):
+                parts.append(self._slices(group, self._others, _runs_of(group, rows)))
+        return {
+            name: pa.chunked_array([c for part in parts for c in part[name].chunks])
+            for name in self._others
+        }
+
+    def _columns(self, groups: Sequence[RowGroupPlan], names: Sequence[str]) -> Columns:
+        """Whole columns of the groups, or of one group with ranges the rows in those."""
+        if groups[0].ranges is not None:
+            return self._slices(groups[0], names, groups[0].ranges)
+        return self._whole([group.row_group for group in groups], names)
+
+    def _slices(self, group: RowGroupPlan, names: Sequence[str], ranges: Ranges) -> Columns:
+        """Rows in ``ranges`` of a row group, from single pages where that reads less."""
+        file = self._open_pages()
+        found = {}
+        for name in names if len(ranges) <= _MAX_RUNS else ():
+            column = read_slices(file, self.plan.footer, group.row_group, name, ranges)
+            if column is not None:
+                found[name] = _selectable(column)
+        whole = self._whole([group.row_group], [name for name in names if name not in found])
+        rows = np.concatenate([np.arange(start, end) for start, end in ranges])
+        indices = pa.array(rows)
+        return found | {name: column.take(indices) for name, column in whole.items()}
+
+    def _whole(self, row_groups: Sequence[int], names: Sequence[str]) -> Columns:
+        if not names:
+            return {}
+        source = self._open_source()
+        expected = sum(self.plan.footer.row_groups[i].num_rows for i in row_groups)
+        try:
+            table = source.read_row_groups(
+                row_groups, columns=list(names), use_threads=self._threads
+            )
+        except (pa.ArrowException, OSError, KeyUnavailableError):
+            self._blame(row_groups, names)
+        if table.num_rows != expected:
+            raise FormatError(f"pyarrow read {table.num_rows} rows, the footer says {expected}")
+        if self._count_bytes:
+            for row_group in row_groups:
+                self.extents += stored_extents(self.plan.footer, row_group, names)
+        return {name: _selectable(table.column(name)) for name in names}
+
+    def _blame(self, row_groups: Sequence[int], names: Sequence[str]) -> NoReturn:
+        """Raise for the module that does not authenticate, or for pages that do not decode."""
+        file, footer = self._open_pages(), self.plan.footer
+        for row_group in row_groups:
+            for ordinal in (i for name in names for i in footer.columns.below(name)):
+                chunk = footer.chunk(row_group, ordinal)
+                with located(row_group=row_group, column=chunk.leaf.name):
+                    for page in read_pages(file, chunk):
+                        page.body()
+        # Without the cause: its text may quote a value.
+        raise FormatError(
+            f"pyarrow cannot decode column {', '.join(names)}",
+            hint="if other readers can read the file, please report its writer and version",
+        ) from None
+
+    def _open_file(self) -> InputFile:
+        """The file, found to be the one whose footer was read."""
+        if self._file is None:
+            footer = self.plan.footer
+            file = open_input(footer.path)
+            if file.identity != footer.identity:
+                file.close()
+                raise FileChangedError(
+                    "the file was changed after its footer was read", hint="read it again"
+                )
+            self._file = file
+        return self._file
+
+    def _open_pages(self) -> CountedFile:
+        """The file for single pages."""
+        if self._pages is None:
+            self._pages = CountedFile(self._open_file())
+        return self._pages
+
+    def _open_source(self) -> pq.ParquetFile:
+        """The same file for pyarrow."""
+        if self._source is None:
+            file = self._open_file()
+            source = self._opener.open(self.plan.footer, self._ordinals(), self._row_groups())
+            file.check_unchanged()
+            self._source = source
+        return self._source
+
+    def _ordinals(self) -> list[int]:
+        """The leaves of all columns that are read."""
+        names = (*self._filtered, *self._others)
+        return [ordinal for name in names for ordinal in self.plan.footer.columns.below(name)]
+
+    def _row_groups(self) -> list[int]:
+        return [group.row_group for group in self.plan.surviving]
+
+    def _conformed(self, columns: Columns, count: int, names: Sequence[str]) -> pa.Table:
+        """The columns in the types of the table; what the file does not have is filled in."""
+        fields = [self._request.schema.field(name) for name in names]
+        arrays = [self._conformed_column(field, columns.get(field.name), count) for field in fields]
+        return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+    def _conformed_column(
+        self, field: pa.Field, column: pa.ChunkedArray | None, count: int
+    ) -> pa.ChunkedArray | pa.Array:
+        if field.name in self._request.partitions:
+            value = partition_scalar(field, self.plan.partition)
+            return pa.repeat(value, count) if value.is_valid else pa.nulls(count, field.type)
+        if column is None:
+            return pa.nulls(count, field.type)
+        if column.type == field.type:
+            return column
+        try:
+            return column.cast(field.type)
+        except pa.ArrowException:
+            raise FormatError(
+                f"a value of the column is none of {field.type}, the type it has in the table",
+                column=field.name,
+            ) from None
+
+
+def _selectable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column in a type of which pyarrow selects rows; it goes back when it is conformed."""
+    selected = _SELECTED.get(column.type.id)
+    return column if selected is None else column.cast(selected)
+
+
+def stored_extents(footer: FileFooter, row_group: int, names: Sequence[str]) -> list[Extent]:
+    """Where the column chunks of top-level columns stand, as far as that can be told."""
+    found = []
+    for ordinal in (i for name in names for i in footer.columns.below(name)):
+        # Row groups that were skipped are asked too, for which the read itself has no key or need.
+        with suppress(KeyUnavailableError, FormatError):
+            start, length = chunk_extent(footer.chunk(row_group, ordinal))
+            found.append((start, min(start + length, footer.size)))
+    return found
+
+
+def _count(group: RowGroupPlan) -> int:
+    """The rows of a row group that are looked at."""
+    if group.ranges is None:
+        return group.rows
+    return sum(end - start for start, end in group.ranges)
+
+
+def _runs_of(group: RowGroupPlan, looked_at: NDArray[np.intp]) -> Ranges:
+    """Rows, counted among those that were looked at, as ranges of rows of the row group."""
+    rows = looked_at
+    if group.ranges is not None:
+        rows = np.concatenate([np.arange(start, end) for start, end in group.ranges])[looked_at]
+    breaks = np.flatnonzero(np.diff(rows) != 1)
+    starts = rows[np.concatenate([[0], breaks + 1])]
+    ends = rows[np.concatenate([breaks, [len(rows) - 1]])] + 1
+    return list(zip(starts.tolist(), ends.tolist(), strict=True))
+
+
+def _checkable(
+    predicate: BoundPredicate | None, unchecked: frozenset[int]
+) -> BoundPredicate | None:
+    """The predicate with conditions taken for true; None where nothing is left to check."""
+    if predicate is None or isinstance(predicate, BoundCondition):
+        return None if predicate is None or predicate.ordinal in unchecked else predicate
+    parts = tuple(_checkable(part, unchecked) for part in predicate.parts)
+    left = tuple(part for part in parts if part is not None)
+    if isinstance(predicate, BoundAny):
+        return BoundAny(parts=left) if len(left) == len(parts) else None
+    return BoundAll(parts=left) if left else None

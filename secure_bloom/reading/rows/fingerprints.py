@@ -1,0 +1,61 @@
+"""Values that are sought, as fingerprints: whether a column chunk may have one of them.
+
+The values of the chunk are fingerprinted where they lie, without an Arrow array around them.  Of a
+chunk that is dictionary-encoded throughout only the dictionary page is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secure_bloom.parquet.column_values import read_plain_values
+from secure_bloom.parquet.footer import Chunk
+from secure_bloom.parquet.plain_pages import PlainValues
+from secure_bloom.storage import InputFile
+
+#: Bits of marks for every value: one value of 32 that are not sought is looked up in vain.
+_MARKS_PER_VALUE = 32
+_MIN_MARKS = 1 << 15
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sought:
+    """Fingerprints in ascending order, and a bit set for the lowest bits of each."""
+
+    fingerprints: NDArray[np.uint64] = field(repr=False)
+    marks: NDArray[np.uint8] = field(repr=False)
+
+    @classmethod
+    def of(cls, encodings: Sequence[bytes]) -> Sought:
+        """The fingerprints of values in PLAIN encoding, without the length of a BYTE_ARRAY."""
+        from secure_bloom.kernels.lookup import fingerprints
+
+        offsets = np.cumsum([0, *map(len, encodings)], dtype=np.int64)
+        found = np.empty(len(encodings), np.uint64)
+        fingerprints(offsets, np.frombuffer(b"".join(encodings), np.uint8), found)
+        count = max(_MIN_MARKS, 1 << (len(encodings) * _MARKS_PER_VALUE).bit_length())
+        bits = np.zeros(count, np.bool_)
+        bits[found & np.uint64(count - 1)] = True
+        return cls(fingerprints=np.unique(found), marks=np.packbits(bits, bitorder="little"))
+
+    def may_be_in(self, file: InputFile, chunk: Chunk) -> bool:
+        """Whether ``chunk`` may have one of the values; False is certain.
+
+        Nothing is read after the first that is found.  Raises IntegrityError for a page that does
+        not authenticate, with row group and column.
+        """
+        return any(
+            page is None or self._may_be_among(page) for page in read_plain_values(file, chunk)
+        )
+
+    def _may_be_among(self, values: PlainValues) -> bool:
+        from secure_bloom.kernels.lookup import NONE, look_for
+
+        width = values.width or 0
+        answer = look_for(values.content, values.count, width, self.marks, self.fingerprints)
+        # Damage too is left to who decodes the page, and says what is wrong.
+        return bool(answer != NONE)

@@ -1,0 +1,162 @@
+"""Some rows of one column of a row group, from those pages alone that have them.
+
+The pages are decrypted here and set into a Parquet file in memory that has this one column, with
+its schema as the file has it, so that pyarrow makes of it what it makes of the file.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from secure_bloom.errors import FormatError, located
+from secure_bloom.parquet.arrow_decoding import stripped
+from secure_bloom.parquet.footer import Chunk
+from secure_bloom.parquet.pages import Page, data_page, read_dictionary_page
+from secure_bloom.parquet.structures.metadata import (
+    ColumnChunk,
+    ColumnMetaData,
+    FileMetaData,
+    KeyValue,
+    RowGroup,
+    SchemaElement,
+)
+from secure_bloom.reading.pruning.page_bounds import (
+    PagePlace,
+    decode_offset_index,
+    offset_index_extent,
+)
+from secure_bloom.reading.table.coalesced_reads import read_extents
+from secure_bloom.reading.table.footer import FileFooter
+from secure_bloom.storage import InputFile
+
+Ranges = Sequence[tuple[int, int]]
+
+_MAGIC = b"PAR1"
+
+
+def read_slices(
+    file: InputFile, footer: FileFooter, row_group: int, name: str, ranges: Ranges
+) -> pa.ChunkedArray | None:
+    """The rows in ``ranges`` of a top-level column; None where pages cannot be left out.
+
+    That is where the column has no offset index, more than one leaf, or where the pages are most
+    of the column anyway.  Errors carry row group and column.
+    """
+    ordinals = footer.columns.below(name)
+    if len(ordinals) != 1:
+        return None
+    chunk = footer.chunk(row_group, ordinals[0])
+    extent = offset_index_extent(chunk)
+    if extent is None:
+        return None
+    with located(path=footer.path, row_group=row_group, column=chunk.leaf.name):
+        places = decode_offset_index(chunk, file.read_at(*extent))
+        wanted = _wanted(places, ranges)
+        if 2 * len(wanted) > len(places):
+            return None
+        return _decode(file, footer, chunk, {i: places[i] for i in wanted}, ranges)
+
+
+def _wanted(places: Sequence[PagePlace], ranges: Ranges) -> list[int]:
+    """The ordinals of the pages that have rows of ``ranges``; both are ascending."""
+    found, position = [], 0
+    for ordinal, place in enumerate(places):
+        while position < len(ranges) and ranges[position][1] <= place.start:
+            position += 1
+        if position == len(ranges):
+            break
+        if ranges[position][0] < place.end and place.start < place.end:
+            found.append(ordinal)
+    return found
+
+
+def _decode(
+    file: InputFile,
+    footer: FileFooter,
+    chunk: Chunk,
+    places: dict[int, PagePlace],
+    ranges: Ranges,
+) -> pa.ChunkedArray:
+    stored = read_extents(
+        file, {ordinal: (place.offset, place.length) for ordinal, place in places.items()}
+    )
+    pages = [data_page(chunk, stored[ordinal], ordinal) for ordinal in places]
+    dictionary = read_dictionary_page(file, chunk)
+    rows = sum(place.end - place.start for place in places.values())
+    content = _file(footer, chunk, dictionary, pages, rows)
+    try:
+        column = (
+            pq.ParquetFile(
+                pa.BufferReader(content), pre_buffer=False, coerce_int96_timestamp_unit="us"
+            )
+            .read()
+            .column(0)
+        )
+    except (pa.ArrowException, OSError):
+        # Without the cause: its text may quote a value.
+        raise FormatError("pyarrow cannot decode the column's pages") from None
+    if len(column) != rows:
+        raise FormatError(f"the pages hold {len(column)} rows, the offset index says {rows}")
+    return _cut(column, list(places.values()), ranges)
+
+
+def _cut(column: pa.ChunkedArray, places: Sequence[PagePlace], ranges: Ranges) -> pa.ChunkedArray:
+    """The rows in ``ranges`` of a column that has the rows of ``places``."""
+    parts, seen = [], 0
+    for place in places:
+        for start, end in ranges:
+            low, high = max(start, place.start), min(end, place.end)
+            if low < high:
+                parts.append(column.slice(seen + low - place.start, high - low))
+        seen += place.end - place.start
+    return pa.chunked_array([c for part in parts for c in part.chunks], column.type)
+
+
+def _file(
+    footer: FileFooter, chunk: Chunk, dictionary: Page | None, pages: Sequence[Page], rows: int
+) -> bytes:
+    every = [*([] if dictionary is None else [dictionary]), *pages]
+    parts = [stripped(page) for page in every]
+    pieces = [_MAGIC, *(piece for header, body in parts for piece in (header.encode(), body))]
+    size = sum(map(len, pieces)) - len(_MAGIC)
+    meta_data = ColumnMetaData.of(
+        type=chunk.meta_data.type,
+        encodings=[],
+        path_in_schema=list(chunk.leaf.path),
+        codec=chunk.meta_data.codec,
+        num_values=sum(page.num_values for page in pages),
+        total_uncompressed_size=size,
+        total_compressed_size=size,
+        data_page_offset=len(_MAGIC) + (0 if dictionary is None else sum(map(len, pieces[1:3]))),
+    )
+    if dictionary is not None:
+        meta_data.dictionary_page_offset = len(_MAGIC)
+    metadata = _footer(footer, chunk, meta_data, rows).encode()
+    return b"".join([*pieces, metadata, len(metadata).to_bytes(4, "little"), _MAGIC])
+
+
+def _footer(footer: FileFooter, chunk: Chunk, meta_data: ColumnMetaData, rows: int) -> FileMetaData:
+    name = chunk.leaf.path[0]
+    group = RowGroup.of(
+        columns=[ColumnChunk.of(file_offset=0, meta_data=meta_data)],
+        total_byte_size=meta_data.total_uncompressed_size,
+        num_rows=rows,
+    )
+    metadata = FileMetaData.of(
+        version=2, schema=_schema(footer, name), num_rows=rows, row_groups=[group]
+    )
+    # The Arrow type that the writer had, which the Parquet schema cannot say in full.
+    arrow = pa.schema([footer.columns.arrow.field(name)]).serialize().to_pybytes()
+    mark = KeyValue.of(key="ARROW:schema", value=base64.b64encode(arrow).decode())
+    metadata.key_value_metadata = [mark]
+    return metadata
+
+
+def _schema(footer: FileFooter, name: str) -> list[SchemaElement]:
+    """The schema's root, and the nodes of one top-level column."""
+    root = SchemaElement.of(name="schema", num_children=1)
+    return [root, *footer.columns.nodes[name]]

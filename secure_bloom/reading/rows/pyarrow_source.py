@@ -1,0 +1,206 @@
+"""A file as pyarrow opens it, decrypting by itself whatever the file's key scheme is.
+
+pyarrow finds keys only through key material that stands in the file (PKMT1, internal).  For a file
+with other keys (explicit, by free-form metadata, material beside the file, an AAD prefix that is
+supplied) it is given a footer of our making: the file's own, in which each key's metadata names
+the key that we found.  Data pages and their AADs are those of the file.
+
+Of an object the footer that was read before is given too: fetching it again costs two requests.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyarrow.parquet.encryption as pe
+
+from secure_bloom.encryption import cipher
+from secure_bloom.encryption.cipher import ModuleType
+from secure_bloom.encryption.keys import KeyMaterial, KeyResolver, KmsClient, unwrap_with
+from secure_bloom.errors import FormatError, KeyUnavailableError
+from secure_bloom.options import FooterMode
+from secure_bloom.parquet.footer import MAGIC, MAGIC_ENCRYPTED, file_aad_of
+from secure_bloom.parquet.structures import trees
+from secure_bloom.parquet.structures.metadata import (
+    AesGcmCtrV1,
+    AesGcmV1,
+    EncryptionAlgorithm,
+    FileCryptoMetaData,
+    FileMetaData,
+)
+from secure_bloom.reading.table.footer import FileFooter
+from secure_bloom.storage import is_object_uri, local_path
+
+#: Of the key that signs a footer of our making where the file's own is not at hand.
+_KEY_SIZE = 16
+#: pyarrow opens no footer whose material names no KMS instance.
+_INSTANCE = "DEFAULT"
+
+
+class SourceOpener:
+    """Opens the files of one read; a KEK is unwrapped once for all of them."""
+
+    def __init__(self, resolver: KeyResolver) -> None:
+        self._resolver = resolver
+        # Held here: what pyarrow opens with it asks it for keys later.
+        self._factory = pe.CryptoFactory(lambda _: _Unwrapping(resolver.kms))
+
+    def open(
+        self, footer: FileFooter, columns: Sequence[int], row_groups: Sequence[int]
+    ) -> pq.ParquetFile:
+        """The file, open to read the leaves at the ordinals ``columns`` of ``row_groups``.
+
+        Raises KeyUnavailableError or IntegrityError, with path, row group and column, for a column
+        that cannot be opened, FormatError for what pyarrow makes nothing of.
+        """
+        try:
+            return self._open(footer, columns, row_groups)
+        except (pa.ArrowException, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+        # Without the cause: its text may quote what stands in the file.
+        raise FormatError("pyarrow does not take the footer, or the key material in it")
+
+    def _open(
+        self, footer: FileFooter, columns: Sequence[int], row_groups: Sequence[int]
+    ) -> pq.ParquetFile:
+        is_far = is_object_uri(footer.path)
+        if not _is_encrypted(footer, columns, row_groups):
+            return _open(footer.path, metadata=_metadata(footer.plain) if is_far else None)
+        if not is_far and self._has_internal_keys(footer, columns):
+            properties = self._factory.file_decryption_properties(pe.KmsConnectionConfig())
+            return _open(footer.path, decryption_properties=properties)
+        keys = _Found()
+        content = _footer_of_ours(footer, columns, row_groups, keys)
+        properties = pe.CryptoFactory(lambda _: keys).file_decryption_properties(
+            pe.KmsConnectionConfig()
+        )
+        with pq.ParquetFile(pa.BufferReader(content), decryption_properties=properties) as file:
+            metadata = file.metadata
+        return _open(footer.path, decryption_properties=properties, metadata=metadata)
+
+    def _has_internal_keys(self, footer: FileFooter, columns: Sequence[int]) -> bool:
+        """Whether pyarrow can find all keys by itself, and would find those that we would."""
+        explicit = self._resolver.explicit
+        if footer.key is None or self._resolver.kms is None or explicit.footer or explicit.columns:
+            return False
+        if explicit.aad_prefix is not None:
+            return False
+        found = [footer.key_metadata]
+        for ordinal in columns:
+            crypto = footer.row_groups[0].columns[ordinal].crypto_metadata
+            if crypto is not None and crypto.ENCRYPTION_WITH_COLUMN_KEY is not None:
+                found.append(crypto.ENCRYPTION_WITH_COLUMN_KEY.key_metadata)
+        return all(m is not None and isinstance(KeyMaterial.parse(m), KeyMaterial) for m in found)
+
+
+def _open(path: str, **options: Any) -> pq.ParquetFile:
+    if not is_object_uri(path):
+        return pq.ParquetFile(local_path(path), coerce_int96_timestamp_unit="us", **options)
+    from secure_bloom.storage.objects import arrow_place
+
+    filesystem, key = arrow_place(path)
+    return pq.ParquetFile(key, filesystem=filesystem, coerce_int96_timestamp_unit="us", **options)
+
+
+def _metadata(plain: bytes) -> pq.FileMetaData:
+    """What pyarrow makes of a plain footer, asked by a file that has nothing else."""
+    with pq.ParquetFile(pa.BufferReader(_file(MAGIC, plain))) as file:
+        return file.metadata
+
+
+def _is_encrypted(footer: FileFooter, columns: Sequence[int], row_groups: Sequence[int]) -> bool:
+    """Whether a key is needed: to read the footer, or the columns of one that is in clear."""
+    return footer.mode is FooterMode.ENCRYPTED or any(
+        footer.row_groups[row_group].columns[ordinal].crypto_metadata is not None
+        for row_group in row_groups
+        for ordinal in columns
+    )
+
+
+class _Unwrapping(pe.KmsClient):  # type: ignore[misc]
+    """Our KMS client as pyarrow wants one, for reading: it wraps nothing."""
+
+    def __init__(self, kms: KmsClient | None) -> None:
+        super().__init__()
+        self._kms = kms
+
+    def unwrap_key(self, wrapped_key: str | bytes, master_key_identifier: str) -> bytes:
+        """The key; KeyUnavailableError where the KMS refuses."""
+        text = wrapped_key.decode() if isinstance(wrapped_key, bytes) else wrapped_key
+        if self._kms is None:
+            raise KeyUnavailableError(f"there is no KMS for master key {master_key_identifier!r}")
+        return unwrap_with(self._kms, text, master_key_identifier)
+
+
+class _Found(pe.KmsClient):  # type: ignore[misc]
+    """Keys that we found, under names that stand for them in a footer of our making."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._keys: dict[str, bytes] = {}
+
+    def material(self, key: bytes, *, is_footer_key: bool) -> bytes:
+        """Key metadata by which pyarrow gets this key."""
+        name = str(len(self._keys))
+        self._keys[name] = key
+        return KeyMaterial(
+            is_footer_key=is_footer_key,
+            master_key_id=name,
+            wrapped_dek=name,
+            kms_instance_id=_INSTANCE if is_footer_key else None,
+            kms_instance_url=_INSTANCE if is_footer_key else None,
+        ).serialize()
+
+    def unwrap_key(self, _wrapped_key: str, master_key_identifier: str) -> bytes:
+        """The key of that name."""
+        return self._keys[master_key_identifier]
+
+
+def _footer_of_ours(
+    footer: FileFooter, columns: Sequence[int], row_groups: Sequence[int], keys: _Found
+) -> bytes:
+    """A file without data whose footer is that of the file, with key metadata of ours."""
+    metadata = FileMetaData(trees.decode(footer.plain)[0])
+    groups = metadata.row_groups
+    for row_group in row_groups:
+        chunks = groups[row_group].columns
+        for column in columns:
+            crypto = chunks[column].crypto_metadata
+            cipher_of_column = footer.chunk(row_group, column).cipher
+            if crypto is not None and cipher_of_column is not None:
+                own = crypto.ENCRYPTION_WITH_COLUMN_KEY
+                if own is not None:
+                    own.key_metadata = keys.material(cipher_of_column.key.key, is_footer_key=False)
+    key = os.urandom(_KEY_SIZE) if footer.key is None else footer.key.key
+    material = keys.material(key, is_footer_key=True)
+    algorithm, file_aad = _with_prefix(footer)
+    if footer.mode is FooterMode.ENCRYPTED:
+        aad = cipher.module_aad(file_aad, ModuleType.FOOTER)
+        unlocked = FileCryptoMetaData.of(encryption_algorithm=algorithm, key_metadata=material)
+        module = cipher.encrypt_gcm(metadata.encode(), key, aad)
+        return _file(MAGIC_ENCRYPTED, unlocked.encode() + module)
+    metadata.encryption_algorithm = algorithm
+    metadata.footer_signing_key_metadata = material
+    plain = metadata.encode()
+    return _file(MAGIC, plain + cipher.sign_footer(plain, key, file_aad))
+
+
+def _with_prefix(footer: FileFooter) -> tuple[EncryptionAlgorithm, bytes]:
+    """The file's algorithm with the AAD prefix in it that was supplied from outside; its AAD."""
+    if footer.algorithm is None:
+        raise FormatError("columns are encrypted, the footer names no encryption algorithm")
+    file_aad = file_aad_of(footer.algorithm, footer.keys)
+    # Prefix and unique part are only ever used joined.
+    if footer.algorithm.AES_GCM_CTR_V1 is not None:
+        parameters = AesGcmCtrV1.of(aad_file_unique=file_aad)
+        return EncryptionAlgorithm.of(AES_GCM_CTR_V1=parameters), file_aad
+    return EncryptionAlgorithm.of(AES_GCM_V1=AesGcmV1.of(aad_file_unique=file_aad)), file_aad
+
+
+def _file(magic: bytes, body: bytes) -> bytes:
+    return b"".join([magic, body, len(body).to_bytes(4, "little"), magic])

@@ -1,0 +1,147 @@
+"""A footer passed over once: what a reader looks at, and where each of its column chunks starts.
+
+Compiled code does it where it is loaded and the schema has been seen before, else the Thrift
+library's.  What the first finds unusual is left to the second, whose errors say what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secure_bloom.errors import FormatError
+from secure_bloom.kernels.loading import warmth
+from secure_bloom.parquet.structures import trees
+from secure_bloom.parquet.structures.metadata import (
+    ColumnChunk,
+    ColumnOrder,
+    EncryptionAlgorithm,
+    KeyValue,
+    RowGroup,
+)
+from secure_bloom.parquet.structures.records import decode_record, measured_outline
+from secure_bloom.parquet.structures.views import (
+    BINARY,
+    STRING,
+    Optional,
+    Required,
+    View,
+    list_of,
+    struct_of,
+)
+from secure_bloom.reading.table.row_groups import RowGroups
+from secure_bloom.reading.table.schemas import FileColumns, SchemaCache
+
+#: Seconds that the Thrift library takes longer for a footer.
+_SAVED = 50e-6
+
+
+class FooterMetadata(View):
+    """What of a FileMetaData is looked at; its schema is known by its bytes."""
+
+    row_groups = Required(4, list_of(struct_of(RowGroup)))
+    key_value_metadata = Optional(5, list_of(struct_of(KeyValue)))
+    created_by = Optional(6, STRING)
+    column_orders = Optional(7, list_of(struct_of(ColumnOrder)))
+    encryption_algorithm = Optional(8, struct_of(EncryptionAlgorithm))
+    footer_signing_key_metadata = Optional(9, BINARY)
+
+
+_ROW_GROUPS = FooterMetadata.row_groups.id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outline:
+    """What the ``length`` bytes of a FileMetaData say; ``metadata`` need not have row groups."""
+
+    metadata: FooterMetadata
+    columns: FileColumns
+    row_groups: RowGroups
+    length: int
+
+
+class Outlines:
+    """The outlines of the footers of one table, whose files mostly say the same; for threads."""
+
+    def __init__(self) -> None:
+        self._schemas = SchemaCache()
+        self._last: tuple[tuple[bytes, bytes], FooterMetadata, FileColumns] | None = None
+
+    def of(self, plain: bytes) -> Outline:
+        """That of the FileMetaData at the start of ``plain``.
+
+        Raises FormatError where there is none, or where row groups have not as many chunks as the
+        schema has columns.
+        """
+        known = self._schemas.known(plain)
+        if known is not None and trees.HAS_C_CODE and warmth.is_worth(_SAVED):
+            found = self._compiled(plain, *known)
+            if found is not None:
+                return found
+        return self._by_library(plain)
+
+    def _by_library(self, plain: bytes) -> Outline:
+        metadata, length = measured_outline(FooterMetadata, plain, ColumnChunk)
+        columns = self._schemas.columns(plain, metadata.key_value_metadata or [])
+        groups = metadata.row_groups
+        for index, group in enumerate(groups):
+            _check_columns(index, group, len(columns.leaves))
+        numbers = _numbers(groups)
+        chunks = [group.columns for group in groups]
+        if trees.HAS_C_CODE:
+            places = np.array(chunks, np.int64).reshape(len(groups), len(columns.leaves))
+            row_groups = RowGroups(plain, numbers, places)
+        else:
+            row_groups = RowGroups.decoded(numbers, chunks)
+        return Outline(metadata=metadata, columns=columns, row_groups=row_groups, length=length)
+
+    def _compiled(self, plain: bytes, prefix: bytes, leaves: int) -> Outline | None:
+        """The outline of a footer whose schema ends with ``prefix``; None for an unusual one."""
+        from secure_bloom.kernels import footers as kernels
+
+        data = np.frombuffer(plain, np.uint8)
+        length, numbers, places, parts = kernels.outline(data, len(prefix), leaves)
+        if length < 0 or parts[_ROW_GROUPS, 0] < 0:
+            return None
+        metadata, columns = self._beside(plain, prefix, parts[_ROW_GROUPS + 1 :].tolist())
+        ids = [kernels.NUM_ROWS, kernels.TOTAL_BYTE_SIZE, kernels.ORDINAL]
+        row_groups = RowGroups(plain, numbers[:, ids], places)
+        return Outline(metadata=metadata, columns=columns, row_groups=row_groups, length=length)
+
+    def _beside(
+        self, plain: bytes, prefix: bytes, parts: Sequence[tuple[int, int, int]]
+    ) -> tuple[FooterMetadata, FileColumns]:
+        """What the fields behind the row groups say, by their wire types, starts and ends."""
+        encoded = b"".join(
+            # A header in the long form: wire type, and the id as a zigzag number.
+            bytes([kind, 2 * field_id]) + plain[start:end]
+            for field_id, (kind, start, end) in enumerate(parts, _ROW_GROUPS + 1)
+            if kind >= 0
+        )
+        last = self._last
+        if last is None or last[0] != (prefix, encoded):
+            metadata = decode_record(FooterMetadata, encoded + b"\0")
+            columns = self._schemas.columns(plain, metadata.key_value_metadata or [])
+            self._last = last = (prefix, encoded), metadata, columns
+        return last[1], last[2]
+
+
+def _numbers(groups: Sequence[RowGroup]) -> NDArray[np.int64]:
+    numbers = [
+        (group.num_rows, group.total_byte_size, -1 if group.ordinal is None else group.ordinal)
+        for group in groups
+    ]
+    return np.array(numbers, np.int64).reshape(len(groups), 3)
+
+
+def _check_columns(index: int, group: RowGroup, wanted: int) -> None:
+    if len(group.columns) != wanted:
+        raise FormatError(
+            f"{len(group.columns)} column chunks, the schema has {wanted} columns",
+            row_group=index,
+        )
+    if group.num_rows < 0:
+        raise FormatError(f"RowGroup.num_rows is {group.num_rows}", row_group=index)

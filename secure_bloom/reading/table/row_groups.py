@@ -1,0 +1,82 @@
+"""The row groups of a footer: numbers at once, column chunks when they are looked at."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secure_bloom.parquet.structures.metadata import ColumnChunk
+from secure_bloom.parquet.structures.records import LaterRecords, RecordSource
+
+
+class RowGroupOutline(NamedTuple):
+    """What is looked at in a RowGroup, by the names it has there."""
+
+    num_rows: int
+    total_byte_size: int
+    ordinal: int | None
+    columns: Sequence[ColumnChunk]
+
+
+class RowGroups:
+    """The row groups of one file, in its order.
+
+    ``numbers`` has rows, bytes and ordinal of each, the last below 0 where it has none; ``places``
+    where its chunks start in the footer's bytes, ``plain``.  Few row groups of a table are looked
+    at, so there is no object for each.
+    """
+
+    def __init__(
+        self, plain: bytes, numbers: NDArray[np.int64], places: NDArray[np.int64] | None
+    ) -> None:
+        self.numbers = numbers
+        self.places = places
+        self._plain = plain
+        self._known: dict[int, RowGroupOutline] = {}
+
+    @classmethod
+    def decoded(
+        cls, numbers: NDArray[np.int64], chunks: Sequence[Sequence[ColumnChunk]]
+    ) -> RowGroups:
+        """Of chunks that are decoded already, and have no places."""
+        found = cls(b"", numbers, None)
+        for index, columns in enumerate(chunks):
+            found._known[index] = found._outline(index, columns)
+        return found
+
+    @functools.cached_property
+    def rows(self) -> list[int]:
+        """How many rows each has."""
+        return cast("list[int]", self.numbers[:, 0].tolist())
+
+    @functools.cached_property
+    def ordinals(self) -> list[int]:
+        """The number of each in AADs, which some writers leave out."""
+        ordinals = self.numbers[:, 2].tolist()
+        return [index if ordinal < 0 else ordinal for index, ordinal in enumerate(ordinals)]
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, index: int) -> RowGroupOutline:
+        found = self._known.get(index)
+        if found is None:
+            places = [] if self.places is None else self.places[index].tolist()
+            found = self._outline(index, LaterRecords(self._source, places))
+            self._known[index] = found
+        return found
+
+    def __iter__(self) -> Iterator[RowGroupOutline]:
+        return map(self.__getitem__, range(len(self)))
+
+    def _outline(self, index: int, columns: Sequence[ColumnChunk]) -> RowGroupOutline:
+        rows, size, ordinal = self.numbers[index].tolist()
+        return RowGroupOutline(rows, size, None if ordinal < 0 else ordinal, columns)
+
+    @functools.cached_property
+    def _source(self) -> RecordSource[ColumnChunk]:
+        return RecordSource(ColumnChunk, self._plain)

@@ -1,0 +1,184 @@
+"""The columns of a table: every file's Arrow schema, as pyarrow reads it, and what they make up.
+
+The schema of a table is the union of its files' schemas: a column that a file lacks is null there,
+and where files differ a type counts that has all values of theirs.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from secure_bloom.errors import FormatError, PolicyError
+from secure_bloom.parquet.schema import Leaf, leaves
+from secure_bloom.parquet.structures import trees
+from secure_bloom.parquet.structures.metadata import (
+    ColumnOrder,
+    FileMetaData,
+    KeyValue,
+    SchemaElement,
+)
+from secure_bloom.reading.table.type_promotion import ClashError, common_fields
+
+_MAGIC = b"PAR1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileColumns:
+    """The columns of one file: the leaves of its schema, and its Arrow schema.
+
+    ``ordinals`` finds a leaf by its path; a path that two leaves share is in it once, as ``None``.
+    ``nodes`` has the schema elements of each top-level column, depth first.
+    """
+
+    leaves: tuple[Leaf, ...]
+    arrow: pa.Schema
+    ordinals: dict[tuple[str, ...], int | None] = field(default_factory=dict)
+    nodes: dict[str, list[SchemaElement]] = field(default_factory=dict)
+
+    def below(self, name: str) -> list[int]:
+        """The ordinals of the leaves of a top-level column; empty where there is no such column."""
+        return [i for i, leaf in enumerate(self.leaves) if leaf.path[0] == name]
+
+
+class SchemaCache:
+    """The columns of files already seen: those of one table mostly say the same bytes."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[bytes, bytes], FileColumns] = {}
+        #: Bytes up to the end of a schema, and how many leaves that has; ``None`` where they are
+        #: all of a footer.
+        self._prefixes: dict[bytes, int | None] = {}
+
+    def known(self, footer: bytes) -> tuple[bytes, int] | None:
+        """A FileMetaData up to the end of its schema, and how many leaves that has, if known."""
+        prefix = self._prefix(footer)
+        count = None if prefix is None else self._prefixes[prefix]
+        return None if prefix is None or count is None else (prefix, count)
+
+    def columns(self, footer: bytes, texts: Sequence[KeyValue]) -> FileColumns:
+        """The columns that the bytes of a FileMetaData describe, with its key_value_metadata."""
+        marks = [text for text in texts if text.key == "ARROW:schema"]
+        arrow = (marks[0].value or "").encode() if marks else b""
+        prefix = self._prefix(footer)
+        found = None if prefix is None else self._known.get((prefix, arrow))
+        if found is None:
+            tree, _ = trees.decode(footer)
+            found = _columns(FileMetaData(tree).schema, marks)
+            if prefix is None:
+                start = _schema_prefix(tree)
+                is_usual = footer.startswith(start)
+                prefix = start if is_usual else footer
+                self._prefixes[prefix] = len(found.leaves) if is_usual else None
+            self._known[prefix, arrow] = found
+        return found
+
+    def _prefix(self, footer: bytes) -> bytes | None:
+        # Another thread may be adding one.
+        return next((prefix for prefix in tuple(self._prefixes) if footer.startswith(prefix)), None)
+
+
+def _schema_prefix(tree: trees.Struct) -> bytes:
+    """All of a footer up to the end of its schema, as most writers write it: version, schema.
+
+    Where a footer starts otherwise no other file is known by it.
+    """
+    head = {field_id: tree.fields[field_id] for field_id in sorted(tree.fields.keys() & {1, 2})}
+    return trees.encode(trees.Struct(head))[:-1]
+
+
+def _columns(schema: list[SchemaElement], marks: Sequence[KeyValue]) -> FileColumns:
+    found = leaves(schema)
+    ordinals: dict[tuple[str, ...], int | None] = {}
+    for ordinal, leaf in enumerate(found):
+        ordinals[leaf.path] = None if leaf.path in ordinals else ordinal
+    return FileColumns(
+        leaves=found,
+        arrow=_arrow_schema(schema, marks),
+        ordinals=ordinals,
+        nodes={nodes[0].name: nodes for nodes in _top_level(schema)},
+    )
+
+
+def _top_level(schema: list[SchemaElement]) -> Iterable[list[SchemaElement]]:
+    """The nodes of each column right below the root; the schema is known to be one tree."""
+    position = 1
+    while position < len(schema):
+        end, open_nodes = position, 1
+        while open_nodes:
+            open_nodes += (schema[end].num_children or 0) - 1
+            end += 1
+        yield schema[position:end]
+        position = end
+
+
+def _arrow_schema(schema: list[SchemaElement], marks: Sequence[KeyValue]) -> pa.Schema:
+    """What pyarrow makes of a schema, asked by a file without rows."""
+    kept = [KeyValue.of(key=mark.key, value=mark.value or "") for mark in marks]
+    footer = FileMetaData.of(
+        version=2, schema=schema, num_rows=0, row_groups=[], key_value_metadata=kept
+    ).encode()
+    file = b"".join([_MAGIC, footer, len(footer).to_bytes(4, "little"), _MAGIC])
+    try:
+        arrow = pq.ParquetFile(pa.BufferReader(file), coerce_int96_timestamp_unit="us").schema_arrow
+    except (pa.ArrowException, OSError):
+        raise FormatError("pyarrow makes no Arrow schema of the file's") from None
+    return arrow.remove_metadata()
+
+
+def unite(schemas: Iterable[tuple[str, pa.Schema]]) -> pa.Schema:
+    """The union of the schemas of files, given with their paths.
+
+    Raises PolicyError where a file has two columns of one name, and where two files have types of a
+    column that have none in common, whatever is asked of them.
+    """
+    known: dict[pa.Schema, str] = {}
+    last = None
+    for path, schema in schemas:
+        # Mostly it is that of the file before, and to compare schemas takes long.
+        if schema is not last:
+            known.setdefault(schema, path)
+        last = schema
+    if not known:
+        raise PolicyError("there are no files, hence no columns")
+    for schema, path in known.items():
+        if len(set(schema.names)) < len(schema.names):
+            twice = next(name for name in schema.names if schema.names.count(name) > 1)
+            raise PolicyError("the file has two columns of that name", path=path, column=twice)
+    if len(known) == 1:
+        return next(iter(known))
+    try:
+        return pa.schema(common_fields([list(schema) for schema in known]))
+    except ClashError as clash:
+        raise _clash(clash.path[0], known) from None
+
+
+def _clash(name: str, known: Mapping[pa.Schema, str]) -> PolicyError:
+    """The first two files whose types of a column have none in common."""
+    having = [(schema.field(name), path) for schema, path in known.items() if name in schema.names]
+    for one, other in itertools.combinations(having, 2):
+        try:
+            common_fields([[one[0]], [other[0]]])
+        except ClashError as clash:
+            types, column = clash.types, ".".join(clash.path)
+            break
+    else:
+        (one, other), column = having[:2], name
+        types = [one[0].type, other[0].type]
+    return PolicyError(
+        f"it is {types[0]} in {one[1]} and {types[1]} here, and no type has all values of both",
+        hint="read the files one by one, or write one of them again with the other's type",
+        path=other[1],
+        column=column,
+    )
+
+
+def has_type_order(orders: Sequence[ColumnOrder] | None, ordinal: int) -> bool:
+    """Whether the column's min_value and max_value are in the order of its type."""
+    if orders is None or ordinal >= len(orders):
+        return False
+    return orders[ordinal].TYPE_ORDER is not None

@@ -1,0 +1,118 @@
+"""The files of one read: what their folders say, and their footers, read for the table's schema.
+
+A footer is kept until its file is planned, as long as all of them take little memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+from secure_bloom.encryption.keys import KeyResolver
+from secure_bloom.errors import FileChangedError, located
+from secure_bloom.reading.lockstep import Job, growing, in_step, run
+from secure_bloom.reading.ordered_pool import in_order
+from secure_bloom.reading.table.footer import (
+    FileFooter,
+    fetch_footer,
+    open_footer,
+    read_footer,
+)
+from secure_bloom.reading.table.footer_scan import Outlines
+from secure_bloom.reading.table.hive_partitions import partition_values
+from secure_bloom.reading.table.schemas import unite
+from secure_bloom.storage import CountedFile, find_files, is_object_uri, open_input
+
+#: Requests to an object store that wait at a time; a local disk answers at once.
+_REMOTE_WORKERS = 16
+#: Bytes of footers that are kept from the first look at a file to the second.
+_KEPT_FOOTERS = 64 * 1024 * 1024
+#: Bytes of footers whose files go through anything together.
+_TOGETHER = 8 * 1024 * 1024
+
+
+class TableFiles:
+    """All files that ``given`` leads to, by their ordinals; ``schema`` is that of them all.
+
+    ``workers`` is how many of them are worth reading side by side.
+    """
+
+    def __init__(self, given: Sequence[str], resolver: KeyResolver) -> None:
+        self.paths = find_files(given)
+        self.partitions = [partition_values(path, given) for path in self.paths]
+        self.workers = _REMOTE_WORKERS if any(map(is_object_uri, self.paths)) else 1
+        self._resolver = resolver
+        self._outlines = Outlines()
+        self._identities: list[tuple[object, ...]] = []
+        self._kept: dict[int, FileFooter] = {}
+        self._largest = 1
+        self.schema = self._read_footers()
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def runs(self) -> Iterator[range]:
+        """The ordinals in runs of files that may be looked at together, with little memory."""
+        return growing(len(self), self._fitting)
+
+    def _fitting(self, start: int) -> int:
+        """How many files from one on have footers that are kept, and not large together."""
+        if self.workers > 1:
+            # That many are looked at side by side, whatever the run.
+            return len(self)
+        size = count = 0
+        while (footer := self._kept.get(start + count)) and size + footer.memory <= _TOGETHER:
+            size += footer.memory
+            count += 1
+        return count
+
+    def kept(self, ordinal: int) -> FileFooter | None:
+        """The footer of a file, where it is kept."""
+        return self._kept.get(ordinal)
+
+    def forget(self, ordinal: int) -> None:
+        """Keep a footer no longer: its file is read or done with."""
+        self._kept.pop(ordinal, None)
+
+    @contextmanager
+    def opened(self, ordinal: int) -> Iterator[tuple[CountedFile, FileFooter]]:
+        """A file once more, and its footer; FileChangedError where that is another by now."""
+        with located(path=self.paths[ordinal]), open_input(self.paths[ordinal]) as opened:
+            if opened.identity != self._identities[ordinal]:
+                raise FileChangedError(
+                    "the file was changed after its footer was read", hint="read it again"
+                )
+            footer = self.kept(ordinal)
+            if footer is None:
+                footer = read_footer(CountedFile(opened), self._resolver, self._outlines)
+            yield CountedFile(opened), footer
+
+    def _read_footers(self) -> pa.Schema:
+        """Look at all files, keep what footers there is memory for; the schema of them all."""
+        schemas, size = [], 0
+        for ordinal, footer in enumerate(self._footers()):
+            schemas.append((footer.path, footer.columns.arrow))
+            self._identities.append(footer.identity)
+            memory = footer.memory
+            self._largest = max(self._largest, memory)
+            size += memory
+            if size <= _KEPT_FOOTERS:
+                self._kept[ordinal] = footer
+        return unite(schemas)
+
+    def _footers(self) -> Iterator[FileFooter]:
+        if self.workers > 1:
+            yield from in_order(lambda path: run(self._footer(path)), self.paths, self.workers)
+            return
+        for ordinals in growing(len(self.paths), lambda _: _TOGETHER // self._largest):
+            for outcome in in_step(self._footer(self.paths[ordinal]) for ordinal in ordinals):
+                yield outcome.result()
+
+    def _footer(self, path: str) -> Job[FileFooter]:
+        with located(path=path):
+            with open_input(path) as file:
+                stored = fetch_footer(CountedFile(file), self._resolver)
+            yield
+            return (yield from open_footer(stored, self._outlines))

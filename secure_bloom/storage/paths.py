@@ -1,0 +1,170 @@
+"""Where a path leads: the local disk or an object store, and the parts of an object's URI.
+
+    s3://bucket/folder/key?endpoint_override=host:port&scheme=http
+    scheme  authority  key           query
+
+Keys are taken literally, as Spark and the AWS command line take them: ``%3A`` in a key is three
+characters.  ``file:`` URIs are percent-decoded (RFC 8089), because there the encoding is the rule.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from urllib.parse import unquote
+
+from secure_bloom.errors import PolicyError, UnsupportedFeatureError
+
+#: What a user may write, and how pyarrow calls it.
+OBJECT_SCHEMES = {
+    "s3": "s3",
+    "s3a": "s3",
+    "s3n": "s3",
+    "gs": "gs",
+    "gcs": "gcs",
+    "abfs": "abfs",
+    "abfss": "abfss",
+    "hdfs": "hdfs",
+}
+Paths = str | PathLike[str] | Iterable[str | PathLike[str]]
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectUri:
+    """One object or folder of an object store; ``str`` gives the URI back as it was written."""
+
+    scheme: str
+    authority: str
+    key: str
+    query: str
+
+    def __str__(self) -> str:
+        return self._with(self.scheme, "/" + self.key if self.key else "")
+
+    def store(self) -> str:
+        """The URI of the whole store, as pyarrow wants it: no key, but the query."""
+        return self._with(OBJECT_SCHEMES[self.scheme.lower()], "/")
+
+    def at(self, key: str) -> ObjectUri:
+        """The same store at another key."""
+        return replace(self, key=key)
+
+    def _with(self, scheme: str, path: str) -> str:
+        query = "?" + self.query if self.query else ""
+        return f"{scheme}://{self.authority}{path}{query}"
+
+
+def is_object_uri(path: str) -> bool:
+    """Whether the path names an object store; a scheme nobody here can read is an error."""
+    scheme = _SCHEME.match(path)
+    if scheme is None or scheme[1].lower() == "file":
+        return False
+    if scheme[1].lower() not in OBJECT_SCHEMES:
+        known = ", ".join(f"{name}://" for name in OBJECT_SCHEMES)
+        raise UnsupportedFeatureError(
+            f"no way to read {scheme[0]} paths", hint=f"local paths, file: and {known} can be read"
+        )
+    return True
+
+
+def object_uri(path: str) -> ObjectUri:
+    """Take a URI apart.
+
+    A password in it is refused: paths stand in reports and logs.
+    """
+    scheme, rest = path.split("://", 1)
+    rest, _, query = rest.partition("?")
+    authority, _, key = rest.partition("/")
+    if ":" in authority.rpartition("@")[0]:
+        raise PolicyError(
+            "the URI holds a password or secret key",
+            hint="give credentials in the environment, e.g. AWS_ACCESS_KEY_ID",
+        )
+    return ObjectUri(scheme=scheme, authority=authority, key=key.strip("/"), query=query)
+
+
+def sibling(path: str, name: str) -> str:
+    """The path of ``name`` in the folder of ``path``."""
+    if not is_object_uri(path):
+        folder, slash, _ = path.rpartition("/")
+        return f"{folder}{slash}{name}"
+    uri = object_uri(path)
+    folder, slash, _ = uri.key.rpartition("/")
+    return str(uri.at(f"{folder}{slash}{name}"))
+
+
+def join(folder: str, name: str) -> str:
+    """The path of ``name``, which may have folders of its own, in ``folder``."""
+    if not is_object_uri(folder):
+        return f"{folder.rstrip('/')}/{name}"
+    uri = object_uri(folder)
+    return str(uri.at(f"{uri.key}/{name}".lstrip("/")))
+
+
+def below(path: str, folder: str) -> str | None:
+    """Where the file lies in ``folder``; None where it lies elsewhere."""
+    if is_object_uri(path) and is_object_uri(folder):
+        file, top = object_uri(path), object_uri(folder)
+        if file.store() != top.store():
+            return None
+        path, folder = f"/{file.key}", f"/{top.key}"
+    prefix = folder.rstrip("/") + "/"
+    return path.removeprefix(prefix) if path.startswith(prefix) else None
+
+
+def name_of(path: str) -> str:
+    """The last part of a path."""
+    return (object_uri(path).key if is_object_uri(path) else path).rpartition("/")[2]
+
+
+def local_path(path: str | PathLike[str]) -> str:
+    """The file system's path for a local path or a ``file:`` URI (file:/x, file:///x)."""
+    text = os.fspath(path)
+    if not text.lower().startswith("file:/"):
+        return text
+    rest = text[len("file:") :]
+    if rest.startswith("//"):
+        host, _, rest = rest[2:].partition("/")
+        if host not in ("", "localhost"):
+            raise PolicyError(f"the file URI names the host {host!r}", path=text)
+    return unquote("/" + rest.lstrip("/"))
+
+
+def as_paths(paths: Paths) -> list[str]:
+    """One path or many, as a list of texts; PolicyError for none."""
+    try:
+        many = [paths] if isinstance(paths, str | PathLike) else list(paths)
+        texts = [os.fspath(path) for path in many]
+    except TypeError as exc:
+        raise PolicyError("a path is neither a text nor a Path") from exc
+    if not texts:
+        raise PolicyError("no path is given")
+    return texts
+
+
+def output_paths(files: Iterable[str], paths: Iterable[str], output: str) -> dict[str, str]:
+    """Where each file goes below ``output``: its place below the folder it was found in."""
+    folders = [local_path(path) for path in paths]
+    targets: dict[str, str] = {}
+    for file in files:
+        places = [place for folder in folders if (place := below(file, folder)) is not None]
+        targets[file] = join(local_path(output), min(places, key=len, default=name_of(file)))
+    for file, target in targets.items():
+        if Path(file).absolute() == Path(target).absolute():
+            raise PolicyError(
+                "the output would overwrite the input",
+                hint="name another folder, or leave --output out to replace the files",
+                path=file,
+            )
+    if len(set(targets.values())) < len(targets):
+        raise PolicyError(
+            "two input files would become one output file",
+            hint="give the folder that holds them, so that their places below it are kept",
+        )
+    return targets

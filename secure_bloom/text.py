@@ -1,0 +1,48 @@
+"""Words for people: counts, names of columns, and text from a file as it may be shown.
+
+A path or a column name may hold escape sequences that drive a terminal, characters that turn the
+direction of writing, bytes that are no text at all, or a megabyte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+_LONGEST = 300
+_MOST_COLUMNS = 4
+_LONGEST_COLUMN = 60
+
+
+def counted(count: int, thing: str) -> str:
+    """A number with its noun: ``1 file``, ``10,000 files``."""
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
+def named_columns(columns: Sequence[str]) -> str:
+    """``column email``, ``columns email, iban and 3 more``; empty for none."""
+    if not columns:
+        return ""
+    named = ", ".join(legible(name, _LONGEST_COLUMN) for name in columns[:_MOST_COLUMNS])
+    more = len(columns) - _MOST_COLUMNS
+    return f"column{'s'[: len(columns) > 1]} {named}" + (f" and {more:,} more" if more > 0 else "")
+
+
+def legible(text: str, longest: int = _LONGEST) -> str:
+    """``text`` with its unprintable characters written out, cut in its middle when too long."""
+    # Cut before as well: what is a megabyte is not worth writing out.
+    text = _cut(text, longest)
+    if text.isprintable():
+        return text
+    return _cut("".join(c if c.isprintable() else _written_out(c) for c in text), longest)
+
+
+def _cut(text: str, longest: int) -> str:
+    if len(text) <= longest:
+        return text
+    tail = longest // 3
+    return f"{text[: longest - tail - 1]}…{text[-tail:]}"
+
+
+def _written_out(char: str) -> str:
+    # A byte of a path that is no UTF-8 is a lone surrogate (PEP 383); this writes that out too.
+    return char.encode("unicode_escape").decode("ascii")

@@ -1,0 +1,63 @@
+"""Whether compiled code is worth its loading."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import secure_bloom.kernels.loading as module
+from secure_bloom.kernels.loading import Warmth
+
+#: The method itself: for the tests of other modules it is replaced.
+_IS_WORTH = Warmth.is_worth
+
+
+@pytest.fixture(autouse=True)
+def _real(monkeypatch: pytest.MonkeyPatch, _warmth: None) -> None:
+    monkeypatch.setattr(Warmth, "is_worth", _IS_WORTH)
+
+
+@pytest.fixture
+def unloaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "numba", raising=False)
+
+
+def test_it_is_where_it_is_loaded_already(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "numba", importlib)
+    assert Warmth().is_worth(0)
+
+
+@pytest.mark.usefixtures("unloaded")
+def test_small_savings_add_up() -> None:
+    warmth = Warmth()
+    assert [warmth.is_worth(0.125) for _ in range(6)] == [False] * 4 + [True] * 2
+    assert not Warmth().is_worth(0.125)
+
+
+@pytest.mark.usefixtures("unloaded")
+def test_a_large_saving_is_worth_it_at_once() -> None:
+    assert Warmth().is_worth(10)
+    assert not Warmth().is_worth(0)
+
+
+@pytest.mark.usefixtures("unloaded")
+def test_asking_loads_nothing() -> None:
+    assert Warmth().is_worth(10)
+    assert "numba" not in sys.modules
+
+
+@pytest.mark.usefixtures("unloaded")
+def test_threads_add_to_one_count() -> None:
+    warmth = Warmth()
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        found = list(pool.map(warmth.is_worth, [0.001] * 2000))
+    # What is lost between threads only makes it come later.
+    assert found.count(False) >= 490
+    assert warmth.is_worth(0.5)
+
+
+def test_a_process_has_one() -> None:
+    assert isinstance(module.warmth, Warmth)

@@ -1,0 +1,172 @@
+"""Compact bytes and trees: both ways, lossless, bounded, and nothing but our errors."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from thrift.protocol.TProtocol import TType
+
+from secure_bloom.errors import FormatError, SecureBloomError
+from secure_bloom.parquet.structures import trees
+from secure_bloom.parquet.structures.trees import Map, Sequence, Struct
+from tests.project import CORPUS
+
+_SCALARS = {
+    TType.BOOL: st.booleans(),
+    TType.BYTE: st.integers(-(2**7), 2**7 - 1),
+    TType.I16: st.integers(-(2**15), 2**15 - 1),
+    TType.I32: st.integers(-(2**31), 2**31 - 1),
+    TType.I64: st.integers(-(2**63), 2**63 - 1),
+    TType.DOUBLE: st.floats(allow_nan=False),
+    TType.STRING: st.binary(max_size=40),
+}
+
+
+def _typed(depth: int) -> st.SearchStrategy[tuple[int, object]]:
+    """A Thrift type with a value of it."""
+    scalars = [st.tuples(st.just(t), values) for t, values in _SCALARS.items()]
+    if depth == 0:
+        return st.one_of(scalars)
+    below = _structs(depth - 1)
+    lists = [
+        st.tuples(st.just(outer), st.builds(Sequence, st.just(t), st.lists(v, max_size=20)))
+        for outer in (TType.LIST, TType.SET)
+        for t, v in [*_SCALARS.items(), (TType.STRUCT, below)]
+    ]
+    pairs = st.lists(st.tuples(_SCALARS[TType.I32], below), min_size=1, max_size=3)
+    maps = st.builds(Map, st.just(TType.I32), st.just(TType.STRUCT), pairs)
+    return st.one_of(
+        *scalars,
+        *lists,
+        st.tuples(st.just(TType.STRUCT), below),
+        st.tuples(st.just(TType.MAP), maps),
+    )
+
+
+def _structs(depth: int) -> st.SearchStrategy[Struct]:
+    return st.builds(Struct, st.dictionaries(st.integers(1, 200), _typed(depth), max_size=6))
+
+
+@given(_structs(2))
+def test_decode_gives_back_what_encode_took(tree: Struct) -> None:
+    encoded = trees.encode(tree)
+    assert trees.decode(encoded) == (tree, len(encoded))
+    assert trees.decode_lossless(encoded + b"\0" * 7) == (tree, len(encoded))
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_parse_or_raise_our_error(garbage: bytes) -> None:
+    try:
+        tree, length = trees.decode(garbage)
+    except SecureBloomError:
+        return
+    assert 0 < length <= len(garbage)
+    assert isinstance(tree, Struct)
+
+
+@given(_structs(1), st.data())
+def test_a_structure_cut_short_is_refused(tree: Struct, data: st.DataObject) -> None:
+    encoded = trees.encode(tree)
+    end = data.draw(st.integers(0, len(encoded) - 1))
+    with pytest.raises(FormatError):
+        trees.decode(encoded[:end])
+
+
+def test_a_container_larger_than_its_bytes_is_refused_before_it_is_read() -> None:
+    # field 1, list of i32, size 2^31 in a varint
+    with pytest.raises(FormatError, match="2147483648 elements"):
+        trees.decode(b"\x19\xf5\x80\x80\x80\x80\x08\x00")
+
+
+def test_a_million_empty_structures_are_refused_before_they_are_made() -> None:
+    count = 2_000_000
+    claimed = b"\x19\xfc\x80\x89\x7a" + bytes(count) + b"\x00"  # field 1, list of structures
+    with pytest.raises(FormatError, match="2000000 elements, at most"):
+        trees.decode(claimed)
+
+
+def test_a_structure_that_nests_without_end_is_refused() -> None:
+    with pytest.raises(FormatError, match="nest"):
+        trees.decode(b"\x1c" * 10_000)
+
+
+def test_a_field_that_stands_twice_is_refused() -> None:
+    with pytest.raises(FormatError, match="twice"):
+        trees.decode(b"\x15\x02\x05\x02\x04\x00")
+
+
+def test_bytes_not_in_canonical_form_are_refused_for_rewriting() -> None:
+    long_form = b"\x05\x02\x04\x00"  # field 1 with its id in full, where a delta is shorter
+    assert trees.decode(long_form)[1] == 4
+    with pytest.raises(FormatError, match="canonical"):
+        trees.decode_lossless(long_form)
+
+
+def test_a_nan_keeps_its_payload() -> None:
+    bits = struct.pack("<Q", 0x7FF8_0000_DEAD_BEEF)
+    encoded = b"\x17" + bits + b"\x00"
+    assert trees.encode(trees.decode(encoded)[0]) == encoded
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the public corpus is not beside this checkout")
+def test_footers_of_the_public_corpus_come_back_byte_for_byte() -> None:
+    seen = 0
+    for path in sorted(CORPUS.glob("*.parquet*")):
+        content = path.read_bytes()
+        if content[-4:] != b"PAR1":
+            continue
+        length = int.from_bytes(content[-8:-4], "little")
+        footer = content[-8 - length : -8]
+        tree, used = trees.decode_lossless(footer)
+        assert trees.encode(tree) == footer[:used]
+        seen += 1
+    assert seen >= 3
+
+
+def _listed(*structs: bytes) -> bytes:
+    """Field 1: a list of these structures."""
+    return b"\x19" + bytes([len(structs) << 4 | 0x0C]) + b"".join(structs) + b"\x00"
+
+
+def test_structures_of_a_list_stay_bytes_until_they_are_looked_at() -> None:
+    one, two = trees.encode(Struct({1: (TType.I32, 5)})), trees.encode(Struct())
+    tree, length = trees.decode_lossless(_listed(one, two))
+    assert length == len(_listed(one, two))
+    first, second = tree.fields[1][1].items
+    assert (first.encoded, second.encoded) == (one, two)
+    first.fields[1] = (TType.I32, 6)
+    assert first.encoded is None
+    changed = trees.encode(Struct({1: (TType.I32, 6)}))
+    assert trees.encode(tree) == _listed(changed, two)
+
+
+def test_a_structure_of_a_list_that_would_come_back_otherwise_is_refused_when_looked_at() -> None:
+    long_form = b"\x05\x02\x04\x00"
+    tree, _ = trees.decode_lossless(_listed(long_form, b"\x00"))
+    assert trees.encode(tree) == _listed(long_form, b"\x00")
+    with pytest.raises(FormatError, match="canonical"):
+        _ = tree.fields[1][1].items[0].fields
+
+
+@given(st.lists(_structs(1), max_size=5), st.data())
+def test_a_list_that_is_damaged_raises_our_error(
+    structs: list[Struct], data: st.DataObject
+) -> None:
+    encoded = bytearray(_listed(*map(trees.encode, structs)))
+    place = data.draw(st.integers(0, len(encoded) - 1))
+    encoded[place] = data.draw(st.integers(0, 255))
+    try:
+        tree, _ = trees.decode(bytes(encoded))
+        repr(tree)
+    except SecureBloomError:
+        pass
+
+
+def test_without_the_librarys_c_code_the_same_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded = _listed(trees.encode(Struct({1: (TType.I32, 5)})))
+    lazily = trees.decode_lossless(encoded)
+    monkeypatch.setattr(trees, "HAS_C_CODE", False)
+    assert trees.decode_lossless(encoded) == lazily

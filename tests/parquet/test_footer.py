@@ -1,0 +1,385 @@
+"""The footer in its three modes: read, verified, edited, written back."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from secure_bloom.encryption.keys import ExplicitKeys, KeyResolver, Keyring
+from secure_bloom.errors import (
+    FormatError,
+    IntegrityError,
+    KeyUnavailableError,
+    SecureBloomError,
+    UnsupportedFeatureError,
+)
+from secure_bloom.options import FooterMode
+from secure_bloom.parquet.footer import (
+    encode_footer,
+    open_chunk,
+    read_tail,
+    set_bloom_filter,
+    unlock,
+)
+from secure_bloom.parquet.structures import trees
+from secure_bloom.parquet.structures.metadata import (
+    AesGcmCtrV1,
+    ColumnCryptoMetaData,
+    ColumnMetaData,
+    EncryptionAlgorithm,
+    FileMetaData,
+)
+from secure_bloom.storage import open_input
+from tests.project import CORPUS
+from tests.surgery import assert_tells_no_secret, edit_column, opened
+from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, read, write
+
+WITH_KEYS = [Mode.ENCRYPTED, Mode.SIGNED, Mode.UNIFORM]
+FOOTERS = {
+    Mode.PLAIN: FooterMode.PLAINTEXT,
+    Mode.ENCRYPTED: FooterMode.ENCRYPTED,
+    Mode.SIGNED: FooterMode.SIGNED,
+    Mode.UNIFORM: FooterMode.ENCRYPTED,
+}
+STRANGER = trees.Struct({1: (11, b"from a later version"), 3: (8, 7)})
+
+
+@pytest.fixture(params=Mode, ids=lambda mode: mode.name)
+def mode(request: pytest.FixtureRequest) -> Mode:
+    return request.param
+
+
+@pytest.fixture
+def path(tmp_path: Path, mode: Mode) -> Path:
+    return write(tmp_path / "x.parquet", customers(40), mode, row_group_size=20)
+
+
+def _small(folder: Path, mode: Mode) -> Path:
+    table = pa.table({"email": ["a@example.com"]})
+    return write(folder / "x.parquet", table, mode, column_keys={"k_pii": ["email"]})
+
+
+def _write_back(path: Path) -> bytes:
+    with opened(path) as it:
+        return it.file.read_at(0, it.footer.tail.offset) + encode_footer(it.footer)
+
+
+def test_a_footer_says_what_pyarrow_wrote(path: Path, mode: Mode) -> None:
+    with opened(path) as it:
+        assert it.footer.tail.mode is FOOTERS[mode]
+        assert [leaf.name for leaf in it.footer.leaves] == customers(1).column_names
+        assert [group.num_rows for group in it.footer.row_groups] == [20, 20]
+        for row_group in range(2):
+            for ordinal, leaf in enumerate(it.footer.leaves):
+                chunk = open_chunk(it.footer, row_group, ordinal, it.keys)
+                assert chunk.meta_data.num_values == 20
+                assert tuple(chunk.meta_data.path_in_schema) == leaf.path
+
+
+@pytest.mark.parametrize("mode", WITH_KEYS, ids=lambda mode: mode.name, indirect=True)
+def test_a_column_is_under_the_key_it_was_written_with(path: Path, mode: Mode) -> None:
+    with opened(path) as it:
+        names = {
+            leaf.name: None if chunk.cipher is None else chunk.cipher.key.name
+            for leaf in it.footer.leaves
+            for chunk in [it.chunk(1, leaf.name)]
+        }
+    if mode is Mode.UNIFORM:
+        assert set(names.values()) == {"k_footer"}
+    else:
+        assert names == {
+            "email": "k_pii",
+            "iban": "k_finance",
+            "id": None,
+            "city": None,
+            "score": None,
+        }
+
+
+def test_writing_back_changes_nothing_but_nonces(path: Path, mode: Mode) -> None:
+    first, second = _write_back(path), _write_back(path)
+    if mode is Mode.PLAIN:
+        assert first == second == path.read_bytes()
+    else:
+        assert first != second, "a nonce was used twice"
+        assert len(first) == len(second)
+    before = read(path, encrypted=mode is not Mode.PLAIN)
+    path.write_bytes(first)
+    assert read(path, encrypted=mode is not Mode.PLAIN).equals(before)
+
+
+def test_reencrypted_column_metadata_has_a_fresh_nonce(tmp_path: Path) -> None:
+    path = _small(tmp_path, Mode.ENCRYPTED)
+    modules = set()
+    for _ in range(2):
+        with opened(path) as it:
+            chunk = it.chunk(0, "email")
+            set_bloom_filter(chunk, 100, 50)
+            modules.add(chunk.column_chunk.encrypted_column_metadata)
+    assert len(modules) == 2
+
+
+@pytest.mark.parametrize("name", ["email", "id"])
+def test_unknown_fields_survive_a_rewrite(path: Path, mode: Mode, name: str) -> None:
+    edit_column(path, 0, name, lambda m: m.tree.fields.update({77: (12, STRANGER)}))
+    with opened(path) as it:
+        it.footer.metadata.tree.fields[88] = (12, STRANGER)
+        path.write_bytes(it.file.read_at(0, it.footer.tail.offset) + encode_footer(it.footer))
+    with opened(path) as it:
+        chunk = it.chunk(0, name)
+        wanted = chunk.meta_data.encode()
+        set_bloom_filter(chunk, 4, 64)
+        path.write_bytes(it.file.read_at(0, it.footer.tail.offset) + encode_footer(it.footer))
+    with opened(path) as it:
+        meta_data = it.chunk(0, name).meta_data
+        assert meta_data.tree.fields[77] == (12, STRANGER)
+        assert it.footer.metadata.tree.fields[88] == (12, STRANGER)
+        assert (meta_data.bloom_filter_offset, meta_data.bloom_filter_length) == (4, 64)
+        del meta_data.bloom_filter_offset, meta_data.bloom_filter_length
+        assert meta_data.encode() == wanted
+
+
+@pytest.mark.parametrize("name", ["email", "id"])
+def test_an_edit_reaches_every_copy_of_the_metadata(path: Path, mode: Mode, name: str) -> None:
+    with opened(path) as it:
+        set_bloom_filter(it.chunk(1, name), 1234, 56)
+        path.write_bytes(it.file.read_at(0, it.footer.tail.offset) + encode_footer(it.footer))
+    with opened(path) as it:
+        chunk = it.chunk(1, name)
+        assert chunk.meta_data.bloom_filter_offset == 1234
+        copy = chunk.column_chunk.meta_data
+        if mode in (Mode.PLAIN, Mode.SIGNED):
+            assert copy is not None
+        if copy is not None:
+            assert (copy.bloom_filter_offset, copy.bloom_filter_length) == (1234, 56)
+        assert it.chunk(0, name).meta_data.bloom_filter_offset is None
+
+
+def test_an_edit_does_not_show_in_the_tail_it_came_from(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.parquet", customers(10))
+    with opened(path) as it:
+        set_bloom_filter(it.chunk(0, "id"), 4, 32)
+        tail = it.footer.tail.metadata
+        assert tail is not None
+        copy = tail.row_groups[0].columns[2].meta_data
+        assert copy is not None
+        assert copy.bloom_filter_offset is None
+
+
+@pytest.mark.parametrize("mode", [Mode.ENCRYPTED, Mode.SIGNED], ids=lambda mode: mode.name)
+def test_every_flipped_byte_of_a_protected_footer_is_noticed(tmp_path: Path, mode: Mode) -> None:
+    path = _small(tmp_path, mode)
+    good = path.read_bytes()
+    with opened(path) as it:
+        tail = it.footer.tail
+        wanted = it.footer.metadata
+    # In clear before an encrypted footer stand key names and wrapped keys, which only the right
+    # key can make sense of.
+    in_clear = range(tail.offset, tail.offset + len(tail.clear))
+    for place in range(tail.offset, len(good)):
+        damaged = bytearray(good)
+        damaged[place] ^= 0x01
+        path.write_bytes(damaged)
+        try:
+            with opened(path) as it:
+                assert mode is Mode.ENCRYPTED
+                assert place in in_clear
+                assert it.footer.metadata.tree == wanted.tree
+        except (IntegrityError, FormatError):
+            pass
+        except SecureBloomError as error:
+            assert place in in_clear
+            assert_tells_no_secret(str(error))
+
+
+def test_a_signature_covers_the_bytes_as_read(tmp_path: Path) -> None:
+    path = _small(tmp_path, Mode.SIGNED)
+    with opened(path) as it:
+        created_by = (it.footer.metadata.created_by or "").encode()
+    path.write_bytes(path.read_bytes().replace(created_by, created_by[::-1]))
+    with pytest.raises(IntegrityError, match="signature"), opened(path):
+        pass
+
+
+@pytest.mark.parametrize("mode", WITH_KEYS, ids=lambda mode: mode.name, indirect=True)
+def test_a_key_that_does_not_fit_is_named(path: Path, mode: Mode) -> None:
+    wrong = Keyring(master_keys={**MASTER_KEYS, "k_footer": b"another-16-bytes"})
+    with pytest.raises(KeyUnavailableError, match="k_footer"), opened(path, wrong):
+        pass
+    with pytest.raises(KeyUnavailableError, match="k_footer"), opened(path, None):
+        pass
+
+
+@pytest.mark.parametrize("mode", [Mode.ENCRYPTED, Mode.SIGNED], ids=lambda mode: mode.name)
+def test_a_column_key_that_is_not_there_is_told_with_its_place(tmp_path: Path, mode: Mode) -> None:
+    path = write(tmp_path / "x.parquet", customers(40), mode, row_group_size=20)
+    keys = Keyring(master_keys={"k_footer": MASTER_KEYS["k_footer"]})
+    with opened(path, keys) as it:
+        assert it.chunk(1, "id").cipher is None
+        with pytest.raises(KeyUnavailableError, match="k_pii") as caught:
+            it.chunk(1, "email")
+    assert (caught.value.row_group, caught.value.column) == (1, "email")
+
+
+def test_a_signed_footer_can_be_read_without_its_key_but_not_written(tmp_path: Path) -> None:
+    path = _small(tmp_path, Mode.SIGNED)
+    keys = KeyResolver(None).for_file()
+    with open_input(str(path)) as file:
+        tail = read_tail(file)
+    with pytest.raises(KeyUnavailableError):
+        unlock(tail, keys)
+    footer = unlock(tail, keys, allow_unverified=True)
+    assert footer.metadata.num_rows == 1
+    assert footer.key is None
+    with pytest.raises(KeyUnavailableError, match="write the footer back"):
+        encode_footer(footer)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(lambda b: b[:-1], id="last byte gone"),
+        pytest.param(lambda b: b[: len(b) // 2], id="half"),
+        pytest.param(lambda b: b[:11], id="eleven bytes"),
+        pytest.param(lambda b: b[:-8] + b"\xff\xff\xff\xff" + b[-4:], id="length beyond the file"),
+        pytest.param(lambda b: b[:-8] + b"\0\0\0\0" + b[-4:], id="length nought"),
+        pytest.param(
+            lambda b: (
+                b[:-8] + (int.from_bytes(b[-8:-4], "little") + 1).to_bytes(4, "little") + b[-4:]
+            ),
+            id="length one too many",
+        ),
+        pytest.param(lambda b: b + b"PAR1", id="a second magic"),
+        pytest.param(lambda b: b"not parquet" * 20, id="text"),
+        pytest.param(lambda b: b"PAR1" + bytes(400) + b"PAR1", id="zeros"),
+    ],
+)
+def test_what_does_not_end_in_a_footer_is_refused(path: Path, damage, mode: Mode) -> None:
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(FormatError), opened(path):
+        pass
+
+
+def test_column_chunks_must_be_those_of_the_schema(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.parquet", customers(10))
+    with opened(path) as it:
+        group = it.footer.row_groups[0]
+        group.columns = group.columns[:-1]
+        path.write_bytes(it.file.read_at(0, it.footer.tail.offset) + encode_footer(it.footer))
+    with pytest.raises(FormatError, match="4 column chunks, the schema has 5") as caught:
+        opened(path).__enter__()
+    assert caught.value.row_group == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "text"),
+    [
+        (lambda c: setattr(c, "file_path", "other"), UnsupportedFeatureError, "file_path"),
+        (
+            lambda c: setattr(c, "crypto_metadata", ColumnCryptoMetaData.of()),
+            FormatError,
+            "names no encryption algorithm",
+        ),
+        (
+            lambda c: c.meta_data.tree.fields.update(
+                ColumnMetaData.of(path_in_schema=["else"]).tree.fields
+            ),
+            FormatError,
+            "path_in_schema",
+        ),
+        (lambda c: c.tree.fields.pop(3), FormatError, "meta_data is missing"),
+    ],
+)
+def test_a_chunk_that_cannot_be_is_refused_with_its_place(
+    tmp_path: Path, change, error: type[SecureBloomError], text: str
+) -> None:
+    with opened(write(tmp_path / "x.parquet", customers(10))) as it:
+        change(it.footer.columns[0][2])
+        with pytest.raises(error, match=text) as caught:
+            it.chunk(0, "id")
+    assert (caught.value.row_group, caught.value.column) == (0, "id")
+
+
+def test_an_unknown_encryption_algorithm_is_unsupported(tmp_path: Path) -> None:
+    path = _small(tmp_path, Mode.SIGNED)
+    with open_input(str(path)) as file:
+        tail = read_tail(file)
+    future = EncryptionAlgorithm(trees.Struct({9: (12, trees.Struct())}))
+    keys = KeyResolver(KEYRING).for_file()
+    with pytest.raises(UnsupportedFeatureError, match="EncryptionAlgorithm"):
+        unlock(dataclasses.replace(tail, algorithm=future), keys)
+
+
+@pytest.mark.parametrize(
+    ("stored", "supply", "given", "text"),
+    [
+        (None, False, b"p", "written without one"),
+        (None, True, None, "does not store"),
+        (b"a", False, b"b", "not the one stored"),
+    ],
+)
+def test_an_aad_prefix_must_be_the_writers(
+    tmp_path: Path, stored: bytes | None, supply: bool, given: bytes | None, text: str
+) -> None:
+    with open_input(str(_small(tmp_path, Mode.ENCRYPTED))) as file:
+        tail = read_tail(file)
+    parameters = AesGcmCtrV1.of(aad_file_unique=b"u" * 8, supply_aad_prefix=supply)
+    if stored is not None:
+        parameters.aad_prefix = stored
+    tail = dataclasses.replace(tail, algorithm=EncryptionAlgorithm.of(AES_GCM_CTR_V1=parameters))
+    keys = KeyResolver(ExplicitKeys(footer=bytes(16), aad_prefix=given)).for_file()
+    with pytest.raises(KeyUnavailableError, match=text):
+        unlock(tail, keys)
+
+
+CORPUS_KEYS = ExplicitKeys(
+    data_keys={
+        "kf": b"0123456789012345",
+        "kc1": b"1234567890123450",
+        "kc2": b"1234567890123451",
+    }
+)
+CORPUS_MASTER_KEYS = Keyring(master_keys=CORPUS_KEYS.data_keys)
+
+
+def _corpus_keys(name: str) -> Keyring | ExplicitKeys:
+    if "external_key_material" in name:
+        return CORPUS_MASTER_KEYS
+    if "disable_aad_storage" in name:
+        return dataclasses.replace(CORPUS_KEYS, aad_prefix=b"tester")
+    return CORPUS_KEYS
+
+
+needs_corpus = pytest.mark.skipif(not CORPUS.is_dir(), reason="needs ../shared/parquet-testing")
+
+
+@needs_corpus
+@pytest.mark.parametrize("name", [p.name for p in sorted(CORPUS.glob("*.encrypted"))])
+def test_files_of_the_public_corpus_open_with_their_keys(name: str) -> None:
+    with opened(CORPUS / name, _corpus_keys(name)) as it:
+        for ordinal in range(len(it.footer.leaves)):
+            assert open_chunk(it.footer, 0, ordinal, it.keys).meta_data.num_values > 0
+    assert FileMetaData(trees.decode(it.footer.metadata.encode())[0]).num_rows == (
+        it.footer.metadata.num_rows
+    )
+
+
+@needs_corpus
+def test_a_file_that_leaves_its_aad_prefix_to_the_reader_needs_it() -> None:
+    name = "encrypt_columns_and_footer_disable_aad_storage.parquet.encrypted"
+    with pytest.raises(KeyUnavailableError, match="AAD prefix"), opened(CORPUS / name, CORPUS_KEYS):
+        pass
+    wrong = dataclasses.replace(CORPUS_KEYS, aad_prefix=b"other")
+    with pytest.raises(IntegrityError), opened(CORPUS / name, wrong):
+        pass
+
+
+def test_pyarrow_reads_a_footer_that_was_edited(path: Path, mode: Mode) -> None:
+    before = read(path, encrypted=mode is not Mode.PLAIN)
+    with opened(path) as it:
+        set_bloom_filter(it.chunk(0, "email"), 1000, 47)
+        path.write_bytes(it.file.read_at(0, it.footer.tail.offset) + encode_footer(it.footer))
+    assert read(path, encrypted=mode is not Mode.PLAIN).equals(before)

@@ -1,0 +1,135 @@
+"""Conditions as people type them."""
+
+from __future__ import annotations
+
+import pytest
+
+from secure_bloom.errors import PolicyError
+from secure_bloom.predicates.from_text import from_text
+from secure_bloom.predicates.from_tuples import from_structure
+from secure_bloom.predicates.tree import AllOf, AnyOf, Condition, Operator
+
+
+def one(column: str, operator: Operator, *values: object) -> Condition:
+    return Condition(column=column, operator=operator, values=values)
+
+
+A = one("a", Operator.EQUAL, "1")
+B = one("b", Operator.EQUAL, "2")
+C = one("c", Operator.EQUAL, "3")
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("a = 1", A),
+        ("a=1", A),
+        ("a == '1'", A),
+        ("a = 'it''s'", one("a", Operator.EQUAL, "it's")),
+        ('"a b" <> -1.5e3', one("a b", Operator.NOT_EQUAL, "-1.5e3")),
+        ('"or" >= 2024-03-01', one("or", Operator.GREATER_OR_EQUAL, "2024-03-01")),
+        ("a.b < 2024-03-01T10:00:00Z", one("a.b", Operator.LESS, "2024-03-01T10:00:00Z")),
+        ("a IN (1, 'two')", one("a", Operator.IN, "1", "two")),
+        ("a not in (1)", one("a", Operator.NOT_IN, "1")),
+        ("a is null", one("a", Operator.IS_NULL)),
+        ("a Is Not Null", one("a", Operator.IS_NOT_NULL)),
+        ("not a = 1", one("a", Operator.NOT_EQUAL, "1")),
+        ("not a < 1", one("a", Operator.NOT_LESS, "1")),
+        ("not (a = 1 and b is null)", None),
+        ("a = 1 or b = 2 and c = 3", AnyOf(parts=(A, AllOf(parts=(B, C))))),
+        ("(a = 1 or b = 2) and c = 3", AllOf(parts=(AnyOf(parts=(A, B)), C))),
+        ("a = 1 and b = 2 and c = 3", AllOf(parts=(A, B, C))),
+    ],
+)
+def test_a_text_says_what_it_looks_like(text: str, wanted: object) -> None:
+    if wanted is None:
+        parts = (one("a", Operator.NOT_EQUAL, "1"), one("b", Operator.IS_NOT_NULL))
+        wanted = AnyOf(parts=parts)
+    assert from_text(text) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "the condition is empty"),
+        ("  ", "the condition is empty"),
+        ("a = \u2018secret\u2019", "a typographic quote at character 5"),
+        ("a not like 'secret%'", "in at character 7"),
+        ("a between 1 and 2", "an operator at character 3"),
+        ("a", "an operator at character 2"),
+        ("a = ", "a value at character 5"),
+        ("a = secret b", "and, or, or the end at character 12"),
+        ("a = (secret)", "a value at character 5"),
+        ("a in ()", "a value at character 7"),
+        ("a in ('secret'", ") at character 15"),
+        ("a = 'secret", "cannot be read from character 4"),
+        ("(a = 1", ") at character 7"),
+        ("a is 1", "null at character 6"),
+        ("a like 'secret%'", "an operator at character 3"),
+        ("a not in (1, null)", "not in a list with null is never true"),
+        ("not a in (1, null)", "not in a list with null is never true"),
+        ("a = null", "a value at character 5"),
+        ("not " * 101 + "a = 1", "nests deeper than 100"),
+        ("(" * 101 + "a = 1" + ")" * 101, "nests deeper than 100"),
+    ],
+)
+def test_a_text_that_is_none_is_refused_with_its_place(text: str, message: str) -> None:
+    with pytest.raises(PolicyError) as caught:
+        from_text(text)
+    assert message in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("structure", "wanted"),
+    [
+        (("a", "=", "1"), A),
+        ([("a", "=", "1")], A),
+        ([("a", "=", "1"), ("b", "=", "2")], AllOf(parts=(A, B))),
+        ([[("a", "=", "1")], [("b", "=", "2"), ("c", "=", "3")]], None),
+        (("or", ("a", "=", "1"), [("b", "=", "2"), ("c", "=", "3")]), None),
+        (("and", "=", "1"), one("and", Operator.EQUAL, "1")),
+        (("a", "Not  In", {"1"}), one("a", Operator.NOT_IN, "1")),
+        (("a", "is null"), one("a", Operator.IS_NULL)),
+        (("not", ("a", "<", "1")), one("a", Operator.NOT_LESS, "1")),
+        (("not", "is null"), one("not", Operator.IS_NULL)),
+    ],
+    ids=str,
+)
+def test_a_structure_says_what_it_looks_like(structure: object, wanted: object) -> None:
+    either = AnyOf(parts=(A, AllOf(parts=(B, C))))
+    assert from_structure(structure) == (either if wanted is None else wanted)
+
+
+@pytest.mark.parametrize(
+    ("structure", "message", "hint"),
+    [
+        ([], "the condition is empty", "leave `where` out"),
+        ((), "the condition is empty", "leave `where` out"),
+        ([[]], "the condition is empty", "leave `where` out"),
+        (("and",), "'and' joins no conditions", '("and", ..., ...)'),
+        (("a", "="), "column a: = needs a value", '("column", "=", value)'),
+        (("a", "in"), "column a: in needs a value", '("column", "=", value)'),
+        (("a", "=", ["secret"]), "column a: = takes one value", '("column", "in", [...])'),
+        (("a", "=", None), "column a: = with null is never true", "is null"),
+        (("not", ("a", "=", "1"), ("b", "=", "2")), "'not' takes one condition", '("not", ('),
+        (("a", "not in", ["1", None]), "column a: not in a list with null is never true", "leave"),
+        (("not", ("a", "in", [None])), "column a: not in a list with null is never true", "leave"),
+        (("a",), "a tuple of 1 is no condition", '("column", "=", value)'),
+        ([("a", "=", "secret", 1)], "a tuple of 4 is no condition", '("column", "=", value)'),
+        (["a", "=", "secret"], "a condition is of type str, wanted a tuple", '("column", '),
+        ({"a": "secret"}, "a condition is of type dict, wanted a tuple", '("column", '),
+    ],
+    ids=str,
+)
+def test_a_structure_that_is_none_is_refused_with_what_is_wanted(
+    structure: object, message: str, hint: str
+) -> None:
+    with pytest.raises(PolicyError) as caught:
+        from_structure(structure)
+    assert str(caught.value) == message
+    assert hint in str(caught.value.hint)
+
+
+def test_values_do_not_show() -> None:
+    assert "secret" not in repr(one("a", Operator.EQUAL, "secret"))

@@ -1,0 +1,345 @@
+"""Footers passed over by compiled code: what they say is what the Thrift library reads."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from thrift.protocol.TProtocol import TType
+
+from secure_bloom.errors import FormatError
+from secure_bloom.parquet.structures import trees
+from secure_bloom.parquet.structures.trees import Map, Sequence, Struct, Value
+from secure_bloom.reading.table.footer_scan import Outline, Outlines
+from tests.kernels import mutations
+from tests.project import ROOT
+from tests.surgery import opened
+from tests.tables import Mode, customers, write
+
+Fields = dict[int, tuple[int, Value]]
+#: Tests of the same code, which is to be checked for indices, too.
+_OTHERS = ("kernels/test_fields", "kernels/test_footers", "reading/pruning/test_chunk_fields")
+
+
+@pytest.fixture(scope="module")
+def is_warm() -> bool:
+    return True
+
+
+def nested(rows: int = 100) -> pa.Table:
+    return pa.table(
+        {
+            "email": [f"user{i}@example.com" for i in range(rows)],
+            "person": [{"name": "a", "tags": ["x", "y"], "at": {"x": 1.5}} for _ in range(rows)],
+            "pairs": pa.array([[("k", 1)]] * rows, pa.map_(pa.string(), pa.int64())),
+        }
+    )
+
+
+def footer_of(path: Path) -> bytes:
+    with opened(path) as it:
+        return it.footer.metadata.encode()
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The FileMetaData of a file with 20 row groups."""
+    path = tmp_path_factory.mktemp("footers") / "x.parquet"
+    return footer_of(write(path, customers(200), Mode.SIGNED, row_group_size=10))
+
+
+def edited(plain: bytes, change: Callable[[Fields], Any]) -> bytes:
+    tree, length = trees.decode(plain)
+    assert length == len(plain)
+    change(tree.fields)
+    return trees.encode(tree)
+
+
+def spelled(value: Any) -> object:
+    """All that a record says, by name."""
+    if isinstance(value, list):
+        return [spelled(item) for item in value]
+    spec = getattr(value, "thrift_spec", None)
+    if spec is None:
+        return value
+    names = [field[2] for field in spec if field is not None and field[2] != "row_groups"]
+    return {name: spelled(vars(value).get(name)) for name in names}
+
+
+def said(outline: Outline) -> dict[str, object]:
+    """All that an outline says."""
+    groups = outline.row_groups
+    assert groups.places is not None
+    assert groups.places.dtype == groups.numbers.dtype == np.int64
+    return {
+        "length": outline.length,
+        "metadata": spelled(outline.metadata),
+        "columns": [leaf.name for leaf in outline.columns.leaves],
+        "schema": outline.columns.arrow,
+        "groups": [(g.num_rows, g.total_byte_size, g.ordinal) for g in groups],
+        "rows": groups.rows,
+        "ordinals": groups.ordinals,
+        "places": groups.places.tolist(),
+        "shape": groups.places.shape,
+    }
+
+
+def compiled(outlines: Outlines, plain: bytes) -> Outline | None:
+    """The outline of a footer whose schema is known, by compiled code alone."""
+    known = outlines._schemas.known(plain)
+    return None if known is None else outlines._compiled(plain, *known)
+
+
+def by_library(outlines: Outlines, plain: bytes) -> Outline:
+    return outlines._by_library(plain)
+
+
+def assert_same(plain: bytes) -> None:
+    outlines = Outlines()
+    first = outlines.of(plain)
+    found = compiled(outlines, plain)
+    assert found is not None
+    assert said(found) == said(first) == said(by_library(outlines, plain))
+    assert found.columns is first.columns
+
+
+@pytest.mark.parametrize("group", [10, 14, 1000])
+@pytest.mark.parametrize("mode", list(Mode))
+def test_files_of_every_mode_say_the_same(tmp_path: Path, mode: Mode, group: int) -> None:
+    assert_same(
+        footer_of(write(tmp_path / "x.parquet", customers(200), mode, row_group_size=group))
+    )
+
+
+@pytest.mark.parametrize("rows", [0, 1, 100])
+def test_nested_columns_say_the_same(tmp_path: Path, rows: int) -> None:
+    assert_same(footer_of(write(tmp_path / "x.parquet", nested(rows), row_group_size=30)))
+
+
+#: Fields that a reader does not know, in every form that is passed over.
+UNKNOWN: Fields = {
+    10: (TType.BOOL, True),
+    11: (TType.BOOL, False),
+    12: (TType.DOUBLE, -0.5),
+    13: (TType.BYTE, -1),
+    14: (TType.I64, -(2**63)),
+    15: (TType.I16, -(2**15)),
+    16: (TType.SET, Sequence(TType.STRING, [b"a", b"bc"])),
+    17: (TType.LIST, Sequence(TType.STRUCT, [Struct({1: (TType.BOOL, False)})] * 20)),
+    18: (TType.LIST, Sequence(TType.DOUBLE, [])),
+    19: (TType.LIST, Sequence(TType.BOOL, [True, False] * 10)),
+    20: (TType.STRUCT, Struct({3: (TType.STRUCT, Struct({2: (TType.I32, 2**31 - 1)}))})),
+    500: (TType.STRING, b"x" * 1000),
+}
+#: The same that only the library reads: no footer has such so far.
+OF_THE_LIBRARY: Fields = {
+    17: (TType.MAP, Map(TType.STRING, TType.STRUCT, [(b"k", Struct({1: (TType.BOOL, False)}))])),
+    18: (TType.LIST, Sequence(TType.LIST, [Sequence(TType.I32, [1])])),
+}
+
+
+def with_each_group(change: Callable[[Fields], Any]) -> Callable[[Fields], None]:
+    def changed(fields: Fields) -> None:
+        groups = fields[4][1]
+        assert isinstance(groups, Sequence)
+        for group in groups.items:
+            assert isinstance(group, Struct)
+            change(group.fields)
+
+    return changed
+
+
+def with_each_chunk(change: Callable[[Fields], Any]) -> Callable[[Fields], None]:
+    def changed(group: Fields) -> None:
+        chunks = group[1][1]
+        assert isinstance(chunks, Sequence)
+        for chunk in chunks.items:
+            assert isinstance(chunk, Struct)
+            change(chunk.fields)
+
+    return with_each_group(changed)
+
+
+def no_row_groups(fields: Fields) -> None:
+    fields[4] = TType.LIST, Sequence(TType.STRUCT, [])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(no_row_groups, id="no row groups"),
+        pytest.param(lambda fields: fields.pop(5), id="no key_value_metadata"),
+        pytest.param(lambda fields: fields.pop(6), id="no created_by"),
+        pytest.param(lambda fields: fields.pop(7), id="no column_orders"),
+        pytest.param(lambda fields: [fields.pop(i) for i in (8, 9)], id="no encryption"),
+        pytest.param(lambda fields: [fields.pop(i) for i in range(5, 10)], id="nothing more"),
+        pytest.param(lambda fields: fields.update(UNKNOWN), id="unknown fields"),
+        pytest.param(
+            with_each_group(lambda group: group.update(UNKNOWN)), id="unknown, of row groups"
+        ),
+        pytest.param(with_each_chunk(lambda chunk: chunk.update(UNKNOWN)), id="unknown, of chunks"),
+        pytest.param(with_each_group(lambda group: group.pop(7)), id="no ordinals"),
+        pytest.param(with_each_group(lambda group: group.update({7: (TType.I16, 9)})), id="all 9"),
+        pytest.param(lambda fields: fields.update({6: (TType.I32, 1)}), id="number as text"),
+        pytest.param(lambda fields: fields.update({6: (TType.STRING, b"\xff")}), id="no UTF-8"),
+        pytest.param(lambda fields: fields.update({9: (TType.BOOL, True)}), id="truth as bytes"),
+    ],
+)
+def test_unusual_fields_say_the_same(plain: bytes, change: Callable[[Fields], Any]) -> None:
+    assert_same(edited(plain, change))
+
+
+@pytest.mark.parametrize("field_id", OF_THE_LIBRARY)
+@pytest.mark.parametrize(
+    "change",
+    [lambda change: change, with_each_group, with_each_chunk],
+    ids=["", "groups", "chunks"],
+)
+def test_unknown_maps_are_left_to_the_library(
+    plain: bytes, field_id: int, change: Callable[[Any], Callable[[Fields], Any]]
+) -> None:
+    field = OF_THE_LIBRARY[field_id]
+    unusual = edited(plain, change(lambda fields: fields.update({field_id: field})))
+    outlines = Outlines()
+    outlines.of(plain)
+    assert compiled(outlines, unusual) is None
+    assert said(outlines.of(unusual)) == said(by_library(Outlines(), unusual))
+
+
+def test_uuids_are_passed_over(plain: bytes) -> None:
+    assert_same(plain[:-1] + b"\x2d" + bytes(range(16)) + b"\x19\x2d" + bytes(32) + b"\x00")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda fields: fields.pop(4), id="no row groups"),
+        pytest.param(with_each_group(lambda group: group.pop(3)), id="no num_rows"),
+        pytest.param(with_each_group(lambda group: group.pop(2)), id="no total_byte_size"),
+        pytest.param(with_each_group(lambda group: group.pop(1)), id="no columns"),
+        pytest.param(
+            with_each_group(lambda group: group.update({1: (TType.I64, 3)})), id="columns: a number"
+        ),
+        pytest.param(
+            with_each_group(lambda group: group.update({3: (TType.I64, -1)})), id="rows below zero"
+        ),
+    ],
+)
+def test_the_refusal_is_that_of_the_library(plain: bytes, change: Callable[[Fields], Any]) -> None:
+    outlines, hostile = Outlines(), edited(plain, change)
+    outlines.of(plain)
+    with pytest.raises(FormatError) as expected:
+        said(by_library(outlines, hostile))
+    with pytest.raises(FormatError) as refused:
+        outlines.of(hostile)
+    assert refused.value.message == expected.value.message
+
+
+def test_the_second_file_of_a_schema_is_read_by_compiled_code(
+    plain: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outlines = Outlines()
+    first = outlines.of(plain)
+    monkeypatch.setattr(Outlines, "_by_library", None)
+    assert said(outlines.of(plain + bytes(7))) == said(first)
+
+
+def test_files_of_two_schemas_in_turns_keep_their_columns(tmp_path: Path) -> None:
+    one, two = (
+        footer_of(write(tmp_path / name, pa.table({name: [1, 2]}), store_schema=False))
+        for name in ("some", "else")
+    )
+    assert one[-60:] == two[-60:]
+    outlines = Outlines()
+    for footer in (one, two):
+        outlines.of(footer)
+    found = [compiled(outlines, footer) for footer in (one, two, one, two)]
+    assert [[leaf.name for leaf in it.columns.leaves] for it in found if it is not None] == [
+        ["some"],
+        ["else"],
+        ["some"],
+        ["else"],
+    ]
+
+
+def test_another_text_is_not_that_of_the_file_before(plain: bytes) -> None:
+    outlines = Outlines()
+    other = edited(plain, lambda fields: fields.update({6: (TType.STRING, b"somebody else")}))
+    outlines.of(plain)
+    for footer in (plain, other, plain):
+        found = compiled(outlines, footer)
+        assert found is not None
+        assert said(found) == said(by_library(Outlines(), footer))
+
+
+def test_a_schema_is_not_found_in_a_text_before_it(plain: bytes) -> None:
+    """A footer that starts with its texts: one of them ends as a whole footer does."""
+    tree, _ = trees.decode(plain)
+    text = Struct({1: (TType.STRING, b"k"), 2: (TType.STRING, plain)})
+    order = (1, 5, 2, 3, 4, 6, 7)
+    fields = tree.fields | {5: (TType.LIST, Sequence(TType.STRUCT, [text]))}
+    hostile = trees.encode(Struct({field_id: fields[field_id] for field_id in order}))
+    outlines = Outlines()
+    first = outlines.of(hostile)
+    assert first.length == len(hostile)
+    assert compiled(outlines, hostile) is None
+    assert said(outlines.of(hostile)) == said(first)
+
+
+def test_a_footer_known_as_a_whole_says_nothing_of_what_is_behind_it(plain: bytes) -> None:
+    tree, _ = trees.decode(plain)
+    reordered = {field_id: tree.fields[field_id] for field_id in (3, 1, 2, 4)}
+    first = trees.encode(Struct(reordered))
+    outlines = Outlines()
+    outlines.of(first)
+    more = trees.encode(Struct({2: (TType.BOOL, True), 4: tree.fields[4]}))[1:]
+    assert outlines.of(first + more).length == len(first)
+
+
+def outcome(read: Callable[[], Outline | None]) -> object:
+    try:
+        found = read()
+        return None if found is None else said(found)
+    except FormatError:
+        return FormatError
+
+
+@settings(max_examples=int(os.environ.get("SECURE_BLOOM_EXAMPLES", "400")))
+@given(st.data())
+def test_hostile_footers_say_what_the_library_reads(plain: bytes, data: st.DataObject) -> None:
+    outlines = Outlines()
+    outlines.of(plain)
+    prefix, _ = outlines._schemas.known(plain) or (b"", 0)
+    hostile = data.draw(mutations(plain, start=len(prefix)))
+    found = outcome(lambda: compiled(outlines, hostile))
+    if found is not None:
+        assert found == outcome(lambda: by_library(outlines, hostile))
+
+
+@pytest.mark.slow
+def test_hostile_footers_do_not_reach_outside_of_arrays(tmp_path: Path) -> None:
+    """The same and those of the kernels alone, with every index checked."""
+    checked = {
+        "NUMBA_BOUNDSCHECK": "1",
+        "NUMBA_CACHE_DIR": str(tmp_path),
+        "SECURE_BLOOM_EXAMPLES": "3000",
+    }
+    files = [__file__, *(f"tests/{name}.py" for name in _OTHERS)]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-m", "not slow", "-p", "no:cacheprovider", *files],
+        cwd=ROOT,
+        env=os.environ | checked,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout

@@ -1,0 +1,144 @@
+"""Work in threads: the order of results, what is begun, and what waits."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from secure_bloom.reading.ordered_pool import in_order
+
+#: Far longer than anything here takes: a test that would hang fails.
+_PATIENCE = 60.0
+
+
+class Bench:
+    """Items of work that end when they are let; what was begun is known."""
+
+    def __init__(self, count: int) -> None:
+        self.begun = [threading.Event() for _ in range(count)]
+        self.let = [threading.Event() for _ in range(count)]
+
+    def work(self, item: int) -> int:
+        self.begun[item].set()
+        assert self.let[item].wait(_PATIENCE)
+        return item
+
+    def release(self, *items: int) -> None:
+        for item in items:
+            self.let[item].set()
+
+    def were_begun(self) -> list[int]:
+        return [item for item, event in enumerate(self.begun) if event.is_set()]
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+@pytest.mark.parametrize("room", [0, 1, 100])
+def test_results_are_in_the_order_of_the_items(workers: int, room: int) -> None:
+    assert list(in_order(str, range(200), workers, room=room)) == [str(i) for i in range(200)]
+    assert list(in_order(str, [], workers)) == []
+
+
+def test_one_worker_does_nothing_ahead() -> None:
+    done: list[int] = []
+    results = in_order(done.append, range(5), 1)
+    assert done == []
+    next(results)
+    assert done == [0]
+
+
+def test_a_slow_first_item_does_not_stop_later_ones() -> None:
+    bench = Bench(10)
+    bench.release(*range(1, 10))
+    found: list[int] = []
+    reader = threading.Thread(
+        target=lambda: found.extend(in_order(bench.work, range(10), 2, room=100))
+    )
+    reader.start()
+    for event in bench.begun:
+        assert event.wait(_PATIENCE)
+    assert found == []
+    bench.release(0)
+    reader.join(_PATIENCE)
+    assert found == list(range(10))
+
+
+@pytest.mark.parametrize(("size", "room", "most"), [(1, 1, 4), (1, 4, 7), (1000, 999, 3)])
+def test_what_waits_has_room(size: int, room: int, most: int) -> None:
+    """Beside the slow one and those that wait, which take all the room, one more is under way."""
+    begun = [threading.Event() for _ in range(50)]
+    was_begun: list[bool] = []
+
+    def work(item: int) -> int:
+        begun[item].set()
+        if item == 0:
+            assert begun[most - 2].wait(_PATIENCE)
+            # Time for what must not be begun.
+            was_begun.append(begun[most].wait(0.3))
+        return item
+
+    found = list(in_order(work, range(50), 2, size=lambda _: size, room=room))
+    assert found == list(range(50))
+    assert was_begun == [False]
+
+
+def test_no_more_than_the_workers_and_one_are_drawn_ahead() -> None:
+    bench = Bench(10)
+    drawn: list[int] = []
+
+    def items() -> Iterator[int]:
+        for item in range(10):
+            drawn.append(item)
+            yield item
+
+    results = in_order(bench.work, items(), 2, room=100)
+    reader = threading.Thread(target=lambda: list(results))
+    reader.start()
+    assert bench.begun[1].wait(_PATIENCE)
+    assert len(drawn) <= 4
+    assert not bench.begun[2].is_set()
+    bench.release(*range(10))
+    reader.join(_PATIENCE)
+    assert len(drawn) == 10
+
+
+def test_the_first_error_in_order_is_raised() -> None:
+    second_failed = threading.Event()
+    begun: list[int] = []
+
+    def work(item: int) -> int:
+        begun.append(item)
+        if item == 2:
+            assert second_failed.wait(_PATIENCE)
+            raise ValueError("the first")
+        if item == 3:
+            second_failed.set()
+            raise KeyError("the second")
+        return item
+
+    results = in_order(work, range(1000), 2)
+    assert [next(results), next(results)] == [0, 1]
+    with pytest.raises(ValueError, match="the first"):
+        next(results)
+    # Nothing is begun once it is raised.
+    assert len(begun) < 20
+    assert next(results, None) is None
+
+
+def test_what_was_not_begun_when_it_is_closed_is_not_done() -> None:
+    bench = Bench(100)
+    bench.release(*range(100))
+    results = in_order(bench.work, range(100), 2)
+    assert next(results) == 0
+    results.close()
+    assert len(bench.were_begun()) <= 5
+
+
+def test_an_error_of_the_items_is_raised_after_what_was_begun() -> None:
+    def items() -> Iterator[int]:
+        yield 1
+        raise OSError("no more items")
+
+    with pytest.raises(OSError, match="no more items"):
+        list(in_order(lambda item: item, items(), 2))

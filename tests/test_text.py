@@ -1,0 +1,39 @@
+"""What comes from a file is shown so that it neither acts nor misleads."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from secure_bloom.text import legible
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("dt=2026-01-01/größe é 名前.parquet", "dt=2026-01-01/größe é 名前.parquet"),
+        ("\x1b[2Jclear", r"\x1b[2Jclear"),
+        ("a\r\nb\tc", r"a\r\nb\tc"),
+        ("invoice\u202etxt.parquet", r"invoice\u202etxt.parquet"),
+        ("no UTF-8: \udcff", r"no UTF-8: \udcff"),
+        ("no\u00a0space\u200b", r"no\xa0space\u200b"),
+    ],
+)
+def test_what_would_act_is_written_out(text: str, shown: str) -> None:
+    assert legible(text) == shown
+
+
+def test_long_text_keeps_its_beginning_and_its_end() -> None:
+    shown = legible("a" * 500 + "middle" + "z" * 500, 30)
+    assert len(shown) == 30
+    assert shown.startswith("aaa")
+    assert shown.endswith("zzz")
+
+
+@given(st.text(st.characters(), max_size=200), st.integers(8, 60))
+def test_any_text_is_printable_and_short(text: str, longest: int) -> None:
+    shown = legible(text, longest)
+    assert shown.isprintable()
+    assert len(shown) <= longest
+    shown.encode("utf-8")
