@@ -7,7 +7,7 @@ PARALLEL := --numprocesses logical --maxprocesses 4 --dist loadfile --quiet
 JAVA_HINT := Java 17 or later is needed by Spark: install it (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17), or set JAVA_HOME
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check compatibility bench format clean java
+.PHONY: help demo test test-all check compatibility bench faults format clean java
 
 help:  ## Show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -32,6 +32,9 @@ compatibility: $(VENV)/.installed-dev java  ## Write docs/compatibility.md from 
 bench: $(VENV)/.installed-bench java  ## Measure everything (about 20 minutes; needs gcc)
 	@command -v gcc >/dev/null || { echo "gcc is needed for the loops in C (Debian, Ubuntu: apt-get install gcc)" >&2; exit 1; }
 	$(BIN)/python -m benchmarks
+
+faults: $(VENV)/.installed-dev  ## Failing calls, kills and power cuts against every writing verb; writes docs/reliability.md
+	$(BIN)/python -m campaigns faults
 
 format: $(VENV)/.installed-dev  ## Put the code into shape
 	$(BIN)/ruff format .

@@ -1,0 +1,26 @@
+"""What a campaign is told, and what it tells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """How much is to be tried, and from which seed; a quick run takes a few seconds."""
+
+    quick: bool = False
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What was tried how often, and each way in which the promise was broken.
+
+    ``tried`` stands in the page, one sentence.  A failure is one line that says how to see it
+    again.
+    """
+
+    tried: str
+    trials: int
+    failures: tuple[str, ...] = ()

@@ -1,0 +1,57 @@
+"""The table of `docs/reliability.md`: one row for each campaign, of its last full run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from campaigns import PAGE
+from campaigns.outcome import Outcome
+
+BEGIN, END = "<!-- rows: full runs of campaigns write them -->\n", "<!-- end of rows -->\n"
+HEAD = (
+    "| campaign | tried | trials | failures | date | machine | run it |\n"
+    "| --- | --- | ---: | ---: | --- | --- | --- |\n"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One campaign's last full run."""
+
+    campaign: str
+    outcome: Outcome
+    date: str
+    machine: str
+    command: str
+
+    def __str__(self) -> str:
+        cells = (
+            self.campaign,
+            self.outcome.tried.replace("|", "\\|"),
+            f"{self.outcome.trials:,}",
+            f"{len(self.outcome.failures):,}",
+            self.date,
+            self.machine,
+            f"`{self.command}`",
+        )
+        return f"| {' | '.join(cells)} |\n"
+
+
+def record(row: Row, page: Path = PAGE) -> None:
+    """Put the row into the page, in the place of the campaign's older one; the rest stays."""
+    before, begin, rest = page.read_text().partition(BEGIN)
+    table, end, after = rest.partition(END)
+    if not (begin and end):
+        raise ValueError(f"{page} has lost the marks around its table")
+    rows = {_campaign(line): line for line in table.splitlines(keepends=True)[len(_HEAD_LINES) :]}
+    rows[row.campaign] = str(row)
+    lines = "".join(rows[campaign] for campaign in sorted(rows))
+    page.write_text(f"{before}{BEGIN}{HEAD}{lines}{END}{after}")
+
+
+def _campaign(line: str) -> str:
+    return line.split("|")[1].strip()
+
+
+_HEAD_LINES = HEAD.splitlines()
