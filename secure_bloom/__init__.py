@@ -40,6 +40,9 @@ if TYPE_CHECKING:
         read_table,
     )
 
+#: The one home of the version: the build reads it here.
+__version__ = "0.1.0"
+
 _HOMES = {
     "adding.add": ["add_bloom_filters"],
     "auditing": ["audit"],
