@@ -58,7 +58,7 @@ class IntegrityError(SecureBloomError):
 
 
 class KeyUnavailableError(SecureBloomError):
-    """A key that is needed is not to be had: not in the keyring, or refused by the KMS."""
+    """A key that is needed is not available: not in the keyring, or refused by the KMS."""
 
 
 class FileChangedError(SecureBloomError):

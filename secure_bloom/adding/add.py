@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from os import PathLike
 
-from secure_bloom.adding.plan import Mapper, Outcome, Task
+from secure_bloom.adding.plan import ChunkOutcome, Mapper, Task
 from secure_bloom.adding.preflight import Survey, check_surveys, survey_file
-from secure_bloom.adding.report import AddReport, FileReport
+from secure_bloom.adding.report import AddReport, FileAddReport
 from secure_bloom.adding.request import Columns, Keys, filter_request, request_keys
 from secure_bloom.adding.rewrite import Rewriter, WriteMode, failed_report
 from secure_bloom.adding.summary_files import summary_notes
@@ -64,7 +64,7 @@ def add_bloom_filters(
     rewriter = Rewriter(request=request, resolver=resolver, mode=mode)
     meter = _Meter(progress, sum(survey.chunks for survey in surveys))
 
-    def rewrite(survey: Survey, run: Mapper) -> FileReport:
+    def rewrite(survey: Survey, run: Mapper) -> FileAddReport:
         failure = failures.get(survey.path)
         if failure is not None:
             return failed_report(survey.path, failure)
@@ -76,8 +76,8 @@ def add_bloom_filters(
 
 
 def _side_by_side(
-    rewrite: Callable[[Survey, Mapper], FileReport], surveys: Iterable[Survey], meter: _Meter
-) -> Iterator[FileReport]:
+    rewrite: Callable[[Survey, Mapper], FileAddReport], surveys: Iterable[Survey], meter: _Meter
+) -> Iterator[FileAddReport]:
     """The reports of all files, in order; as many are at work as there are cores.
 
     Their column chunks share one pool, so memory is that of so many chunks.  One file computes
@@ -106,14 +106,16 @@ class _Meter:
 
     def metered(
         self,
-        rewrite: Callable[[Survey, Mapper], FileReport],
+        rewrite: Callable[[Survey, Mapper], FileAddReport],
         survey: Survey,
         executor: Executor,
-    ) -> FileReport:
+    ) -> FileAddReport:
         """Rewrite one file, telling of each chunk as it comes and at last of all of them."""
         left = survey.chunks
 
-        def run(work: Callable[[Task], Outcome], tasks: Iterable[Task]) -> Iterator[Outcome]:
+        def run(
+            work: Callable[[Task], ChunkOutcome], tasks: Iterable[Task]
+        ) -> Iterator[ChunkOutcome]:
             nonlocal left
             for outcome in executor.map(work, tasks):
                 # Where another writer was faster the same chunks come again.

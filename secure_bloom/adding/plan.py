@@ -31,7 +31,7 @@ from secure_bloom.parquet.schema import require_filterable
 from secure_bloom.storage import APPEND_ALIGNMENT, InputFile
 
 #: Runs the builds of one file, in order: ``map`` itself, or that of an executor.
-Mapper = Callable[[Callable[["Task"], "Outcome"], Iterable["Task"]], Iterator["Outcome"]]
+Mapper = Callable[[Callable[["Task"], "ChunkOutcome"], Iterable["Task"]], Iterator["ChunkOutcome"]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ class NewFilter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class ChunkOutcome:
     """A chunk's filter: the ``old`` one, or a ``new`` one in its place."""
 
     task: Task
@@ -103,7 +103,7 @@ def plan_rewrite(
     keep = file.size if append else _reclaimed_end(footer, outcomes)
     # Asked before the new places are entered: they are what makes the difference.
     needs_footer = _needs_footer(outcomes)
-    parts, filters = _place(outcomes, keep + len(_mark(keep, append=append)))
+    parts, filters = _lay_out(outcomes, keep + len(_mark(keep, append=append)))
     skipped = _skipped(footer, request)
     if not needs_footer:
         return RewritePlan(keep=file.size, tail=(), filters=(*filters, *skipped))
@@ -143,7 +143,7 @@ def _tasks(
             yield Task(file=file, chunk=chunk, options=options, replace=request.replace_filters)
 
 
-def _outcomes(tasks: list[Task], run: Mapper) -> list[Outcome]:
+def _outcomes(tasks: list[Task], run: Mapper) -> list[ChunkOutcome]:
     """What came of the tasks, in their order.
 
     The largest chunks are begun first: one that is begun last leaves all other cores waiting.
@@ -154,14 +154,14 @@ def _outcomes(tasks: list[Task], run: Mapper) -> list[Outcome]:
     return [found[i] for i in range(len(tasks))]
 
 
-def _work(task: Task) -> Outcome:
+def _work(task: Task) -> ChunkOutcome:
     old = _old_filter(task)
     if old is not None and not task.replace:
-        return Outcome(task=task, old=old)
+        return ChunkOutcome(task=task, old=old)
     values = read_entries(task.file, task.chunk)
     before = None if old is None else old.filter
     built = build_filter(task.chunk.leaf, values, task.options, old=before)
-    return Outcome(task=task, old=old, new=_new_filter(task, built))
+    return ChunkOutcome(task=task, old=old, new=_new_filter(task, built))
 
 
 def _new_filter(task: Task, built: BuiltFilter) -> NewFilter:
@@ -182,14 +182,14 @@ def _old_filter(task: Task) -> StoredBloomFilter | None:
         raise
 
 
-def _needs_footer(outcomes: list[Outcome]) -> bool:
+def _needs_footer(outcomes: list[ChunkOutcome]) -> bool:
     return any(
         outcome.new is not None or outcome.task.chunk.meta_data.bloom_filter_length is None
         for outcome in outcomes
     )
 
 
-def _reclaimed_end(footer: Footer, outcomes: list[Outcome]) -> int:
+def _reclaimed_end(footer: Footer, outcomes: list[ChunkOutcome]) -> int:
     """Where new filters may start: the end of the data, or of what remains without old filters.
 
     Only filters that are replaced and stand at the very end, one behind the other, give their
@@ -206,7 +206,7 @@ def _reclaimed_end(footer: Footer, outcomes: list[Outcome]) -> int:
     return end
 
 
-def _place(outcomes: list[Outcome], start: int) -> tuple[list[bytes], list[FilterReport]]:
+def _lay_out(outcomes: list[ChunkOutcome], start: int) -> tuple[list[bytes], list[FilterReport]]:
     """The new modules in order, entered in the chunks' metadata from ``start`` on."""
     parts: list[bytes] = []
     reports = []

@@ -32,7 +32,7 @@ class FilterReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileReport:
+class FileAddReport:
     """One file: sizes in bytes, wall-clock seconds, its filters in row-group and column order."""
 
     path: str
@@ -58,12 +58,12 @@ class AddReport:
     changed ones.
     """
 
-    files: tuple[FileReport, ...]
+    files: tuple[FileAddReport, ...]
     notes: tuple[str, ...] = ()
     dry_run: bool = False
 
     @property
-    def failed(self) -> tuple[FileReport, ...]:
+    def failed(self) -> tuple[FileAddReport, ...]:
         """The files that could not be done; they are as they were."""
         return tuple(file for file in self.files if file.status == "failed")
 

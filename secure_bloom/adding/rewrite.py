@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from secure_bloom.adding.plan import Mapper, RewritePlan, plan_rewrite
-from secure_bloom.adding.report import FileReport
+from secure_bloom.adding.report import FileAddReport
 from secure_bloom.adding.request import FilterRequest
 from secure_bloom.adding.torn_append import mend
 from secure_bloom.encryption.keys import FileKeys, KeyResolver
@@ -44,7 +44,7 @@ class FileRewriter(ABC):
     def plan(self, file: InputFile, keys: FileKeys, run: Mapper, /) -> RewritePlan:
         """What is to become of one file, worked out in memory; ``run`` may work in parallel."""
 
-    def rewrite(self, path: str, *, target: str | None = None, run: Mapper = map) -> FileReport:
+    def rewrite(self, path: str, *, target: str | None = None, run: Mapper = map) -> FileAddReport:
         """Do one file, in its place or to ``target``; our errors become a report of a failure."""
         started = time.perf_counter()
         try:
@@ -52,7 +52,7 @@ class FileRewriter(ABC):
                 plan, before = self._rewrite(path, target, run)
         except SecureBloomError as error:
             return failed_report(path, error, time.perf_counter() - started)
-        return FileReport(
+        return FileAddReport(
             path=path,
             status="unchanged" if plan.is_empty else "added",
             bytes_before=before,
@@ -112,8 +112,8 @@ def _carry_key_material(file: InputFile, target: str) -> None:
         replace_tail(material, material.size, (), output=sibling(target, name))
 
 
-def failed_report(path: str, error: SecureBloomError, seconds: float = 0.0) -> FileReport:
+def failed_report(path: str, error: SecureBloomError, seconds: float = 0.0) -> FileAddReport:
     """The report of a file that could not be done and is as it was."""
-    return FileReport(
+    return FileAddReport(
         path=path, status="failed", seconds=round(seconds, 6), error=str(error), hint=error.hint
     )

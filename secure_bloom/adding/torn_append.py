@@ -1,9 +1,9 @@
 """What a killed append leaves behind, and the way back to the old file.
 
-An append starts with a mark that holds the place where it stands, so a torn one can be told from
+An append starts with a mark that holds the offset where it stands, so a torn one can be told from
 anything else: a file that merely ends badly is never cut.
 
-    old file | "secure-bloom append " | place (8, LE) | filters | zeros | footer
+    old file | "secure-bloom append " | offset (8, LE) | filters | zeros | footer
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _MARK = b"secure-bloom append "
 _WINDOW = 1024 * 1024
 
 
-def append_mark(place: int) -> bytes:
-    """The first bytes of an append that starts at ``place``, where the old file ends."""
-    return _MARK + place.to_bytes(8, "little")
+def append_mark(offset: int) -> bytes:
+    """The first bytes of an append that starts at ``offset``, where the old file ends."""
+    return _MARK + offset.to_bytes(8, "little")
 
 
 def mend(path: str) -> bool:
@@ -51,14 +51,14 @@ def _cut_back(path: str, file: InputFile) -> None:
 
 def find_previous_end(file: InputFile) -> int | None:
     """Where the file ended before an append to it was killed; None where there is none such."""
-    for place in _marked_places(file):
-        if _ends_whole(file, place):
-            return place
+    for offset in _marked_offsets(file):
+        if _ends_whole(file, offset):
+            return offset
     return None
 
 
-def _marked_places(file: InputFile) -> Iterator[int]:
-    """Places at which an append started: with its mark itself torn, then from behind."""
+def _marked_offsets(file: InputFile) -> Iterator[int]:
+    """Offsets at which an append started: with its mark itself torn, then from behind."""
     mark_size = len(append_mark(0))
     last = file.read_at(file.size - min(file.size, mark_size), min(file.size, mark_size))
     for size in range(1, len(last)):

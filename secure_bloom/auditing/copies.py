@@ -14,7 +14,8 @@ from secure_bloom.errors import PolicyError
 from secure_bloom.parquet.footer import MAGIC, TRAILER_SIZE
 from secure_bloom.parquet.key_material_files import KEY_MATERIAL_PREFIX
 from secure_bloom.storage import file_key, name_of, open_input
-from secure_bloom.storage.trees import Tree, tree_of
+from secure_bloom.storage.folder_trees import Tree
+from secure_bloom.storage.tree_of import tree_of
 
 #: What is known to be no data: summaries have a check of their own.
 _NO_DATA = ("_metadata", "_common_metadata", "_SUCCESS")

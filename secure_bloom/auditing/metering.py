@@ -7,7 +7,7 @@ overlap, so that reading all of them once reads no more than the file has.
 from __future__ import annotations
 
 from secure_bloom.errors import FormatError
-from secure_bloom.storage.counting import CountedFile
+from secure_bloom.storage.counted_file import CountedFile
 
 #: What is read besides: the end of the file, and heads of parts before the parts themselves.
 _ROOM = 1024 * 1024

@@ -114,9 +114,9 @@ class SplitBlockBloomFilter:
 
     def insert_hash(self, h: int) -> None:
         """Insert one XXH64 hash (block_insert)."""
-        bitset, place = self._own(), self._block_slice(h)
-        block = int.from_bytes(bitset[place], "little")
-        bitset[place] = (block | _mask(h)).to_bytes(BYTES_PER_BLOCK, "little")
+        bitset, span = self._own(), self._block_slice(h)
+        block = int.from_bytes(bitset[span], "little")
+        bitset[span] = (block | _mask(h)).to_bytes(BYTES_PER_BLOCK, "little")
 
     def check_hash(self, h: int) -> bool:
         """Whether the hash may have been inserted (block_check); False is certain."""

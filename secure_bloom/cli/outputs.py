@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 from secure_bloom.errors import PolicyError
 from secure_bloom.storage import is_object_uri, local_path
-from secure_bloom.storage.staging import staged_file
+from secure_bloom.storage.staged_file import staged_file
 
 #: Rows of an encrypted table in clear: for others to read only if their owner says so.
 _PRIVATE = 0o600

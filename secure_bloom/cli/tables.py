@@ -13,7 +13,7 @@ import click
 from secure_bloom.bloom.probe import ProbeReport, Verdict
 
 if TYPE_CHECKING:
-    from secure_bloom.adding.report import AddReport, FileReport, FilterReport
+    from secure_bloom.adding.report import AddReport, FileAddReport, FilterReport
     from secure_bloom.hudi.bloom.description import RecordKeyDescription
     from secure_bloom.inspection import ColumnInspection, FileInspection, InspectReport
     from secure_bloom.paimon.describing import PaimonInspection
@@ -88,7 +88,7 @@ def _shortened(name: str) -> str:
     return f"{name[: _NAME_LENGTH - tail - 1]}…{name[-tail:]}"
 
 
-def _file_row(file: FileReport, name: str) -> tuple[object, ...]:
+def _file_row(file: FileAddReport, name: str) -> tuple[object, ...]:
     actions = Counter(f.action for f in file.filters)
     return (
         name,

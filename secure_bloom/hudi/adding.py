@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from os import PathLike
 
 from secure_bloom.adding.plan import Mapper, RewritePlan, new_tail
-from secure_bloom.adding.report import AddReport, FileReport, FilterReport
+from secure_bloom.adding.report import AddReport, FileAddReport, FilterReport
 from secure_bloom.adding.request import Keys
 from secure_bloom.adding.rewrite import FileRewriter, WriteMode
 from secure_bloom.adding.summary_files import summary_notes
@@ -243,7 +243,7 @@ def _exposure(footer: Footer, chunks: Iterable[Chunk]) -> Iterator[str]:
         )
 
 
-def _notes(reports: Iterable[FileReport]) -> Iterator[str]:
+def _notes(reports: Iterable[FileAddReport]) -> Iterator[str]:
     """Each remark once, with the first of the files that it is about."""
     places: dict[str, list[str]] = defaultdict(list)
     for report in reports:

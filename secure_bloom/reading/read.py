@@ -38,7 +38,7 @@ from secure_bloom.reading.table.footer_scan import Outlines
 from secure_bloom.reading.table.hive_partitions import partition_fields
 from secure_bloom.reading.table.table_files import TableFiles
 from secure_bloom.storage import CountedFile, open_input
-from secure_bloom.storage.counting import covered
+from secure_bloom.storage.counted_file import covered
 from secure_bloom.storage.paths import Paths, as_paths
 
 Keys = Keyring | KmsClient | ExplicitKeys | None

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from secure_bloom.adding.preflight import Survey, check_surveys, survey_file
-from secure_bloom.adding.report import FileReport
+from secure_bloom.adding.report import FileAddReport
 from secure_bloom.adding.request import Columns, FilterRequest, filter_request, request_keys
 from secure_bloom.adding.rewrite import Rewriter, WriteMode, failed_report
 from secure_bloom.adding.summary_files import summary_notes
@@ -108,7 +108,7 @@ def absolute_path(path: str) -> str:
     return path if is_object_uri(path) else str(Path(path).absolute())
 
 
-def _rows(report: FileReport) -> Iterator[tuple[object, ...]]:
+def _rows(report: FileAddReport) -> Iterator[tuple[object, ...]]:
     """A file's report as rows of :data:`REPORT_SCHEMA`."""
     file = asdict(report)
     for filter_ in file.pop("filters") or [{}]:
@@ -134,7 +134,7 @@ def _survey(path: str, *, shared: bytes, mode: WriteMode) -> Survey:
     return survey_file(path, request, resolver, repair=mode.repairs)
 
 
-def _rewrite(path: str, *, shared: bytes, mode: WriteMode) -> FileReport:
+def _rewrite(path: str, *, shared: bytes, mode: WriteMode) -> FileAddReport:
     try:
         request, resolver = _opened(shared)
     except SecureBloomError as error:

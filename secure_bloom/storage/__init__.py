@@ -5,12 +5,12 @@ bytes.  Importing it loads neither pyarrow nor numpy.
 """
 
 from secure_bloom.storage.append import truncate_to
-from secure_bloom.storage.counting import CountedFile
-from secure_bloom.storage.direct import APPEND_ALIGNMENT
-from secure_bloom.storage.files import append_tail, open_input, refuse_append, replace_tail
+from secure_bloom.storage.counted_file import CountedFile
+from secure_bloom.storage.direct_write import APPEND_ALIGNMENT
+from secure_bloom.storage.dispatch import append_tail, open_input, refuse_append, replace_tail
 from secure_bloom.storage.inputs import InputFile
 from secure_bloom.storage.listing import DATA_SUFFIXES, file_key, find_files, summary_files
-from secure_bloom.storage.managed import refuse_managed
+from secure_bloom.storage.managed_tables import refuse_managed
 from secure_bloom.storage.paths import below, is_object_uri, join, local_path, name_of, sibling
 
 __all__ = [

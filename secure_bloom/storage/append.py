@@ -2,11 +2,11 @@
 # ruff: noqa: PTH100, PTH116
 """New bytes after the end of a local file, and the way back.
 
-What holds: any exception (a full disk, a limit, Ctrl-C) puts the old file back.  A SIGKILL leaves
-the old file or the new one where the tail can be written at once (see ``direct``: its end must be
-aligned, and the file system must have O_DIRECT, as ext4 and XFS do).  Elsewhere a SIGKILL or a
-power cut in mid-write leaves the old bytes, untouched, and a part of the new ones after them: the
-caller who meets such a file finds where the old footer ends and calls :func:`truncate_to`.
+After any exception (a full disk, a limit, Ctrl-C) the old file is back.  After a SIGKILL the file
+is the old one or the new one if the tail could be written at once (see ``direct_write``: the end
+must be aligned, and the file system must have O_DIRECT, as ext4 and XFS do).  Elsewhere a SIGKILL
+or a power cut in mid-write leaves the old bytes unchanged, with some of the new bytes after them.
+A caller who meets such a file finds where the old footer ends and calls :func:`truncate_to`.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from secure_bloom.errors import FileChangedError, FormatError
-from secure_bloom.storage.direct import write_at_once
+from secure_bloom.storage.direct_write import write_at_once
+from secure_bloom.storage.durable_writes import remove_sidecars, write_all
 from secure_bloom.storage.local import LocalFile, identity_of
 from secure_bloom.storage.locks import exclusive_lock
 from secure_bloom.storage.os_errors import system_errors
 from secure_bloom.storage.paths import local_path
-from secure_bloom.storage.writing import remove_sidecars, write_all
 
 _FALLOC_FL_KEEP_SIZE = 1  # linux/falloc.h
 _NO_RESERVATIONS = {errno.EOPNOTSUPP, errno.ENOSYS}

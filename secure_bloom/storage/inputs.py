@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 
 from secure_bloom.errors import FormatError, PolicyError
-from secure_bloom.storage.writing import write_all
+from secure_bloom.storage.durable_writes import write_all
 
 #: Key material files are a few hundred bytes a column; more is not one.
 MAX_SIBLING_BYTES = 16 * 1024 * 1024

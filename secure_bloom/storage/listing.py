@@ -13,8 +13,9 @@ import os
 from collections.abc import Hashable, Iterable, Iterator
 
 from secure_bloom.errors import PolicyError
+from secure_bloom.storage.folder_trees import Tree
 from secure_bloom.storage.paths import is_object_uri, local_path
-from secure_bloom.storage.trees import Tree, tree_of
+from secure_bloom.storage.tree_of import tree_of
 
 DATA_SUFFIXES = (".parquet", ".parq", ".pq", ".parquet.encrypted")
 _SUMMARY_NAME = "_metadata"
@@ -103,7 +104,7 @@ def expand(paths: Path | Iterable[Path]) -> list[str]:
 
     Raises :class:`PolicyError` for a path with nothing under it.
     """
-    return [place for path in _as_list(paths) for place in _places_of(path)]
+    return [found for path in _as_list(paths) for found in _matches(path)]
 
 
 def _as_list(paths: Path | Iterable[Path]) -> list[str]:
@@ -112,7 +113,7 @@ def _as_list(paths: Path | Iterable[Path]) -> list[str]:
     return [local_path(path) for path in paths]
 
 
-def _places_of(path: str) -> list[str]:
+def _matches(path: str) -> list[str]:
     tree = tree_of(path)
     # What is there literally comes first: a partition's value may hold a bracket.
     if tree.is_folder(path) or tree.is_file(path):
@@ -130,11 +131,11 @@ def _files_of(
     path: str, suffixes: tuple[str, ...], refused: list[PolicyError] | None
 ) -> Iterator[str]:
     tree = tree_of(path)
-    for place in _places_of(path):
-        if tree.is_folder(place):
-            yield from _data_files_below(tree, place, suffixes, refused)
-        elif place == path or _is_data_file(os.path.basename(place), suffixes):
-            yield place
+    for match in _matches(path):
+        if tree.is_folder(match):
+            yield from _data_files_below(tree, match, suffixes, refused)
+        elif match == path or _is_data_file(os.path.basename(match), suffixes):
+            yield match
 
 
 def _data_files_below(

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
 from secure_bloom.errors import FileChangedError, FormatError
-from secure_bloom.storage.copying import copy_head
+from secure_bloom.storage.copy_range import copy_head
+from secure_bloom.storage.durable_writes import write_all
 from secure_bloom.storage.inputs import InputFile
 from secure_bloom.storage.locks import exclusive_lock
 from secure_bloom.storage.os_errors import system_errors
 from secure_bloom.storage.paths import local_path
-from secure_bloom.storage.writing import write_all
 
 # O_NONBLOCK: opening a named pipe must not wait for a writer; on files it does nothing.
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK

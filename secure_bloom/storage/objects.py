@@ -19,10 +19,10 @@ import pyarrow
 from pyarrow import fs
 
 from secure_bloom.errors import FileChangedError, FormatError, PolicyError, located
+from secure_bloom.storage.folder_trees import Level, Tree
 from secure_bloom.storage.inputs import InputFile
 from secure_bloom.storage.os_errors import system_errors
 from secure_bloom.storage.paths import object_uri
-from secure_bloom.storage.trees import Level, Tree
 from secure_bloom.storage.uploads import upload
 
 #: What stores call the mark that is new with every write.
@@ -86,7 +86,7 @@ def open_object(path: str) -> ObjectFile:
         return ObjectFile(path)
 
 
-def arrow_place(path: str) -> tuple[fs.FileSystem, str]:
+def arrow_location(path: str) -> tuple[fs.FileSystem, str]:
     """The file system of a URI, and what pyarrow calls the path in it."""
     return _locate(path)
 

@@ -108,7 +108,7 @@ def join(folder: str, name: str) -> str:
 
 
 def below(path: str, folder: str) -> str | None:
-    """Where the file lies in ``folder``; None where it lies elsewhere."""
+    """The path of a file relative to ``folder``; None where it lies elsewhere."""
     if is_object_uri(path) and is_object_uri(folder):
         file, top = object_uri(path), object_uri(folder)
         if file.store() != top.store():
@@ -149,12 +149,12 @@ def as_paths(paths: Paths) -> list[str]:
 
 
 def output_paths(files: Iterable[str], paths: Iterable[str], output: str) -> dict[str, str]:
-    """Where each file goes below ``output``: its place below the folder it was found in."""
+    """Where each file goes below ``output``: its path below the folder it was found in."""
     folders = [local_path(path) for path in paths]
     targets: dict[str, str] = {}
     for file in files:
-        places = [place for folder in folders if (place := below(file, folder)) is not None]
-        targets[file] = join(local_path(output), min(places, key=len, default=name_of(file)))
+        relative = [inner for folder in folders if (inner := below(file, folder)) is not None]
+        targets[file] = join(local_path(output), min(relative, key=len, default=name_of(file)))
     for file, target in targets.items():
         if Path(file).absolute() == Path(target).absolute():
             raise PolicyError(
@@ -165,6 +165,6 @@ def output_paths(files: Iterable[str], paths: Iterable[str], output: str) -> dic
     if len(set(targets.values())) < len(targets):
         raise PolicyError(
             "two input files would become one output file",
-            hint="give the folder that holds them, so that their places below it are kept",
+            hint="give the folder that holds them, so that their paths below it are kept",
         )
     return targets

@@ -16,11 +16,11 @@ import os
 from collections.abc import Sequence
 
 from secure_bloom.errors import PolicyError
+from secure_bloom.storage.durable_writes import remove_sidecars
 from secure_bloom.storage.inputs import InputFile
 from secure_bloom.storage.os_errors import system_errors
 from secure_bloom.storage.paths import local_path
-from secure_bloom.storage.staging import staged_file
-from secure_bloom.storage.writing import remove_sidecars
+from secure_bloom.storage.staged_file import staged_file
 
 
 def replace_local(

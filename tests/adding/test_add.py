@@ -14,7 +14,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.adding import rewrite as rewriting
-from secure_bloom.adding.report import AddReport, FileReport
+from secure_bloom.adding.report import AddReport, FileAddReport
 from secure_bloom.encryption.keys import ExplicitKeys, Keyring
 from secure_bloom.encryption.policy import ColumnRule, KeyPolicy
 from secure_bloom.errors import (
@@ -418,7 +418,7 @@ def test_files_are_at_work_side_by_side(
     both = threading.Barrier(2)
     rewrite = rewriting.Rewriter.rewrite
 
-    def meet(self: rewriting.Rewriter, path: str, **options: Any) -> FileReport:
+    def meet(self: rewriting.Rewriter, path: str, **options: Any) -> FileAddReport:
         both.wait(30)
         return rewrite(self, path, **options)
 

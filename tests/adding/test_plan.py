@@ -206,8 +206,8 @@ def test_the_largest_chunks_are_begun_first(tmp_path: Path) -> None:
     begun = []
 
     def run(
-        work: Callable[[plan.Task], plan.Outcome], tasks: Iterable[plan.Task]
-    ) -> Iterator[plan.Outcome]:
+        work: Callable[[plan.Task], plan.ChunkOutcome], tasks: Iterable[plan.Task]
+    ) -> Iterator[plan.ChunkOutcome]:
         for task in tasks:
             begun.append((task.chunk.row_group, task.chunk.leaf.name))
             yield work(task)

@@ -29,7 +29,7 @@ from secure_bloom.paimon.container import ColumnIndexes, FileIndex, Index
 from secure_bloom.parquet.structures.metadata import ColumnCryptoMetaData, KeyValue
 from secure_bloom.parquet.structures.views import Empty
 from secure_bloom.storage import open_input
-from secure_bloom.storage.counting import CountedFile
+from secure_bloom.storage.counted_file import CountedFile
 from tests.auditing.examples import (
     EXAMPLES,
     POLICY,

@@ -18,7 +18,7 @@ import pytest
 from secure_bloom.errors import FileChangedError, FormatError, PolicyError
 from secure_bloom.storage import append as appending
 from secure_bloom.storage import append_tail, open_input, replace_tail, truncate_to
-from secure_bloom.storage.direct import write_at_once
+from secure_bloom.storage.direct_write import write_at_once
 from tests.storage.conftest import OLD, TAIL, contents
 
 Run = Callable[..., subprocess.CompletedProcess[str]]

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from secure_bloom.errors import FileChangedError, FormatError, PolicyError
-from secure_bloom.storage import copying, open_input, replace_tail
-from secure_bloom.storage.staging import StagedFile, temporary_name
+from secure_bloom.storage import copy_range, open_input, replace_tail
+from secure_bloom.storage.staged_file import StagedFile, temporary_name
 from tests.storage.conftest import KEEP, NEW, OLD, TAIL, contents
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -86,16 +86,16 @@ def test_a_system_that_writes_little_at_a_time(
     assert data_file.read_bytes() == NEW
 
 
-@pytest.mark.parametrize("first", range(len(copying._WAYS)))
+@pytest.mark.parametrize("first", range(len(copy_range._WAYS)))
 def test_every_way_of_copying_copies(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: int
 ) -> None:
     def refused(*_: int) -> int:
         raise OSError(errno.EXDEV, "not between these")
 
-    ways = [refused] * first + copying._WAYS[first:]
-    monkeypatch.setattr(copying, "_WAYS", ways)
-    monkeypatch.setattr(copying, "_STEP_BYTES", 4096)
+    ways = [refused] * first + copy_range._WAYS[first:]
+    monkeypatch.setattr(copy_range, "_WAYS", ways)
+    monkeypatch.setattr(copy_range, "_STEP_BYTES", 4096)
     path = tmp_path / "x.parquet"
     path.write_bytes(OLD)
     replaced(path)
@@ -297,7 +297,7 @@ def test_a_file_size_limit(data_file: Path) -> None:
 
 
 WITHOUT_O_TMPFILE = """
-from secure_bloom.storage.staging import StagedFile
+from secure_bloom.storage.staged_file import StagedFile
 def refused(self): raise OSError
 StagedFile._open_nameless = refused
 """

@@ -102,7 +102,7 @@ class FileKeys:
         return self._explicit.aad_prefix
 
     def footer_key(self, key_metadata: bytes | None) -> DataKey:
-        """The key of the footer; KeyUnavailableError when it is not to be had."""
+        """The key of the footer; KeyUnavailableError when it is not available."""
         return self._find("the footer", key_metadata, self._explicit.footer)
 
     def column_key(self, path: str, key_metadata: bytes | None) -> DataKey:
@@ -134,15 +134,15 @@ class FileKeys:
         material = KeyMaterial.parse(key_metadata)
         return self._referred(material) if isinstance(material, ExternalReference) else material
 
-    def _find(self, place: str, key_metadata: bytes | None, by_place: bytes | None) -> DataKey:
+    def _find(self, owner: str, key_metadata: bytes | None, explicit: bytes | None) -> DataKey:
         name = None
         if key_metadata is not None:
             name, key = self._by_metadata(key_metadata)
             if key is not None:
                 return DataKey(key=key, name=name)
-        if by_place is not None:
-            return DataKey(key=by_place, name=name)
-        raise _unavailable(place, name)
+        if explicit is not None:
+            return DataKey(key=explicit, name=name)
+        raise _unavailable(owner, name)
 
     def _by_metadata(self, key_metadata: bytes) -> tuple[str | None, bytes | None]:
         material = self.material(key_metadata)
@@ -202,13 +202,13 @@ def _printable(text: str | None) -> str | None:
     return text if len(text) <= _MAX_NAME else f"{text[:_MAX_NAME]}..."
 
 
-def _unavailable(place: str, name: str | None) -> KeyUnavailableError:
+def _unavailable(owner: str, name: str | None) -> KeyUnavailableError:
     if name is None:
         return KeyUnavailableError(
-            f"the key of {place} is not to be had, and the file does not name it",
+            f"the key of {owner} is not available, and the file does not name it",
             hint="give it by its place: the keyring's 'explicit' part, or ExplicitKeys",
         )
     return KeyUnavailableError(
-        f"key {name!r} of {place} is not to be had",
+        f"key {name!r} of {owner} is not available",
         hint="give a keyring that has it, or the KMS that the file was written with",
     )

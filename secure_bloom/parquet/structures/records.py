@@ -18,7 +18,7 @@ from thrift.protocol.TProtocol import TType
 
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
 from secure_bloom.parquet.structures import trees
-from secure_bloom.parquet.structures.views import STRING, Kind, Required, View
+from secure_bloom.parquet.structures.views import STRING, FieldType, Required, View
 
 V = TypeVar("V", bound=View)
 
@@ -54,19 +54,19 @@ def measured_record(view: type[V], buffer: trees.Buffer) -> tuple[V, int]:
         return view(tree), length
     cls = _record_class(cast(Hashable, view))
     record = cls()
-    length = trees.Reader(buffer).read(0, record, cls.thrift_spec)
+    length = trees.StructReader(buffer).read(0, record, cls.thrift_spec)
     return cast(V, record), length
 
 
 class RecordSource(Generic[V]):
-    """A buffer in which structures of one view are decoded, from places that are known.
+    """A buffer in which structures of one view are decoded, at offsets that are known.
 
     Only where :data:`secure_bloom.parquet.structures.trees.HAS_C_CODE`; safe for threads.
     """
 
     def __init__(self, view: type[V], buffer: bytes) -> None:
         self._class = _record_class(cast(Hashable, view))
-        self._reader = trees.Reader(buffer)
+        self._reader = trees.StructReader(buffer)
         self._turn = threading.Lock()
 
     def at(self, start: int) -> V:
@@ -78,21 +78,21 @@ class RecordSource(Generic[V]):
 
 
 class LaterRecords(Sequence[V]):
-    """The structures of a list by their places in it, each decoded when it is first looked at.
+    """The structures of a list by their offsets in it, each decoded when it is first looked at.
 
     Before that they are known to be whole; a list in them that has elements of another type than it
     should shows only then.
     """
 
-    __slots__ = ("_decoded", "_places", "_source")
+    __slots__ = ("_decoded", "_offsets", "_source")
 
-    def __init__(self, source: RecordSource[V], places: Sequence[int]) -> None:
+    def __init__(self, source: RecordSource[V], offsets: Sequence[int]) -> None:
         self._source = source
-        self._places = places
+        self._offsets = offsets
         self._decoded: dict[int, V] = {}
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._offsets)
 
     @overload
     def __getitem__(self, index: int) -> V: ...
@@ -103,12 +103,12 @@ class LaterRecords(Sequence[V]):
             return [self[i] for i in range(*index.indices(len(self)))]
         found = self._decoded.get(index)
         if found is None:
-            found = self._decoded[index] = self._source.at(self._places[index])
+            found = self._decoded[index] = self._source.at(self._offsets[index])
         return found
 
 
 def measured_outline(view: type[V], buffer: bytes, later: type[View]) -> tuple[V, int]:
-    """As :func:`measured_record`, but lists of ``later`` have the places where those start.
+    """As :func:`measured_record`, but lists of ``later`` have the offsets where those start.
 
     They are for :class:`LaterRecords`.  Without the library's C code the lists are as ever.
     """
@@ -121,16 +121,16 @@ def measured_outline(view: type[V], buffer: bytes, later: type[View]) -> tuple[V
 
 
 class _Outlines(threading.local):
-    """The reader of a thread, and the specifications that name its class of places."""
+    """The reader of a thread, and the specifications that name its class of offsets."""
 
     def __init__(self) -> None:
-        self.reader = trees.PlaceReader()
+        self.reader = trees.OffsetReader()
         self._specs: dict[tuple[object, object], object] = {}
 
     def spec(self, view: type[View], later: type[View]) -> object:
         known = self._specs.get((view, later))
         if known is None:
-            known = self._specs[view, later] = _thrift_spec(view, {later: self.reader.place})
+            known = self._specs[view, later] = _thrift_spec(view, {later: self.reader.offset_type})
         return known
 
 
@@ -147,26 +147,26 @@ def _record_class(view: Any) -> Any:
     return cls
 
 
-def _thrift_spec(view: Any, places: dict[Any, type]) -> tuple[Any, ...]:
-    """The fields of ``view`` by their ids; in ``places`` are classes that stand for whole views."""
+def _thrift_spec(view: Any, stand_ins: dict[Any, type]) -> tuple[Any, ...]:
+    """The fields of ``view`` by their ids; ``stand_ins`` are classes to use for whole views."""
     fields = {field.id: (name, field.kind) for name, field in view.FIELDS.items()}
     return tuple(
-        (i, fields[i][1].ttype, fields[i][0], _details(fields[i][1], places), None)
+        (i, fields[i][1].ttype, fields[i][0], _details(fields[i][1], stand_ins), None)
         if i in fields
         else None
         for i in range(max(fields, default=-1) + 1)
     )
 
 
-def _details(kind: Kind[Any], places: dict[Any, type]) -> Any:
+def _details(kind: FieldType[Any], stand_ins: dict[Any, type]) -> Any:
     """What the library wants to know of a type beside its number."""
     if kind.ttype == TType.STRING:
         return "UTF8" if kind is STRING else "BINARY"
     if kind.ttype == TType.LIST:
-        return (kind.inner.ttype, _details(kind.inner, places), False)
+        return (kind.inner.ttype, _details(kind.inner, stand_ins), False)
     if kind.ttype == TType.STRUCT:
-        if kind.inner in places:
-            return [places[kind.inner], ()]
+        if kind.inner in stand_ins:
+            return [stand_ins[kind.inner], ()]
         cls = _record_class(kind.inner)
-        return [cls, _thrift_spec(kind.inner, places) if places else cls.thrift_spec]
+        return [cls, _thrift_spec(kind.inner, stand_ins) if stand_ins else cls.thrift_spec]
     return None

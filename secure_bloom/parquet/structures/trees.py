@@ -144,13 +144,13 @@ class _BoundedTransport(TTransportBase):  # type: ignore[misc]
 
     def __init__(self, buffer: Buffer) -> None:
         self._view = memoryview(buffer)
-        self._reader: Reader | None = None
+        self._reader: StructReader | None = None
         self.position = 0
 
     def read_struct_as_it_is(self) -> bytes:
         """The bytes of the structure that starts here."""
         if self._reader is None:
-            self._reader = Reader(self._view)
+            self._reader = StructReader(self._view)
         start, self.position = self.position, self._reader.end(self.position)
         return bytes(self._view[start : self.position])
 
@@ -165,7 +165,7 @@ class _BoundedTransport(TTransportBase):  # type: ignore[misc]
         return bytes(self._view[start : self.position])
 
 
-class Reader:
+class StructReader:
     """The library's C code, where :data:`HAS_C_CODE`: finds where structures end, or reads them.
 
     One serves one thread at a time.  It stands for the protocol and the transport that the C code
@@ -212,18 +212,19 @@ class _Nothing:
     """A structure of which no field is wanted."""
 
 
-class PlaceReader(Reader):
-    """Reads structures, and of some inside them only where they start; for one thread alone.
+class OffsetReader(StructReader):
+    """Reads structures, but only the offsets of some inside them; for one thread alone.
 
-    The C code makes a structure by calling the class that its ``spec`` names.  Calling ``place``
-    gives the number of the byte where the reader stands, and with no fields wanted the structure
-    itself is passed over: checked as any other, at a fifth of the cost.
+    The C code makes a structure by calling the class that its ``spec`` names.  Calling
+    ``offset_type`` returns the byte offset that the reader has reached.  As its ``spec`` names no
+    field, the C code then passes over the structure: it is checked like any other, at a fifth of
+    the cost.
     """
 
     def __init__(self) -> None:
         super().__init__(b"")
-        called: Any = type("Places", (type,), {"__call__": self.cstringio_buf.tell})
-        self.place: type = called("Place", (), {})
+        called: Any = type("Offsets", (type,), {"__call__": self.cstringio_buf.tell})
+        self.offset_type: type = called("Offset", (), {})
 
     def read_into(self, record: object, spec: object, buffer: Buffer) -> int:
         """As :meth:`read`, at the start of a buffer of its own."""
@@ -234,7 +235,7 @@ class PlaceReader(Reader):
             self._load(b"")
 
     def _load(self, buffer: Buffer) -> None:
-        # The very object, because ``place`` asks it; bytes are shared with it, not copied.
+        # The very object, because ``offset_type`` asks it; bytes are shared with it, not copied.
         io.BytesIO.__init__(self.cstringio_buf, buffer)
         self.string_length_limit = len(buffer)
         self.container_length_limit = min(len(buffer), MAX_ELEMENTS)

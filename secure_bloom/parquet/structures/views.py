@@ -22,7 +22,7 @@ V = TypeVar("V", bound="View")
 
 
 @dataclass(frozen=True, slots=True)
-class Kind(Generic[T]):
+class FieldType(Generic[T]):
     """How a field's value stands in the tree: its name in the IDL, Thrift type, load and dump.
 
     ``inner`` is the view of a structure, or the kind of a list's elements.
@@ -38,7 +38,7 @@ class Kind(Generic[T]):
 class _Field(Generic[T]):
     """One declared field: a descriptor that reads and writes the tree under a view."""
 
-    def __init__(self, field_id: int, kind: Kind[T]) -> None:
+    def __init__(self, field_id: int, kind: FieldType[T]) -> None:
         self.id = field_id
         self.kind = kind
         self.label = f"field {field_id}"
@@ -168,26 +168,26 @@ def _load_text(value: bytes) -> str:
         raise FormatError("a string of the metadata is not UTF-8") from None
 
 
-BOOL: Kind[bool] = Kind("bool", TType.BOOL, _same, _same)
-I16: Kind[int] = Kind("i16", TType.I16, _integer(16), _same)
-I32: Kind[int] = Kind("i32", TType.I32, _integer(32), _same)
-I64: Kind[int] = Kind("i64", TType.I64, _integer(64), _same)
-I8: Kind[int] = Kind("i8", TType.BYTE, _same, _same)
-BINARY: Kind[bytes] = Kind("binary", TType.STRING, _same, _same)
-STRING: Kind[str] = Kind("string", TType.STRING, _load_text, str.encode)
+BOOL: FieldType[bool] = FieldType("bool", TType.BOOL, _same, _same)
+I16: FieldType[int] = FieldType("i16", TType.I16, _integer(16), _same)
+I32: FieldType[int] = FieldType("i32", TType.I32, _integer(32), _same)
+I64: FieldType[int] = FieldType("i64", TType.I64, _integer(64), _same)
+I8: FieldType[int] = FieldType("i8", TType.BYTE, _same, _same)
+BINARY: FieldType[bytes] = FieldType("binary", TType.STRING, _same, _same)
+STRING: FieldType[str] = FieldType("string", TType.STRING, _load_text, str.encode)
 
 
-def enum_of(cls: type[E]) -> Kind[E]:
+def enum_of(cls: type[E]) -> FieldType[E]:
     """An enumeration; a number it does not have is refused by name when it is read."""
-    return Kind(cls.__name__, TType.I32, cls, int)
+    return FieldType(cls.__name__, TType.I32, cls, int)
 
 
-def struct_of(cls: type[V]) -> Kind[V]:
+def struct_of(cls: type[V]) -> FieldType[V]:
     """A structure or union seen through its own view, which stands on the same tree."""
-    return Kind(cls.__name__, TType.STRUCT, cls, lambda view: view.tree, cls)
+    return FieldType(cls.__name__, TType.STRUCT, cls, lambda view: view.tree, cls)
 
 
-def list_of(kind: Kind[T]) -> Kind[list[T]]:
+def list_of(kind: FieldType[T]) -> FieldType[list[T]]:
     """A list; the views in it stand on the tree, the list itself is a copy."""
 
     def load(sequence: trees.Sequence) -> list[T]:
@@ -200,7 +200,7 @@ def list_of(kind: Kind[T]) -> Kind[list[T]]:
     def dump(values: Iterable[T]) -> trees.Sequence:
         return trees.Sequence(kind.ttype, [kind.dump(value) for value in values])
 
-    return Kind(f"list<{kind.name}>", TType.LIST, load, cast(Any, dump), kind)
+    return FieldType(f"list<{kind.name}>", TType.LIST, load, cast(Any, dump), kind)
 
 
 class Empty(View):
@@ -209,6 +209,6 @@ class Empty(View):
     __slots__ = ()
 
 
-def empty(name: str) -> Kind[Empty]:
+def empty(name: str) -> FieldType[Empty]:
     """A structure of the IDL that has no fields, by its name there."""
-    return Kind(name, TType.STRUCT, Empty, lambda view: view.tree, Empty)
+    return FieldType(name, TType.STRUCT, Empty, lambda view: view.tree, Empty)

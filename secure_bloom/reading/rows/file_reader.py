@@ -33,7 +33,7 @@ from secure_bloom.reading.rows.value_scan import Candidates
 from secure_bloom.reading.table.footer import FileFooter
 from secure_bloom.reading.table.hive_partitions import partition_scalar
 from secure_bloom.storage import CountedFile, InputFile, open_input
-from secure_bloom.storage.counting import Extent
+from secure_bloom.storage.counted_file import Extent
 
 Columns = Mapping[str, pa.ChunkedArray]
 

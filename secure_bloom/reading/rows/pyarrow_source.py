@@ -101,9 +101,9 @@ class SourceOpener:
 def _open(path: str, **options: Any) -> pq.ParquetFile:
     if not is_object_uri(path):
         return pq.ParquetFile(local_path(path), coerce_int96_timestamp_unit="us", **options)
-    from secure_bloom.storage.objects import arrow_place
+    from secure_bloom.storage.objects import arrow_location
 
-    filesystem, key = arrow_place(path)
+    filesystem, key = arrow_location(path)
     return pq.ParquetFile(key, filesystem=filesystem, coerce_int96_timestamp_unit="us", **options)
 
 

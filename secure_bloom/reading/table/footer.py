@@ -48,7 +48,7 @@ from secure_bloom.reading.table.footer_scan import FooterMetadata, Outline, Outl
 from secure_bloom.reading.table.row_groups import RowGroups
 from secure_bloom.reading.table.schemas import FileColumns
 from secure_bloom.storage import CountedFile
-from secure_bloom.storage.counting import Extent
+from secure_bloom.storage.counted_file import Extent
 
 _DIGEST_SIZE = 16
 #: Chunks of one file that are kept decoded, which take some kilobytes each.

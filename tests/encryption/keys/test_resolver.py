@@ -208,8 +208,8 @@ class TestLookup:
         for metadata, message in (
             (once(), "key 'kc1' of column a"),
             (b"kx", "key 'kx' of column a"),
-            (None, "the key of column a is not to be had, and the file does not name it"),
-            (b"\xff", "the key of column a is not to be had, and the file does not name it"),
+            (None, "the key of column a is not available, and the file does not name it"),
+            (b"\xff", "the key of column a is not available, and the file does not name it"),
         ):
             with pytest.raises(KeyUnavailableError, match=message) as error:
                 file.column_key("a", metadata)

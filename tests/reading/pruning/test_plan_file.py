@@ -50,14 +50,14 @@ def test_only_the_chunks_that_are_asked_for_are_decoded(
 ) -> None:
     lake = _lake(tmp_path, mode)
     decoded: list[int] = []
-    read = trees.Reader.read
+    read = trees.StructReader.read
 
-    def counted(self: trees.Reader, start: int, record: object, spec: object) -> int:
+    def counted(self: trees.StructReader, start: int, record: object, spec: object) -> int:
         if type(record).__name__ == "ColumnChunk":
             decoded.append(start)
         return read(self, start, record, spec)
 
-    monkeypatch.setattr(trees.Reader, "read", counted)
+    monkeypatch.setattr(trees.StructReader, "read", counted)
     where = [("email", "=", "nobody@nowhere")]
     assert sb.read_table(lake, where=where, keys=KEYRING).num_rows == 0
     assert len(decoded) == 3 * (ROWS // 50)

@@ -23,7 +23,7 @@ from secure_bloom.reading.pruning import dictionaries
 from secure_bloom.reading.rows import value_scan
 from secure_bloom.reading.rows.file_reader import FileReader
 from secure_bloom.reading.rows.fingerprints import Sought
-from secure_bloom.storage.counting import covered
+from secure_bloom.storage.counted_file import covered
 from tests.reading.lakes import POOLS, Part, expected, parts, questions, same
 from tests.surgery import flip, opened
 from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, write

@@ -9,8 +9,9 @@ import os
 from collections.abc import Iterable
 
 from secure_bloom.errors import UnsupportedFeatureError
+from secure_bloom.storage.folder_trees import Tree
 from secure_bloom.storage.listing import expand
-from secure_bloom.storage.trees import Tree, tree_of
+from secure_bloom.storage.tree_of import tree_of
 
 _LOGS = ("_delta_log", ".hoodie", "metadata")
 

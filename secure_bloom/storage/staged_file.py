@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from secure_bloom.errors import FileChangedError
+from secure_bloom.storage.durable_writes import sync_folder
 from secure_bloom.storage.locks import try_lock
-from secure_bloom.storage.writing import sync_folder
 
 _NAME_MAX = 255
 #: File systems without hard links: there the writers' lock on the source is all there is.

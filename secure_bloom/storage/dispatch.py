@@ -64,12 +64,12 @@ def append_tail(source: InputFile, tail: Sequence[bytes]) -> int:
 
     Only the new bytes are written, and a full disk is noticed before the first of them.  After
     any exception the file is as it was.  A tail that ends on a multiple of
-    :data:`APPEND_ALIGNMENT` is written at once where the file system can do that (see ``direct``):
-    then a SIGKILL leaves the old file or the new one.  Elsewhere a SIGKILL or a power cut in
-    mid-write leaves the old bytes and a part of the tail; :func:`truncate_to` goes back from
-    there.  The file's other hard links change too.  Raises :class:`FileChangedError` when source
-    was changed after it was opened, and :class:`UnsupportedFeatureError` for objects, which no
-    store can extend.
+    :data:`APPEND_ALIGNMENT` is written at once where the file system can do that (see
+    ``direct_write``): then a SIGKILL leaves the old file or the new one.  Elsewhere a SIGKILL or a
+    power cut in mid-write leaves the old bytes and a part of the tail; :func:`truncate_to` goes
+    back from there.  The file's other hard links change too.  Raises :class:`FileChangedError`
+    when source was changed after it was opened, and :class:`UnsupportedFeatureError` for objects,
+    which no store can extend.
     """
     if not isinstance(source, LocalFile):
         raise _cannot_extend(source.path)

@@ -13,7 +13,6 @@ from collections.abc import Hashable, Iterator
 
 from secure_bloom.errors import PolicyError
 from secure_bloom.storage.os_errors import system_errors
-from secure_bloom.storage.paths import is_object_uri
 
 #: A folder, the names of its subfolders (the caller may prune the list), of its files.
 Level = tuple[str, list[str], list[str]]
@@ -88,15 +87,15 @@ class LocalTree(Tree):
     def walk(self, folder: str, refused: list[PolicyError] | None = None) -> Iterator[Level]:
         seen = set()
         refuse = functools.partial(_refuse, refused=refused)
-        for place, folders, files in os.walk(folder, followlinks=True, onerror=refuse):
-            status = os.stat(place)
+        for current, folders, files in os.walk(folder, followlinks=True, onerror=refuse):
+            status = os.stat(current)
             inode = (status.st_dev, status.st_ino)
             if inode in seen:
                 folders.clear()
                 continue
             seen.add(inode)
             folders.sort()
-            yield place, folders, sorted(files)
+            yield current, folders, sorted(files)
 
     def parents(self, path: str) -> list[str]:
         above = []
@@ -123,12 +122,3 @@ def _refuse(error: OSError, refused: list[PolicyError] | None) -> None:
         if refused is None:
             raise
         refused.append(refusal)
-
-
-def tree_of(path: str) -> Tree:
-    """The tree that a path belongs to; pyarrow is loaded only for object stores."""
-    if not is_object_uri(path):
-        return LocalTree()
-    from secure_bloom.storage.objects import ObjectTree
-
-    return ObjectTree()
