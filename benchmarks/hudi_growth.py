@@ -19,8 +19,8 @@ from matplotlib.figure import Figure
 from secure_bloom.bloom import xxh64
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter, block_count_for
 from secure_bloom.hudi import DynamicBoundedBloomFilter, SimpleBloomFilter
-from secure_bloom.hudi.bloom.base import HudiBloomFilter
-from secure_bloom.hudi.bloom.keys import PackedKeys
+from secure_bloom.hudi.record_keys.bloom_filter import HudiBloomFilter
+from secure_bloom.hudi.record_keys.packed_keys import PackedKeys
 
 PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "hudi-growth.png"
 FPP = 0.01

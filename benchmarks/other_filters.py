@@ -23,10 +23,10 @@ from benchmarks.timing import Side, medians
 from secure_bloom import hudi
 from secure_bloom.bloom import xxh64
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
-from secure_bloom.hudi import DynamicBoundedBloomFilter, SimpleBloomFilter, searching
-from secure_bloom.hudi.bloom.base import HudiBloomFilter
-from secure_bloom.hudi.bloom.keys import PackedKeys
-from secure_bloom.hudi.searching import LookupReport, LookupStatus
+from secure_bloom.hudi import DynamicBoundedBloomFilter, SimpleBloomFilter, key_lookup
+from secure_bloom.hudi.key_lookup import LookupReport, LookupStatus
+from secure_bloom.hudi.record_keys.bloom_filter import HudiBloomFilter
+from secure_bloom.hudi.record_keys.packed_keys import PackedKeys
 from secure_bloom.paimon import BloomFilter64
 from secure_bloom.storage import InputFile, open_input
 
@@ -222,6 +222,6 @@ def looked_up(folder: Path, wanted: Sequence[str]) -> tuple[LookupReport, float]
         file._read = lambda at, size: reads.append(size) or read(at, size)  # type: ignore
         return file
 
-    with mock.patch.object(searching, "open_input", counting):
+    with mock.patch.object(key_lookup, "open_input", counting):
         report = hudi.lookup(folder, wanted)
     return report, sum(reads) / sum(path.stat().st_size for path in folder.iterdir())

@@ -8,9 +8,9 @@ from typing import Any
 from secure_bloom.bloom.stored import StoredBloomFilter, read_bloom_filter
 from secure_bloom.encryption.keys import ExplicitKeys, FileKeys, KeyResolver, Keyring, KmsClient
 from secure_bloom.errors import KeyUnavailableError, SecureBloomError, located
-from secure_bloom.hudi.bloom.description import RecordKeyDescription, describe_record_keys
+from secure_bloom.hudi.record_keys.description import RecordKeyDescription, describe_record_keys
 from secure_bloom.options import FooterMode
-from secure_bloom.paimon.describing import PaimonInspection, describe_beside
+from secure_bloom.paimon.index_description import PaimonInspection, describe_beside
 from secure_bloom.parquet.footer import Chunk, Footer, Tail, open_chunk, read_tail, unlock
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.logical_types import describe

@@ -9,15 +9,16 @@ from functools import partial
 from os import PathLike
 
 from secure_bloom.adding.request import Keys
-from secure_bloom.auditing import copies, folders, rules
+from secure_bloom.auditing import rules
+from secure_bloom.auditing.audit_plan import AuditOptions, AuditPlan, plan_audit
+from secure_bloom.auditing.checks import copies, folders
+from secure_bloom.auditing.checks.mixed_protection import Mixture
+from secure_bloom.auditing.checks.spark_properties import check_properties
 from secure_bloom.auditing.failures import guarded
-from secure_bloom.auditing.files import FileAudit, audit_file
+from secure_bloom.auditing.file_audit import FileAudit, audit_file
 from secure_bloom.auditing.findings import AuditReport, Finding, Severity
-from secure_bloom.auditing.masking import PathMask
-from secure_bloom.auditing.mixture import Mixture
 from secure_bloom.auditing.naming import secret_partition
-from secure_bloom.auditing.planning import AuditOptions, AuditPlan, plan_audit
-from secure_bloom.auditing.spark_properties import check_properties
+from secure_bloom.auditing.path_mask import PathMask
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.parquet.schema import unknown_column

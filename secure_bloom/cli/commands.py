@@ -202,7 +202,7 @@ def demo_command(folder: Path | None, rows: int) -> int:
     return 0
 
 
-class Outcome(Protocol):
+class ReportedFile(Protocol):
     """A file of a report that may have failed."""
 
     @property
@@ -211,9 +211,9 @@ class Outcome(Protocol):
     def hint(self) -> str | None: ...  # noqa: D102
 
 
-def complain(failed: Iterable[Outcome]) -> int:
+def complain(failed: Iterable[ReportedFile]) -> int:
     """Every failed file on stderr, each hint behind the files it is for; the exit code, or 0."""
-    by_hint: dict[str | None, list[Outcome]] = {}
+    by_hint: dict[str | None, list[ReportedFile]] = {}
     for file in failed:
         by_hint.setdefault(file.hint, []).append(file)
     for hint, files in by_hint.items():

@@ -14,9 +14,9 @@ from secure_bloom.bloom.probe import ProbeReport, Verdict
 
 if TYPE_CHECKING:
     from secure_bloom.adding.report import AddReport, FileAddReport, FilterReport
-    from secure_bloom.hudi.bloom.description import RecordKeyDescription
+    from secure_bloom.hudi.record_keys.description import RecordKeyDescription
     from secure_bloom.inspection import ColumnInspection, FileInspection, InspectReport
-    from secure_bloom.paimon.describing import PaimonInspection
+    from secure_bloom.paimon.index_description import PaimonInspection
 
 _WIDE = 240
 _NAME_LENGTH = 26

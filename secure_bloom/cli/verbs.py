@@ -12,10 +12,10 @@ import click
 
 #: Verb -> the module of this package that has it, and its name there.
 _ELSEWHERE: Final = {
-    "audit": ("audit", "audit_command"),
-    "hudi": ("hudi", "hudi"),
-    "paimon": ("paimon", "paimon"),
-    "read": ("read", "read_command"),
+    "audit": ("audit_verb", "audit_command"),
+    "hudi": ("hudi_verbs", "hudi"),
+    "paimon": ("paimon_verbs", "paimon"),
+    "read": ("read_verb", "read_command"),
 }
 
 

@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING
 from secure_bloom.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from secure_bloom.hudi.adding import RecordKeyFilterOptions, add_record_key_filter
-    from secure_bloom.hudi.bloom.dynamic import DynamicBoundedBloomFilter
-    from secure_bloom.hudi.bloom.hashing import HashType
-    from secure_bloom.hudi.bloom.header import sizing
-    from secure_bloom.hudi.bloom.simple import SimpleBloomFilter
-    from secure_bloom.hudi.reading import RecordKeyFilter, read_record_key_filter
-    from secure_bloom.hudi.searching import FileLookup, LookupReport, lookup
+    from secure_bloom.hudi.filter_reader import RecordKeyFilter, read_record_key_filter
+    from secure_bloom.hudi.filter_writer import RecordKeyFilterOptions, add_record_key_filter
+    from secure_bloom.hudi.key_lookup import FileLookup, LookupReport, lookup
+    from secure_bloom.hudi.record_keys.dynamic import DynamicBoundedBloomFilter
+    from secure_bloom.hudi.record_keys.hadoop_hashes import HashType
+    from secure_bloom.hudi.record_keys.row_header import sizing
+    from secure_bloom.hudi.record_keys.simple import SimpleBloomFilter
 
 _HOMES = {
-    "adding": ["RecordKeyFilterOptions", "add_record_key_filter"],
-    "bloom.dynamic": ["DynamicBoundedBloomFilter"],
-    "bloom.hashing": ["HashType"],
-    "bloom.header": ["sizing"],
-    "bloom.simple": ["SimpleBloomFilter"],
-    "reading": ["RecordKeyFilter", "read_record_key_filter"],
-    "searching": ["FileLookup", "LookupReport", "lookup"],
+    "filter_writer": ["RecordKeyFilterOptions", "add_record_key_filter"],
+    "record_keys.dynamic": ["DynamicBoundedBloomFilter"],
+    "record_keys.hadoop_hashes": ["HashType"],
+    "record_keys.row_header": ["sizing"],
+    "record_keys.simple": ["SimpleBloomFilter"],
+    "filter_reader": ["RecordKeyFilter", "read_record_key_filter"],
+    "key_lookup": ["FileLookup", "LookupReport", "lookup"],
 }
 
 __all__ = [

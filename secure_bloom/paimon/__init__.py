@@ -12,28 +12,28 @@ from typing import TYPE_CHECKING
 from secure_bloom.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from secure_bloom.paimon.bloom import BloomFilter64, sizing
-    from secure_bloom.paimon.building import build_index, build_indexes
+    from secure_bloom.paimon.bloom_filter64 import BloomFilter64, sizing
+    from secure_bloom.paimon.build_report import BuildReport, IndexOptions, IndexReport
+    from secure_bloom.paimon.comparisons import And, Comparison, Operator, Or, as_predicate
     from secure_bloom.paimon.container import ColumnIndexes, FileIndex, Index
-    from secure_bloom.paimon.describing import ShowReport, show
-    from secure_bloom.paimon.evaluation import Rules, must_read, typed_forms
+    from secure_bloom.paimon.data_types import DataType, hash_value
     from secure_bloom.paimon.hashing import hash_bytes, hash_long, hash_longs
-    from secure_bloom.paimon.predicates import And, Comparison, Operator, Or, as_predicate
-    from secure_bloom.paimon.probing import PaimonProbe, probe
-    from secure_bloom.paimon.report import BuildReport, IndexOptions, IndexReport
-    from secure_bloom.paimon.types import DataType, hash_value
+    from secure_bloom.paimon.index_builder import build_index, build_indexes
+    from secure_bloom.paimon.index_description import ShowReport, show
+    from secure_bloom.paimon.index_probe import PaimonProbe, probe
+    from secure_bloom.paimon.skipping import Rules, must_read, typed_forms
 
 _HOMES = {
-    "bloom": ["BloomFilter64", "sizing"],
-    "building": ["build_index", "build_indexes"],
+    "bloom_filter64": ["BloomFilter64", "sizing"],
+    "index_builder": ["build_index", "build_indexes"],
     "container": ["ColumnIndexes", "FileIndex", "Index"],
-    "describing": ["ShowReport", "show"],
-    "evaluation": ["Rules", "must_read", "typed_forms"],
+    "index_description": ["ShowReport", "show"],
+    "skipping": ["Rules", "must_read", "typed_forms"],
     "hashing": ["hash_bytes", "hash_long", "hash_longs"],
-    "predicates": ["And", "Comparison", "Operator", "Or", "as_predicate"],
-    "probing": ["PaimonProbe", "probe"],
-    "report": ["BuildReport", "IndexOptions", "IndexReport"],
-    "types": ["DataType", "hash_value"],
+    "comparisons": ["And", "Comparison", "Operator", "Or", "as_predicate"],
+    "index_probe": ["PaimonProbe", "probe"],
+    "build_report": ["BuildReport", "IndexOptions", "IndexReport"],
+    "data_types": ["DataType", "hash_value"],
 }
 
 __all__ = [

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from secure_bloom.errors import FormatError
-from secure_bloom.paimon import roaring
-from secure_bloom.paimon.types import Hashed
+from secure_bloom.paimon.data_types import Hashed
+from secure_bloom.paimon.version_0_9 import roaring
 
 _VERSION = 1
 _HEAD = struct.Struct(">Biib")

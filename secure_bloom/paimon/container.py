@@ -64,7 +64,7 @@ class FileIndex:
     @classmethod
     def from_bytes(cls, data: bytes) -> FileIndex:
         """The indexes in a container; FormatError for what is none, or damaged."""
-        reader = _Reader(data)
+        reader = _ContainerReader(data)
         reader.start()
         columns = tuple(reader.column() for _ in range(reader.count("columns", _MIN_COLUMN)))
         redundant = reader.rest_of_header()
@@ -112,7 +112,7 @@ class FileIndex:
         )
 
 
-class _Reader:
+class _ContainerReader:
     """Reads a container from its first byte on, every number checked where it is read."""
 
     def __init__(self, data: bytes) -> None:

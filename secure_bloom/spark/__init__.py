@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from secure_bloom.spark.auditing import audit
+from secure_bloom.spark.add_job import add_bloom_filters
+from secure_bloom.spark.audit_job import audit
 from secure_bloom.spark.registration import register
 from secure_bloom.spark.session import session_config
-from secure_bloom.spark.step import add_bloom_filters
 
 __all__ = ["add_bloom_filters", "audit", "register", "session_config"]

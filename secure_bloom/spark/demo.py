@@ -29,10 +29,10 @@ from secure_bloom.bloom.probe import ProbeReport, Verdict, probe
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import PolicyError, SecureBloomError, SparkUnavailableError
 from secure_bloom.inspection import inspect
+from secure_bloom.spark.add_job import add_bloom_filters
 from secure_bloom.spark.jvm import java, spark_jars
-from secure_bloom.spark.metrics import collect_scanned
+from secure_bloom.spark.scan_metrics import collect_scanned
 from secure_bloom.spark.session import session_config
-from secure_bloom.spark.step import add_bloom_filters
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

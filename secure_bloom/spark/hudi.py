@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any, cast
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import PolicyError, located
-from secure_bloom.hudi.bloom.entry import RECORD_KEY, RecordKeyEntry, read_entry_of
-from secure_bloom.hudi.bloom.keys import keys_bytes
-from secure_bloom.hudi.searching import SearchedKeys, present_keys
+from secure_bloom.hudi.key_lookup import SearchedKeys, present_keys
+from secure_bloom.hudi.record_keys.footer_entry import RECORD_KEY, RecordKeyEntry, read_entry_of
+from secure_bloom.hudi.record_keys.packed_keys import keys_bytes
 from secure_bloom.parquet.footer import read_tail, unlock
 from secure_bloom.parquet.key_material_files import file_keys
+from secure_bloom.spark.add_job import absolute_path
 from secure_bloom.spark.progress import context_of
-from secure_bloom.spark.step import absolute_path
 from secure_bloom.storage import find_files, open_input
 from secure_bloom.storage.paths import Paths, as_paths
 

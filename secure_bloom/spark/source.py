@@ -34,10 +34,10 @@ from secure_bloom.predicates.from_text import from_text
 from secure_bloom.reading import PlannedFile, ReadPlan, plan_read, read_row_groups
 from secure_bloom.reading.table.hive_partitions import Values, partition_values
 from secure_bloom.spark.conforming import check_taken, conformed, parts
-from secure_bloom.spark.options import SourceOptions, source_options
 from secure_bloom.spark.pushdown import Structure, Table, conditions, in_utc, structure
-from secure_bloom.spark.schemas import TableSchema, arrow_schema, check_carried, table_schema
+from secure_bloom.spark.source_options import SourceOptions, source_options
 from secure_bloom.spark.splitting import split
+from secure_bloom.spark.table_schema import TableSchema, arrow_schema, check_carried, table_schema
 from secure_bloom.storage import find_files
 
 #: How the source spells what the library's hints tell Python and the command line.
@@ -139,11 +139,11 @@ class SecureBloomReader(sd.DataSourceReader):
             )
         empty = replace(plan, files=())
         # Spark makes one task of an empty list, and gives it nothing to read.
-        return [RowGroups(plan=empty, files=files) for files in split(plan.files)]
+        return [SourcePartition(plan=empty, files=files) for files in split(plan.files)]
 
     def read(self, partition: sd.InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a task, as Arrow batches in Spark's schema."""
-        if not isinstance(partition, RowGroups):
+        if not isinstance(partition, SourcePartition):
             return
         with _explained():
             keys = _opened_keys(self._shared)
@@ -186,7 +186,7 @@ class PushdownReader(SecureBloomReader):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class RowGroups(sd.InputPartition):
+class SourcePartition(sd.InputPartition):
     """What one task reads: row groups of files, and the question they are read for."""
 
     plan: ReadPlan
@@ -194,7 +194,7 @@ class RowGroups(sd.InputPartition):
 
     def __repr__(self) -> str:
         # Neither values of the question nor of folders' names.
-        return f"RowGroups({sum(len(file.row_groups) for file in self.files)})"
+        return f"SourcePartition({sum(len(file.row_groups) for file in self.files)})"
 
 
 _WRITE = "write with Spark's parquet; secure_bloom.spark.add_bloom_filters adds filters"

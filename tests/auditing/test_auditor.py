@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.auditing import files
+from secure_bloom.auditing import file_audit
+from secure_bloom.auditing.audit_request import AuditRequest
 from secure_bloom.auditing.findings import Severity
-from secure_bloom.auditing.request import AuditRequest
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.bloom.stored import encode_bloom_filter
 from secure_bloom.encryption.keys import KeyResolver
@@ -197,7 +197,7 @@ class TestFiles:
         policy = with_rules(city=bloom("city"), email=bloom("email", "k_pii"))
         with open_input(str(path)) as file:
             counted = CountedFile(file)
-            audit = files._audit(counted, AuditRequest(policy=policy), KeyResolver(KEYRING))
+            audit = file_audit._audit(counted, AuditRequest(policy=policy), KeyResolver(KEYRING))
         assert audit.findings == ()
         assert counted.bytes_read <= footer + filters + 8192
         assert counted.bytes_read < path.stat().st_size / 4
@@ -235,7 +235,7 @@ class TestFiles:
     def test_the_pages_of_a_column_without_a_key_are_no_gap(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("secure_bloom.auditing.gaps._MOST_SEARCHED", 0)
+        monkeypatch.setattr("secure_bloom.auditing.checks.gaps._MOST_SEARCHED", 0)
         report = EXAMPLES["unchecked-column"](tmp_path).audit()
         assert ids(report) == ["unchecked-column"]
 
@@ -255,7 +255,7 @@ class TestFiles:
         path = sound(tmp_path)
         edit_footer(path, lambda _: bytes(50) + some_filter(b"a") + bytes(30) + some_filter(b"b"))
         for step in (16, 55, 64):
-            monkeypatch.setattr("secure_bloom.auditing.gaps._STEP", step)
+            monkeypatch.setattr("secure_bloom.auditing.checks.gaps._STEP", step)
             assert ids(Example(path=path).audit()) == ["filter-stray-in-clear"] * 2
 
     def test_a_plain_table_has_no_stray_filters(self, tmp_path: Path) -> None:
@@ -674,7 +674,7 @@ class TestFolders:
             raise ZeroDivisionError("user1@example.com")
 
         sound(tmp_path, column_keys={"k_finance": ["iban"]})
-        monkeypatch.setattr("secure_bloom.auditing.folders._check_orphans", fail)
+        monkeypatch.setattr("secure_bloom.auditing.checks.folders._check_orphans", fail)
         report = Example(path=tmp_path).audit()
         assert sorted(ids(report)) == ["column-in-clear", "unchecked-file"]
         assert "user1" not in json.dumps(report.to_json())

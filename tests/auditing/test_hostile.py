@@ -16,9 +16,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import secure_bloom as sb
-from secure_bloom.auditing import files, filters, leaks
-from secure_bloom.auditing.metering import MeteredFile
-from secure_bloom.auditing.request import AuditRequest
+from secure_bloom.auditing import file_audit
+from secure_bloom.auditing.audit_request import AuditRequest
+from secure_bloom.auditing.checks import bloom_filters, leaks
+from secure_bloom.auditing.metered_file import MeteredFile
 from secure_bloom.auditing.rules import RULES
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.errors import FormatError
@@ -109,7 +110,7 @@ def test_a_thousand_chunks_that_share_one_filter_are_not_read_a_thousand_times(
 
     edit_footer(path, share)
     request = AuditRequest(policy=replace(POLICY, columns={}))
-    audit = files.audit_file(str(path), request, KeyResolver(KEYRING))
+    audit = file_audit.audit_file(str(path), request, KeyResolver(KEYRING))
     overlaps = [f for f in audit.findings if "overlap" in f.what]
     assert 40 < len(overlaps) < 50
 
@@ -131,13 +132,13 @@ def test_a_footer_beyond_all_measure_is_not_read(
     path = sound(tmp_path)
     with open_input(str(path)) as file:
         length = path.stat().st_size - read_tail(file).offset
-    monkeypatch.setattr(files, "_MOST_FOOTER", length - 9)
+    monkeypatch.setattr(file_audit, "_MOST_FOOTER", length - 9)
     report = Example(path=path).audit()
     assert [finding.id for finding in report.findings] == ["unchecked-feature"]
 
 
 def test_findings_without_end_are_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_MOST_FINDINGS", 3)
+    monkeypatch.setattr(file_audit, "_MOST_FINDINGS", 3)
     path = write(tmp_path / "x.parquet", customers(50), row_group_size=10)
     findings = Example(path=path).audit().findings
     assert len(findings) == 5
@@ -219,12 +220,12 @@ def test_what_nobody_foresaw_is_a_finding_of_its_file_alone(
             raise ZeroDivisionError("user1@example.com")
         return original(*arguments)
 
-    original = files._audit if place == "file" else leaks.check_schemas
+    original = file_audit._audit if place == "file" else leaks.check_schemas
     if place == "file":
-        monkeypatch.setattr(files, "_audit", fail)
+        monkeypatch.setattr(file_audit, "_audit", fail)
     else:
-        checks = tuple(fail if each is original else each for each in files._FOOTER_CHECKS)
-        monkeypatch.setattr(files, "_FOOTER_CHECKS", checks)
+        checks = tuple(fail if each is original else each for each in file_audit._FOOTER_CHECKS)
+        monkeypatch.setattr(file_audit, "_FOOTER_CHECKS", checks)
     report = Example(path=tmp_path).audit()
     found = {(finding.id, Path(finding.path or "").name) for finding in report.findings}
     assert found == {("unchecked-file", "b.parquet"), ("column-in-clear", "c.parquet")}
@@ -252,6 +253,6 @@ def test_filters_are_read_no_further_than_a_bound(
 ) -> None:
     path = filtered(tmp_path, "city", "score")
     assert Example(path=path).audit().findings == ()
-    monkeypatch.setattr(filters, "MOST_FILTERS", 32)
+    monkeypatch.setattr(bloom_filters, "MOST_FILTERS", 32)
     report = Example(path=path).audit()
     assert {finding.id for finding in report.findings} == {"unchecked-file"}

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from secure_bloom.hudi import DynamicBoundedBloomFilter, HashType, SimpleBloomFilter
-from secure_bloom.hudi.bloom.base import HudiBloomFilter
-from secure_bloom.hudi.bloom.entry import FILTER_TYPES
+from secure_bloom.hudi.record_keys.bloom_filter import HudiBloomFilter
+from secure_bloom.hudi.record_keys.footer_entry import FILTER_TYPES
 from tests import project
 from tests.project import VECTORS
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from secure_bloom.paimon import And, Comparison, DataType, Operator, Or
-from secure_bloom.paimon.predicates import Predicate
+from secure_bloom.paimon.comparisons import Predicate
 from tests import project
 from tests.project import VECTORS
 

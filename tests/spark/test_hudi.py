@@ -16,7 +16,7 @@ from secure_bloom import hudi
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.errors import PolicyError
 from secure_bloom.hudi import HashType
-from secure_bloom.hudi.bloom.base import HudiBloomFilter
+from secure_bloom.hudi.record_keys.bloom_filter import HudiBloomFilter
 from secure_bloom.spark import hudi as step
 from secure_bloom.spark.hudi import hudi_lookup
 from tests.hudi.files import KEY_COLUMN, base_file, base_table

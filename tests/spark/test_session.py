@@ -17,7 +17,7 @@ import pytest
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import PolicyError
 from secure_bloom.spark import session_config
-from secure_bloom.spark.metrics import rows_scanned
+from secure_bloom.spark.scan_metrics import rows_scanned
 from tests.spark.cluster import POLICY, Cluster
 from tests.spark.parquet_java import (
     PLAIN_WRITE,

@@ -549,7 +549,7 @@ class TestPlanning:
         for key in MASTER_KEYS.values():
             assert key not in shipped
             assert base64.b64encode(key) not in shipped
-        assert repr(partition) == "RowGroups(1)"
+        assert repr(partition) == "SourcePartition(1)"
 
 
 class TestOptions:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.spark.metrics import collect_scanned
+from secure_bloom.spark.scan_metrics import collect_scanned
 from tests.compatibility import Claim, Compatibility, Shown
 from tests.interop.columns import COLUMNS, Column
 from tests.interop.files import TypedFile, typed_file

@@ -16,7 +16,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.adding.report import AddReport
-from secure_bloom.spark.metrics import collect_scanned, rows_scanned
+from secure_bloom.spark.scan_metrics import collect_scanned, rows_scanned
 from tests.interop.columns import COLUMNS, Column
 from tests.spark.cluster import POLICY
 from tests.spark.lookups import lookup

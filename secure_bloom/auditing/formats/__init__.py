@@ -6,6 +6,6 @@ anybody may have written: every format shows them by :func:`~.legible.legible`, 
 
 from secure_bloom.auditing.formats.html import render_html
 from secure_bloom.auditing.formats.sarif import render_sarif
-from secure_bloom.auditing.formats.text import render_text
+from secure_bloom.auditing.formats.terminal import render_text
 
 __all__ = ["render_html", "render_sarif", "render_text"]

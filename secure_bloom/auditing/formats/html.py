@@ -15,10 +15,10 @@ from html import escape
 from importlib.resources import files
 
 from secure_bloom.auditing.findings import AuditReport
-from secure_bloom.auditing.formats.folders import common_folder
-from secure_bloom.auditing.formats.grouping import Group, State, extent, group_report
+from secure_bloom.auditing.formats.conclusion import tallies, verdict
 from secure_bloom.auditing.formats.matrix import WHOLE_FILE, Cell, Matrix, Row, matrix_of
-from secure_bloom.auditing.formats.verdict import tallies, verdict
+from secure_bloom.auditing.formats.mistakes import Mistake, State, extent, group_report
+from secure_bloom.auditing.formats.path_rows import common_folder
 from secure_bloom.text import counted, legible, named_columns
 
 _EXAMPLES = 3
@@ -105,7 +105,7 @@ def _hash(text: str) -> str:
 
 
 def _head(
-    report: AuditReport, groups: Sequence[Group], subject: str, created: datetime | None
+    report: AuditReport, groups: Sequence[Mistake], subject: str, created: datetime | None
 ) -> Iterator[str]:
     """What was audited and what came of it, in one sentence."""
     result = verdict(report, groups)
@@ -119,7 +119,7 @@ def _head(
     yield "</header>"
 
 
-def _legend(groups: Sequence[Group]) -> Iterator[str]:
+def _legend(groups: Sequence[Mistake]) -> Iterator[str]:
     """The states with their colours and counts; with the script each switches its state off."""
     yield '<section class="legend" aria-label="Legend and filter">'
     yield '<input type="search" id="search" placeholder="Search columns, paths, ids" hidden>'
@@ -139,7 +139,7 @@ def _chip(state: State, count: str) -> str:
     )
 
 
-def _matrix(matrix: Matrix, groups: Sequence[Group], folder: str) -> Iterator[str]:
+def _matrix(matrix: Matrix, groups: Sequence[Mistake], folder: str) -> Iterator[str]:
     """Files or folders by columns."""
     grouped = any(len(row.files.paths) > 1 for row in matrix.rows)
     yield '<section class="matrix">'
@@ -173,7 +173,7 @@ def _column_head(column: str | None) -> str:
     return f'<th scope="col" title="{escape(legible(column))}"><span>{short}</span></th>'
 
 
-def _row(row: Row, columns: Sequence[str | None], groups: Sequence[Group]) -> str:
+def _row(row: Row, columns: Sequence[str | None], groups: Sequence[Mistake]) -> str:
     count = len(row.files.paths)
     many = f" <small>{counted(count, 'file')}</small>" if count > 1 else ""
     label = f'<th scope="row"><div>{escape(legible(row.files.label))}{many}</div></th>'
@@ -183,7 +183,7 @@ def _row(row: Row, columns: Sequence[str | None], groups: Sequence[Group]) -> st
     return f'<tr data-states="{" ".join(row.states)}">{label}{"".join(cells)}</tr>'
 
 
-def _cell(cell: Cell, column: str | None, count: int, groups: Sequence[Group]) -> str:
+def _cell(cell: Cell, column: str | None, count: int, groups: Sequence[Mistake]) -> str:
     state = cell.state
     if state is State.CLEAN:
         # What concerns no file says nothing of the columns it does not name.
@@ -197,7 +197,7 @@ def _cell(cell: Cell, column: str | None, count: int, groups: Sequence[Group]) -
     return f'<td class="{state}" title="{title}">{link}</td>'
 
 
-def _cell_text(cell: Cell, count: int, groups: Sequence[Group]) -> str:
+def _cell_text(cell: Cell, count: int, groups: Sequence[Mistake]) -> str:
     """``critical in 3 of 50 files (column-in-clear), low in 1 of 50 files (...)``."""
     parts = []
     for state in sorted(cell.files, key=lambda state: state.rank):
@@ -207,7 +207,7 @@ def _cell_text(cell: Cell, count: int, groups: Sequence[Group]) -> str:
     return ", ".join(parts)
 
 
-def _findings(groups: Sequence[Group], folder: str, meanings: Mapping[str, str]) -> Iterator[str]:
+def _findings(groups: Sequence[Mistake], folder: str, meanings: Mapping[str, str]) -> Iterator[str]:
     """The mistakes under their headings; a heading without any is left out."""
     most = max(_EXAMPLES, min(_MOST_PATHS, _MOST_PATHS_OF_ALL // max(len(groups), 1)))
     numbered = list(enumerate(groups, start=1))
@@ -221,7 +221,7 @@ def _findings(groups: Sequence[Group], folder: str, meanings: Mapping[str, str])
             yield "</section>"
 
 
-def _finding(number: int, group: Group, meaning: str | None, paths: str) -> str:
+def _finding(number: int, group: Mistake, meaning: str | None, paths: str) -> str:
     state, columns = group.state, escape(named_columns(group.columns))
     note = f'<p class="note">{escape(legible(meaning, _LONGEST))}</p>\n' if meaning else ""
     return f"""<article id="finding-{number}" data-state="{state}">

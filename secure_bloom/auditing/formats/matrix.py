@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from secure_bloom.auditing.findings import AuditReport, Finding
-from secure_bloom.auditing.formats.folders import PathRow, common_folder, path_rows
-from secure_bloom.auditing.formats.grouping import Group, State, is_unchecked
+from secure_bloom.auditing.formats.mistakes import Mistake, State, is_unchecked
+from secure_bloom.auditing.formats.path_rows import PathRow, common_folder, path_rows
 
 _MOST_ROWS = 366
 _MOST_CELLS = 8_000
@@ -65,7 +65,7 @@ class Matrix:
     hidden: int
 
 
-def matrix_of(report: AuditReport, groups: Sequence[Group]) -> Matrix:
+def matrix_of(report: AuditReport, groups: Sequence[Mistake]) -> Matrix:
     """The matrix of a report, fit for one page however many files and columns there are.
 
     What concerns no file, the policy above all, is the first row, with no files.
@@ -84,13 +84,13 @@ def matrix_of(report: AuditReport, groups: Sequence[Group]) -> Matrix:
     )
 
 
-def _columns(report: AuditReport, groups: Sequence[Group]) -> tuple[_Column, ...]:
+def _columns(report: AuditReport, groups: Sequence[Mistake]) -> tuple[_Column, ...]:
     """The whole file, the policy's columns, then others that were found."""
     found = (column for group in groups for column in group.columns)
     return tuple(dict.fromkeys((WHOLE_FILE, *report.columns, *found)))
 
 
-def _shown_columns(columns: tuple[_Column, ...], groups: Sequence[Group]) -> tuple[_Column, ...]:
+def _shown_columns(columns: tuple[_Column, ...], groups: Sequence[Mistake]) -> tuple[_Column, ...]:
     """As many as fit, the worst of them, in their order."""
     # Groups come worst first, and so do their columns here.
     worst = dict.fromkeys(column for group in groups for column in group.columns)
@@ -98,7 +98,7 @@ def _shown_columns(columns: tuple[_Column, ...], groups: Sequence[Group]) -> tup
     return tuple(column for column in columns if column in kept)
 
 
-def _rows(report: AuditReport, groups: Sequence[Group], most: int) -> list[PathRow]:
+def _rows(report: AuditReport, groups: Sequence[Mistake], most: int) -> list[PathRow]:
     """The files looked at, and others that findings name."""
     found = (path for group in groups for path in group.paths)
     paths = tuple(dict.fromkeys((*report.paths, *found)))
@@ -108,7 +108,7 @@ def _rows(report: AuditReport, groups: Sequence[Group], most: int) -> list[PathR
 
 
 def _cells(
-    rows: Sequence[PathRow], columns: tuple[_Column, ...], groups: Sequence[Group]
+    rows: Sequence[PathRow], columns: tuple[_Column, ...], groups: Sequence[Mistake]
 ) -> dict[tuple[int, _Column], Cell]:
     """The cells that are not clean, by row and column."""
     row_of: dict[str | None, int] = {p: i for i, row in enumerate(rows) for p in row.paths}

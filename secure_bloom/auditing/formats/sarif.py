@@ -18,8 +18,8 @@ from typing import Any
 from urllib.parse import quote
 
 from secure_bloom.auditing.findings import AuditReport, Finding, Severity
-from secure_bloom.auditing.formats.folders import common_folder
-from secure_bloom.auditing.formats.grouping import is_unchecked
+from secure_bloom.auditing.formats.mistakes import is_unchecked
+from secure_bloom.auditing.formats.path_rows import common_folder
 from secure_bloom.text import counted, legible
 
 _SCHEMA = (

@@ -15,7 +15,7 @@ import pytest
 
 from secure_bloom.auditing.findings import AuditReport, Severity
 from secure_bloom.auditing.formats import render_html
-from secure_bloom.auditing.formats.grouping import State
+from secure_bloom.auditing.formats.mistakes import State
 from tests.auditing.formats import reports
 from tests.auditing.formats.browser import NAMES, Page, browser_page, find_browser
 from tests.auditing.formats.reports import COLUMNS, filter_missing, finding, unchecked

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from secure_bloom.auditing.findings import AuditReport, Finding
-from secure_bloom.auditing.formats.grouping import State, group_report
 from secure_bloom.auditing.formats.matrix import WHOLE_FILE, Matrix, matrix_of
+from secure_bloom.auditing.formats.mistakes import State, group_report
 from tests.auditing.formats.reports import (
     COLUMNS,
     day_paths,

@@ -1,0 +1,123 @@
+"""What an audit has to do: the policy checked, the files found, the keys at hand."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+
+from secure_bloom.adding.request import Keys
+from secure_bloom.auditing.audit_request import AuditRequest
+from secure_bloom.auditing.checks import policies
+from secure_bloom.auditing.failures import file_failure
+from secure_bloom.auditing.findings import Finding, Severity
+from secure_bloom.auditing.selection import Selection, selection
+from secure_bloom.encryption.keys import ExplicitKeys
+from secure_bloom.encryption.policy import KeyPolicy, draft_policy
+from secure_bloom.errors import PolicyError
+from secure_bloom.storage import find_files
+from secure_bloom.storage.paths import Paths, as_paths
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditPlan:
+    """The ``files`` to be held against ``request``, and what was found before.
+
+    ``request`` is None, and there are no files, where the policy cannot be taken.  ``roots`` are
+    the paths as given, ``listed`` all files there, also those that a sample leaves out.
+    """
+
+    request: AuditRequest | None
+    findings: tuple[Finding, ...]
+    selection: Selection
+    roots: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    listed: tuple[str, ...] = ()
+    properties: Mapping[str, str] | None = None
+    keys: Keys | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditOptions:
+    """How far an audit looks, and what of it counts; see :func:`secure_bloom.audit`."""
+
+    ignore: Iterable[str] = ()
+    severity: Severity | str | None = None
+    sample: int | None = None
+    without_keys: bool = False
+    check_values: bool = False
+    spark_properties: Mapping[str, str] | None = None
+
+
+def plan_audit(
+    paths: Paths,
+    policy: KeyPolicy | str | PathLike[str],
+    keys: Keys | None,
+    options: AuditOptions,
+) -> AuditPlan:
+    """Work out what there is to do; no data file is read.
+
+    Raises PolicyError where there is nothing to audit: no file, no policy, no KMS to ask.
+    """
+    selected = selection(options.ignore, options.severity)
+    taken, findings = _policy(policy)
+    if taken is None:
+        return AuditPlan(request=None, findings=findings, selection=selected)
+    request = AuditRequest(
+        policy=taken, with_keys=not options.without_keys, check_values=options.check_values
+    )
+    at_hand = audit_keys(request, keys)
+    if at_hand is not None and not isinstance(at_hand, ExplicitKeys):
+        findings += tuple(policies.check_master_keys(taken, at_hand))
+    roots = as_paths(paths)
+    refused: list[PolicyError] = []
+    files = find_files(roots, refused=refused)
+    findings += tuple(file_failure(error.path or "", error) for error in refused)
+    return AuditPlan(
+        request=request,
+        findings=findings,
+        selection=selected,
+        roots=tuple(roots),
+        files=_sample(files, options.sample),
+        listed=tuple(files),
+        properties=options.spark_properties,
+        keys=at_hand,
+    )
+
+
+def _policy(
+    policy: KeyPolicy | str | PathLike[str],
+) -> tuple[KeyPolicy | None, tuple[Finding, ...]]:
+    if not isinstance(policy, KeyPolicy):
+        if not isinstance(policy, str | PathLike):
+            raise PolicyError(
+                f"the policy is given as {type(policy).__name__}, wanted a path or a KeyPolicy"
+            )
+        path = os.fspath(policy)
+        draft, problems = draft_policy(path)
+        if draft is None:
+            return None, tuple(policies.check_draft(problems, path))
+        policy = draft
+    return policy, tuple(policies.check_policy(policy))
+
+
+def audit_keys(request: AuditRequest, keys: Keys | None = None) -> Keys | None:
+    """The keys of an audit: those given, else the policy's KMS; none where none are wanted."""
+    policy = request.policy
+    if not request.with_keys:
+        return None
+    if keys is None and (policy.kms or policy.master_keys()):
+        return policy.kms_client()
+    return keys
+
+
+def _sample(files: Sequence[str], size: int | None) -> tuple[str, ...]:
+    """``size`` of the files, spread over all folders; always the same ones."""
+    if size is not None and (not isinstance(size, int) or isinstance(size, bool)):
+        raise PolicyError(f"sample is a {type(size).__name__}, wanted a whole number")
+    if size is None or size >= len(files):
+        return tuple(files)
+    if size < 1:
+        raise PolicyError(f"a sample of {size} files is none, wanted at least one")
+    return tuple(files[i * len(files) // size] for i in range(size))

@@ -1,0 +1,108 @@
+"""Checks of one column chunk's Bloom filter: there, sealed, whole, of use, and right."""
+
+from __future__ import annotations
+
+from secure_bloom.auditing import rules
+from secure_bloom.auditing.checks.filter_search import HEADER_SIZE, is_plain_filter
+from secure_bloom.auditing.checks.subjects import ChunkSubject, Findings
+from secure_bloom.auditing.checks.zero_signs import check_zeros
+from secure_bloom.auditing.rules import Rule
+from secure_bloom.bloom.stored import StoredBloomFilter, read_bloom_filter
+from secure_bloom.errors import FormatError, IntegrityError, UnsupportedFeatureError
+from secure_bloom.parquet.footer import Chunk
+from secure_bloom.parquet.schema import require_filterable
+
+#: How far above the request a filter's own probability may be: other writers size by a formula
+#: that is too small by 1.15 times at 10 % and by 10 times at 0.001 %.
+_FAR = 4.0
+#: Bytes of filters that are read of one file: no honest one has as many.
+MOST_FILTERS = 256 * 1024 * 1024
+#: A filter that says "maybe" to every second absent value is of no use, whatever was asked for.
+_USELESS = 0.5
+
+
+def check_filter(subject: ChunkSubject) -> Findings:
+    """Everything about the filter, as far as it can be seen."""
+    meta_data = subject.meta_data
+    if meta_data is None:
+        return
+    offset = meta_data.bloom_filter_offset
+    if offset is None:
+        yield from _check_missing(subject)
+    elif subject.is_encrypted and _is_in_clear(subject, offset):
+        yield subject.finding(
+            rules.FILTER_IN_CLEAR, "the column is encrypted, its filter is in clear"
+        )
+    else:
+        if meta_data.bloom_filter_length is None:
+            yield subject.finding(rules.FILTER_LENGTH_ABSENT, "the filter's length is not stored")
+        if subject.chunk is not None:
+            yield from _check_content(subject, subject.chunk)
+
+
+def _check_missing(subject: ChunkSubject) -> Findings:
+    if subject.wanted.bloom is None:
+        return
+    try:
+        require_filterable(subject.leaf)
+    except UnsupportedFeatureError as error:
+        yield subject.finding(rules.FILTER_IMPOSSIBLE, error.message)
+        return
+    yield subject.finding(rules.FILTER_MISSING, "the policy asks for a filter, there is none")
+
+
+def _is_in_clear(subject: ChunkSubject, offset: int) -> bool:
+    file = subject.of.file
+    room = file.size - offset
+    if offset < 0 or room <= 0:
+        return False
+    return is_plain_filter(file.read_at(offset, min(HEADER_SIZE, room)), room)
+
+
+def _check_content(subject: ChunkSubject, chunk: Chunk) -> Findings:
+    if subject.of.tally.filter_bytes >= MOST_FILTERS:
+        yield subject.finding(
+            rules.UNCHECKED_FILE, "the filter was not read: those before it are too large together"
+        )
+        return
+    try:
+        stored = read_bloom_filter(subject.of.file, chunk)
+    except (IntegrityError, FormatError) as error:
+        yield subject.finding(_broken(error), error.message)
+        return
+    if stored is not None:
+        subject.of.tally.filter_bytes += stored.length
+        yield from _check_saturated(subject, stored)
+        yield from check_zeros(subject, chunk, stored.filter)
+        if subject.of.request.check_values:
+            yield from _check_values(subject, chunk, stored)
+
+
+def _broken(error: IntegrityError | FormatError) -> Rule:
+    is_altered = isinstance(error, IntegrityError)
+    return rules.FILTER_NOT_AUTHENTIC if is_altered else rules.FILTER_DAMAGED
+
+
+def _check_saturated(subject: ChunkSubject, stored: StoredBloomFilter) -> Findings:
+    fpp, wanted = stored.filter.fpp(), subject.wanted.bloom
+    if fpp > _USELESS:
+        yield subject.finding(
+            rules.FILTER_SATURATED, "the filter lets more than half of absent values pass"
+        )
+    elif (
+        wanted is not None
+        and fpp > _FAR * wanted.fpp
+        # The policy itself wants it no larger.
+        and 2 * stored.filter.byte_count <= wanted.max_bytes
+    ):
+        yield subject.finding(
+            rules.FILTER_SATURATED,
+            f"the policy says fpp {wanted.fpp:.3g}, the filter has more than {_FAR:.0f} times that",
+        )
+
+
+def _check_values(subject: ChunkSubject, chunk: Chunk, stored: StoredBloomFilter) -> Findings:
+    # Imported here: all but this needs no pyarrow.
+    from secure_bloom.auditing.checks.sampled_values import check_sample
+
+    yield from check_sample(subject, chunk, stored.filter)

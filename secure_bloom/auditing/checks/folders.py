@@ -1,0 +1,168 @@
+"""Checks of what lies beside and above data files: in their folders, and in the folders' names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
+
+from secure_bloom.auditing import rules
+from secure_bloom.auditing.checks.leaks import has_bounds, shown_record_keys, texts_of
+from secure_bloom.auditing.checks.writer_schemas import told_columns
+from secure_bloom.auditing.failures import file_failure
+from secure_bloom.auditing.findings import Finding
+from secure_bloom.auditing.naming import secret_partition
+from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.errors import UnsupportedFeatureError, located
+from secure_bloom.options import FooterMode
+from secure_bloom.parquet.footer import Footer, read_tail, read_unverified
+from secure_bloom.parquet.key_material_files import key_material_name
+from secure_bloom.storage import InputFile, below, local_path, name_of, open_input, sibling
+from secure_bloom.storage.folder_trees import Tree
+from secure_bloom.storage.tree_of import tree_of
+
+_SUMMARIES = ("_metadata", "_common_metadata")
+_MATERIAL_PREFIX, _MATERIAL_SUFFIX = key_material_name("|").split("|")
+_PATTERN = re.compile(r"[^/]*[*?\[].*", re.DOTALL)
+#: What an index or a summary may have: they are read whole.
+_MOST_READ = 64 * 1024 * 1024
+
+
+def check_folders(
+    files: Iterable[str], roots: Iterable[str], policy: KeyPolicy
+) -> Iterator[Finding]:
+    """Look into the folders of ``files``, and those above them.
+
+    That is up to one of ``roots``, of a pattern the folder it begins with, and out of the folders
+    of partitions in any case.
+    """
+    by_folder: dict[str, list[str]] = {}
+    for file in files:
+        by_folder.setdefault(_folder(file), []).append(file)
+    tops = [_PATTERN.split(local_path(root), maxsplit=1)[0].rstrip("/") for root in roots]
+    for folder in sorted(by_folder.keys() | set(_above(by_folder, tops))):
+        tree = tree_of(folder)
+        names = frozenset(tree.names(folder))
+        yield from _check_orphans(tree, folder, names)
+        if any(rule.key is not None for rule in policy.columns.values()):
+            yield from _check_summaries(tree, folder, names, policy)
+            yield from _check_indexes(by_folder.get(folder, ()), names, policy)
+    yield from _check_partitions(by_folder, policy)
+
+
+def _folder(path: str) -> str:
+    """The folder of a file, as a path of its own."""
+    return sibling(path, "").rstrip("/") or ("/" if path.startswith("/") else ".")
+
+
+def _above(folders: Iterable[str], tops: Collection[str]) -> Iterator[str]:
+    """The folders that hold others of these, down from the paths that were given."""
+    for folder in folders:
+        while "=" in name_of(folder) or any(below(folder, top) for top in tops):
+            folder = _folder(folder)
+            yield folder
+
+
+def _check_orphans(tree: Tree, folder: str, names: Collection[str]) -> Iterator[Finding]:
+    for name in sorted(names):
+        if name.startswith(_MATERIAL_PREFIX) and name.endswith(_MATERIAL_SUFFIX):
+            of = name.removeprefix(_MATERIAL_PREFIX).removesuffix(_MATERIAL_SUFFIX)
+            if of not in names:
+                yield rules.KEY_MATERIAL_ORPHANED.finding(
+                    "its data file is not beside it", path=tree.join(folder, name)
+                )
+
+
+def _check_partitions(folders: Iterable[str], policy: KeyPolicy) -> Iterator[Finding]:
+    found: dict[tuple[str, str], None] = {}
+    for folder in folders:
+        parts = folder.split("/")
+        for depth, part in enumerate(parts):
+            column = secret_partition(part, policy)
+            if column is not None:
+                found[("/".join(parts[:depth]) or ".", column)] = None
+    for above, column in found:
+        # The path ends above the folder: its name is a value.
+        yield rules.PARTITION_IN_CLEAR.finding(
+            "the column's values are names of folders", path=above, column=column
+        )
+
+
+def _check_indexes(
+    files: Iterable[str], names: Collection[str], policy: KeyPolicy
+) -> Iterator[Finding]:
+    for file in files:
+        index = f"{name_of(file)}.index"
+        if index in names:
+            yield from _read(sibling(file, index), policy, _index_findings)
+
+
+def _index_findings(file: InputFile, policy: KeyPolicy) -> Iterator[Finding]:
+    # Imported here: few files have an index beside them.
+    from secure_bloom.paimon import container
+
+    if file.read_at(0, min(file.size, len(container.MAGIC))) != container.MAGIC:
+        # Another tool's.
+        return
+    for column in container.FileIndex.from_bytes(file.read_at(0, file.size)).columns:
+        # A key of a map is indexed as m[k].
+        name = column.name.partition("[")[0]
+        if policy.key_for(name.split(".")) is not None:
+            yield rules.PAIMON_INDEX_IN_CLEAR.finding(
+                "an index beside the data file holds the column in clear",
+                path=file.path,
+                column=name,
+            )
+
+
+def _check_summaries(
+    tree: Tree, folder: str, names: Collection[str], policy: KeyPolicy
+) -> Iterator[Finding]:
+    for name in _SUMMARIES:
+        if name in names:
+            yield from _read(tree.join(folder, name), policy, _summary_findings)
+
+
+def _summary_findings(file: InputFile, policy: KeyPolicy) -> Iterator[Finding]:
+    tail = read_tail(file)
+    if tail.mode is FooterMode.ENCRYPTED:
+        return
+    footer = read_unverified(tail)
+    for ordinal, leaf in enumerate(footer.leaves):
+        shown = (chunks[ordinal].meta_data for chunks in footer.columns)
+        if policy.key_for(leaf.path) is not None and any(
+            meta_data is not None and has_bounds(meta_data) for meta_data in shown
+        ):
+            yield rules.SUMMARY_IN_CLEAR.finding(
+                "the summary shows the column's smallest and largest values",
+                path=file.path,
+                column=leaf.name,
+            )
+    yield from _summary_texts(file.path, footer, policy)
+
+
+def _summary_texts(path: str, footer: Footer, policy: KeyPolicy) -> Iterator[Finding]:
+    """What the texts of a summary tell, as those of a data file's readable footer."""
+    texts = texts_of(footer)
+    shown = shown_record_keys(texts)
+    if shown is not None:
+        yield rules.HUDI_KEYS_IN_CLEAR.finding(shown, path=path)
+    for writer, columns in told_columns(texts).items():
+        for column in sorted(columns):
+            if policy.key_for(column.split(".")) is not None:
+                yield rules.SCHEMA_IN_CLEAR.finding(
+                    f"the {writer} schema in the summary holds metadata of the column",
+                    path=path,
+                    column=column,
+                )
+
+
+def _read(
+    path: str, policy: KeyPolicy, check: Callable[[InputFile, KeyPolicy], Iterator[Finding]]
+) -> Iterator[Finding]:
+    try:
+        with located(path=path), open_input(path) as file:
+            if file.size > _MOST_READ:
+                raise UnsupportedFeatureError(f"the file has {file.size} bytes")
+            yield from check(file, policy)
+    except Exception as error:
+        yield file_failure(path, error)

@@ -1,0 +1,139 @@
+"""Check of the bytes that nothing refers to: filters in clear that a rewrite left, or that hide.
+
+Owned are column chunks, filters and the footer, each where its own metadata says; only where a
+column's metadata cannot be read, its whole row group.  All else is searched, page indexes too: a
+length that only claims bytes hides nothing.  64 MiB at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from secure_bloom.auditing import rules
+from secure_bloom.auditing.checks.bloom_filters import MOST_FILTERS
+from secure_bloom.auditing.checks.clear_filters import ClearFilters
+from secure_bloom.auditing.checks.filter_search import (
+    HEADER_SIZE,
+    plain_filter,
+    plain_filter_size,
+    plain_filters,
+)
+from secure_bloom.auditing.checks.subjects import FileSubject, Findings, FooterSubject
+from secure_bloom.bloom.split_block import SplitBlockBloomFilter
+from secure_bloom.bloom.stored import StoredBloomFilter, read_bloom_filter
+from secure_bloom.errors import SecureBloomError
+from secure_bloom.parquet.footer import MAGIC, Chunk
+from secure_bloom.parquet.structures.metadata import ColumnMetaData
+from secure_bloom.storage import InputFile
+
+#: From an offset up to, not including, another.
+Region = tuple[int, int]
+
+_MOST_SEARCHED = 64 * 1024 * 1024
+_STEP = 4 * 1024 * 1024
+#: Before a footer that cannot be read: where filters stand, when nothing says where.
+_TAIL = 1024 * 1024
+_WHAT = "a Bloom filter in clear stands where nothing refers to it"
+
+
+def check_gaps(subject: FooterSubject) -> Findings:
+    """No filter in clear in the gaps of a file that has anything to hide."""
+    if not subject.sensitive():
+        return
+    left = _MOST_SEARCHED
+    known: ClearFilters | None = None
+    for start, end in _gaps(_owned(subject), subject.of.tail.offset):
+        if left < end - start:
+            yield subject.of.finding(
+                rules.UNCHECKED_GAPS, "more than 64 MiB that nothing refers to"
+            )
+            return
+        left -= end - start
+        for offset in _search(subject.of.file, start, end):
+            known = ClearFilters(_filters_in_clear(subject)) if known is None else known
+            if not known.explain(_filter_at(subject.of.file, offset, end)):
+                yield subject.of.finding(rules.FILTER_STRAY, _WHAT)
+
+
+def check_before_footer(subject: FileSubject) -> Findings:
+    """The same for a file whose footer cannot be read: its last MiB before the footer.
+
+    Where the policy asks for filters of columns in clear, one that is found may be of those.
+    """
+    policy, end = subject.request.policy, subject.tail.offset
+    may_be = any(policy.key_for(path.split(".")) is None for path in policy.bloom_columns())
+    rule = rules.UNCHECKED_FILTER if may_be else rules.FILTER_STRAY
+    what = "a Bloom filter in clear, which may be of a column in clear" if may_be else _WHAT
+    for _ in _search(subject.file, max(len(MAGIC), end - _TAIL), end):
+        yield subject.finding(rule, what)
+
+
+def _filter_at(file: InputFile, offset: int, end: int) -> SplitBlockBloomFilter:
+    head = file.read_at(offset, min(HEADER_SIZE, end - offset))
+    return plain_filter(file.read_at(offset, plain_filter_size(head)))
+
+
+def _filters_in_clear(subject: FooterSubject) -> Iterator[SplitBlockBloomFilter]:
+    """The filters of columns that are not sensitive, as many as were read for their own checks."""
+    left = MOST_FILTERS
+    for chunk in subject.chunks:
+        if chunk.chunk is None or chunk.is_sensitive:
+            continue
+        stored = _stored(subject.of.file, chunk.chunk)
+        if stored is not None:
+            left -= stored.length
+            yield stored.filter
+        if left < 0:
+            return
+
+
+def _stored(file: InputFile, chunk: Chunk) -> StoredBloomFilter | None:
+    try:
+        return read_bloom_filter(file, chunk)
+    except SecureBloomError:
+        # Told where the filter itself is looked at.
+        return None
+
+
+def _search(file: InputFile, start: int, end: int) -> Iterator[int]:
+    """Where filters in clear begin between two offsets; one that lies across a step counts once."""
+    for offset in range(start, end, _STEP):
+        data = file.read_at(offset, min(_STEP + HEADER_SIZE - 1, end - offset))
+        yield from (offset + at for at in plain_filters(data, end - offset) if at < _STEP)
+
+
+def _gaps(owned: Iterable[Region], end: int) -> Iterator[Region]:
+    """What the regions leave free between the first magic bytes and ``end``."""
+    position = len(MAGIC)
+    for start, stop in sorted(owned):
+        if start > position:
+            yield position, min(start, end)
+        position = max(position, stop)
+        if position >= end:
+            return
+    yield position, end
+
+
+def _owned(subject: FooterSubject) -> Iterator[Region]:
+    unknown = set()
+    for chunk in subject.chunks:
+        if chunk.meta_data is None:
+            unknown.add(chunk.row_group)
+        else:
+            yield from _parts(chunk.meta_data)
+    for number in unknown:
+        row_group = subject.footer.row_groups[number]
+        start, size = row_group.file_offset, row_group.total_compressed_size
+        if start and size and start > 0 and size > 0:
+            yield start, start + size
+
+
+def _parts(meta_data: ColumnMetaData) -> Iterator[Region]:
+    start = meta_data.data_page_offset
+    # Some writers store 0 for "none".
+    if 0 < (meta_data.dictionary_page_offset or 0) < start:
+        start = meta_data.dictionary_page_offset or 0
+    yield start, start + meta_data.total_compressed_size
+    if meta_data.bloom_filter_offset is not None:
+        offset = meta_data.bloom_filter_offset
+        yield offset, offset + (meta_data.bloom_filter_length or HEADER_SIZE)

@@ -1,0 +1,180 @@
+"""Checks of keys: is what the policy protects encrypted, under the key it names, with long keys.
+
+All of it can be said without any key: key material names its master key, and its length tells how
+long the key in it is.  That it unwraps is seen when the file is opened.
+"""
+
+from __future__ import annotations
+
+import base64
+
+from secure_bloom.auditing import rules
+from secure_bloom.auditing.checks.subjects import ChunkSubject, FileSubject, Findings, FooterSubject
+from secure_bloom.auditing.failures import Subject
+from secure_bloom.auditing.naming import short
+from secure_bloom.auditing.rules import Rule
+from secure_bloom.encryption import cipher
+from secure_bloom.encryption.keys import DataKey, FileKeys, KeyMaterial
+from secure_bloom.encryption.policy import Algorithm
+from secure_bloom.errors import FormatError, KeyUnavailableError
+from secure_bloom.options import FooterMode
+
+#: Findings that say why a key is not to be had: what depends on it need not say so again.
+LOST_KEY = frozenset({rules.KEY_MATERIAL_DAMAGED.id, rules.KEY_MATERIAL_MISSING.id})
+#: Findings after which it is no wonder that a file is not protected as others are.
+BROKEN_RULES = LOST_KEY | {
+    rule.id
+    for rule in (
+        rules.COLUMN_IN_CLEAR,
+        rules.COLUMN_WRONG_KEY,
+        rules.COLUMN_UNDER_FOOTER_KEY,
+        rules.FOOTER_NOT_ENCRYPTED,
+        rules.FOOTER_NOT_SIGNED,
+        rules.FOOTER_WRONG_KEY,
+        rules.WEAKER_ALGORITHM,
+        rules.UNCHECKED_KEY_NAME,
+    )
+}
+
+
+def check_footer_mode(subject: FileSubject) -> Findings:
+    """The footer is encrypted, or signed, where the policy wants it so."""
+    wanted, found = subject.request.policy.footer_mode, subject.tail.mode
+    if wanted is FooterMode.ENCRYPTED and found is not FooterMode.ENCRYPTED:
+        yield subject.finding(
+            rules.FOOTER_NOT_ENCRYPTED, f"the policy says encrypted, the footer is {found}"
+        )
+    elif wanted is FooterMode.SIGNED and found is FooterMode.PLAINTEXT:
+        yield subject.finding(rules.FOOTER_NOT_SIGNED, "the policy says signed, the footer is not")
+
+
+def check_algorithm(subject: FileSubject) -> Findings:
+    """No weaker algorithm than the policy's."""
+    algorithm = subject.tail.algorithm
+    if algorithm is None:
+        return
+    wanted, found = subject.request.policy.encryption.algorithm, algorithm.member()
+    if wanted is Algorithm.AES_GCM_V1 and found != wanted:
+        yield subject.finding(
+            rules.WEAKER_ALGORITHM, f"the policy says {wanted}, the file uses {found}"
+        )
+
+
+def check_footer_key(subject: FileSubject) -> Findings:
+    """The footer's key is the policy's."""
+    if subject.tail.algorithm is not None:
+        wanted = subject.request.policy.footer_key
+        yield from _check_name(
+            subject, subject, subject.tail.key_metadata, wanted, rules.FOOTER_WRONG_KEY
+        )
+
+
+def check_footer_key_length(subject: FooterSubject) -> Findings:
+    """The footer's key has as many bits as the policy wants."""
+    if subject.of.tail.algorithm is not None:
+        bits = _key_bits(subject.of.keys, subject.footer.key, subject.of.tail.key_metadata)
+        yield from _check_bits(subject.of, subject.of, bits)
+
+
+def check_column_key(subject: ChunkSubject) -> Findings:
+    """A sensitive column is encrypted, under its key."""
+    crypto, wanted = subject.column_chunk.crypto_metadata, subject.wanted.key
+    if crypto is None:
+        if wanted is not None:
+            yield subject.finding(
+                rules.COLUMN_IN_CLEAR, f"the policy says {wanted}, the column is stored in clear"
+            )
+        return
+    own = crypto.ENCRYPTION_WITH_COLUMN_KEY
+    if own is not None:
+        yield from _check_name(
+            subject, subject.of, own.key_metadata, wanted, rules.COLUMN_WRONG_KEY
+        )
+    elif crypto.member() and wanted is not None:
+        yield from _check_under_footer_key(subject, wanted)
+
+
+def check_column_key_length(subject: ChunkSubject) -> Findings:
+    """A column's own key has as many bits as the policy wants."""
+    crypto = subject.column_chunk.crypto_metadata
+    own = None if crypto is None else crypto.ENCRYPTION_WITH_COLUMN_KEY
+    if own is not None:
+        opened = None if subject.chunk is None else subject.chunk.cipher
+        key = None if opened is None else opened.key
+        bits = _key_bits(subject.of.keys, key, own.key_metadata)
+        yield from _check_bits(subject, subject.of, bits)
+
+
+def _check_name(
+    subject: Subject, of: FileSubject, key_metadata: bytes | None, wanted: str | None, rule: Rule
+) -> Findings:
+    """The key material is whole, and names the master key that is ``wanted``."""
+    try:
+        material = None if key_metadata is None else of.keys.material(key_metadata)
+        if material is not None:
+            _wrapped_bits(material)
+    except KeyUnavailableError as error:
+        yield subject.finding(rules.KEY_MATERIAL_MISSING, error.message)
+        return
+    except FormatError as error:
+        yield subject.finding(rules.KEY_MATERIAL_DAMAGED, error.message)
+        return
+    if wanted is None:
+        return
+    name = of.keys.describe(key_metadata)
+    if name is None:
+        yield subject.finding(
+            rules.UNCHECKED_KEY_NAME, f"the policy says {wanted}, the file does not name the key"
+        )
+    elif name != wanted:
+        yield subject.finding(rule, f"the policy says {wanted}, the file {short(name)}")
+
+
+def _check_under_footer_key(subject: ChunkSubject, wanted: str) -> Findings:
+    tail = subject.of.tail
+    try:
+        name = subject.of.keys.describe(tail.key_metadata)
+    except FormatError:
+        # Told where the footer's key was looked at.
+        return
+    if name is None:
+        yield subject.finding(
+            rules.UNCHECKED_KEY_NAME,
+            f"the policy says {wanted}, the column is under a footer key without a name",
+        )
+    elif name != wanted:
+        yield subject.finding(
+            rules.COLUMN_UNDER_FOOTER_KEY,
+            f"the policy says {wanted}, the column is under the footer key {short(name)}",
+        )
+
+
+def _key_bits(keys: FileKeys, key: DataKey | None, key_metadata: bytes | None) -> int | None:
+    """The length of a data key: of the key itself, else as its key material tells it."""
+    if key is not None:
+        return 8 * len(key.key)
+    try:
+        material = None if key_metadata is None else keys.material(key_metadata)
+        return None if material is None else _wrapped_bits(material)
+    except (FormatError, KeyUnavailableError):
+        # Told where the key's name was looked at.
+        return None
+
+
+def _wrapped_bits(material: KeyMaterial) -> int | None:
+    """The length of the key in ``material``; None where a KMS wrapped it, in a form of its own."""
+    if material.kek is None:
+        return None
+    try:
+        sealed = base64.b64decode(material.wrapped_dek, validate=True)
+    except ValueError as exc:
+        raise FormatError("wrappedDEK of the key material is not base64") from exc
+    return 8 * (len(sealed) - cipher.NONCE_SIZE - cipher.TAG_SIZE)
+
+
+def _check_bits(subject: Subject, of: FileSubject, bits: int | None) -> Findings:
+    wanted = of.request.policy.encryption.data_key_bits
+    if bits is not None and bits < wanted:
+        yield subject.finding(
+            rules.KEY_TOO_SHORT, f"the policy says {wanted} bits, the data key has {bits}"
+        )

@@ -1,0 +1,176 @@
+"""Checks of what tells of a sensitive column beside its pages: statistics, page indexes, texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from secure_bloom.auditing import rules
+from secure_bloom.auditing.checks.subjects import ChunkSubject, Findings, FooterSubject
+from secure_bloom.auditing.checks.writer_schemas import has_attributes, told_columns
+from secure_bloom.auditing.naming import column_levels
+from secure_bloom.encryption import cipher
+from secure_bloom.errors import FormatError
+from secure_bloom.hudi.record_keys.footer_entry import COLUMN as KEY_COLUMN
+from secure_bloom.hudi.record_keys.footer_entry import FILTER, MAX_KEY, MIN_KEY, OLD_FILTER
+from secure_bloom.parquet.footer import Footer
+from secure_bloom.parquet.structures import trees
+from secure_bloom.parquet.structures.metadata import ColumnMetaData, KeyValue, Statistics
+
+_HUDI_COLUMN = "_hoodie_record_key"
+#: What an index may have at most; real ones have some hundred bytes for a page.
+_MOST_INDEX = 16 * 1024 * 1024
+
+
+def check_statistics(subject: ChunkSubject) -> Findings:
+    """What is readable without the column's key shows no values of it, and no counts."""
+    shown = subject.column_chunk.meta_data
+    if shown is None or not _is_shown_to_others(subject):
+        return
+    readers = "anyone" if subject.of.is_readable else "whoever has the footer key"
+    if has_bounds(shown):
+        yield subject.finding(
+            rules.STATISTICS_IN_CLEAR, f"{readers} can read its smallest and largest values"
+        )
+    beside = [
+        name
+        for name, field in (
+            ("counts", shown.statistics),
+            ("encoding statistics", shown.encoding_stats),
+            ("size statistics", shown.size_statistics),
+        )
+        if field is not None and not (name == "counts" and has_bounds(shown))
+    ]
+    if beside:
+        yield subject.finding(
+            rules.ENCODING_DATA_IN_CLEAR, f"{readers} can read its {' and '.join(beside)}"
+        )
+
+
+def _is_shown_to_others(subject: ChunkSubject) -> bool:
+    """Whether those see the listed metadata who do not have the key of the column."""
+    crypto = subject.column_chunk.crypto_metadata
+    if crypto is None:
+        return False
+    return subject.of.is_readable or crypto.ENCRYPTION_WITH_COLUMN_KEY is not None
+
+
+def has_bounds(meta_data: ColumnMetaData) -> bool:
+    """Whether the metadata holds a smallest or largest value, of numbers, texts or places."""
+    if meta_data.geospatial_statistics is not None:
+        return True
+    statistics = meta_data.statistics
+    return statistics is not None and _has_any(statistics)
+
+
+def _has_any(statistics: Statistics) -> bool:
+    bounds = (statistics.min, statistics.max, statistics.min_value, statistics.max_value)
+    return any(bound is not None for bound in bounds)
+
+
+def check_page_indexes(subject: ChunkSubject) -> Findings:
+    """The page indexes of an encrypted column are encrypted modules."""
+    if not subject.is_encrypted:
+        return
+    listed = subject.column_chunk
+    for name, offset, length in (
+        ("column index", listed.column_index_offset, listed.column_index_length),
+        ("offset index", listed.offset_index_offset, listed.offset_index_length),
+    ):
+        if offset is not None and length is not None and _is_in_clear(subject, offset, length):
+            yield subject.finding(
+                rules.PAGE_INDEX_IN_CLEAR, f"the column is encrypted, its {name} is in clear"
+            )
+
+
+def _is_in_clear(subject: ChunkSubject, offset: int, length: int) -> bool:
+    """Whether a Thrift structure stands there, not a module; FormatError where neither does."""
+    if not cipher.LENGTH_SIZE <= length <= _MOST_INDEX:
+        raise FormatError(f"a page index has {length} bytes")
+    file = subject.of.file
+    framed = int.from_bytes(file.read_at(offset, cipher.LENGTH_SIZE), "little")
+    if framed == length - cipher.LENGTH_SIZE:
+        return False
+    _, end = trees.decode(file.read_at(offset, length))
+    if end != length:
+        raise FormatError("a page index is neither an encrypted module nor one in clear")
+    return True
+
+
+def check_hudi(subject: FooterSubject) -> Findings:
+    """No record keys in the texts of a footer that anyone can read, where they are sensitive."""
+    shown = shown_record_keys(_texts(subject))
+    if shown is not None and _has_secret_record_keys(subject):
+        yield subject.of.finding(rules.HUDI_KEYS_IN_CLEAR, shown)
+    elif _has_unruled_record_keys(subject):
+        yield subject.of.finding(
+            rules.HUDI_KEYS_UNRULED, "the record keys are in clear", column=_HUDI_COLUMN
+        )
+
+
+def shown_record_keys(texts: Mapping[str, str]) -> str | None:
+    """What the texts of a footer show of Hudi's record keys; None where they show nothing."""
+    filters, bounds = texts.keys() & {FILTER, OLD_FILTER}, texts.keys() & {MIN_KEY, MAX_KEY}
+    shown = ["a Bloom filter of"] * bool(filters) + ["the smallest and largest of"] * bool(bounds)
+    return f"anyone can read {' and '.join(shown)} the record keys" if shown else None
+
+
+def _has_secret_record_keys(subject: FooterSubject) -> bool:
+    """Whether what is shown is of a sensitive column, or of columns of which some are."""
+    sensitive = subject.sensitive()
+    name = _texts(subject).get(KEY_COLUMN, _HUDI_COLUMN)
+    is_column = any(leaf.name == name for leaf in subject.footer.leaves)
+    return name in sensitive if is_column else bool(sensitive)
+
+
+def _has_unruled_record_keys(subject: FooterSubject) -> bool:
+    """Whether record keys are a column in clear, by no rule, of a file with sensitive columns."""
+    sensitive = subject.sensitive()
+    return (
+        bool(sensitive)
+        and _HUDI_COLUMN not in sensitive
+        and _HUDI_COLUMN not in subject.of.request.policy.columns
+        and any(leaf.name == _HUDI_COLUMN for leaf in subject.footer.leaves)
+    )
+
+
+def check_own_texts(subject: ChunkSubject) -> Findings:
+    """What is readable of an encrypted column without its key holds no texts of a writer's own."""
+    shown = subject.column_chunk.meta_data
+    if shown is not None and shown.key_value_metadata and _is_shown_to_others(subject):
+        yield subject.finding(rules.SCHEMA_IN_CLEAR, "the footer holds metadata of the column")
+
+
+def check_schemas(subject: FooterSubject) -> Findings:
+    """No schema of another tool in a readable footer tells more of a sensitive column."""
+    sensitive = subject.sensitive()
+    if not sensitive:
+        return
+    texts = _texts(subject)
+    known = {
+        path[:depth]
+        for path in (column_levels(leaf.path) for leaf in sensitive.values())
+        for depth in range(1, len(path) + 1)
+    }
+    for writer, columns in told_columns(texts).items():
+        for column in sorted(columns):
+            if column_levels(column.split(".")) in known:
+                yield subject.of.finding(
+                    rules.SCHEMA_IN_CLEAR,
+                    f"the {writer} schema in the footer holds metadata of the column",
+                    column=column,
+                )
+    if has_attributes(texts):
+        yield subject.of.finding(
+            rules.SCHEMA_IN_CLEAR, "the pandas schema in the footer holds attributes of the table"
+        )
+
+
+def _texts(subject: FooterSubject) -> dict[str, str]:
+    """The key-value metadata that anyone can read."""
+    return texts_of(subject.footer) if subject.of.is_readable else {}
+
+
+def texts_of(footer: Footer) -> dict[str, str]:
+    """The key-value metadata of a footer."""
+    texts: list[KeyValue] = footer.metadata.key_value_metadata or []
+    return {text.key: text.value or "" for text in texts}

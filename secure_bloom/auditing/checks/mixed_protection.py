@@ -1,0 +1,90 @@
+"""Files of one dataset under different rules: each obeys the policy, and yet not alike."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from secure_bloom.auditing import rules
+from secure_bloom.auditing.checks.subjects import FooterSubject
+from secure_bloom.auditing.findings import Finding
+from secure_bloom.auditing.naming import short
+from secure_bloom.encryption.keys import FileKeys
+from secure_bloom.errors import SecureBloomError
+from secure_bloom.parquet.footer import Tail
+from secure_bloom.parquet.structures.metadata import ColumnChunk
+
+#: What one file does with each of its parts: "" is the footer, others are columns.
+Protection = Mapping[str, str]
+
+_FOOTER = ""
+
+
+def protection_of(subject: FooterSubject) -> Protection:
+    """How each part of a file is protected; of a column in all row groups together."""
+    tail, keys = subject.of.tail, subject.of.keys
+    columns: dict[str, set[str]] = {}
+    for chunk in subject.chunks:
+        columns.setdefault(chunk.leaf.name, set()).add(_column(chunk.column_chunk, tail, keys))
+    return {_FOOTER: _footer(tail, keys)} | {
+        name: ", ".join(sorted(states)) for name, states in columns.items()
+    }
+
+
+def _footer(tail: Tail, keys: FileKeys) -> str:
+    if tail.algorithm is None:
+        return str(tail.mode)
+    return f"{tail.mode} with {tail.algorithm.member()} under {_name(keys, tail.key_metadata)}"
+
+
+def _column(column_chunk: ColumnChunk, tail: Tail, keys: FileKeys) -> str:
+    crypto = column_chunk.crypto_metadata
+    if crypto is None:
+        return "in clear"
+    own = crypto.ENCRYPTION_WITH_COLUMN_KEY
+    if own is None:
+        return f"under the footer key {_name(keys, tail.key_metadata)}"
+    return f"under {_name(keys, own.key_metadata)}"
+
+
+def _name(keys: FileKeys, key_metadata: bytes | None) -> str:
+    try:
+        return keys.describe(key_metadata) or "a key without a name"
+    except SecureBloomError:
+        return "a key without a name"
+
+
+class Mixture:
+    """How the files of a dataset are protected, one after the other; equal ones are held once."""
+
+    def __init__(self) -> None:
+        self._paths: dict[frozenset[tuple[str, str]], list[str]] = {}
+
+    def add(self, path: str, protection: Protection) -> None:
+        """One more file."""
+        self._paths.setdefault(frozenset(protection.items()), []).append(path)
+
+    def findings(self) -> Iterator[Finding]:
+        """One for each part of each file that differs from most others."""
+        usual = self._usual()
+        for parts, paths in self._paths.items():
+            for part, state in sorted(parts):
+                if state != usual[part]:
+                    what = f"{short(state)}, in most files {short(usual[part])}"
+                    subject = "the footer is " if part == _FOOTER else "the column is "
+                    for path in paths:
+                        yield rules.MIXED_RULES.finding(
+                            subject + what, path=path, column=part or None
+                        )
+
+    def _usual(self) -> dict[str, str]:
+        """What most files that have a part do with it."""
+        counts: dict[str, Counter[str]] = {}
+        for parts, paths in self._paths.items():
+            for part, state in parts:
+                counts.setdefault(part, Counter())[state] += len(paths)
+        # Of as many the first in the alphabet, so that a report does not depend on an order.
+        return {
+            part: min(states, key=lambda state: (-states[state], state))
+            for part, states in counts.items()
+        }

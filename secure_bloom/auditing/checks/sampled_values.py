@@ -1,0 +1,46 @@
+"""Checks that read values: the first data page of a column chunk, with its dictionary."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from secure_bloom.auditing import rules
+from secure_bloom.auditing.checks.subjects import ChunkSubject, Findings
+from secure_bloom.bloom.entries import count_missed
+from secure_bloom.bloom.split_block import SplitBlockBloomFilter
+from secure_bloom.errors import SecureBloomError
+from secure_bloom.parquet.column_values import read_entries, read_sample
+from secure_bloom.parquet.footer import Chunk
+from secure_bloom.parquet.pages import read_pages
+from secure_bloom.storage import InputFile
+
+#: A column chunk that has more bytes, stored or decompressed, is not read to the end for a zero.
+_MOST_READ = 64 * 1024 * 1024
+
+
+def check_sample(
+    subject: ChunkSubject, chunk: Chunk, bloom_filter: SplitBlockBloomFilter
+) -> Findings:
+    """The filter has the values of the chunk's first page."""
+    try:
+        sample = read_sample(subject.of.file, chunk)
+        missed = sum(count_missed(bloom_filter, entries) for entries in sample)
+    except SecureBloomError as error:
+        yield subject.finding(rules.UNCHECKED_VALUES, error.message)
+        return
+    if missed:
+        yield subject.finding(rules.FILTER_WRONG, "the filter does not have values of its column")
+
+
+def has_zero(file: InputFile, chunk: Chunk) -> bool | None:
+    """Whether the chunk holds a zero; None where its values cannot be read, or are too many."""
+    if chunk.meta_data.total_compressed_size > _MOST_READ:
+        return None
+    try:
+        pages = read_pages(file, chunk)
+        if sum(page.header.uncompressed_page_size for page in pages) > _MOST_READ:
+            return None
+        entries = read_entries(file, chunk).entries
+        return any(isinstance(part, np.ndarray) and bool((part == 0).any()) for part in entries)
+    except SecureBloomError:
+        return None

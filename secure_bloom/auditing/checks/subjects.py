@@ -1,0 +1,96 @@
+"""What a check looks at: the end of a file, its footer, one of its column chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from secure_bloom.auditing.audit_request import AuditRequest, Wanted
+from secure_bloom.auditing.checks.tally import Tally
+from secure_bloom.auditing.findings import Finding
+from secure_bloom.auditing.rules import Rule
+from secure_bloom.encryption.keys import FileKeys
+from secure_bloom.errors import SecureBloomError
+from secure_bloom.options import FooterMode
+from secure_bloom.parquet.footer import Chunk, Footer, Tail
+from secure_bloom.parquet.schema import Leaf
+from secure_bloom.parquet.structures.metadata import ColumnChunk, ColumnMetaData
+from secure_bloom.storage import InputFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSubject:
+    """A file whose end was read; ``keys`` may have none."""
+
+    file: InputFile
+    tail: Tail
+    keys: FileKeys
+    request: AuditRequest
+    tally: Tally = field(default_factory=Tally)
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether anyone can read the footer."""
+        return self.tail.mode is not FooterMode.ENCRYPTED
+
+    def finding(self, rule: Rule, what: str, *, column: str | None = None) -> Finding:
+        """A finding of this file."""
+        return rule.finding(what, path=self.file.path, column=column)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FooterSubject:
+    """A file whose footer could be read too; ``chunks`` in row-group and column order."""
+
+    of: FileSubject
+    footer: Footer
+    chunks: tuple[ChunkSubject, ...]
+
+    def finding(self, rule: Rule, what: str) -> Finding:
+        """A finding of this file."""
+        return self.of.finding(rule, what)
+
+    def sensitive(self) -> dict[str, Leaf]:
+        """The columns that the policy gives a key, or the file an encryption, by name."""
+        return {chunk.leaf.name: chunk.leaf for chunk in self.chunks if chunk.is_sensitive}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChunkSubject:
+    """One column chunk: ``column_chunk`` as the footer lists it, ``chunk`` or why it is not open.
+
+    ``meta_data`` of the former may be what an outsider sees, that of the latter is the whole.
+    """
+
+    of: FileSubject
+    row_group: int
+    leaf: Leaf
+    wanted: Wanted
+    column_chunk: ColumnChunk
+    chunk: Chunk | None = None
+    error: SecureBloomError | None = None
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether the file says that the chunk is encrypted."""
+        return self.column_chunk.crypto_metadata is not None
+
+    @property
+    def is_sensitive(self) -> bool:
+        """Whether the policy gives it a key, or the file an encryption."""
+        return self.wanted.key is not None or self.is_encrypted
+
+    @property
+    def meta_data(self) -> ColumnMetaData | None:
+        """The most that can be seen of the chunk's metadata."""
+        return self.column_chunk.meta_data if self.chunk is None else self.chunk.meta_data
+
+    def finding(self, rule: Rule, what: str) -> Finding:
+        """A finding of this chunk."""
+        return rule.finding(
+            what, path=self.of.file.path, row_group=self.row_group, column=self.leaf.name
+        )
+
+
+#: What a check gives.
+Findings = Iterator[Finding]

@@ -1,0 +1,211 @@
+"""One file -> its findings: opened as far as the keys go, and every check run on what shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from secure_bloom.auditing import rules
+from secure_bloom.auditing.audit_request import AuditRequest
+from secure_bloom.auditing.checks import (
+    bloom_filters,
+    gaps,
+    key_use,
+    leaks,
+    misspelt_columns,
+    zero_signs,
+)
+from secure_bloom.auditing.checks.mixed_protection import Protection, protection_of
+from secure_bloom.auditing.checks.subjects import ChunkSubject, FileSubject, Findings, FooterSubject
+from secure_bloom.auditing.failures import failure, file_failure, rule_of, run_checks
+from secure_bloom.auditing.findings import Finding
+from secure_bloom.auditing.metered_file import MeteredFile
+from secure_bloom.auditing.rules import Rule
+from secure_bloom.encryption.keys import FileKeys, KeyMisfitError, KeyResolver
+from secure_bloom.errors import (
+    KeyUnavailableError,
+    SecureBloomError,
+    UnsupportedFeatureError,
+    located,
+)
+from secure_bloom.parquet.footer import (
+    TRAILER_SIZE,
+    Chunk,
+    Footer,
+    open_chunk,
+    read_tail,
+    read_unverified,
+    unlock,
+)
+from secure_bloom.parquet.key_material_files import file_keys
+from secure_bloom.storage import InputFile, open_input
+
+_FILE_CHECKS: tuple[Callable[[FileSubject], Findings], ...] = (
+    key_use.check_footer_mode,
+    key_use.check_algorithm,
+    key_use.check_footer_key,
+)
+_FOOTER_CHECKS: tuple[Callable[[FooterSubject], Findings], ...] = (
+    key_use.check_footer_key_length,
+    leaks.check_hudi,
+    leaks.check_schemas,
+    gaps.check_gaps,
+    zero_signs.check_doubts,
+    misspelt_columns.check_spelling,
+)
+_CHUNK_CHECKS: tuple[Callable[[ChunkSubject], Findings], ...] = (
+    key_use.check_column_key,
+    key_use.check_column_key_length,
+    leaks.check_statistics,
+    leaks.check_own_texts,
+    leaks.check_page_indexes,
+    bloom_filters.check_filter,
+)
+#: Footers of 10,000 column chunks have a few MiB; one that has more than this would take minutes.
+_MOST_FOOTER = 64 * 1024 * 1024
+#: A hostile footer could have millions of findings.
+_MOST_FINDINGS = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileAudit:
+    """What one file came to.
+
+    ``columns`` are those it has, ``columns_checked`` how many of them were looked at wholly;
+    ``protection`` is how a file is protected that breaks no rule on keys.
+    """
+
+    path: str
+    findings: tuple[Finding, ...]
+    columns: tuple[str, ...] = ()
+    columns_checked: int = 0
+    protection: Protection | None = None
+
+
+def audit_file(path: str, request: AuditRequest, resolver: KeyResolver) -> FileAudit:
+    """Hold one file against the policy.  Never raises an error: it is a finding of that file."""
+    try:
+        with located(path=path), open_input(path) as file:
+            return _audit(MeteredFile(file), request, resolver)
+    except Exception as error:
+        return FileAudit(path=path, findings=(file_failure(path, error),))
+
+
+def _audit(file: InputFile, request: AuditRequest, resolver: KeyResolver) -> FileAudit:
+    _check_footer_length(file)
+    subject = FileSubject(
+        file=file,
+        tail=read_tail(file),
+        keys=file_keys(resolver if request.with_keys else KeyResolver(None), file),
+        request=request,
+    )
+    findings = list(run_checks(_FILE_CHECKS, subject))
+    footer, error = _unlocked(subject)
+    if error is not None and not _tells_of_lost_key(findings):
+        findings.append(subject.finding(_footer_rule(subject, error), error.message))
+    if footer is None:
+        findings += run_checks((gaps.check_before_footer,), subject)
+        return FileAudit(path=file.path, findings=tuple(findings))
+    opened = _opened(subject, footer)
+    findings += islice(_inside(opened), _MOST_FINDINGS)
+    if len(findings) >= _MOST_FINDINGS:
+        what = f"more than {_MOST_FINDINGS:,} findings, the rest of the file was not looked at"
+        findings.append(subject.finding(rules.UNCHECKED_FILE, what))
+    return FileAudit(
+        path=file.path,
+        findings=tuple(findings),
+        columns=tuple(leaf.name for leaf in footer.leaves),
+        columns_checked=0 if error is not None else _count_checked(opened, findings),
+        protection=None if _breaks_rules(findings) else protection_of(opened),
+    )
+
+
+def _check_footer_length(file: InputFile) -> None:
+    if file.size < TRAILER_SIZE:
+        return
+    length = int.from_bytes(file.read_at(file.size - TRAILER_SIZE, 4), "little")
+    if _MOST_FOOTER < length < file.size:
+        raise UnsupportedFeatureError(
+            f"the footer has {length} bytes, an audit reads at most {_MOST_FOOTER}"
+        )
+
+
+def _unlocked(subject: FileSubject) -> tuple[Footer | None, SecureBloomError | None]:
+    """The footer, as far as it can be read, and what stood against reading it as it should be."""
+    try:
+        return unlock(subject.tail, subject.keys), None
+    except SecureBloomError as error:
+        return (read_unverified(subject.tail) if subject.is_readable else None), error
+
+
+def _footer_rule(subject: FileSubject, error: SecureBloomError) -> Rule:
+    if isinstance(error, KeyUnavailableError) and not isinstance(error, KeyMisfitError):
+        return rules.UNCHECKED_SIGNATURE if subject.is_readable else rules.UNCHECKED_FOOTER
+    return rule_of(error)
+
+
+def _opened(subject: FileSubject, footer: Footer) -> FooterSubject:
+    wanted = subject.request.wanted(footer.leaves)
+    chunks = []
+    for row_group, column_chunks in enumerate(footer.columns):
+        for ordinal, column_chunk in enumerate(column_chunks):
+            chunk, error = _open_chunk(footer, row_group, ordinal, subject.keys)
+            chunks.append(
+                ChunkSubject(
+                    of=subject,
+                    row_group=row_group,
+                    leaf=footer.leaves[ordinal],
+                    wanted=wanted[ordinal],
+                    column_chunk=column_chunk,
+                    chunk=chunk,
+                    error=error,
+                )
+            )
+    return FooterSubject(of=subject, footer=footer, chunks=tuple(chunks))
+
+
+def _open_chunk(
+    footer: Footer, row_group: int, ordinal: int, file_keys: FileKeys
+) -> tuple[Chunk | None, SecureBloomError | None]:
+    try:
+        return open_chunk(footer, row_group, ordinal, file_keys), None
+    except SecureBloomError as error:
+        return None, error
+
+
+def _inside(opened: FooterSubject) -> Iterator[Finding]:
+    """What is found behind the footer, worst hidden first: chunk by chunk, then the file's own."""
+    for chunk in opened.chunks:
+        yield from _of_chunk(chunk)
+    yield from run_checks(_FOOTER_CHECKS, opened)
+
+
+def _of_chunk(chunk: ChunkSubject) -> Iterator[Finding]:
+    findings = list(run_checks(_CHUNK_CHECKS, chunk))
+    yield from findings
+    if chunk.error is not None and not _tells_of_lost_key(findings):
+        yield from _not_opened(chunk, chunk.error)
+
+
+def _not_opened(chunk: ChunkSubject, error: SecureBloomError) -> Iterator[Finding]:
+    if not isinstance(error, KeyUnavailableError) or isinstance(error, KeyMisfitError):
+        yield failure(chunk, error)
+    # Of a column without a rule there is nothing to say that its key would tell.
+    elif chunk.wanted.key is not None or chunk.wanted.bloom is not None:
+        yield chunk.finding(rules.UNCHECKED_COLUMN, error.message)
+
+
+def _tells_of_lost_key(findings: list[Finding]) -> bool:
+    return any(finding.id in key_use.LOST_KEY for finding in findings)
+
+
+def _breaks_rules(findings: list[Finding]) -> bool:
+    return any(finding.id in key_use.BROKEN_RULES for finding in findings)
+
+
+def _count_checked(opened: FooterSubject, findings: list[Finding]) -> int:
+    """The columns that could be opened in every row group, and of which nothing is unchecked."""
+    stopped = {chunk.leaf.name for chunk in opened.chunks if chunk.chunk is None}
+    stopped |= {f.column for f in findings if f.column and f.id.startswith("unchecked-")}
+    return len({leaf.name for leaf in opened.footer.leaves} - stopped)

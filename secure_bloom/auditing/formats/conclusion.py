@@ -1,0 +1,65 @@
+"""AuditReport -> what it comes to: one state, one sentence, the counts behind it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from secure_bloom.auditing.findings import AuditReport
+from secure_bloom.auditing.formats.mistakes import Mistake, State
+from secure_bloom.text import counted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conclusion:
+    """``state`` is the worst there is; ``headline`` says it; ``scope`` says of what."""
+
+    state: State
+    headline: str
+    scope: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateCount:
+    """How much there is of one state: different mistakes, and the places that have them."""
+
+    state: State
+    mistakes: int
+    places: int
+
+
+def tallies(groups: Iterable[Mistake]) -> tuple[StateCount, ...]:
+    """One tally for each state but ``CLEAN``, worst first, nothing left out."""
+    mistakes: Counter[State] = Counter()
+    places: Counter[State] = Counter()
+    for group in groups:
+        mistakes[group.state] += 1
+        places[group.state] += len(group.findings)
+    states = [state for state in State if state is not State.CLEAN]
+    return tuple(StateCount(state=s, mistakes=mistakes[s], places=places[s]) for s in states)
+
+
+def verdict(report: AuditReport, groups: Sequence[Mistake]) -> Conclusion:
+    """What the audit comes to; only one that looked at files, and at all of them, is clean."""
+    found = [group for group in groups if group.state is not State.IGNORED]
+    state = min((group.state for group in found), key=lambda s: s.rank, default=State.CLEAN)
+    if not report.files:
+        worst = state if found else State.UNCHECKED
+        return Conclusion(state=worst, headline="no file was looked at", scope="nothing checked")
+    files, columns = counted(report.files, "file"), counted(report.columns_checked, "column")
+    return Conclusion(
+        state=state,
+        headline=_headline(state, found),
+        scope=f"{files} looked at, {columns} in {'it' if report.files == 1 else 'them'} checked",
+    )
+
+
+def _headline(state: State, found: Sequence[Mistake]) -> str:
+    if state is State.CLEAN:
+        return "clean"
+    if state is State.UNCHECKED:
+        return "nothing wrong found, but not all could be checked"
+    if any(group.paths and group.state is not State.UNCHECKED for group in found):
+        return "the files do not obey the policy"
+    return "the policy, or what writers are told, is not in order"

@@ -1,0 +1,123 @@
+"""Findings -> groups: the same mistake in 10,000 files is one group, worst first."""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from secure_bloom.auditing.findings import AuditReport, Finding, Severity
+from secure_bloom.text import counted
+
+#: One id in more wordings than this is one group: what hostile files say of themselves is endless.
+_MOST_WORDINGS = 12
+
+
+class State(enum.StrEnum):
+    """How one place stands, worst first; what could not be checked is never clean."""
+
+    CRITICAL = "critical"
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+    UNCHECKED = "unchecked"
+    IGNORED = "ignored"
+    CLEAN = "clean"
+
+    @property
+    def rank(self) -> int:
+        """0 for the worst."""
+        return _RANKS[self]
+
+
+_RANKS = {state: rank for rank, state in enumerate(State)}
+_Key = tuple[str, Severity, str | None, str | None]
+
+
+def is_unchecked(finding: Finding) -> bool:
+    """Whether it says that something could not be checked, rather than that it is wrong."""
+    return finding.id.startswith("unchecked")
+
+
+def state_of(finding: Finding) -> State:
+    """The state of the place of a finding that is not ignored."""
+    return State.UNCHECKED if is_unchecked(finding) else State(finding.severity)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mistake:
+    """One mistake and all its places; ``row_groups`` counts those that are named, over all files.
+
+    ``paths`` and ``columns`` are in the order of the findings, each once.
+    """
+
+    id: str
+    severity: Severity
+    state: State
+    what: str
+    fix: str
+    paths: tuple[str, ...]
+    columns: tuple[str, ...]
+    row_groups: int
+    findings: tuple[Finding, ...]
+
+
+def group_report(report: AuditReport) -> tuple[Mistake, ...]:
+    """All groups, in the order to read them in: findings, what is unchecked, what is ignored.
+
+    Among equals the widest come first, and groups of one id stay together.
+    """
+    groups = [*_groups(report.findings), *_groups(report.ignored, State.IGNORED)]
+    widest: Counter[tuple[State, str]] = Counter()
+    for group in groups:
+        kind = group.state, group.id
+        widest[kind] = max(widest[kind], len(group.paths))
+    return tuple(
+        sorted(
+            groups,
+            key=lambda g: (g.state.rank, -widest[g.state, g.id], g.id, -len(g.paths)),
+        )
+    )
+
+
+def _groups(findings: Iterable[Finding], state: State | None = None) -> Iterable[Mistake]:
+    """One group for each mistake; all are of ``state`` where that is given."""
+    findings = tuple(findings)
+    wordings = Counter(finding.id for finding in {_key(f): f for f in findings}.values())
+    by_key: dict[_Key, list[Finding]] = {}
+    for finding in findings:
+        folded = wordings[finding.id] > _MOST_WORDINGS
+        by_key.setdefault(_key(finding, folded=folded), []).append(finding)
+    return [_group(key, members, state) for key, members in by_key.items()]
+
+
+def _key(finding: Finding, *, folded: bool = False) -> _Key:
+    if folded:
+        return finding.id, finding.severity, None, None
+    return finding.id, finding.severity, finding.what, finding.fix
+
+
+def _group(key: _Key, members: list[Finding], state: State | None) -> Mistake:
+    first, wording = members[0], key[2]
+    others = len({member.what for member in members}) - 1
+    places = {(m.path, m.row_group) for m in members if m.row_group is not None}
+    return Mistake(
+        id=first.id,
+        severity=first.severity,
+        state=state or state_of(first),
+        what=first.what if wording is not None else f"{first.what} (and {others:,} like it)",
+        fix=first.fix,
+        paths=tuple(dict.fromkeys(m.path for m in members if m.path is not None)),
+        columns=tuple(dict.fromkeys(m.column for m in members if m.column is not None)),
+        row_groups=len(places),
+        findings=tuple(members),
+    )
+
+
+def extent(group: Mistake) -> str:
+    """How far a mistake goes: its files and row groups."""
+    if not group.paths:
+        return "in the policy, or the dataset as a whole"
+    files = counted(len(group.paths), "file")
+    return f"{files}, {counted(group.row_groups, 'row group')}" if group.row_groups else files

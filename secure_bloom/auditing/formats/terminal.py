@@ -1,0 +1,94 @@
+"""AuditReport -> terminal: one paragraph for each mistake, then what it comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from secure_bloom.auditing.findings import AuditReport
+from secure_bloom.auditing.formats.conclusion import tallies, verdict
+from secure_bloom.auditing.formats.mistakes import Mistake, State, extent, group_report
+from secure_bloom.auditing.formats.path_rows import common_folder
+from secure_bloom.text import legible, named_columns
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+_EXAMPLES = 3
+_LONGEST = 2000
+_STYLES = {
+    State.CRITICAL: "bold white on red",
+    State.HIGH: "bold black on dark_orange",
+    State.MEDIUM: "bold black on yellow",
+    State.LOW: "bold white on blue",
+    State.UNCHECKED: "bold white on magenta",
+    State.IGNORED: "dim",
+    State.CLEAN: "bold green",
+}
+_Line = tuple[int, "Text"]
+
+
+def render_text(report: AuditReport, console: Console) -> None:
+    """Print the report, no wider than the console; nothing from a file acts on the terminal."""
+    groups = group_report(report)
+    folder = common_folder(report.paths)
+    for indent, line in _report_lines(report, groups, folder):
+        _print(console, indent, line)
+
+
+def _print(console: Console, indent: int, line: Text) -> None:
+    from rich.text import Text
+
+    # Folded, not cropped: a path that does not fit goes on in the next line.
+    for part in line.wrap(console, console.width - indent, overflow="fold") or [Text()]:
+        part.rstrip()
+        console.print(Text(" " * indent).append_text(part), highlight=False, no_wrap=True)
+
+
+def _report_lines(report: AuditReport, groups: tuple[Mistake, ...], folder: str) -> Iterator[_Line]:
+    for group in groups:
+        if group.state is not State.IGNORED:
+            yield from _paragraph(group, folder)
+    yield from _ignored([group for group in groups if group.state is State.IGNORED])
+    yield from _summary(report, groups, folder)
+
+
+def _paragraph(group: Mistake, folder: str) -> Iterator[_Line]:
+    """What is wrong, where, and what to do; each line with its indentation."""
+    from rich.text import Text
+
+    state = (f" {group.state} ", _STYLES[group.state])
+    yield 0, Text.assemble(state, (f" {group.id}  ", "bold"), named_columns(group.columns))
+    yield 2, Text(legible(group.what, _LONGEST))
+    yield 2, Text(extent(group), style="dim")
+    for path in group.paths[:_EXAMPLES]:
+        yield 4, Text(legible(path.removeprefix(folder)))
+    if len(group.paths) > _EXAMPLES:
+        yield 4, Text(f"and {len(group.paths) - _EXAMPLES:,} more", style="dim")
+    yield 2, Text.assemble(("fix: ", "green"), legible(group.fix, _LONGEST))
+    yield 0, Text()
+
+
+def _ignored(groups: list[Mistake]) -> Iterator[_Line]:
+    """One line for each mistake that the caller asked not to be told of."""
+    from rich.text import Text
+
+    for group in groups:
+        columns = f" {named_columns(group.columns)}" if group.columns else ""
+        text = f"ignored: {group.id}{columns}: {legible(group.what)} ({extent(group)})"
+        yield 0, Text(text, style=_STYLES[State.IGNORED])
+    if groups:
+        yield 0, Text()
+
+
+def _summary(report: AuditReport, groups: tuple[Mistake, ...], folder: str) -> Iterator[_Line]:
+    from rich.text import Text
+
+    result = verdict(report, groups)
+    counts = [f"{tally.mistakes:,} {tally.state}" for tally in tallies(groups) if tally.mistakes]
+    if folder:
+        yield 0, Text(f"paths are below {legible(folder)}", style="dim")
+    yield 0, Text(result.scope, style="dim")
+    headline = (result.headline, _STYLES[result.state])
+    yield 0, Text.assemble(headline, f": {', '.join(counts)}" if counts else "")

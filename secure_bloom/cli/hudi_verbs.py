@@ -1,0 +1,304 @@
+"""``secure-bloom hudi``: the record key filters of Hudi's base files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import click
+
+from secure_bloom.cli.arguments import load_keys, load_policy, with_common_options
+from secure_bloom.cli.commands import complain
+from secure_bloom.errors import PolicyError
+
+if TYPE_CHECKING:
+    from secure_bloom.adding.report import AddReport
+    from secure_bloom.hudi.filter_reader import RecordKeyReport
+    from secure_bloom.hudi.key_lookup import LookupReport
+
+EXIT_FOUND, EXIT_NOWHERE = 0, 1
+_POLICY = click.option(
+    "--policy", "policy_path", type=click.Path(path_type=Path), help="For its [kms]."
+)
+_COLUMN = click.option(
+    "--column", default="_hoodie_record_key", show_default=True, help="The key column."
+)
+
+
+@click.group("hudi")
+def hudi() -> None:
+    """Show, add and ask the record key filters of Apache Hudi's base files.
+
+    \b
+    secure-bloom hudi show table/                        type, size, false positives
+    secure-bloom hudi lookup table/ some-key other-key   which files hold these keys
+    secure-bloom hudi add copy/                          build filters where there are none
+    """
+
+
+@hudi.command("show")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option("--range", "show_range", is_flag=True, help="Also the smallest and largest key.")
+@_POLICY
+@with_common_options
+def show_command(
+    paths: tuple[str, ...],
+    show_range: bool,
+    policy_path: Path | None,
+    keyring: Path | None,
+    as_json: bool,
+    verbose: bool,
+) -> int:
+    """Show the record key filters of files.
+
+    The smallest and largest key of a file are data: they are shown with --range alone.
+
+    \b
+    secure-bloom hudi show table/ --json
+
+    Exit code: 0 done, 2 error.
+    """
+    from secure_bloom.cli import tables
+    from secure_bloom.hudi.filter_reader import show
+
+    report = show(paths, keys=load_keys(keyring, load_policy(policy_path)))
+    if as_json:
+        tables.print_json(report.to_json(show_range=show_range))
+    else:
+        _print_filters(report, show_range=show_range, verbose=verbose)
+    return complain(report.failed)
+
+
+def _print_filters(report: RecordKeyReport, *, show_range: bool, verbose: bool) -> None:
+    from secure_bloom.cli import tables
+    from secure_bloom.hudi.record_keys.description import RecordKeyDescription
+
+    headers = ["file", "type", "rows>", "bytes>", "fpp>", "bits set>", "column"]
+    if verbose:
+        headers += ["bits a row>", "hash", "hashes>", "keys a row>", "in the last>"]
+    names = tables.short_names([file.path for file in report.files])
+    rows: list[list[object]] = []
+    readable = [file for file in report.files if file.error is None]
+    for file in report.files:
+        if file.error is not None and file.hudi is None:
+            continue
+        told = file.hudi or RecordKeyDescription()
+        kind = "unreadable" if file.error else told.type or "none"
+        fpp = None if told.fpp is None else f"{told.fpp:.2g}"
+        fill = tables.percent(told.fill)
+        column = "not said" if file.hudi and told.column is None else tables.visible(told.column)
+        row: list[object] = [names[file.path], kind, told.rows, told.bytes]
+        row += [fpp, fill, column]
+        if verbose:
+            row += [told.vector_size, told.hash, told.num_hashes, told.nr, told.current]
+        rows.append(row)
+    if rows:
+        tables.print_table(headers, rows)
+    if show_range and readable:
+        ends = [
+            (names[f.path], tables.visible(f.min_key), tables.visible(f.max_key)) for f in readable
+        ]
+        tables.print_table(("file", "smallest key", "largest key"), ends)
+
+
+@hudi.command("add")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option(
+    "--type",
+    "type_code",
+    type=click.Choice(["DYNAMIC_V0", "SIMPLE"], case_sensitive=False),
+    default="DYNAMIC_V0",
+    show_default=True,
+    help="The kind of filter.",
+)
+@click.option(
+    "--num-entries", type=int, help="Keys that a filter is made for; else as many as the file has."
+)
+@click.option("--fpp", type=float, default=1e-9, show_default=True, help="False positives.")
+@click.option(
+    "--max-entries", type=int, default=100_000, show_default=True, help="Bound of DYNAMIC_V0."
+)
+@click.option("--output", metavar="DIR", help="Write the new files below DIR, leave the old ones.")
+@click.option("--in-place", is_flag=True, help="Append to the files; costs no copy of the data.")
+@click.option("--replace-filters", is_flag=True, help="Build filters anew where there are some.")
+@click.option("--dry-run", is_flag=True, help="Work everything out, write nothing.")
+@_COLUMN
+@_POLICY
+@with_common_options
+def add_command(
+    paths: tuple[str, ...],
+    output: str | None,
+    in_place: bool,
+    replace_filters: bool,
+    dry_run: bool,
+    column: str,
+    policy_path: Path | None,
+    keyring: Path | None,
+    as_json: bool,
+    verbose: bool,
+    **options: Any,
+) -> int:
+    """Add record key filters and key ranges to base files, from their key column.
+
+    The filter stands in the footer, so it is as secret as that: notes say who can read it.  Files
+    of a live Hudi table are refused, because its log records their sizes.
+
+    \b
+    secure-bloom hudi add copy/ --num-entries 60000
+
+    Exit code: 0 done, 2 error.
+    """
+    from secure_bloom.cli import tables
+    from secure_bloom.hudi.filter_writer import RecordKeyFilterOptions, add_record_key_filter
+
+    report = add_record_key_filter(
+        paths,
+        column=column,
+        options=RecordKeyFilterOptions(**options),
+        keys=load_keys(keyring, load_policy(policy_path)),
+        in_place=in_place,
+        output=output,
+        replace=replace_filters,
+        dry_run=dry_run,
+    )
+    if as_json:
+        tables.print_json(report.to_json())
+    else:
+        _print_added(report, verbose=verbose)
+    return complain(report.failed)
+
+
+def _print_added(report: AddReport, *, verbose: bool) -> None:
+    from secure_bloom.cli import tables
+
+    headers = ["file", "filter", "keys>", "bytes>", "fpp>", "before>", "after>"]
+    if verbose:
+        headers += ["fpp asked for>", "footer key", "seconds>"]
+    names = tables.short_names([file.path for file in report.files])
+    rows: list[list[object]] = []
+    for file in report.files:
+        sizes = (tables.human_bytes(file.bytes_before), tables.human_bytes(file.bytes_after))
+        for told in file.filters:
+            fpp = f"{told.fpp or 0.0:.2g}"
+            row: list[object] = [
+                names[file.path],
+                told.action,
+                told.values,
+                told.bytes,
+                fpp,
+                *sizes,
+            ]
+            if verbose:
+                key = told.key or ("" if told.encrypted else "in clear")
+                row += [told.fpp_requested, key, f"{file.seconds:.2f}"]
+            rows.append(row)
+    if rows:
+        tables.print_table(headers, rows)
+    for note in report.notes:
+        click.echo(f"note: {note}")
+    if report.dry_run:
+        click.echo("note: a dry run, nothing was written")
+
+
+@hudi.command("lookup")
+@click.argument("path")
+@click.argument("keys", nargs=-1, metavar="KEY...")
+@click.option(
+    "--from", "source", type=click.File("rb"), help="File of keys, one a line; - is stdin."
+)
+@_COLUMN
+@_POLICY
+@with_common_options
+def lookup_command(
+    path: str,
+    keys: tuple[str, ...],
+    source: Any,
+    column: str,
+    policy_path: Path | None,
+    keyring: Path | None,
+    as_json: bool,
+    verbose: bool,
+) -> int:
+    """Find the files below PATH that hold record keys.
+
+    By the range in a file's footer, then by its filter, then in the data: of a file that neither
+    rules out only the key column is read.
+
+    \b
+    secure-bloom hudi lookup table/ 3eeb61f7-c2b0-4636-99bd-5d7a5a1d2c04
+    secure-bloom hudi lookup table/ --from keys.txt --json
+
+    A KEY that is a file, or looks like one, is an error: give such keys with --from.
+
+    Exit code: 0 a key was found, 1 none was, 2 error.
+    """
+    from secure_bloom.cli import tables
+    from secure_bloom.hudi.key_lookup import lookup
+
+    _refuse_paths(keys)
+    wanted = [*keys, *_keys_in(source)]
+    if not wanted:
+        raise PolicyError("no key is given", hint="name keys, or a file of keys with --from")
+    report = lookup(path, wanted, column=column, keys=load_keys(keyring, load_policy(policy_path)))
+    if as_json:
+        tables.print_json(report.to_json())
+    else:
+        _print_lookup(report, verbose=verbose)
+    found = any(report.found.values())
+    return complain(report.failed) or (EXIT_FOUND if found else EXIT_NOWHERE)
+
+
+def _refuse_paths(keys: tuple[str, ...]) -> None:
+    """PolicyError for what a shell made of a glob: the paths behind the first would be keys."""
+    for key in keys:
+        # Not Path.exists: it raises for a key that is longer than any path.
+        is_there = os.path.exists(key)  # noqa: PTH110
+        if is_there or (key.endswith(".parquet") and "/" in key):
+            kind = "folder" if Path(key).is_dir() else "file"
+            raise PolicyError(
+                f"{key} is a {kind}, and lookup takes one PATH",
+                hint="quote the glob or pass the folder; keys like this go in by --from",
+            )
+
+
+def _keys_in(source: BinaryIO | None) -> list[str]:
+    """The keys in a file, one a line, empty lines left out; UTF-8 whatever the locale is."""
+    if source is None:
+        return []
+    try:
+        text = source.read().decode("utf-8-sig")
+    except UnicodeDecodeError:
+        # Without the cause: its text quotes the bytes.
+        raise PolicyError(
+            "the file of keys is not UTF-8",
+            hint="convert it first: iconv -f LATIN1 -t UTF-8 keys.txt",
+            path=source.name,
+        ) from None
+    return [line for line in text.replace("\r\n", "\n").split("\n") if line]
+
+
+def _print_lookup(report: LookupReport, *, verbose: bool) -> None:
+    from secure_bloom.cli import tables
+    from secure_bloom.hudi.key_lookup import LookupStatus
+    from secure_bloom.text import counted
+
+    for key, paths in report.found.items():
+        for path in paths or ("nowhere",):
+            click.echo(f"{tables.visible(key)}  {path}")
+    if verbose:
+        headers = ("file", "status", "keys in range>", "candidates>", "found>")
+        rows = [
+            (file.path, file.status.replace("_", " "), file.in_range, file.candidates, file.found)
+            for file in report.files
+        ]
+        tables.print_table(headers, rows)
+    without = report.read_without_filter
+    unfiltered = f"; {without:,} read without a filter" if without else ""
+    click.echo(
+        f"{counted(len(report.files), 'file')}: "
+        f"{report.count(LookupStatus.SKIPPED_BY_RANGE)} skipped by range, "
+        f"{report.count(LookupStatus.SKIPPED_BY_FILTER)} by filter, "
+        f"{report.count(LookupStatus.READ)} read, {report.count(LookupStatus.FAILED)} failed; "
+        f"{counted(report.false_positives, 'false positive')}{unfiltered}"
+    )

@@ -1,0 +1,287 @@
+"""``secure-bloom paimon``: the file indexes of Apache Paimon."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from secure_bloom.cli.arguments import (
+    load_keys,
+    load_policy,
+    parse_settings,
+    with_common_options,
+)
+from secure_bloom.cli.commands import EXIT_ABSENT, EXIT_MAYBE, EXIT_NO_FILTER, complain
+from secure_bloom.errors import PolicyError
+
+if TYPE_CHECKING:
+    from secure_bloom.paimon.build_report import BuildReport
+    from secure_bloom.paimon.index_description import PaimonInspection, ShowReport
+    from secure_bloom.paimon.index_probe import PaimonProbe
+
+_POLICY = click.option(
+    "--policy", "policy_path", type=click.Path(path_type=Path), help="For its [kms]."
+)
+
+
+@click.group("paimon")
+def paimon() -> None:
+    """Show, build and ask the file indexes of Apache Paimon: FILE.index beside FILE.
+
+    \b
+    secure-bloom paimon build out/ --column id --column name:fpp=0.01
+    secure-bloom paimon probe out/ "id = 5 and name in ('anna', 'bo')"
+    secure-bloom paimon show out/                        what an index shows to anyone
+    """
+
+
+@paimon.command("show")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option(
+    "--keyring", type=click.Path(path_type=Path), help="Not needed: indexes are in clear."
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@click.option("-v", "--verbose", is_flag=True, help="Say more.")
+def show_command(paths: tuple[str, ...], keyring: Path | None, as_json: bool, verbose: bool) -> int:
+    """Show the indexes of data files, or index files themselves; needs no key.
+
+    \b
+    secure-bloom paimon show table/bucket-0/
+    secure-bloom paimon show data-1.orc.index --json
+
+    Exit code: 0 done, 2 error.
+    """
+    del keyring  # taken so that every verb takes it
+    from secure_bloom.cli import tables
+    from secure_bloom.paimon.index_description import show
+
+    report = show(paths)
+    if as_json:
+        tables.print_json(report.to_json())
+    else:
+        _print_indexes(report, verbose=verbose)
+    return complain(report.failed)
+
+
+def _print_indexes(report: ShowReport, *, verbose: bool) -> None:
+    from secure_bloom.cli import tables
+    from secure_bloom.text import counted
+
+    for index in report.indexes:
+        if index.error is None:
+            click.echo(f"{index.path}: {tables.human_bytes(index.bytes)}")
+            _print_columns(index)
+    if report.without:
+        click.echo(f"{counted(len(report.without), 'data file')} without an index")
+    for path in report.without if verbose else ():
+        click.echo(f"  {path}")
+
+
+def _print_columns(index: PaimonInspection) -> None:
+    from secure_bloom.cli import tables
+
+    headers = ("column", "index", "bytes>", "hashes>", "bits set>", "fpp>", "values about>", "note")
+    rows = [
+        (
+            tables.visible(each.column),
+            tables.visible(each.type),
+            each.bytes,
+            each.hash_functions,
+            tables.percent(each.fill),
+            tables.percent(each.fpp),
+            each.values,
+            each.note,
+        )
+        for each in index.indexes
+    ]
+    if rows:
+        tables.print_table(headers, rows)
+
+
+@paimon.command("build")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option(
+    "--column",
+    "column_texts",
+    multiple=True,
+    required=True,
+    metavar="NAME[:fpp=F][:items=N]",
+    help="A column, or the key of a map as m[k]; may be repeated.",
+)
+@click.option(
+    "--allow-clear-index",
+    is_flag=True,
+    help="Build one of an encrypted column too, in clear for everyone to ask.",
+)
+@click.option(
+    "--replace-damaged",
+    is_flag=True,
+    help="Write a new index in the place of one that cannot be read; what it held is lost.",
+)
+@click.option("--dry-run", is_flag=True, help="Work everything out, write nothing.")
+@_POLICY
+@with_common_options
+def build_command(
+    paths: tuple[str, ...],
+    column_texts: tuple[str, ...],
+    allow_clear_index: bool,
+    replace_damaged: bool,
+    dry_run: bool,
+    policy_path: Path | None,
+    keyring: Path | None,
+    as_json: bool,
+    verbose: bool,
+) -> int:
+    """Build FILE.index beside each Parquet FILE, with a Bloom filter of each column.
+
+    Without items=N a filter is sized for the distinct values it gets.  What an index has already
+    beside these filters stays.  Paimon reads an index that the table's manifest lists.
+
+    \b
+    secure-bloom paimon build out/ --column id --column "tags[city]:fpp=0.01"
+    secure-bloom paimon build out/ --column id:items=1000000 --dry-run
+
+    Exit code: 0 done, 2 error.
+    """
+    from secure_bloom.cli import tables
+    from secure_bloom.paimon.build_report import IndexOptions
+    from secure_bloom.paimon.index_builder import build_indexes
+
+    columns = parse_settings(column_texts, {"fpp": float, "items": int})
+    report = build_indexes(
+        paths,
+        {name: IndexOptions(**options) for name, options in columns.items()},
+        keys=load_keys(keyring, load_policy(policy_path)),
+        allow_clear_index=allow_clear_index,
+        replace_damaged=replace_damaged,
+        dry_run=dry_run,
+    )
+    if as_json:
+        tables.print_json(report.to_json())
+    else:
+        _print_built(report, verbose=verbose)
+    return complain(report.failed)
+
+
+def _print_built(report: BuildReport, *, verbose: bool) -> None:
+    from secure_bloom.cli import tables
+
+    headers = ("file", "column", "values>", "items>", "bytes>", "fpp>")
+    names = tables.short_names([file.path for file in report.files])
+    rows = [
+        (names[file.path], c.column, c.values, c.items, c.bytes, tables.percent(c.fpp))
+        for file in report.files
+        for c in file.columns
+    ]
+    if rows:
+        tables.print_table(headers, rows)
+    for file in report.files if verbose else ():
+        for kept in file.kept:
+            click.echo(f"kept: {file.path}, {tables.visible(kept)}")
+    for note in report.notes:
+        click.echo(f"note: {note}")
+
+
+@paimon.command("probe")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.argument("where")
+@click.option(
+    "--type",
+    "type_texts",
+    multiple=True,
+    metavar="NAME=TYPE",
+    help="Paimon's type of a column, where no data file says it; may be repeated.",
+)
+@click.option(
+    "--as-paimon",
+    is_flag=True,
+    help="Tell which files Paimon 0.9 skips by these indexes, and where it may lose rows.",
+)
+@_POLICY
+@with_common_options
+def probe_command(
+    paths: tuple[str, ...],
+    where: str,
+    type_texts: tuple[str, ...],
+    as_paimon: bool,
+    policy_path: Path | None,
+    keyring: Path | None,
+    as_json: bool,
+    verbose: bool,
+) -> int:
+    """Ask the indexes at each PATH which data files can be skipped for the condition WHERE.
+
+    PATH is a data file, a folder, a glob or an index file; in folders and globs those beside ORC
+    and Avro files are found too, which need --type for each column.  Conditions are = and IN,
+    joined by AND and OR; any other keeps the file.
+
+    \b
+    secure-bloom paimon probe out/ "id = 5 and name in ('anna', 'bo')"
+    secure-bloom paimon probe bucket-0/ bucket-1/ "day = 2024-03-01" --type day=DATE
+    secure-bloom paimon probe out/ "k = 3 or id = 5" --as-paimon
+
+    With --as-paimon the answers are those of Paimon 0.9. Where there are bitmap indexes, it skips
+    some files that have such rows: a note tells of each.
+
+    Exit code: 0 a file may have such rows, 1 none has, 3 some file has no index, 2 error.
+    """
+    from secure_bloom.cli import tables
+    from secure_bloom.paimon.index_probe import probe
+    from secure_bloom.paimon.skipping import Rules
+
+    report = probe(
+        paths,
+        where,
+        types=_parse_types(type_texts),
+        keys=load_keys(keyring, load_policy(policy_path)),
+        rules=Rules.PAIMON_0_9 if as_paimon else Rules.SAFE,
+    )
+    if as_json:
+        tables.print_json(report.to_json())
+    else:
+        _print_verdicts(report, verbose=verbose)
+    return complain(report.failed) or _probe_code(report)
+
+
+def _parse_types(texts: tuple[str, ...]) -> dict[str, str]:
+    types = {}
+    for text in texts:
+        name, sign, data_type = text.rpartition("=")
+        if not sign:
+            raise PolicyError(f"--type {text} names no type", hint="write id=BIGINT")
+        types[name] = data_type
+    return types
+
+
+def _probe_code(report: PaimonProbe) -> int:
+    from secure_bloom.bloom.probe import Verdict
+
+    if Verdict.MAYBE in report.verdicts:
+        return EXIT_MAYBE
+    return EXIT_NO_FILTER if Verdict.NO_FILTER in report.verdicts else EXIT_ABSENT
+
+
+def _print_verdicts(report: PaimonProbe, *, verbose: bool) -> None:
+    from secure_bloom.bloom.probe import Verdict
+    from secure_bloom.cli import tables
+    from secure_bloom.paimon.skipping import Rules
+    from secure_bloom.text import counted
+
+    as_paimon = report.rules is Rules.PAIMON_0_9
+    words = {
+        Verdict.ABSENT: "skipped by Paimon 0.9" if as_paimon else "can be skipped",
+        Verdict.MAYBE: "read by Paimon 0.9" if as_paimon else "may have such rows",
+        Verdict.NO_FILTER: "without an index to ask",
+    }
+    for verdict, meaning in words.items():
+        found = [file.path for file in report.files if file.verdict is verdict]
+        click.echo(f"{len(found):,} of {counted(len(report.files), 'file')} {meaning}")
+        for path in found if verbose or verdict is Verdict.MAYBE else ():
+            click.echo(f"  {path}")
+    for file in report.files:
+        if file.note is not None:
+            click.echo(f"note: {file.path}: {file.note}")
+    for note in report.notes:
+        click.echo(f"note: {tables.visible(note)}")

@@ -1,0 +1,255 @@
+"""Add Hudi's record key filter to base files: built from the key column, entered in the footer.
+
+No data page is touched, and nothing but the footer is written.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from os import PathLike
+
+from secure_bloom.adding.plan import Mapper, RewritePlan, new_tail
+from secure_bloom.adding.report import AddReport, FileAddReport, FilterReport
+from secure_bloom.adding.request import Keys
+from secure_bloom.adding.rewrite import FileRewriter, WriteMode
+from secure_bloom.adding.summary_files import summary_notes
+from secure_bloom.encryption.keys import FileKeys, KeyResolver
+from secure_bloom.errors import PolicyError, SecureBloomError
+from secure_bloom.hudi.key_column import key_chunks, key_range, packed, read_keys
+from secure_bloom.hudi.record_keys.bloom_filter import HudiBloomFilter
+from secure_bloom.hudi.record_keys.dynamic import DynamicBoundedBloomFilter, require_bound
+from secure_bloom.hudi.record_keys.footer_entry import (
+    FILTER_TYPES,
+    RECORD_KEY,
+    RecordKeyEntry,
+    read_entry,
+    write_entry,
+)
+from secure_bloom.hudi.record_keys.hadoop_hashes import HashType
+from secure_bloom.hudi.record_keys.packed_keys import PackedKeys
+from secure_bloom.hudi.record_keys.row_header import INT_MAX, header_for
+from secure_bloom.hudi.record_keys.simple import SimpleBloomFilter
+from secure_bloom.options import FooterMode
+from secure_bloom.parquet.footer import Chunk, Footer, read_tail, unlock
+from secure_bloom.storage import InputFile, find_files, refuse_append, refuse_managed
+from secure_bloom.storage.paths import Paths, as_paths, output_paths
+from secure_bloom.text import counted, named_columns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordKeyFilterOptions:
+    """What a file's filter must be; the defaults are Hudi's, but for the size.
+
+    ``num_entries`` is the number of keys that a filter, or a row of a dynamic one, is made for:
+    by default as many as the file has, where Hudi takes 60,000 for any file.  ``max_entries``
+    bounds the rows of a dynamic filter together.  PolicyError for what makes no sense.
+    """
+
+    type_code: str = DynamicBoundedBloomFilter.TYPE_CODE
+    num_entries: int | None = None
+    fpp: float = 1e-9
+    max_entries: int = 100_000
+
+    def __post_init__(self) -> None:
+        if self.type_code not in tuple(FILTER_TYPES):
+            raise PolicyError(
+                f"type_code is {self.type_code!r}, it must be one of: {', '.join(FILTER_TYPES)}"
+            )
+        header_for(1 if self.num_entries is None else self.num_entries, self.fpp, HashType.MURMUR)
+        require_bound(self.max_entries)
+
+    def empty_filter(self, keys: int) -> HudiBloomFilter:
+        """A filter for a file of so many keys."""
+        num_entries = max(keys, 1) if self.num_entries is None else self.num_entries
+        if self.type_code == SimpleBloomFilter.TYPE_CODE:
+            return SimpleBloomFilter(num_entries, self.fpp)
+        return DynamicBoundedBloomFilter(num_entries, self.fpp, self.max_entries)
+
+
+def add_record_key_filter(
+    paths: Paths,
+    *,
+    column: str = RECORD_KEY,
+    options: RecordKeyFilterOptions | None = None,
+    keys: Keys | None = None,
+    in_place: bool = False,
+    output: str | PathLike[str] | None = None,
+    replace: bool = False,
+    dry_run: bool = False,
+) -> AddReport:
+    """Add Hudi's Bloom filter and key range to base files that have none, from ``column``.
+
+    ``paths`` are files, folders or globs.  A filter that is there is kept, or with ``replace``
+    built anew; without ``replace`` one of another column fails its file, which can have one only.
+    Files are replaced atomically, or with ``in_place`` appended to, or with ``output`` written
+    below another folder; one that fails is reported and does not stop the others.  The report's
+    ``notes`` say to whom the new entries show something that the file hid before.
+
+    Raises PolicyError or UnsupportedFeatureError before any file is written where the request
+    itself cannot be.  Files of a live Hudi table are refused: its log records their sizes.
+    """
+    if in_place and output is not None:
+        raise PolicyError("in_place and output exclude each other")
+    every = as_paths(paths)
+    refuse_managed(every)
+    files = find_files(every)
+    if in_place:
+        refuse_append(files)
+    targets = {} if output is None else output_paths(files, every, os.fspath(output))
+    rewriter = RecordKeyRewriter(
+        resolver=KeyResolver(keys),
+        mode=WriteMode(in_place=in_place, dry_run=dry_run),
+        column=column,
+        options=options or RecordKeyFilterOptions(),
+        replace=replace,
+    )
+    reports = tuple(rewriter.rewrite(path, target=targets.get(path)) for path in files)
+    changed = [targets.get(report.path, report.path) for report in reports if report.changes]
+    notes = (*_notes(reports), *summary_notes(changed))
+    return AddReport(files=reports, notes=notes, dry_run=dry_run)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordKeyRewriter(FileRewriter):
+    """Adds the filter of one key column."""
+
+    column: str
+    options: RecordKeyFilterOptions = field(default_factory=RecordKeyFilterOptions)
+    replace: bool = False
+
+    def plan(self, file: InputFile, keys: FileKeys, _run: Mapper, /) -> RewritePlan:
+        """The file with the filter in its footer, or as it is where it has one."""
+        footer = unlock(read_tail(file), keys)
+        old = self._old_entry(footer)
+        if old is not None and old.filter is not None and not self.replace:
+            kept = self._report(footer, old.filter, action="kept", reason="it was there already")
+            return RewritePlan(keep=file.size, tail=(), filters=(kept,))
+        chunks = list(key_chunks(footer, self.column, keys))
+        parts = [packed(array) for chunk in chunks for array in read_keys(file, chunk)]
+        built = self.options.empty_filter(sum(map(len, parts)))
+        for part in parts:
+            built.insert_packed(part)
+        write_entry(footer.metadata, built, key_range(parts), column=self.column)
+        append = self.mode.in_place
+        keep = file.size if append else footer.tail.offset
+        report = self._built_report(footer, chunks, built, old, parts)
+        tail = new_tail(footer, keep, append=append)
+        return RewritePlan(keep=keep, tail=tail, filters=(report,))
+
+    def _old_entry(self, footer: Footer) -> RecordKeyEntry | None:
+        """The entry with the filter that is there.
+
+        Unless it is to be replaced, one that is damaged or of another column is an error.
+        """
+        try:
+            entry = read_entry(footer.metadata)
+            if entry is None or entry.filter is None:
+                return None
+        except SecureBloomError as error:
+            if self.replace:
+                return None
+            error.hint = error.hint or "a damaged filter can be built anew: --replace-filters"
+            raise
+        if entry.column != self.column and not self.replace:
+            raise _of_another_column(entry)
+        return entry
+
+    def _built_report(
+        self,
+        footer: Footer,
+        chunks: list[Chunk],
+        built: HudiBloomFilter,
+        old: RecordKeyEntry | None,
+        parts: list[PackedKeys],
+    ) -> FilterReport:
+        values = sum(map(len, parts))
+        # Of a file without keys there is nothing to learn.
+        exposure = _exposure(footer, chunks) if values else ()
+        remarks = [*exposure, *self._taken_for_another(footer), *self._remarks(built, old, parts)]
+        return self._report(
+            footer,
+            built,
+            values=values,
+            source="pages",
+            action="added" if old is None else "replaced",
+            reason="; ".join(remarks) or None,
+        )
+
+    def _taken_for_another(self, footer: Footer) -> Iterator[str]:
+        has_record_key = any(leaf.path == (RECORD_KEY,) for leaf in footer.leaves)
+        if self.column != RECORD_KEY and has_record_key:
+            yield (
+                f"the filter is of column {self.column}, and Hudi takes it for one of "
+                f"{RECORD_KEY}: it would not find records of the file"
+            )
+
+    def _remarks(
+        self, built: HudiBloomFilter, old: RecordKeyEntry | None, parts: list[PackedKeys]
+    ) -> Iterator[str]:
+        missed = 0 if old is None else self._missed(old, parts)
+        if missed:
+            yield f"the old filter missed {missed} keys of the file: lookups did not find them"
+        held = built.rows * (self.options.num_entries or INT_MAX)
+        if sum(map(len, parts)) > held:
+            yield f"the filter is for {held} keys, the file has more: raise num_entries"
+
+    def _missed(self, old: RecordKeyEntry, parts: list[PackedKeys]) -> int:
+        """How many keys of the column its old filter does not have."""
+        if old.filter is None or old.column != self.column:
+            return 0
+        return sum(int((~old.filter.check_packed(part)).sum()) for part in parts)
+
+    def _report(
+        self, footer: Footer, bloom_filter: HudiBloomFilter, **told: object
+    ) -> FilterReport:
+        encrypted = footer.tail.mode is FooterMode.ENCRYPTED
+        return FilterReport(
+            row_group=None,
+            column=self.column,
+            bytes=bloom_filter.byte_count,
+            fpp_requested=self.options.fpp,
+            fpp=bloom_filter.fpp(),
+            encrypted=encrypted,
+            key=footer.key.name if encrypted and footer.key is not None else None,
+            **told,  # type: ignore[arg-type]
+        )
+
+
+def _of_another_column(entry: RecordKeyEntry) -> PolicyError:
+    if entry.column is None:
+        said = f"the filter there does not say which column it is of, and there is no {RECORD_KEY}"
+    else:
+        said = f"the filter there is of {named_columns((entry.column,))}"
+    hint = "a file has one record key filter: --replace-filters builds it anew of this column"
+    return PolicyError(said, hint=hint)
+
+
+def _exposure(footer: Footer, chunks: Iterable[Chunk]) -> Iterator[str]:
+    """Who learns from the new entries what was hidden from them."""
+    column_keys = {None if chunk.cipher is None else chunk.cipher.key for chunk in chunks}
+    if footer.tail.mode is not FooterMode.ENCRYPTED:
+        hidden = "; the key column is encrypted" if column_keys - {None} else ""
+        yield (
+            "a plaintext footer shows anyone the smallest and the largest record key, and answers "
+            f"for any other whether it may be there{hidden}"
+        )
+    elif column_keys - {None, footer.key}:
+        yield (
+            "whoever has the footer key alone can read the smallest and the largest record key, "
+            "and ask for any other whether it may be there; the key column has its own key"
+        )
+
+
+def _notes(reports: Iterable[FileAddReport]) -> Iterator[str]:
+    """Each remark once, with the first of the files that it is about."""
+    places: dict[str, list[str]] = defaultdict(list)
+    for report in reports:
+        for told in report.filters:
+            if report.changes and told.reason is not None:
+                places[told.reason].append(report.path)
+    for reason, paths in places.items():
+        others = f" and {counted(len(paths) - 1, 'more file')}" if len(paths) > 1 else ""
+        yield f"{paths[0]}{others}: {reason}"

@@ -1,0 +1,92 @@
+"""The record keys of a file: its key column, every row, in order, nulls left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from secure_bloom.encryption.keys import FileKeys
+from secure_bloom.errors import FormatError, UnsupportedFeatureError, located
+from secure_bloom.hudi.record_keys.footer_entry import KeyRange
+from secure_bloom.hudi.record_keys.packed_keys import FROM_JAVA_ORDER, TO_JAVA_ORDER, PackedKeys
+from secure_bloom.parquet.arrow_decoding import decode_pages
+from secure_bloom.parquet.footer import Chunk, Footer, open_chunk
+from secure_bloom.parquet.pages import read_pages
+from secure_bloom.parquet.schema import select, unknown_column
+from secure_bloom.parquet.structures.metadata import Type
+from secure_bloom.storage import InputFile
+
+
+def key_ordinal(footer: Footer, column: str) -> int:
+    """The ordinal of the key column; errors for a column that is not there or holds no keys."""
+    ordinals = select(footer.leaves, column)
+    if not ordinals:
+        raise unknown_column(column, (leaf.name for leaf in footer.leaves))
+    leaf = footer.leaves[ordinals[0]]
+    # A struct is none, even of one field.
+    if leaf.name != column or leaf.type is not Type.BYTE_ARRAY or leaf.is_repeated:
+        raise UnsupportedFeatureError(
+            "record keys are texts, one a row", hint="name a column of texts", column=column
+        )
+    return ordinals[0]
+
+
+def key_chunks(footer: Footer, column: str, keys: FileKeys) -> Iterator[Chunk]:
+    """The key column's chunk of each row group."""
+    ordinal = key_ordinal(footer, column)
+    for row_group in range(len(footer.row_groups)):
+        yield open_chunk(footer, row_group, ordinal, keys)
+
+
+def read_keys(file: InputFile, chunk: Chunk) -> Iterator[pa.Array]:
+    """The keys of one chunk, from its data pages and not from its dictionary.
+
+    A dictionary may hold values that no row has.
+    """
+    with located(row_group=chunk.row_group, column=chunk.leaf.name):
+        if chunk.meta_data.num_values != chunk.num_rows:
+            raise FormatError(
+                f"ColumnMetaData.num_values is {chunk.meta_data.num_values}, "
+                f"the row group has {chunk.num_rows} rows"
+            )
+        if chunk.num_rows == 0:
+            return
+        # pyarrow takes an empty data page for the end of the chunk.
+        pages = [page for page in read_pages(file, chunk) if page.is_dictionary or page.num_values]
+        codec, has_dictionary = chunk.meta_data.codec, any(page.is_dictionary for page in pages)
+        yield from decode_pages(
+            chunk.leaf, codec, pages, rows=chunk.num_rows, has_dictionary=has_dictionary
+        )
+
+
+def packed(array: pa.Array) -> PackedKeys:
+    """The keys of an array without nulls; FormatError where one is not UTF-8."""
+    try:
+        array.cast(pa.large_binary()).cast(pa.large_string())
+    except pa.ArrowInvalid:
+        # Without the cause: its text quotes the key.
+        raise FormatError("a record key is not UTF-8") from None
+    _, offsets, data = array.cast(pa.large_binary()).buffers()
+    every = np.frombuffer(offsets, "<i8")[array.offset : array.offset + len(array) + 1]
+    content = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    return PackedKeys(offsets=every, data=content)
+
+
+def key_range(parts: list[PackedKeys]) -> KeyRange | None:
+    """The smallest and the largest of all keys; None where there is none."""
+    ends = [end for keys in parts if len(keys) for end in _ends(keys)]
+    if not ends:
+        return None
+    smallest, largest = (end.translate(FROM_JAVA_ORDER).decode() for end in (min(ends), max(ends)))
+    return KeyRange(min_key=smallest, max_key=largest)
+
+
+def _ends(keys: PackedKeys) -> tuple[bytes, bytes]:
+    """The smallest and the largest key, as ``java_order`` has them."""
+    ordered = np.frombuffer(TO_JAVA_ORDER, np.uint8)[keys.data]
+    buffers = [None, pa.py_buffer(keys.offsets), pa.py_buffer(ordered)]
+    ends = pc.min_max(pa.Array.from_buffers(pa.large_binary(), len(keys), buffers))
+    return ends["min"].as_py(), ends["max"].as_py()

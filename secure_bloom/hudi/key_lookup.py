@@ -1,0 +1,226 @@
+"""Which files hold which record keys: by range, then by filter, then in the data.
+
+Of a file only the footer is read, and the key column where range and filter leave a candidate;
+there only keys that are really present count.
+"""
+
+from __future__ import annotations
+
+import enum
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from secure_bloom.adding.request import Keys
+from secure_bloom.encryption.keys import FileKeys, KeyResolver
+from secure_bloom.errors import SecureBloomError, located
+from secure_bloom.hudi.key_column import key_chunks, read_keys
+from secure_bloom.hudi.record_keys.footer_entry import RECORD_KEY, RecordKeyEntry, read_entry_of
+from secure_bloom.hudi.record_keys.packed_keys import (
+    FROM_JAVA_ORDER,
+    PackedKeys,
+    java_order,
+    keys_bytes,
+)
+from secure_bloom.parquet.footer import Footer, read_tail, unlock
+from secure_bloom.parquet.key_material_files import file_keys
+from secure_bloom.storage import InputFile, find_files, open_input
+from secure_bloom.storage.paths import Paths, as_paths
+
+
+class LookupStatus(enum.StrEnum):
+    """What became of a file."""
+
+    SKIPPED_BY_RANGE = "skipped_by_range"
+    SKIPPED_BY_FILTER = "skipped_by_filter"
+    READ = "read"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileLookup:
+    """One file: how many of the keys were in its range, passed its filter, and are there.
+
+    ``filter`` is whether it has one of the column that was searched; another column's rules out
+    nothing, and neither does its range.
+    """
+
+    path: str
+    status: LookupStatus
+    filter: bool = False
+    in_range: int = 0
+    candidates: int = 0
+    found: int = 0
+    error: str | None = None
+    hint: str | None = None
+
+    @property
+    def false_positives(self) -> int:
+        """Keys that passed the filter and are not there; none where there is no filter."""
+        return self.candidates - self.found if self.filter else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookupReport:
+    """Every key with the files that hold it, and every file with what became of it.
+
+    Where a file failed the answer lacks what that file holds.
+    """
+
+    found: Mapping[str, tuple[str, ...]] = field(repr=False)
+    files: tuple[FileLookup, ...]
+
+    @property
+    def failed(self) -> tuple[FileLookup, ...]:
+        """The files that could not be asked."""
+        return tuple(file for file in self.files if file.status is LookupStatus.FAILED)
+
+    @property
+    def false_positives(self) -> int:
+        """Keys that passed the filter of a file and are not there, over all files."""
+        return sum(file.false_positives for file in self.files)
+
+    @property
+    def read_without_filter(self) -> int:
+        """How many files were read that have no filter of the column."""
+        return sum(file.status is LookupStatus.READ and not file.filter for file in self.files)
+
+    def count(self, status: LookupStatus) -> int:
+        """How many files came to that."""
+        return sum(file.status is status for file in self.files)
+
+    def to_json(self) -> dict[str, Any]:
+        """The document that ``secure-bloom hudi lookup --json`` prints."""
+        return {
+            "keys": {key: list(paths) for key, paths in self.found.items()},
+            "keys_found": sum(bool(paths) for paths in self.found.values()),
+            "files_skipped_by_range": self.count(LookupStatus.SKIPPED_BY_RANGE),
+            "files_skipped_by_filter": self.count(LookupStatus.SKIPPED_BY_FILTER),
+            "files_read": self.count(LookupStatus.READ),
+            "files_read_without_filter": self.read_without_filter,
+            "files_failed": self.count(LookupStatus.FAILED),
+            "false_positives": self.false_positives,
+            "files": [
+                {**asdict(file), "false_positives": file.false_positives} for file in self.files
+            ],
+        }
+
+
+class SearchedKeys:
+    """Distinct keys in Java's order, so that those in a file's range lie side by side."""
+
+    def __init__(self, keys: Iterable[bytes]) -> None:
+        self._ordered = sorted({java_order(key) for key in keys})
+        self._packed = PackedKeys.of(key.translate(FROM_JAVA_ORDER) for key in self._ordered)
+
+    def candidates(self, entry: RecordKeyEntry | None) -> tuple[int, set[bytes]]:
+        """How many keys are in the range of a file with this entry, and which pass its filter.
+
+        A file without a range may hold any key, one without a filter any key of its range.
+        """
+        start, stop = self._span(entry)
+        if entry is None or start >= stop:
+            return max(stop - start, 0), self._keys(range(start, stop))
+        bloom_filter = entry.filter
+        if bloom_filter is None:
+            return stop - start, self._keys(range(start, stop))
+        passing = bloom_filter.check_packed(self._packed.part(start, stop)).nonzero()[0]
+        return stop - start, self._keys(start + int(i) for i in passing)
+
+    def _span(self, entry: RecordKeyEntry | None) -> tuple[int, int]:
+        if entry is None or entry.range is None:
+            return 0, len(self._ordered)
+        smallest, largest = entry.range.bounds()
+        return bisect_left(self._ordered, smallest), bisect_right(self._ordered, largest)
+
+    def _keys(self, places: Iterable[int]) -> set[bytes]:
+        return {self._ordered[place].translate(FROM_JAVA_ORDER) for place in places}
+
+
+def lookup(
+    paths: Paths,
+    keys_to_find: Iterable[str],
+    *,
+    column: str = RECORD_KEY,
+    keys: Keys | None = None,
+) -> LookupReport:
+    """Find the base files that hold record keys.
+
+    ``paths`` are files, folders or globs, also inside Hudi tables; ``column`` is the key column.
+    A file whose filter and range are of another column is read.
+    Files are taken as they are: of a Hudi table pass the latest base files, or older versions
+    answer too.  A file that fails is reported and does not stop the others.  PolicyError for an
+    empty key.
+    """
+    texts = keys_to_find if isinstance(keys_to_find, str) else list(keys_to_find)
+    wanted = dict(zip(texts, keys_bytes(texts), strict=True))
+    searched = SearchedKeys(wanted.values())
+    resolver = KeyResolver(keys)
+    files = find_files(as_paths(paths))
+    with ThreadPoolExecutor() as executor:
+        answers = list(executor.map(lambda path: _search(path, searched, column, resolver), files))
+    holders: dict[bytes, list[str]] = {}
+    for report, found in answers:
+        for key in found:
+            holders.setdefault(key, []).append(report.path)
+    return LookupReport(
+        found={key: tuple(holders.get(encoded, ())) for key, encoded in wanted.items()},
+        files=tuple(report for report, _ in answers),
+    )
+
+
+def _search(
+    path: str, searched: SearchedKeys, column: str, resolver: KeyResolver
+) -> tuple[FileLookup, set[bytes]]:
+    try:
+        with located(path=path), open_input(path) as file:
+            return _search_file(file, searched, column, resolver)
+    except SecureBloomError as error:
+        failed = LookupStatus.FAILED
+        return FileLookup(path=path, status=failed, error=str(error), hint=error.hint), set()
+
+
+def _search_file(
+    file: InputFile, searched: SearchedKeys, column: str, resolver: KeyResolver
+) -> tuple[FileLookup, set[bytes]]:
+    keys = file_keys(resolver, file)
+    footer = unlock(read_tail(file), keys, allow_unverified=True)
+    entry = read_entry_of(footer.metadata, column)
+    in_range, candidates = searched.candidates(entry)
+    found = present_keys(file, footer, keys, column, candidates)
+    report = FileLookup(
+        path=file.path,
+        status=_status(in_range, len(candidates)),
+        filter=entry is not None and entry.filter_text is not None,
+        in_range=in_range,
+        candidates=len(candidates),
+        found=len(found),
+    )
+    return report, found
+
+
+def _status(in_range: int, candidates: int) -> LookupStatus:
+    if in_range == 0:
+        return LookupStatus.SKIPPED_BY_RANGE
+    return LookupStatus.READ if candidates else LookupStatus.SKIPPED_BY_FILTER
+
+
+def present_keys(
+    file: InputFile, footer: Footer, keys: FileKeys, column: str, candidates: set[bytes]
+) -> set[bytes]:
+    """Those of the candidates that a row of the file has; nothing is read where there is none."""
+    found: set[bytes] = set()
+    if not candidates:
+        return found
+    for chunk in key_chunks(footer, column, keys):
+        for array in read_keys(file, chunk):
+            wanted = pa.array(candidates, array.type)
+            found.update(array.filter(pc.is_in(array, value_set=wanted)).to_pylist())
+        if len(found) == len(candidates):
+            break
+    return found

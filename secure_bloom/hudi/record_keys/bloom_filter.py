@@ -1,0 +1,205 @@
+"""What both filters share: rows of bits of one shape, keys in and out, the text in the footer."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Self
+
+from secure_bloom.errors import FormatError
+from secure_bloom.hudi.record_keys.hadoop_hashes import HashType, positions
+from secure_bloom.hudi.record_keys.packed_keys import PackedKeys, key_bytes, keys_bytes
+from secure_bloom.hudi.record_keys.row_header import Header
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """Where the next ``count`` keys go: all to ``row``, or with stride 1 to it and those after."""
+
+    row: int
+    count: int
+    stride: int = 0
+
+
+class HudiBloomFilter(ABC):
+    """Rows of bits; a key may be there if any row has all its bits.
+
+    Single keys are handled in plain Python, many by compiled kernels.  Not made for inserting from
+    several threads at once; checking from several is fine.
+    """
+
+    __slots__ = ("_bits", "_header")
+    TYPE_CODE: ClassVar[str]
+
+    def __init__(self, header: Header, bits: bytearray) -> None:
+        self._header = header
+        self._bits = bits
+
+    @property
+    def num_hashes(self) -> int:
+        """Bits that a key sets, ``nbHash``."""
+        return self._header.num_hashes
+
+    @property
+    def hash_type(self) -> HashType:
+        """Which hash."""
+        return self._header.hash_type
+
+    @property
+    def vector_size(self) -> int:
+        """Bits of a row."""
+        return self._header.vector_size
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return len(self._bits) // self._header.row_bytes
+
+    @property
+    def byte_count(self) -> int:
+        """Bytes of the bits of all rows, without headers."""
+        return len(self._bits)
+
+    def insert(self, key: str) -> None:
+        """Insert one key; PolicyError for an empty one."""
+        encoded = key_bytes(key)
+        (run,) = self._runs(1)
+        base = run.row * self._header.row_bytes
+        for bit in self._positions(encoded):
+            self._bits[base + (bit >> 3)] |= 1 << (bit & 7)
+
+    def check(self, key: str) -> bool:
+        """Whether the key may have been inserted; False is certain."""
+        known = list(self._positions(key_bytes(key)))
+        starts = range(0, len(self._bits), self._header.row_bytes)
+        return any(
+            all(self._bits[base + (bit >> 3)] >> (bit & 7) & 1 for bit in known) for base in starts
+        )
+
+    def insert_many(self, keys: Iterable[str]) -> None:
+        """Insert keys in their order, all of them or, after an error, none."""
+        self.insert_packed(PackedKeys.of(keys_bytes(keys)))
+
+    def check_many(self, keys: Iterable[str]) -> NDArray[np.bool_]:
+        """:meth:`check` of each key, an array of shape (n,)."""
+        return self.check_packed(PackedKeys.of(keys_bytes(keys)))
+
+    def insert_packed(self, keys: PackedKeys) -> None:
+        """:meth:`insert_many` of keys that are packed already."""
+        from secure_bloom.kernels import hudi as kernels
+
+        start = 0
+        for run in self._runs(len(keys)):
+            part = keys.part(start, start + run.count)
+            place = (run.row, run.stride)
+            kernels.insert_keys(self._rows(), *self._shape(), part.offsets, part.data, *place)
+            start += run.count
+
+    def check_packed(self, keys: PackedKeys) -> NDArray[np.bool_]:
+        """:meth:`check_many` of keys that are packed already."""
+        import numpy as np
+
+        from secure_bloom.kernels import hudi as kernels
+
+        found = np.empty(len(keys), np.bool_)
+        kernels.check_keys(self._rows(), *self._shape(), keys.offsets, keys.data, found)
+        return found
+
+    def fill(self) -> float:
+        """The share of all bits that are set."""
+        return sum(self._set_bits()) / (self.rows * self.vector_size)
+
+    def fpp(self) -> float:
+        """The probability that a key which was not inserted passes :meth:`check`.
+
+        It passes a row by chance with (share of set bits) ^ num_hashes, and must fail in all.
+        """
+        shares = (bits / self.vector_size for bits in self._set_bits())
+        # Never above 0, and the 0 of an empty filter has no sign.
+        return abs(math.expm1(sum(_log_failing(share**self.num_hashes) for share in shares)))
+
+    def serialize(self) -> str:
+        """The text that Hudi stores in the footer."""
+        return base64.b64encode(self.to_bytes()).decode()
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The filter of such a text; the mirror of :meth:`serialize`.
+
+        Raises FormatError for damaged ones, UnsupportedFeatureError for versions and hashes that
+        are not known.
+        """
+        try:
+            stored = base64.b64decode(text, validate=True)
+        except (binascii.Error, ValueError):
+            raise FormatError("the filter is not base64 text") from None
+        return cls.from_bytes(stored)
+
+    @abstractmethod
+    def to_bytes(self) -> bytes:
+        """The bytes that the text stands for."""
+
+    @classmethod
+    @abstractmethod
+    def from_bytes(cls, stored: bytes) -> Self:
+        """The filter in these bytes; what stands behind it is left out, as Hudi does."""
+
+    @abstractmethod
+    def _runs(self, count: int) -> Iterator[Run]:
+        """Where the next ``count`` keys go, making room for them on the way."""
+
+    def _positions(self, key: bytes) -> Iterator[int]:
+        return positions(self.hash_type, key, self.num_hashes, self.vector_size)
+
+    def _rows(self) -> NDArray[np.uint8]:
+        """The bits as a writable array of shape (rows, bytes of a row)."""
+        import numpy as np
+
+        return np.frombuffer(self._bits, np.uint8).reshape(-1, self._header.row_bytes)
+
+    def _shape(self) -> tuple[np.uint32, int, bool]:
+        import numpy as np
+
+        return np.uint32(self.vector_size), self.num_hashes, self.hash_type is HashType.MURMUR
+
+    def _set_bits(self) -> list[int]:
+        """The number of set bits of each row."""
+        size = self._header.row_bytes
+        rows = (self._bits[start : start + size] for start in range(0, len(self._bits), size))
+        return [int.from_bytes(row, "big").bit_count() for row in rows]
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(rows={self.rows}, vector_size={self.vector_size}, "
+            f"num_hashes={self.num_hashes}, hash_type={self.hash_type.name})"
+        )
+
+
+def _log_failing(passing: float) -> float:
+    """ln(1 - p), which has no value for a row that everything passes."""
+    return -math.inf if passing >= 1.0 else math.log1p(-passing)
+
+
+def encode_row(header: Header, bits: bytes | bytearray) -> bytes:
+    """One row as it is stored: header and bits."""
+    return header.encode() + bits
+
+
+def decode_row(stored: memoryview) -> tuple[Header, bytearray, int]:
+    """The row that ``stored`` starts with: its shape, its bits, and its length."""
+    header, length = Header.decode(stored)
+    whole = length + header.row_bytes
+    if whole > len(stored):
+        raise FormatError(f"a row of {whole} bytes is cut short: {len(stored)} remain")
+    bits = bytearray(stored[length:whole])
+    # Hadoop keeps bits of the row alone, none of those that fill its last byte.
+    bits[-1] &= 0xFF >> -header.vector_size % 8
+    return header, bits, whole

@@ -1,0 +1,71 @@
+"""A footer's record key filter in numbers, without a key of its file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from secure_bloom.errors import SecureBloomError
+from secure_bloom.hudi.record_keys.bloom_filter import HudiBloomFilter
+from secure_bloom.hudi.record_keys.dynamic import DynamicBoundedBloomFilter
+from secure_bloom.hudi.record_keys.footer_entry import read_entry
+from secure_bloom.parquet.structures.metadata import FileMetaData
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordKeyDescription:
+    """A filter's type, bytes of bits, shape, false positives and share of set bits.
+
+    ``nr`` is the number of keys that fill a row of a dynamic filter, ``current`` how many the last
+    row has.  ``range`` is whether the footer has the smallest and the largest key.  ``column``
+    is the one that both are of, None where nothing says which.  ``type`` is None where there is no
+    filter, or none that can be read: ``note`` says why.
+    """
+
+    column: str | None = None
+    type: str | None = None
+    bytes: int | None = None
+    rows: int | None = None
+    vector_size: int | None = None
+    num_hashes: int | None = None
+    hash: str | None = None
+    nr: int | None = None
+    current: int | None = None
+    fpp: float | None = None
+    fill: float | None = None
+    range: bool = False
+    note: str | None = None
+
+
+def describe_record_keys(metadata: FileMetaData) -> RecordKeyDescription | None:
+    """What the footer says of record keys; None where it says nothing.  Raises nothing of ours."""
+    column, has_range = None, False
+    try:
+        entry = read_entry(metadata)
+        if entry is None:
+            return None
+        column, has_range = entry.column, entry.range is not None
+        if entry.filter is None:
+            return RecordKeyDescription(column=column, range=has_range)
+        return _describe(entry.filter, column, has_range=has_range)
+    except SecureBloomError as error:
+        return RecordKeyDescription(column=column, range=has_range, note=error.message)
+
+
+def _describe(
+    bloom_filter: HudiBloomFilter, column: str | None, *, has_range: bool
+) -> RecordKeyDescription:
+    dynamic = bloom_filter if isinstance(bloom_filter, DynamicBoundedBloomFilter) else None
+    return RecordKeyDescription(
+        column=column,
+        type=bloom_filter.TYPE_CODE,
+        bytes=bloom_filter.byte_count,
+        rows=bloom_filter.rows,
+        vector_size=bloom_filter.vector_size,
+        num_hashes=bloom_filter.num_hashes,
+        hash=bloom_filter.hash_type.name.lower(),
+        nr=None if dynamic is None else dynamic.nr,
+        current=None if dynamic is None else dynamic.current,
+        fpp=bloom_filter.fpp(),
+        fill=bloom_filter.fill(),
+        range=has_range,
+    )

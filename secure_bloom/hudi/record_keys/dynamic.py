@@ -1,0 +1,134 @@
+"""``DYNAMIC_V0``: rows of bits that are added as keys come, up to a bound.
+
+    header | i32 nr | i32 currentNbRecord | i32 rows | rows x (header | bits)
+
+A row is full after ``nr`` keys.  While ``rows * nr`` is below ``max_entries`` a new row follows.
+Then the bound is reached: the key that meets it goes to row 0, and those after it to rows 0, 1,
+2, ... in turn, so memory stays and the false positives grow evenly.  Neither the bound nor the
+turn is stored: a filter that was parsed fills its current row, then goes round.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import ClassVar
+
+from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError
+from secure_bloom.hudi.record_keys.bloom_filter import HudiBloomFilter, Run, decode_row, encode_row
+from secure_bloom.hudi.record_keys.hadoop_hashes import HashType
+from secure_bloom.hudi.record_keys.row_header import INT_MAX, Header, header_for, unpack
+from secure_bloom.options import require_whole
+
+_COUNTS = ">iii"
+#: A row takes a header and a byte of bits at least.
+_MIN_ROW = 9
+#: A key is looked for in every row.  Hudi's default bound gives 100,000 rows at the very most.
+_MAX_ROWS = 1 << 17
+
+
+def require_bound(max_entries: int) -> None:
+    """Raise PolicyError for a bound that is no number of keys."""
+    require_whole("max_entries", max_entries)
+    if max_entries < 0:
+        raise PolicyError(f"max_entries is {max_entries}, it cannot be negative")
+
+
+class DynamicBoundedBloomFilter(HudiBloomFilter):
+    """A filter that starts for ``num_entries`` keys and grows until it is for ``max_entries``.
+
+    ``fpp`` is that of one full row.  PolicyError where 1 <= num_entries < 2^31, 0 < fpp < 1 and
+    0 <= max_entries do not hold.
+    """
+
+    __slots__ = ("_bound_reached", "_current", "_max_entries", "_nr", "_turn")
+    TYPE_CODE: ClassVar[str] = "DYNAMIC_V0"
+
+    def __init__(
+        self,
+        num_entries: int,
+        fpp: float,
+        max_entries: int,
+        *,
+        hash_type: HashType = HashType.MURMUR,
+    ) -> None:
+        header = header_for(num_entries, fpp, hash_type)
+        require_bound(max_entries)
+        self._start(header, bytearray(header.row_bytes), nr=num_entries, current=0)
+        self._max_entries = max_entries
+
+    def _start(self, header: Header, bits: bytearray, *, nr: int, current: int) -> None:
+        HudiBloomFilter.__init__(self, header, bits)
+        self._nr = nr
+        self._current = current
+        self._max_entries = 0
+        self._bound_reached = False
+        self._turn = 0
+
+    @property
+    def nr(self) -> int:
+        """Keys that fill a row."""
+        return self._nr
+
+    @property
+    def current(self) -> int:
+        """Keys inserted since the last row was added, ``currentNbRecord``."""
+        return self._current
+
+    def to_bytes(self) -> bytes:
+        """Header, counts and rows."""
+        size = self._header.row_bytes
+        rows = (self._bits[start : start + size] for start in range(0, len(self._bits), size))
+        counts = struct.pack(_COUNTS, self._nr, self._current, self.rows)
+        stored = (encode_row(self._header, row) for row in rows)
+        return b"".join([self._header.encode(), counts, *stored])
+
+    @classmethod
+    def from_bytes(cls, stored: bytes) -> DynamicBoundedBloomFilter:
+        """The filter that ``stored`` starts with; its bound is 0."""
+        view = memoryview(stored)
+        header, length = Header.decode(view)
+        nr, current, rows = unpack(_COUNTS, view[length:])
+        view = view[length + struct.calcsize(_COUNTS) :]
+        if nr < 1 or current < 0:
+            raise FormatError(f"the filter says {current} keys of {nr} are in its row")
+        if not 1 <= rows <= len(view) // _MIN_ROW:
+            raise FormatError(f"the filter says it has {rows} rows, {len(view)} bytes remain")
+        if rows > _MAX_ROWS:
+            raise UnsupportedFeatureError(f"the filter has {rows} rows, wanted at most {_MAX_ROWS}")
+        loaded = cls.__new__(cls)
+        loaded._start(header, _decode_rows(view, header, rows), nr=nr, current=current)
+        return loaded
+
+    def _runs(self, count: int) -> Iterator[Run]:
+        if self._current + count > INT_MAX:
+            raise PolicyError(f"the filter counts to {INT_MAX}, no more keys fit")
+        while count:
+            run = self._next_run(count)
+            self._current += run.count
+            count -= run.count
+            yield run
+
+    def _next_run(self, count: int) -> Run:
+        if self._bound_reached:
+            row, self._turn = self._turn, (self._turn + count) % self.rows
+            return Run(row=row, count=count, stride=1)
+        if self._current >= self._nr:
+            if self.rows * self._nr >= self._max_entries:
+                self._bound_reached = True
+                return Run(row=0, count=1)
+            self._bits += bytes(self._header.row_bytes)
+            self._current = 0
+        return Run(row=self.rows - 1, count=min(count, self._nr - self._current))
+
+
+def _decode_rows(view: memoryview, header: Header, rows: int) -> bytearray:
+    """The bits of all rows, which must be of one shape."""
+    every = bytearray()
+    for _ in range(rows):
+        own, bits, length = decode_row(view)
+        if own != header:
+            raise UnsupportedFeatureError("the rows of the filter are not of one shape")
+        every += bits
+        view = view[length:]
+    return every

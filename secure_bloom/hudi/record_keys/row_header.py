@@ -1,0 +1,114 @@
+"""The header of a filter's bits, and its sizing.  All numbers big-endian.
+
+    i32 -1 | i32 nbHash | i8 hashType | i32 vectorSize        as Hadoop's ``Filter`` writes it
+    i32 nbHash | i32 vectorSize                               its old form, Jenkins
+
+Behind it stand ceil(vectorSize / 8) bytes; bit ``i`` is bit ``i & 7`` of byte ``i >> 3``.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from dataclasses import dataclass
+
+from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError
+from secure_bloom.hudi.record_keys.hadoop_hashes import HashType
+from secure_bloom.options import require_number, require_whole
+
+INT_MAX = 2**31 - 1
+_VERSION = -1
+_FORM = struct.Struct(">iibi")
+_OLD_FORM = struct.Struct(">ii")
+#: Sizing never asks for more: the smallest fpp that a double has gives 1,076.
+_MAX_HASHES = 1100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """The shape of one row of bits; FormatError for one that cannot be."""
+
+    num_hashes: int
+    hash_type: HashType
+    vector_size: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.num_hashes <= _MAX_HASHES:
+            raise FormatError(f"nbHash is {self.num_hashes}, wanted 1 to {_MAX_HASHES}")
+        if not 1 <= self.vector_size <= INT_MAX:
+            raise FormatError(f"vectorSize is {self.vector_size}, wanted 1 to {INT_MAX}")
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of the bits."""
+        return (self.vector_size + 7) // 8
+
+    def encode(self) -> bytes:
+        """The header in its newer form."""
+        return _FORM.pack(_VERSION, self.num_hashes, self.hash_type, self.vector_size)
+
+    @classmethod
+    def decode(cls, stored: memoryview) -> tuple[Header, int]:
+        """The header that ``stored`` starts with, in either form, and its length."""
+        (version,) = unpack(">i", stored)
+        if version > 0:
+            num_hashes, vector_size = unpack(_OLD_FORM.format, stored)
+            jenkins = HashType.JENKINS
+            header = cls(num_hashes=num_hashes, hash_type=jenkins, vector_size=vector_size)
+            return header, _OLD_FORM.size
+        if version != _VERSION:
+            raise UnsupportedFeatureError(f"the filter's version is {version}, wanted {_VERSION}")
+        _, num_hashes, kind, vector_size = unpack(_FORM.format, stored)
+        if kind not in set(HashType):
+            raise UnsupportedFeatureError(f"hashType is {kind}, wanted 0 (jenkins) or 1 (murmur)")
+        header = cls(num_hashes=num_hashes, hash_type=HashType(kind), vector_size=vector_size)
+        return header, _FORM.size
+
+
+def unpack(form: str, stored: memoryview) -> tuple[int, ...]:
+    """The numbers that ``stored`` starts with; FormatError where it ends before."""
+    wanted = struct.calcsize(form)
+    if len(stored) < wanted:
+        raise FormatError(f"the filter is cut short: wants {wanted} bytes, {len(stored)} remain")
+    return struct.unpack_from(form, stored)
+
+
+def header_for(num_entries: int, fpp: float, hash_type: HashType) -> Header:
+    """The shape that Hudi gives a row for ``num_entries`` keys at ``fpp``.
+
+    PolicyError where 1 <= num_entries < 2^31 and 0 < fpp < 1 do not hold.
+    """
+    if not isinstance(hash_type, HashType):
+        raise PolicyError(f"hash_type is of type {type(hash_type).__name__}, wanted a HashType")
+    bits, hashes = sizing(num_entries, fpp)
+    if not 0.0 < fpp < 1.0:
+        raise PolicyError(f"fpp is {fpp}, it must lie between 0 and 1, both excluded")
+    return Header(num_hashes=hashes, hash_type=hash_type, vector_size=bits)
+
+
+def sizing(num_entries: int, fpp: float) -> tuple[int, int]:
+    """Hudi's number of bits, and of hashes, for ``num_entries`` keys at ``fpp``.
+
+    An fpp of 1 gives 0 and 0: there is no filter of that size.  PolicyError where
+    1 <= num_entries < 2^31 and 0 < fpp <= 1 do not hold.
+    """
+    require_whole("num_entries", num_entries)
+    require_number("fpp", fpp)
+    if not 1 <= num_entries <= INT_MAX:
+        raise PolicyError(f"num_entries is {num_entries}, it must lie between 1 and {INT_MAX}")
+    if not 0.0 < fpp <= 1.0:
+        raise PolicyError(f"fpp is {fpp}, it must lie between 0 and 1")
+    bits = bit_size(num_entries, fpp)
+    return bits, num_hashes(bits, num_entries)
+
+
+def bit_size(num_entries: int, fpp: float) -> int:
+    """ceil(n * (-ln fpp / ln(2)^2)), as an int of Java: never beyond 2^31 - 1."""
+    # The order of the operations is Hudi's: another one may round to another number of bits.
+    wanted = num_entries * (-math.log(fpp) / (math.log(2) * math.log(2)))
+    return min(INT_MAX, math.ceil(wanted))
+
+
+def num_hashes(bits: int, num_entries: int) -> int:
+    """ceil(ln(2) * bits / n), as an int of Java."""
+    return min(INT_MAX, math.ceil(math.log(2) * bits / num_entries))

@@ -1,0 +1,87 @@
+"""What is asked of a build of indexes, and what it did: options and reports, and their JSON."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from secure_bloom.errors import PolicyError
+from secure_bloom.options import require_number, require_whole
+from secure_bloom.paimon.bloom_filter64 import sizing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexOptions:
+    """How one column's filter is sized: for ``items`` distinct values at ``fpp``, 0 < fpp < 1.
+
+    Without ``items`` they are counted.  Paimon's own default is 1,000,000, whatever a file holds.
+    """
+
+    items: int | None = None
+    fpp: float = 0.1
+
+    def __post_init__(self) -> None:
+        if self.items is not None:
+            require_whole("items", self.items)
+            if self.items < 1:
+                raise PolicyError(f"items is {self.items}, it must be at least 1")
+        require_number("fpp", self.fpp)
+        if not 0.0 < self.fpp < 1.0:
+            raise PolicyError(f"fpp is {self.fpp}, it must lie between 0 and 1, both excluded")
+        sizing(self.items or 0, self.fpp)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnReport:
+    """One column's filter: ``items`` it is sized for, ``values`` read, ``bytes`` of its body.
+
+    ``fpp`` is that of the filter's own bits.  A column without any value has an EMPTY index, of no
+    bytes.  ``shows`` says what the index gives away of an encrypted column.
+    """
+
+    column: str
+    items: int
+    values: int
+    bytes: int
+    hash_functions: int | None
+    fpp_requested: float
+    fpp: float | None
+    encrypted: bool
+    shows: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexReport:
+    """One data file's index: its path, its size in bytes, and what was built or kept in it."""
+
+    path: str
+    status: Literal["built", "failed"]
+    index: str | None = None
+    bytes: int | None = None
+    columns: tuple[ColumnReport, ...] = ()
+    kept: tuple[str, ...] = ()
+    error: str | None = None
+    hint: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildReport:
+    """The indexes of a run; ``dry_run`` when nothing was written."""
+
+    files: tuple[IndexReport, ...]
+    dry_run: bool = False
+
+    @property
+    def failed(self) -> tuple[IndexReport, ...]:
+        """The files that could not be done; their indexes are as they were."""
+        return tuple(file for file in self.files if file.status == "failed")
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know: what indexes of encrypted columns show, in each file alike."""
+        shown = {c.column: c.shows for file in self.files for c in file.columns if c.shows}
+        return tuple(f"column {name}: {shows}" for name, shows in sorted(shown.items()))
+
+    def to_json(self) -> dict[str, Any]:
+        """The document that ``secure-bloom paimon build --json`` prints."""
+        return {"files": [asdict(file) for file in self.files], "dry_run": self.dry_run}

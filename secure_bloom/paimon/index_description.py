@@ -1,0 +1,134 @@
+"""What an index shows to anyone: its columns, its filters, and what their bits give away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from secure_bloom.errors import FormatError, SecureBloomError, located
+from secure_bloom.paimon.bloom_filter64 import BloomFilter64
+from secure_bloom.paimon.container import BLOOM_FILTER, FileIndex, Index
+from secure_bloom.paimon.index_files import (
+    find_indexed,
+    index_path,
+    is_index,
+    read_beside,
+    read_whole,
+)
+from secure_bloom.storage import InputFile, open_input
+from secure_bloom.storage.paths import Paths
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexInspection:
+    """One index of one column; ``bytes`` is 0 for EMPTY, a column without any value.
+
+    Of a Bloom filter: its hash functions, the share of its bits that are set, the false-positive
+    probability of those bits, and about how many distinct ``values`` they tell of.
+    """
+
+    column: str
+    type: str
+    bytes: int
+    hash_functions: int | None = None
+    fill: float | None = None
+    fpp: float | None = None
+    values: int | None = None
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaimonInspection:
+    """The index of one data file; ``error`` for a damaged one."""
+
+    path: str
+    bytes: int | None = None
+    indexes: tuple[IndexInspection, ...] = ()
+    error: str | None = None
+    hint: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowReport:
+    """The indexes that were looked at; ``without`` are data files that have none."""
+
+    indexes: tuple[PaimonInspection, ...]
+    without: tuple[str, ...] = ()
+
+    @property
+    def failed(self) -> tuple[PaimonInspection, ...]:
+        """The damaged ones."""
+        return tuple(index for index in self.indexes if index.error is not None)
+
+    def to_json(self) -> dict[str, Any]:
+        """The document that ``secure-bloom paimon show --json`` prints."""
+        return asdict(self)
+
+
+def show(paths: Paths) -> ShowReport:
+    """Describe the indexes at ``paths``: those of data files there, or index files themselves.
+
+    No key is needed.  A damaged index is reported with its error and does not stop the others.
+    """
+    shown, without = [], []
+    for path in find_indexed(paths):
+        described = _describe_at(path)
+        if described is None:
+            without.append(path)
+        else:
+            shown.append(described)
+    return ShowReport(indexes=tuple(shown), without=tuple(without))
+
+
+def describe_beside(file: InputFile) -> PaimonInspection | None:
+    """The index beside a data file, None where there is none."""
+    path = index_path(file)
+    try:
+        index = read_beside(file)
+    except SecureBloomError as error:
+        return PaimonInspection(path=path, error=str(error), hint=error.hint)
+    return None if index is None else describe_index(path, index)
+
+
+def describe_index(path: str, index: FileIndex) -> PaimonInspection:
+    """All of one index."""
+    return PaimonInspection(
+        path=path, bytes=len(index.to_bytes()), indexes=tuple(_describe_all(index))
+    )
+
+
+def _describe_at(path: str) -> PaimonInspection | None:
+    try:
+        with located(path=path), open_input(path) as file:
+            if not is_index(file):
+                return describe_beside(file)
+            return describe_index(path, read_whole(file))
+    except SecureBloomError as error:
+        return PaimonInspection(path=path, error=str(error), hint=error.hint)
+
+
+def _describe_all(index: FileIndex) -> Iterator[IndexInspection]:
+    for column in index.columns:
+        for each in column.indexes:
+            yield _describe(column.name, each)
+
+
+def _describe(column: str, index: Index) -> IndexInspection:
+    size = len(index.body or b"")
+    if index.type != BLOOM_FILTER or index.body is None:
+        note = "EMPTY: the column has no value" if index.body is None else None
+        return IndexInspection(column=column, type=index.type, bytes=size, note=note)
+    try:
+        bloom_filter = BloomFilter64.from_bytes(index.body)
+    except FormatError as error:
+        return IndexInspection(column=column, type=index.type, bytes=size, note=error.message)
+    return IndexInspection(
+        column=column,
+        type=index.type,
+        bytes=size,
+        hash_functions=bloom_filter.hash_functions,
+        fill=bloom_filter.fill(),
+        fpp=bloom_filter.fpp(),
+        values=bloom_filter.estimated_values(),
+    )

@@ -1,0 +1,107 @@
+"""The audit on the executors: groups of files in each task, one DataFrame of findings.
+
+The driver checks the policy, the folders and what shows only in all files together.  Executors get
+the policy and file names, and ask the policy's KMS themselves.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import pickle
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from secure_bloom.auditing.audit_plan import AuditOptions, audit_keys, plan_audit
+from secure_bloom.auditing.audit_request import AuditRequest
+from secure_bloom.auditing.auditor import conclude
+from secure_bloom.auditing.failures import file_failure
+from secure_bloom.auditing.file_audit import FileAudit, audit_file
+from secure_bloom.auditing.findings import AuditReport, Severity
+from secure_bloom.encryption.keys import KeyResolver
+from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.spark.add_job import absolute_path
+from secure_bloom.spark.progress import Progress, task_progress
+from secure_bloom.spark.tasks import run_tasks, task_count
+from secure_bloom.storage import local_path
+from secure_bloom.storage.paths import Paths, as_paths
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: One row per finding.
+FINDINGS_SCHEMA = (
+    "id string, severity string, path string, row_group int, column string, message string, "
+    "fix string, ignored boolean"
+)
+_FIELDS = [field.split()[0] for field in FINDINGS_SCHEMA.split(", ")]
+
+
+def audit(
+    spark: SparkSession,
+    paths: Paths,
+    policy: KeyPolicy | str | os.PathLike[str],
+    *,
+    ignore: Iterable[str] = (),
+    severity: Severity | str | None = None,
+    sample: int | None = None,
+    without_keys: bool = False,
+    check_values: bool = False,
+    spark_properties: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
+) -> DataFrame:
+    """Hold every Parquet file at ``paths`` against ``policy``, a group of files in each task.
+
+    The options are those of :func:`secure_bloom.audit`.  ``paths`` are seen alike by driver and
+    executors; these need this package, and the policy's KMS or keyring file.
+
+    Returns a DataFrame with one row per finding (:data:`FINDINGS_SCHEMA`), empty where all is
+    clean; it holds results and runs nothing again.  Raises as :func:`secure_bloom.audit` does, and
+    :class:`~secure_bloom.errors.SparkUnavailableError` where the executors lack this package.
+    """
+    options = AuditOptions(
+        ignore=ignore,
+        severity=severity,
+        sample=sample,
+        without_keys=without_keys,
+        check_values=check_values,
+        spark_properties=spark_properties,
+    )
+    roots = [absolute_path(local_path(path)) for path in as_paths(paths)]
+    plan = plan_audit(roots, policy, None, options)
+    plan = replace(
+        plan,
+        files=tuple(map(absolute_path, plan.files)),
+        listed=tuple(map(absolute_path, plan.listed)),
+    )
+    # The id makes keys unwrapped for this run unfit for the next one in the same worker.
+    shared = pickle.dumps((plan.request, uuid.uuid4().hex))
+    tasks = task_count(spark, len(plan.files), at_least=16, per_core=4)
+    with task_progress(spark, progress, done=0, total=len(plan.files), tasks=tasks):
+        files = run_tasks(spark, plan.files, functools.partial(_audit, shared=shared), tasks=tasks)
+    return spark.createDataFrame(list(_rows(conclude(plan, files))), FINDINGS_SCHEMA)
+
+
+def _rows(report: AuditReport) -> Iterator[tuple[object, ...]]:
+    for findings, ignored in ((report.findings, False), (report.ignored, True)):
+        for finding in findings:
+            row = {**finding.to_json(), "ignored": ignored}
+            yield tuple(row[field] for field in _FIELDS)
+
+
+@functools.lru_cache(maxsize=1)
+def _opened(shared: bytes) -> tuple[AuditRequest, KeyResolver]:
+    """The run's request and keys, once per Python worker."""
+    request, _ = pickle.loads(shared)  # noqa: S301 - the driver's own bytes
+    return request, KeyResolver(audit_keys(request))
+
+
+def _audit(path: str, *, shared: bytes) -> FileAudit:
+    try:
+        request, resolver = _opened(shared)
+    except Exception as error:
+        # An executor that cannot reach the KMS leaves its files unchecked, and fails no job.
+        return FileAudit(path=path, findings=(file_failure(path, error),))
+    return audit_file(path, request, resolver)

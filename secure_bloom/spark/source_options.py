@@ -1,0 +1,99 @@
+"""The options of `spark.read.format("secure_bloom")`, from the texts that Spark hands over."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from secure_bloom.encryption.configuration import close_match
+from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.errors import PolicyError
+from secure_bloom.spark.add_job import absolute_path
+from secure_bloom.storage import local_path
+
+_WORDS = ("path", "paths", "policy", "keyring", "where", "columns", "withoutFilterKeys")
+#: What Spark tells of a table that is to be in its catalog, beside the options.
+_OF_CATALOG = {"owner", "provider", "location"}
+_VIEW = "CREATE TEMPORARY VIEW name USING secure_bloom OPTIONS (path '...', policy '...')"
+_FLAGS = {"true": True, "false": False}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceOptions:
+    """Where a table is, what unwraps its keys, which rows and columns are wanted: all where empty.
+
+    It can be pickled, and holds no keys.
+    """
+
+    paths: tuple[str, ...]
+    policy: KeyPolicy | None = None
+    keyring: str | None = None
+    where: str | None = field(default=None, repr=False)
+    without_filter_keys: bool = False
+    columns: tuple[str, ...] = ()
+
+
+def source_options(options: Mapping[str, str]) -> SourceOptions:
+    """The options; PolicyError for one that is not known or makes no sense.
+
+    Spark writes their names in lower case.  Paths become absolute.
+    """
+    if {word.lower() for word in options} >= _OF_CATALOG:
+        raise PolicyError(
+            "Spark keeps no options of a Python data source for a table in its catalog",
+            hint=f"make a view: {_VIEW}",
+        )
+    for word in options:
+        if word.lower() not in map(str.lower, _WORDS):
+            raise PolicyError(
+                f"the data source has no option {word!r}", hint=close_match(word, _WORDS)
+            )
+    policy, keyring = options.get("policy"), options.get("keyring")
+    if policy is not None and keyring is not None:
+        raise PolicyError(
+            "both policy and keyring are given", hint="the policy's [kms] names a keyring too"
+        )
+    return SourceOptions(
+        paths=_paths(options),
+        policy=None if policy is None else KeyPolicy.load(local_path(policy)),
+        keyring=None if keyring is None else str(Path(local_path(keyring)).absolute()),
+        where=options.get("where"),
+        without_filter_keys=_flag(options, "withoutFilterKeys"),
+        columns=_columns(options.get("columns", "")),
+    )
+
+
+def _paths(options: Mapping[str, str]) -> tuple[str, ...]:
+    found = [options["path"]] if "path" in options else []
+    found += _texts("paths", options["paths"]) if "paths" in options else []
+    if not found:
+        raise PolicyError(
+            "no path is given", hint=f'spark.read.format("secure_bloom").load(PATH); in SQL {_VIEW}'
+        )
+    return tuple(absolute_path(local_path(path)) for path in found)
+
+
+def _flag(options: Mapping[str, str], word: str) -> bool:
+    text = options.get(word, "false")
+    if text.lower() not in _FLAGS:
+        raise PolicyError(f"the option {word!r} is neither true nor false")
+    return _FLAGS[text.lower()]
+
+
+def _columns(text: str) -> tuple[str, ...]:
+    """`a, b`, or a JSON list where a name has a comma."""
+    if text.lstrip().startswith("["):
+        return tuple(_texts("columns", text))
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _texts(word: str, text: str) -> list[str]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, list) or not all(isinstance(item, str) for item in found):
+        raise PolicyError(f"the option {word!r} is not a JSON list of texts")
+    return found

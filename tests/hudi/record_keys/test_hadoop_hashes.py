@@ -1,0 +1,57 @@
+"""The two hashes, single and in bulk, against Hadoop's own values."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from secure_bloom.hudi import HashType
+from secure_bloom.hudi.record_keys.hadoop_hashes import hash_key, positions
+from secure_bloom.hudi.record_keys.packed_keys import PackedKeys
+from secure_bloom.kernels import hudi as kernels
+from tests.hudi.vectors import cases
+
+SEEDS = st.integers(-(2**31), 2**31 - 1)
+
+
+def bulk(hash_type: HashType, keys: list[bytes], seeds: list[int]) -> list[int]:
+    offsets = np.cumsum([0, *map(len, keys)])
+    data = np.frombuffer(b"".join(keys), np.uint8)
+    hashes = np.empty(len(keys), np.uint32)
+    wrapped = np.array(seeds, np.int64).astype(np.uint32)
+    kernels.hash_keys(hash_type is HashType.MURMUR, offsets, data, wrapped, hashes)
+    return hashes.tolist()
+
+
+@pytest.mark.parametrize("case", cases("hash.json"), ids=lambda case: case["hash"])
+def test_hashes_are_those_of_hadoop(case: dict[str, Any]) -> None:
+    texts, seeds, wanted = zip(*case["items"], strict=True)
+    keys = [base64.b64decode(text) for text in texts]
+    kind = HashType(case["hash_type"])
+    unsigned = [h % 2**32 for h in wanted]
+    assert [hash_key(kind, k, s) for k, s in zip(keys, seeds, strict=True)] == unsigned
+    assert bulk(kind, keys, list(seeds)) == unsigned
+
+
+@pytest.mark.parametrize("case", cases("positions.json"), ids=lambda case: str(case["bits"]))
+def test_positions_are_those_of_hadoop(case: dict[str, Any]) -> None:
+    kind, size = HashType(case["hash_type"]), case["bits"]
+    for key, wanted in zip(case["keys"], case["positions"], strict=True):
+        assert list(positions(kind, key.encode(), case["num_hashes"], size)) == wanted
+
+
+@given(kind=st.sampled_from(HashType), key=st.binary(max_size=60), seed=SEEDS)
+def test_bulk_and_single_hashes_are_equal(kind: HashType, key: bytes, seed: int) -> None:
+    assert bulk(kind, [key], [seed]) == [hash_key(kind, key, seed)]
+
+
+def test_packed_keys_hold_every_key() -> None:
+    packed = PackedKeys.of([b"a", "é".encode(), b"long" * 9])
+    assert packed.offsets.tolist() == [0, 1, 3, 39]
+    assert bytes(packed.part(1, 2).data[1:3]).decode() == "é"
+    assert len(packed.part(1, 3)) == 2

@@ -1,0 +1,148 @@
+"""Which files can be skipped: the verdicts of Paimon's Java code."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import struct
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from secure_bloom.errors import FormatError, SecureBloomError, UnsupportedFeatureError
+from secure_bloom.paimon import (
+    And,
+    Comparison,
+    DataType,
+    FileIndex,
+    Index,
+    Operator,
+    Or,
+    Rules,
+    must_read,
+    typed_forms,
+)
+from secure_bloom.paimon.bitmap import ValueList
+from secure_bloom.paimon.comparisons import Predicate
+from tests.paimon.vectors import load, predicate_of, types_of
+
+VECTORS = load("container")
+TYPES = types_of(VECTORS["schema"])
+#: Paimon 0.9 loses rows here: both indexes of ``k`` have the value 3, and it skips the file.
+WRONG_IN_JAVA = ("bloom and bitmap on one column", ["in", "k", [3, 8]])
+QUESTIONS = [
+    pytest.param(case, predicate, answer, id=f"{case['name']} {predicate}")
+    for case in VECTORS["cases"]
+    if "error" not in case
+    for predicate, answer in zip(case["predicates"], case["answers"], strict=True)
+]
+
+
+def verdict(content: str | FileIndex, predicate: Predicate, rules: Rules = Rules.SAFE) -> bool:
+    index = FileIndex.from_bytes(base64.b64decode(content)) if isinstance(content, str) else content
+    return must_read(index, predicate, typed_forms(TYPES), rules=rules)
+
+
+@pytest.mark.parametrize("rules", list(Rules))
+@pytest.mark.parametrize(("case", "written", "answer"), QUESTIONS)
+def test_verdicts_are_those_of_java(
+    case: dict[str, Any], written: list[Any], answer: Any, rules: Rules
+) -> None:
+    """All of them by Paimon's rules, all but one by the safe ones."""
+    predicate = predicate_of(written, TYPES)
+    if isinstance(answer, str):
+        with pytest.raises(SecureBloomError):
+            verdict(case["file"], predicate, rules)
+        return
+    lost = rules is Rules.SAFE and (case["name"], written) == WRONG_IN_JAVA
+    assert verdict(case["file"], predicate, rules) is (True if lost else bool(answer))
+
+
+def test_a_value_that_all_indexes_have_keeps_the_file_whatever_java_said() -> None:
+    name, written = WRONG_IN_JAVA
+    (case,) = (case for case in VECTORS["cases"] if case["name"] == name)
+    assert case["answers"][case["predicates"].index(written)] == 0
+    assert verdict(case["file"], predicate_of(["=", "k", 3], TYPES))
+    index = FileIndex.from_bytes(base64.b64decode(case["file"]))
+    assert must_read(index, predicate_of(written, TYPES), typed_forms(TYPES))
+
+
+def _equal(column: str, value: object) -> Comparison:
+    return Comparison(column=column, operator=Operator.EQUAL, values=(value,))
+
+
+def test_an_unknown_index_is_told_by_name_and_column() -> None:
+    index = FileIndex().with_indexes([("id", Index(type="future", body=b"x"))])
+    with pytest.raises(UnsupportedFeatureError, match="column id: the index type 'future'"):
+        verdict(index, _equal("id", 1))
+
+
+def test_a_damaged_filter_is_an_error_even_where_another_column_decides() -> None:
+    index = FileIndex().with_indexes(
+        [
+            ("e", Index(type="bloom-filter", body=None)),
+            ("id", Index(type="bloom-filter", body=b"\0\0")),
+        ]
+    )
+    for join in (And, Or):
+        with pytest.raises(FormatError, match="column id"):
+            verdict(index, join((_equal("e", 1), _equal("id", 1))))
+
+
+@pytest.mark.parametrize("rules", list(Rules))
+@pytest.mark.parametrize("kind", ["bsi", "range-bitmap", "bitmap"])
+def test_an_index_of_paimon_that_is_not_read_keeps_the_file(kind: str, rules: Rules) -> None:
+    index = FileIndex().with_indexes([("id", Index(type=kind, body=b"\2rest"))])
+    for operator in Operator:
+        assert verdict(index, Comparison(column="id", operator=operator, values=(1,)), rules)
+
+
+BITMAP_OF_TEXTS = (
+    b"\1" + bytes([0, 0, 0, 9, 0, 0, 0, 2, 1]) + bytes(4) + b"\0\0\0\1a" + bytes(4)
+    + b"\0\0\0\2bc" + bytes(4)
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("predicate", "wanted"),
+    [
+        (_equal("name", "a"), True),
+        (_equal("name", "bc"), True),
+        (_equal("name", "b"), False),
+        (Comparison(column="name", operator=Operator.IS_NULL), True),
+        (Comparison(column="name", operator=Operator.IS_NOT_NULL), True),
+        (Comparison(column="name", operator=Operator.NOT_EQUAL, values=("a",)), True),
+    ],
+)
+def test_a_bitmap_index_lists_its_texts(predicate: Comparison, wanted: bool) -> None:
+    index = FileIndex().with_indexes([("name", Index(type="bitmap", body=BITMAP_OF_TEXTS))])
+    assert verdict(index, predicate) is wanted
+
+
+@pytest.mark.parametrize("length", [2, 9, 12, 17, 20])
+def test_a_bitmap_index_that_is_cut_is_an_error(length: int) -> None:
+    index = FileIndex().with_indexes(
+        [("name", Index(type="bitmap", body=BITMAP_OF_TEXTS[:length]))]
+    )
+    with pytest.raises(FormatError):
+        verdict(index, _equal("name", "zz"))
+
+
+def test_a_timestamp_that_differs_only_below_the_precision_is_the_same() -> None:
+    data_type = DataType.parse("TIMESTAMP(3)")
+    forms = typed_forms({"ts": data_type})
+    assert forms("ts", (5, 0)) == forms("ts", (5, 999_999))
+
+
+def test_the_list_of_a_bitmap_was_gone_through_for_each_value() -> None:
+    numbers = b"".join(struct.pack(">qi", 2 * i, 0) for i in range(1000))
+    body = struct.pack(">Biib", 1, 1000, 1000, 0) + numbers
+    index = FileIndex().with_indexes([("id", Index(type="bitmap", body=body))])
+    asked = Comparison(column="id", operator=Operator.IN, values=tuple(range(1, 2001, 2)))
+    listed = ValueList._numbers
+    with mock.patch.object(ValueList, "_numbers", autospec=True, side_effect=listed) as passes:
+        forms = typed_forms({"id": DataType.parse("BIGINT")})
+        assert not must_read(index, asked, forms)
+        assert passes.call_count == 1
+        assert must_read(index, dataclasses.replace(asked, values=(7, 1998)), forms)

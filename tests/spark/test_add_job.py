@@ -1,0 +1,558 @@
+"""The post-write step: what it reports, refuses and survives, on a session and on a cluster."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import json
+import os
+import pickle
+import signal
+import time
+import uuid
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import secure_bloom as sb
+from secure_bloom.adding.request import filter_request
+from secure_bloom.adding.rewrite import WriteMode
+from secure_bloom.errors import (
+    PolicyError,
+    SecureBloomError,
+    SparkUnavailableError,
+    UnsupportedFeatureError,
+)
+from secure_bloom.spark import add_bloom_filters, add_job
+from secure_bloom.spark.scan_metrics import collect_scanned, rows_scanned
+from secure_bloom.spark.tasks import task_count
+from tests.spark.cluster import POLICY, Cluster, worker_host
+from tests.spark.parquet_java import PLAIN_WRITE, only_bloom_filters
+from tests.spark.typed_tables import copy, data_files, row_groups, write
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+FILES = 4
+ROWS = 4000
+COLUMNS = ("text", "i64", "day")
+KEYS = sb.KeyPolicy.load(POLICY).kms_client()
+KEYRING = json.loads(POLICY.with_name("dev-keyring.json").read_text())["master_keys"]
+SECRETS = [form for text in KEYRING.values() for form in (text, base64.b64decode(text).hex())]
+
+
+@pytest.fixture(scope="module")
+def written(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("written") / "table"
+    return write(spark, folder, rows=ROWS, files=FILES)
+
+
+@pytest.fixture
+def table(written: Path, tmp_path: Path) -> Path:
+    """A fresh copy of an encrypted table in four files."""
+    return copy(written, tmp_path / "table")
+
+
+@pytest.fixture
+def policy_file(tmp_path: Path) -> Path:
+    """A copy of the default policy and its keyring, to be spoilt."""
+    for name in ("policy.toml", "dev-keyring.json"):
+        (tmp_path / name).write_bytes(POLICY.with_name(name).read_bytes())
+        (tmp_path / name).chmod(0o600)
+    return tmp_path / "policy.toml"
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """Every file of a folder, hidden ones too."""
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def stamps(folder: Path) -> dict[str, tuple[int, int]]:
+    return {path.name: (path.stat().st_ino, path.stat().st_mtime_ns) for path in folder.iterdir()}
+
+
+def filters_of(table: Path) -> Counter[tuple[str, int, str]]:
+    return Counter(
+        (Path(file.path).name, group.row_group, column.column)
+        for file in sb.inspect(table, keys=KEYS).files
+        for group in file.row_groups
+        for column in group.columns
+        if column.bloom is not None
+    )
+
+
+def wanted_filters(table: Path) -> Counter[tuple[str, int, str]]:
+    return Counter(
+        (group.path.name, group.ordinal, column)
+        for group in row_groups(table)
+        for column in COLUMNS
+    )
+
+
+def assert_done_once(spark: SparkSession, table: Path, written: Path, tmp_path: Path) -> None:
+    """The table is what one undisturbed run makes of it: same files, same sizes, same filters."""
+    clean = copy(written, tmp_path / "clean")
+    assert not sb.add_bloom_filters(clean, columns=COLUMNS, policy=POLICY).failed
+    sizes = {path.name: path.stat().st_size for path in table.iterdir()}
+    assert sizes == {path.name: path.stat().st_size for path in clean.iterdir()}
+    assert filters_of(table) == wanted_filters(written)
+    ours, theirs = (spark.read.parquet(str(path)) for path in (table, written))
+    assert ours.exceptAll(theirs).isEmpty()
+    assert theirs.exceptAll(ours).isEmpty()
+
+
+def assert_no_secrets(text: str) -> None:
+    assert not any(secret in text for secret in SECRETS)
+
+
+def outcomes(report: DataFrame) -> set[tuple[str, str]]:
+    return {(row.status, row.action) for row in report.collect()}
+
+
+class TestReport:
+    def test_one_row_for_each_file_row_group_and_column(
+        self, spark: SparkSession, table: Path
+    ) -> None:
+        before = {str(path): path.stat().st_size for path in data_files(table)}
+        report = add_bloom_filters(spark, table, POLICY, columns=COLUMNS)
+        rows = report.collect()
+        seen = Counter((Path(row.path).name, row.row_group, row.column) for row in rows)
+        assert seen == wanted_filters(table)
+        assert {(row.status, row.action, row.error) for row in rows} == {("added", "added", None)}
+        assert {(row.column, row.key, row.encrypted) for row in rows} == {
+            ("text", "k_pii", True),
+            ("i64", "k_pii", True),
+            ("day", None, False),
+        }
+        assert all(0 < row.fpp <= row.fpp_requested == 0.01 for row in rows)
+        assert {row.path: row.bytes_before for row in rows} == before
+        assert {row.path: row.bytes_after for row in rows} == {
+            str(path): path.stat().st_size for path in data_files(table)
+        }
+        assert_no_secrets(str(rows))
+
+    def test_evaluating_it_again_runs_nothing_again(self, spark: SparkSession, table: Path) -> None:
+        report = add_bloom_filters(spark, table, POLICY, columns=COLUMNS)
+        first = report.collect()
+        for path in table.iterdir():
+            path.unlink()
+        assert report.collect() == first
+        assert report.where("status = 'added'").count() == len(first)
+        assert not list(table.iterdir())
+
+    def test_a_second_run_finds_nothing_to_do(self, spark: SparkSession, table: Path) -> None:
+        add_bloom_filters(spark, table, POLICY, columns=COLUMNS)
+        before, times = content(table), stamps(table)
+        assert outcomes(add_bloom_filters(spark, table, POLICY, columns=COLUMNS)) == {
+            ("unchanged", "kept")
+        }
+        assert content(table) == before
+        assert stamps(table) == times
+
+    def test_a_dry_run_says_what_would_be(self, spark: SparkSession, table: Path) -> None:
+        before = content(table)
+        report = add_bloom_filters(spark, table, POLICY, columns=COLUMNS, dry_run=True)
+        assert outcomes(report) == {("added", "added")}
+        assert content(table) == before
+
+    def test_a_summary_of_changed_files_is_warned_of(
+        self, spark: SparkSession, table: Path
+    ) -> None:
+        # What cannot be read may describe any file.
+        (table / "_metadata").write_bytes(b"of another writer")
+        with pytest.warns(UserWarning, match=r"_metadata describes files that got filters"):
+            add_bloom_filters(spark, table, POLICY, columns=COLUMNS)
+        assert (table / "_metadata").read_bytes() == b"of another writer"
+
+    def test_filters_are_replaced_when_that_is_asked_for(
+        self, spark: SparkSession, table: Path
+    ) -> None:
+        add_bloom_filters(spark, table, POLICY, columns=COLUMNS)
+        options = {"text": sb.BloomFilterOptions(fpp=0.1)}
+        report = add_bloom_filters(spark, table, POLICY, columns=options, replace_filters=True)
+        assert outcomes(report) == {("added", "replaced")}
+        assert filters_of(table) == wanted_filters(table)
+
+    def test_files_are_found_from_the_drivers_folder(
+        self, spark: SparkSession, table: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Executors run elsewhere: a relative path must not be theirs to resolve."""
+        monkeypatch.chdir(table.parent)
+        report = add_bloom_filters(spark, "table/part-*.parquet", POLICY, columns=COLUMNS)
+        assert outcomes(report) == {("added", "added")}
+        assert {row.path for row in report.collect()} == {str(path) for path in data_files(table)}
+
+    def test_a_file_without_row_groups_has_one_row(
+        self, spark: SparkSession, tmp_path: Path
+    ) -> None:
+        empty = spark.range(0).coalesce(1)
+        empty.write.options(**PLAIN_WRITE).parquet(str(tmp_path / "t"))
+        (row,) = add_bloom_filters(spark, tmp_path / "t", columns=["id"]).collect()
+        assert (row.status, row.row_group, row.column) == ("unchanged", None, None)
+
+    def test_every_file_is_a_task_of_its_own(self, spark: SparkSession, table: Path) -> None:
+        context, tag = spark.sparkContext, uuid.uuid4().hex
+        context.addJobTag(tag)
+        add_bloom_filters(spark, table, POLICY, columns=COLUMNS)
+        context.removeJobTag(tag)
+        jobs = context._jsc.sc().statusTracker().getJobIdsForTag(tag)
+        tracker = context.statusTracker()
+        stages = [stage for job in jobs for stage in tracker.getJobInfo(job).stageIds]
+        assert [tracker.getStageInfo(stage).numTasks for stage in stages] == [FILES, FILES]
+
+    def test_of_many_files_a_task_has_several(
+        self, spark: SparkSession, table: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assert task_count(spark, 1000, at_least=64, per_core=16) == 64  # on two cores
+        assert task_count(spark, 1000, at_least=64, per_core=64) == 128
+        data_files(table)[1].write_bytes(b"not Parquet at all")
+        told: list[tuple[int, int]] = []
+        monkeypatch.setattr(add_job, "task_count", lambda *_, **__: 2)
+        report = add_bloom_filters(
+            spark, table, POLICY, columns=COLUMNS, progress=lambda *args: told.append(args)
+        )
+        assert [row.path for row in report.select("path").distinct().orderBy("path").collect()] == [
+            str(path) for path in data_files(table)
+        ]
+        assert report.where("status = 'failed'").count() == 1
+        assert {row.action for row in report.where("status != 'failed'").collect()} == {"added"}
+        assert (told[0], told[-1]) == ((1, FILES), (FILES, FILES))
+
+
+class TestProgress:
+    def test_it_counts_files_to_the_end(self, spark: SparkSession, table: Path) -> None:
+        data_files(table)[1].write_bytes(b"not Parquet at all")
+        told: list[tuple[int, int]] = []
+        add_bloom_filters(
+            spark, table, POLICY, columns=COLUMNS, progress=lambda *args: told.append(args)
+        )
+        assert told[0] == (1, FILES)  # the broken file is done with
+        assert told == sorted(told)
+        assert told[-1] == (FILES, FILES)
+
+    def test_the_callers_job_group_stays(self, spark: SparkSession, table: Path) -> None:
+        context = spark.sparkContext
+        context.setJobGroup("mine", "my own job", interruptOnCancel=True)
+        try:
+            add_bloom_filters(
+                spark, table, POLICY, columns=COLUMNS, progress=lambda _done, _total: None
+            )
+            assert context.getLocalProperty("spark.jobGroup.id") == "mine"
+            assert context.getLocalProperty("spark.job.description") == "my own job"
+            assert len(context.statusTracker().getJobIdsForGroup("mine")) == 2
+            assert not context.getJobTags()
+        finally:
+            for name in ("jobGroup.id", "job.description", "job.interruptOnCancel"):
+                context.setLocalProperty(f"spark.{name}", None)
+
+
+class TestRefusals:
+    """Told before anything is written."""
+
+    @pytest.mark.parametrize(
+        ("columns", "error", "complaint"),
+        [
+            (["text", "txet"], PolicyError, "no column txet"),
+            (["text", "flag"], UnsupportedFeatureError, "flag is BOOLEAN"),
+            ([], PolicyError, "no column is named"),
+        ],
+    )
+    def test_columns_that_cannot_have_a_filter(
+        self,
+        spark: SparkSession,
+        tmp_path: Path,
+        columns: list[str],
+        error: type[SecureBloomError],
+        complaint: str,
+    ) -> None:
+        rows = spark.range(100).selectExpr("cast(id AS string) AS text", "id < 5 AS flag")
+        rows.repartition(2).write.options(**PLAIN_WRITE).parquet(str(tmp_path / "t"))
+        before = content(tmp_path / "t")
+        with pytest.raises(error, match=complaint):
+            add_bloom_filters(spark, tmp_path / "t", columns=columns)
+        assert content(tmp_path / "t") == before
+
+    def test_a_master_key_that_the_kms_does_not_have(
+        self, spark: SparkSession, table: Path, policy_file: Path
+    ) -> None:
+        policy_file.write_text(policy_file.read_text().replace('"k_finance"', '"k_fiance"'))
+        before = content(table)
+        with pytest.raises(PolicyError, match="k_fiance") as caught:
+            add_bloom_filters(spark, table, policy_file, columns=COLUMNS)
+        assert_no_secrets(f"{caught.value} {caught.value.hint}")
+        assert content(table) == before
+
+    def test_a_table_that_another_log_manages(self, spark: SparkSession, table: Path) -> None:
+        (table / "_delta_log").mkdir()
+        with pytest.raises(UnsupportedFeatureError, match="Delta"):
+            add_bloom_filters(spark, table, POLICY, columns=COLUMNS)
+
+    def test_executors_without_the_package_are_told_of(
+        self, spark: SparkSession, table: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def elsewhere(path: str, **_: object) -> None:
+            raise ModuleNotFoundError("No module named 'secure_bloom'")
+
+        monkeypatch.setattr(add_job, "_survey", elsewhere)
+        with pytest.raises(SparkUnavailableError, match="executors") as caught:
+            add_bloom_filters(spark, table, POLICY, columns=COLUMNS)
+        assert "PYSPARK_PYTHON" in str(caught.value.hint)
+
+
+class TestFailures:
+    """A file that fails has its error in the report, and does not stop the others."""
+
+    def test_a_damaged_file_among_good_ones(self, spark: SparkSession, table: Path) -> None:
+        bad, *_ = data_files(table)
+        bad.write_bytes(bad.read_bytes()[:-100])
+        before = bad.read_bytes()
+        rows = add_bloom_filters(spark, table, POLICY, columns=COLUMNS).collect()
+        (failed,) = (row for row in rows if row.status == "failed")
+        assert failed.path == str(bad)
+        assert failed.error.startswith(f"{bad}: ")
+        assert failed.column is None
+        assert bad.read_bytes() == before
+        assert {row.status for row in rows if row.path != str(bad)} == {"added"}
+        assert {name for name, *_ in filters_of(table)} == {p.name for p in data_files(table)[1:]}
+
+    def test_altered_data_are_named_with_row_group_and_column(
+        self, spark: SparkSession, table: Path
+    ) -> None:
+        bad = data_files(table)[2]
+        altered = bytearray(bad.read_bytes())
+        altered[100] ^= 1  # the first page of the first column
+        bad.write_bytes(altered)
+        rows = add_bloom_filters(spark, table, POLICY, columns=COLUMNS).collect()
+        (failed,) = (row for row in rows if row.status == "failed")
+        assert failed.error.startswith(f"{bad}, row group 0, column text: ")
+        assert bad.read_bytes() == altered
+
+    def test_a_keyring_that_only_the_driver_can_read(
+        self,
+        spark: SparkSession,
+        table: Path,
+        policy_file: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        keyring = policy_file.with_name("dev-keyring.json")
+
+        def find_files_and_lose_the_keyring(paths: list[str]) -> list[str]:
+            keyring.unlink()
+            return find_files(paths)
+
+        find_files = add_job.find_files
+        monkeypatch.setattr(add_job, "find_files", find_files_and_lose_the_keyring)
+        before = content(table)
+        rows = add_bloom_filters(spark, table, policy_file, columns=COLUMNS).collect()
+        assert [row.path for row in rows] == [str(path) for path in data_files(table)]
+        reason = f"{keyring}: the keyring cannot be read: No such file or directory"
+        assert {(row.status, row.error) for row in rows} == {("failed", reason)}
+        assert content(table) == before
+
+    def test_a_keyring_that_the_second_executor_cannot_read(
+        self, table: Path, policy_file: Path
+    ) -> None:
+        """The rewrite may run where no survey did."""
+        request = filter_request(COLUMNS, policy_file)
+        policy_file.with_name("dev-keyring.json").unlink()
+        shared = pickle.dumps((request, uuid.uuid4().hex))
+        report = add_job._rewrite(str(data_files(table)[0]), shared=shared, mode=WriteMode())
+        assert report.status == "failed"
+        assert "the keyring cannot be read" in str(report.error)
+
+
+@pytest.mark.parametrize("in_place", [False, True], ids=["replace", "in-place"])
+def test_two_steps_at_once_on_one_file_make_one_set_of_filters(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    in_place: bool,
+) -> None:
+    written = write(spark, tmp_path / "written", rows=1000, files=1)
+    table = copy(written, tmp_path / "table")
+    started = tmp_path / "started"
+    started.mkdir()
+
+    def rewrite_together(path: str, **options: Any) -> object:
+        from secure_bloom.spark.add_job import _rewrite
+
+        (started / uuid.uuid4().hex).touch()
+        deadline = time.monotonic() + 20
+        while len(list(started.iterdir())) < 2 and time.monotonic() < deadline:
+            time.sleep(0.001)
+        return _rewrite(path, **options)
+
+    monkeypatch.setattr(add_job, "_rewrite", rewrite_together)
+
+    def run(_: int) -> set[tuple[str, str]]:
+        return outcomes(add_bloom_filters(spark, table, POLICY, columns=COLUMNS, in_place=in_place))
+
+    with ThreadPoolExecutor(2) as threads:
+        assert sorted(threads.map(run, range(2)), key=str) == [
+            {("added", "added")},
+            {("unchanged", "kept")},
+        ]
+    assert len(list(started.iterdir())) == 2
+    assert {path.name for path in table.iterdir()} == {
+        path.name for path in written.iterdir() if not path.name.endswith(".parquet.crc")
+    }
+    assert filters_of(table) == wanted_filters(written)
+    alone = copy(written, tmp_path / "alone")
+    sb.add_bloom_filters(alone, columns=COLUMNS, policy=POLICY, in_place=in_place)
+    (ours,), (theirs,) = data_files(table), data_files(alone)
+    assert ours.stat().st_size == theirs.stat().st_size
+    assert spark.read.parquet(str(table)).count() == 1000
+
+
+# What follows runs on the cluster, in a driver process of its own; arguments are texts.
+
+
+def run_on_cluster(spark: SparkSession, table: str, faulty: str, marks: str) -> dict[str, Any]:
+    report = add_bloom_filters(spark, table, POLICY, columns=COLUMNS)
+    seen = {"report": [row.asDict() for row in report.collect()], "tasks": tasks_done(spark)}
+    with only_bloom_filters(spark):
+        rows = spark.read.parquet(table)
+        seen["absent"] = rows_scanned(rows.where("text = 'nobody@example.com'"))
+        present, scanned = collect_scanned(rows.where("text = 'user4242@example.com'"))
+        seen["present"], seen["found"] = scanned, len(present)
+    add_job._survey = functools.partial(meeting_survey, marks=marks)
+    add_job._rewrite = functools.partial(faulty_rewrite, marks=marks)
+    report = add_bloom_filters(spark, faulty, POLICY, columns=COLUMNS)
+    return {**seen, "faulty": [row.asDict() for row in report.collect()]}
+
+
+def tasks_done(spark: SparkSession) -> dict[str, int]:
+    executors = spark.sparkContext._jsc.sc().statusStore().executorList(True)
+    every = [executors.apply(i) for i in range(executors.size())]
+    return {executor.id(): executor.completedTasks() for executor in every}
+
+
+def meeting_survey(path: str, *, marks: str, **options: Any) -> object:
+    """Survey as soon as every executor has a task: none of them is left out of the work."""
+    from secure_bloom.spark.add_job import _survey
+
+    executor = Path.cwd().name  # an executor runs in a folder named after its id
+    Path(marks, f"executor-{executor}").touch()
+    wait_for(Path(marks, f"executor-{1 - int(executor)}"))
+    return _survey(path, **options)
+
+
+def faulty_rewrite(path: str, *, marks: str, **options: Any) -> object:
+    """Write, then fail once: by an exception, by dying, or by lingering while a copy runs."""
+    from secure_bloom.spark.add_job import _rewrite
+
+    number = int(Path(path).name.split("-")[1])
+    try:
+        Path(marks, f"{number}-first").touch(exist_ok=False)
+    except FileExistsError:
+        Path(marks, f"{number}-second").touch()
+        return _rewrite(path, **options)
+    if number == FILES - 1:
+        wait_for(Path(marks, f"{number}-second"))
+    report = _rewrite(path, **options)
+    if number == 0:
+        raise RuntimeError("a fault after the write")
+    if number == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return report
+
+
+def wait_for(mark: Path) -> None:
+    deadline = time.monotonic() + 30
+    while not mark.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
+CONFIG = {
+    "spark.speculation": "true",
+    "spark.speculation.interval": "100ms",
+    "spark.speculation.multiplier": "1.1",
+    "spark.speculation.quantile": "0.5",
+    # Tasks wait until both executors are there.
+    "spark.cores.max": "2",
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    "spark.scheduler.maxRegisteredResourcesWaitingTime": "60s",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterRun:
+    """Two tables after the step ran on the cluster, the second one under faults."""
+
+    table: Path
+    faulty: Path
+    marks: Path
+    seen: dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def on_cluster(
+    cluster: Cluster, written: Path, tmp_path_factory: pytest.TempPathFactory
+) -> ClusterRun:
+    folder = tmp_path_factory.mktemp("on-cluster")
+    table, faulty = copy(written, folder / "table"), copy(written, folder / "faulty")
+    marks = folder / "marks"
+    marks.mkdir()
+    seen = cluster.run(run_on_cluster, str(table), str(faulty), str(marks), config=CONFIG)
+    return ClusterRun(table=table, faulty=faulty, marks=marks, seen=seen)
+
+
+#: Under the folder of the cluster; Spark's own temporary files come and go beside them.
+LOGS = ("*.log", "work-*/*/*/stdout", "work-*/*/*/stderr")
+
+
+class TestCluster:
+    def test_both_executors_do_the_work(self, on_cluster: ClusterRun) -> None:
+        tasks = on_cluster.seen["tasks"]
+        assert set(tasks) >= {"0", "1", "driver"}
+        assert tasks["driver"] == 0
+        # Counts of tasks would not tell: copies that were overtaken are in none of them.
+        assert (on_cluster.marks / "executor-0").exists()
+        assert (on_cluster.marks / "executor-1").exists()
+
+    def test_lookups_read_what_the_filters_leave(self, on_cluster: ClusterRun) -> None:
+        seen = on_cluster.seen
+        assert (seen["absent"], seen["found"]) == (0, 1)
+        assert 0 < seen["present"] < ROWS
+
+    def test_no_log_of_any_process_holds_a_key(
+        self, on_cluster: ClusterRun, cluster: Cluster
+    ) -> None:
+        logs = [path for pattern in LOGS for path in cluster.folder.glob(pattern)]
+        assert len(logs) >= 8  # the driver, the master, two workers, two of each executor
+        for log in logs:
+            assert_no_secrets(log.read_text(errors="replace"))
+        assert_no_secrets(str(on_cluster.seen))
+
+    def test_the_table_is_right(
+        self, on_cluster: ClusterRun, spark: SparkSession, written: Path, tmp_path: Path
+    ) -> None:
+        assert_reported(on_cluster.seen["report"], written)
+        assert_done_once(spark, on_cluster.table, written, tmp_path)
+
+    def test_retries_and_speculative_copies_leave_the_table_right(
+        self, on_cluster: ClusterRun, spark: SparkSession, written: Path, tmp_path: Path
+    ) -> None:
+        twice = {path.name for path in on_cluster.marks.glob("*-second")}
+        assert twice >= {"0-second", "1-second"}
+        if worker_host(0) != worker_host(1):
+            assert f"{FILES - 1}-second" in twice
+        assert_reported(on_cluster.seen["faulty"], written)
+        assert_done_once(spark, on_cluster.faulty, written, tmp_path)
+
+
+def assert_reported(rows: list[dict[str, Any]], written: Path) -> None:
+    """Every filter is reported; by a task that ran twice, as one that is there."""
+    assert {row["error"] for row in rows} == {None}
+    assert {(row["status"], row["action"]) for row in rows} <= {
+        ("added", "added"),
+        ("unchanged", "kept"),
+    }
+    seen = Counter((Path(row["path"]).name, row["row_group"], row["column"]) for row in rows)
+    assert seen == wanted_filters(written)
