@@ -119,13 +119,14 @@ def _check_ordinal(name: str, ordinal: int) -> None:
         )
 
 
-def frame_length(buffer: BytesLike, offset: int = 0) -> int:
+def frame_length(buffer: BytesLike, offset: int = 0, *, room: int | None = None) -> int:
     """Bytes of the whole frame (4 + length field) that starts at ``offset``.
 
-    Raises FormatError when the frame is shorter than its nonce or does not end inside ``buffer``.
+    Raises FormatError when the frame is shorter than its nonce or does not end inside ``buffer``,
+    or inside the ``room`` bytes of which ``buffer`` has the first.
     """
-    remaining = len(buffer) - offset
-    if remaining < LENGTH_SIZE:
+    remaining = (len(buffer) if room is None else room) - offset
+    if min(remaining, len(buffer) - offset) < LENGTH_SIZE:
         raise FormatError(
             f"an encrypted module is truncated: {max(remaining, 0)} bytes remain, "
             f"its length field has {LENGTH_SIZE}"

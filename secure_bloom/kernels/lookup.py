@@ -54,7 +54,9 @@ def fingerprints(offsets: NDArray[np.int64], data: Bytes, found: Fingerprints) -
 
 @kernel
 def look_for(data: Bytes, count: int, width: int, marks: Bytes, sought: Fingerprints) -> np.int64:
-    """Whether one of the first ``count`` PLAIN values in ``data`` has a fingerprint of ``sought``.
+    """Whether one of the ``count`` PLAIN values in ``data`` has a fingerprint of ``sought``.
+
+    ``DAMAGED`` where they are not all of the data.
 
     ``width`` is that of every value, or 0 for BYTE_ARRAYs.  ``sought`` ascends, and of each the
     lowest bits name a bit of ``marks`` that is set; the size of ``marks`` is a power of two.
@@ -77,4 +79,5 @@ def look_for(data: Bytes, count: int, width: int, marks: Bytes, sought: Fingerpr
             nearest = np.searchsorted(sought, h)
             if nearest < sought.size and sought[nearest] == h:
                 return SOME
-    return NONE
+    # Values behind the last that is counted would never be looked at.
+    return NONE if at == size else DAMAGED

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
@@ -32,6 +33,8 @@ from secure_bloom.parquet.structures.metadata import (
 )
 
 _MAGIC = b"PAR1"
+#: Of the length before each BYTE_ARRAY.
+_LENGTH_SIZE = 4
 #: Values decoded at a time: enough to keep pyarrow busy, few enough to stay in the cache.
 _BATCH_ROWS = 256 * 1024
 #: What pyarrow does not decode; refused by name before it gets to say so in its own words.
@@ -40,7 +43,10 @@ _UNDECODED_ENCODINGS = {Encoding.BIT_PACKED, Encoding.ALP}
 
 
 def decode_dictionary(leaf: Leaf, codec: CompressionCodec, page: Page) -> Iterator[pa.Array]:
-    """The entries of a dictionary page: PLAIN values, hence a data page of a required column."""
+    """The entries of a dictionary page: PLAIN values, hence a data page of a required column.
+
+    Raises FormatError where the header counts fewer of them than there are.
+    """
     if page.encoding not in (Encoding.PLAIN, Encoding.PLAIN_DICTIONARY):
         raise UnsupportedFeatureError(f"dictionary page has encoding {page.encoding.name}")
     body = page.body()
@@ -55,10 +61,23 @@ def decode_dictionary(leaf: Leaf, codec: CompressionCodec, page: Page) -> Iterat
             repetition_level_encoding=Encoding.RLE,
         ),
     )
-    required = (FieldRepetitionType.REQUIRED,)
-    yield from _decode(
-        leaf, codec, required, [(header, body)], rows=page.num_values, values=page.num_values
-    )
+    required, count = (FieldRepetitionType.REQUIRED,), page.num_values
+    found, size = 0, page.header.uncompressed_page_size
+    if count > 0:
+        for entries in _decode(leaf, codec, required, [(header, body)], rows=count, values=count):
+            found += _plain_size(leaf, entries)
+            yield entries
+    if found != size:
+        raise FormatError(
+            f"the dictionary page has {size} bytes, the {count} entries in its header take {found}"
+        )
+
+
+def _plain_size(leaf: Leaf, entries: pa.Array) -> int:
+    """Bytes of values in PLAIN encoding."""
+    if leaf.width is not None:
+        return len(entries) * leaf.width
+    return len(entries) * _LENGTH_SIZE + (pc.sum(pc.binary_length(entries)).as_py() or 0)
 
 
 def decode_pages(

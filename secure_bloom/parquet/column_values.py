@@ -1,8 +1,8 @@
 """The distinct physical values of a column chunk, from as few bytes as say them all.
 
-When every data page is dictionary-encoded the dictionary page alone is the set of values, and
-nothing else is read.  Where a writer fell back from the dictionary in mid-chunk, the dictionary
-and the pages after it are.
+When every data page is dictionary-encoded the dictionary page alone is the set of values; of the
+others only the headers are looked at.  Where a writer fell back from the dictionary in mid-chunk,
+the dictionary and the pages after it are.
 """
 
 from __future__ import annotations
@@ -15,17 +15,20 @@ import pyarrow as pa
 
 from secure_bloom.errors import FormatError, UnsupportedFeatureError, located
 from secure_bloom.parquet.arrow_decoding import decode_dictionary, decode_pages
+from secure_bloom.parquet.dictionary_pages import (
+    DICTIONARY_ENCODINGS,
+    claims_full_dictionary,
+    read_full_dictionary,
+)
 from secure_bloom.parquet.footer import Chunk
-from secure_bloom.parquet.pages import Page, read_dictionary_page, read_first_pages, read_pages
+from secure_bloom.parquet.pages import Page, read_first_pages, read_pages
 from secure_bloom.parquet.plain_pages import PlainValues, plain_entries, plain_values
-from secure_bloom.parquet.structures.metadata import ColumnMetaData, Encoding, PageType
+from secure_bloom.parquet.structures.metadata import Encoding
 from secure_bloom.parquet.value_arrays import Entries, as_entries
 from secure_bloom.storage import InputFile
 
 T = TypeVar("T")
 
-_DICTIONARY_ENCODINGS = {Encoding.PLAIN_DICTIONARY, Encoding.RLE_DICTIONARY}
-_DATA_PAGES = {PageType.DATA_PAGE, PageType.DATA_PAGE_V2}
 #: Compressed bytes of pages that are decoded together, so that memory does not grow with a chunk.
 _GROUP_BYTES = 16 * 1024 * 1024
 #: Pages of a sample, decompressed: they may be those of a hostile file.
@@ -129,8 +132,8 @@ def _select(file: InputFile, chunk: Chunk) -> _Selection:
     with located(row_group=chunk.row_group, column=chunk.leaf.name):
         if _is_empty(chunk):
             return _Selection(chunk=chunk)
-        if _says_all_dictionary(chunk.meta_data):
-            page = read_dictionary_page(file, chunk)
+        if claims_full_dictionary(chunk.meta_data):
+            page = read_full_dictionary(file, chunk)
             if page is not None:
                 return _Selection(chunk=chunk, dictionary=[page])
         return _select_pages(chunk, read_pages(file, chunk))
@@ -145,19 +148,12 @@ def _is_empty(chunk: Chunk) -> bool:
     return values == 0
 
 
-def _says_all_dictionary(meta_data: ColumnMetaData) -> bool:
-    """Whether ``encoding_stats`` says that all data pages are dictionary-encoded."""
-    stats = [s for s in meta_data.encoding_stats or [] if s.count > 0]
-    data = [s.encoding for s in stats if s.page_type in _DATA_PAGES]
-    return bool(data) and all(encoding in _DICTIONARY_ENCODINGS for encoding in data)
-
-
 def _select_pages(chunk: Chunk, pages: Iterable[Page]) -> _Selection:
     # pyarrow takes an empty data page for the end of the chunk.
     pages = [page for page in pages if page.is_dictionary or page.num_values > 0]
     dictionary = [page for page in pages if page.is_dictionary]
     # Pages that refer to a dictionary which is not there must fail to decode, not count as empty.
-    said = _DICTIONARY_ENCODINGS if dictionary else set[Encoding]()
+    said = DICTIONARY_ENCODINGS if dictionary else frozenset[Encoding]()
     others = [page for page in pages if not page.is_dictionary and page.encoding not in said]
     if others and chunk.leaf.is_repeated:
         others = [page for page in pages if not page.is_dictionary]
@@ -194,8 +190,7 @@ def _entries(selection: _Selection) -> Iterator[Entries]:
 
 def _dictionary_arrays(chunk: Chunk, pages: Iterable[Page]) -> Iterator[pa.Array]:
     for page in pages:
-        if page.num_values > 0:
-            yield from decode_dictionary(chunk.leaf, chunk.meta_data.codec, page)
+        yield from decode_dictionary(chunk.leaf, chunk.meta_data.codec, page)
 
 
 def _flat_arrays(chunk: Chunk, pages: Iterable[Page]) -> Iterator[pa.Array]:

@@ -10,9 +10,10 @@ Encryption.md 5.2.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import partial
 from typing import TypeVar, cast
 
 from secure_bloom.encryption import cipher
@@ -104,6 +105,12 @@ _DETAILS = {
 }
 
 
+#: What a header module is encrypted as, and the ordinal in its AAD.
+Place = tuple[ModuleType, int | None]
+#: The page at a position in its chunk that is encrypted as one of a place; and where it ends.
+PageReader = Callable[[int, Place], tuple[Page, int]]
+
+
 def read_pages(file: InputFile, chunk: Chunk) -> list[Page]:
     """All pages of the chunk, dictionary page first where there is one, in the file's order.
 
@@ -111,17 +118,21 @@ def read_pages(file: InputFile, chunk: Chunk) -> list[Page]:
     Raises FormatError where the pages do not hold exactly ``num_values`` values.
     """
     start, length = chunk_extent(chunk)
-    return list(_walk(chunk, file.view_at(start, length)))
+    try:
+        return list(walk(chunk, partial(_read_page, chunk, file.view_at(start, length))))
+    except FormatError:
+        more = min(length + _FORGOTTEN, file.size - start)
+        if chunk.cipher is not None or more <= length:
+            raise
+        pages = list(walk(chunk, partial(_read_page, chunk, file.view_at(start, more))))
+        if not pages[0].is_dictionary:
+            raise
+        return pages
 
 
-def read_dictionary_page(file: InputFile, chunk: Chunk) -> Page | None:
-    """The chunk's dictionary page alone, reading nothing behind it; None where there is none."""
-    start, length = chunk_extent(chunk)
-    behind = chunk.meta_data.data_page_offset - start
-    if not 0 < behind <= length:
-        return None
-    page, _ = _read_page(chunk, memoryview(file.read_at(start, behind)), 0, _DICTIONARY)
-    return page if page.is_dictionary else None
+#: Some writers left the dictionary page's header out of total_compressed_size (PARQUET-816).  So
+#: many bytes more are read of a chunk with a dictionary that ends too early, as parquet-cpp does.
+_FORGOTTEN = 100
 
 
 def read_first_pages(file: InputFile, chunk: Chunk) -> list[Page]:
@@ -133,7 +144,7 @@ def read_first_pages(file: InputFile, chunk: Chunk) -> list[Page]:
     for window in _WINDOWS:
         stored = memoryview(file.read_at(start, min(window, length)))
         try:
-            return list(_up_to_data(_walk(chunk, stored)))
+            return list(_up_to_data(walk(chunk, partial(_read_page, chunk, stored))))
         except FormatError:
             if window >= min(length, _WINDOWS[-1]):
                 raise
@@ -162,7 +173,7 @@ def chunk_extent(chunk: Chunk) -> tuple[int, int]:
     """Where the chunk starts and how many bytes it has, as its metadata says."""
     meta_data = chunk.meta_data
     starts = [meta_data.data_page_offset]
-    if _has_dictionary_offset(chunk):
+    if has_dictionary_offset(chunk):
         starts.append(meta_data.dictionary_page_offset or 0)
     start, length = min(starts), meta_data.total_compressed_size
     if start < 4 or length < 0:
@@ -170,21 +181,23 @@ def chunk_extent(chunk: Chunk) -> tuple[int, int]:
     return start, length
 
 
-def _has_dictionary_offset(chunk: Chunk) -> bool:
+def has_dictionary_offset(chunk: Chunk) -> bool:
+    """Whether the metadata say where the dictionary page stands."""
     # Some writers store 0 for "none".
     return (chunk.meta_data.dictionary_page_offset or 0) > 0
 
 
-#: What a header module is encrypted as, and the ordinal in its AAD, for the dictionary page.
-_DICTIONARY = (ModuleType.DICTIONARY_PAGE_HEADER, None)
+#: That of the dictionary page.
+DICTIONARY: Place = (ModuleType.DICTIONARY_PAGE_HEADER, None)
 
 
-def _walk(chunk: Chunk, stored: memoryview) -> Iterator[Page]:
+def walk(chunk: Chunk, read: PageReader) -> Iterator[Page]:
+    """The pages of the chunk that hold its ``num_values`` values, one after the other."""
     wanted, seen, position, ordinal = chunk.meta_data.num_values, 0, 0, 0
-    expects_dictionary = _has_dictionary_offset(chunk)
+    expects_dictionary = has_dictionary_offset(chunk)
     while seen < wanted:
-        place = _DICTIONARY if expects_dictionary else (ModuleType.DATA_PAGE_HEADER, ordinal)
-        page, position = _read_page(chunk, stored, position, place)
+        place = DICTIONARY if expects_dictionary else (ModuleType.DATA_PAGE_HEADER, ordinal)
+        page, position = read(position, place)
         expects_dictionary = False
         if page.header.type == PageType.INDEX_PAGE:
             continue
@@ -196,22 +209,28 @@ def _walk(chunk: Chunk, stored: memoryview) -> Iterator[Page]:
         raise FormatError(f"the pages hold {seen} values, ColumnMetaData.num_values is {wanted}")
 
 
-def _read_page(
-    chunk: Chunk, stored: memoryview, position: int, place: tuple[ModuleType, int | None]
-) -> tuple[Page, int]:
+def _read_page(chunk: Chunk, stored: memoryview, position: int, place: Place) -> tuple[Page, int]:
     """The page at ``position`` and the position behind it."""
-    if position >= len(stored):
-        raise FormatError(
-            f"the pages end after {position} bytes, before ColumnMetaData.num_values is reached"
-        )
-    header, encoded, body_start = _read_header(chunk, stored, position, place)
+    page, length = page_at(chunk, stored[position:], len(stored) - position, place)
+    return page, position + length
+
+
+def page_at(chunk: Chunk, stored: memoryview, room: int, place: Place) -> tuple[Page, int]:
+    """The page that ``stored`` starts with, and how many bytes of its ``room`` it takes.
+
+    Where ``stored`` ends inside the page, its body is not all there.
+    """
+    if room <= 0:
+        raise FormatError("the pages end before ColumnMetaData.num_values is reached")
+    header, encoded, body_start = _read_header(chunk, stored, place)
     clear = 0
     if chunk.cipher is None:
         body_length = header.compressed_page_size
     else:
         clear = _levels_in_clear(header, stored[body_start:])
-        body_length = clear + cipher.frame_length(stored, body_start + clear)
-    remaining = len(stored) - body_start
+        start = body_start + clear
+        body_length = clear + cipher.frame_length(stored, start, room=room)
+    remaining = room - body_start
     if not 0 <= body_length <= remaining:
         raise FormatError(f"a page's body has {body_length} bytes, {remaining} remain in its chunk")
     page = Page(
@@ -222,7 +241,7 @@ def _read_page(
         cipher=chunk.cipher,
         ordinal=place[1],
     )
-    if chunk.cipher is not None and page.is_dictionary is not (place == _DICTIONARY):
+    if chunk.cipher is not None and page.is_dictionary is not (place == DICTIONARY):
         raise UnsupportedFeatureError(
             "an encrypted dictionary page stands where the metadata names none"
         )
@@ -245,17 +264,15 @@ def _levels_in_clear(header: PageHeader, stored: memoryview) -> int:
     return levels if start + length == header.compressed_page_size else 0
 
 
-def _read_header(
-    chunk: Chunk, stored: memoryview, position: int, place: tuple[ModuleType, int | None]
-) -> tuple[PageHeader, bytes, int]:
-    """The header at ``position``, its bytes in clear, and where its body starts."""
+def _read_header(chunk: Chunk, stored: memoryview, place: Place) -> tuple[PageHeader, bytes, int]:
+    """The header that ``stored`` starts with, its bytes in clear, and where its body starts."""
     if chunk.cipher is None:
-        header, length = _measured_header(stored[position:])
-        return header, bytes(stored[position : position + length]), position + length
-    length = cipher.frame_length(stored, position)
+        header, length = _measured_header(stored)
+        return header, bytes(stored[:length]), length
+    length = cipher.frame_length(stored)
     module_type, ordinal = place
-    encoded = chunk.cipher.decrypt(module_type, stored[position : position + length], page=ordinal)
-    return decode_record(PageHeader, encoded), encoded, position + length
+    encoded = chunk.cipher.decrypt(module_type, stored[:length], page=ordinal)
+    return decode_record(PageHeader, encoded), encoded, length
 
 
 def _measured_header(stored: memoryview) -> tuple[PageHeader, int]:

@@ -31,7 +31,7 @@ _MAX_BIT_WIDTH = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainValues:
-    """The first ``count`` values in ``content``, nulls left out, in PLAIN encoding.
+    """The ``count`` values in ``content``, nulls left out, in PLAIN encoding.
 
     ``width`` is that of each of them, None where each stands behind its length.  None of that has
     been held against the content yet.
@@ -138,17 +138,19 @@ def _count_defined(leaf: Leaf, levels: NDArray[np.uint8], values: int) -> int | 
 
 def _fixed(leaf: Leaf, values: NDArray[np.uint8], count: int) -> Entries | None:
     dtype = fixed_type(leaf)
-    if len(values) < count * dtype.itemsize:
+    # More bytes than values hold some that the header does not count.
+    if len(values) != count * dtype.itemsize:
         return None
     return np.frombuffer(values, dtype=dtype, count=count)
 
 
 def _byte_arrays(_leaf: Leaf, values: NDArray[np.uint8], count: int) -> Entries | None:
-    from secure_bloom.kernels.plain import DAMAGED, byte_array_offsets
+    from secure_bloom.kernels.plain import byte_array_offsets
 
     if len(values) < count * _LENGTH_SIZE:
         return None
     offsets = np.empty(count + 1, np.int64)
-    if byte_array_offsets(values, offsets) == DAMAGED:
+    end = byte_array_offsets(values, offsets)
+    if end != len(values):
         return None
     return Binary(offsets=offsets, data=values, prefix=_LENGTH_SIZE)

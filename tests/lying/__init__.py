@@ -1,1 +1,1 @@
-"""Files that lie: real ones, of which one field says what is not so, and what verbs make of them."""
+"""Files of which one field says what is not so, and what our verbs make of them."""

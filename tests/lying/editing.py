@@ -66,9 +66,7 @@ class Place:
 
     def other(self, column: str, row_group: int | None = None) -> Place:
         """Another column's chunk in the same row group, or the one named."""
-        return self._editor.place(
-            self.chunk.row_group if row_group is None else row_group, column
-        )
+        return self._editor.place(self.chunk.row_group if row_group is None else row_group, column)
 
     @contextmanager
     def column_index(self) -> Iterator[ColumnIndex]:
@@ -192,7 +190,9 @@ class Editor:
         return b"".join([*self._parts, encode_footer(self.it.footer)])
 
 
-def edit(source: Path, target: Path, row_group: int, column: str, change: Callable[[Place], object]) -> bool:
+def edit(
+    source: Path, target: Path, row_group: int, column: str, change: Callable[[Place], object]
+) -> bool:
     """Write ``source`` with the change to ``target``; whether there was anything to change."""
     with opened(source) as it:
         editor = Editor(it)

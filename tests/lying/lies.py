@@ -88,7 +88,12 @@ def swapped(items: list[Any], i: int, j: int) -> list[Any]:
 
 @lies(
     "Statistics.null_count",
-    {"negative": lambda _: -1, "above": lambda n: n + 1, "all": lambda n: n, "huge": lambda _: 2**60},
+    {
+        "negative": lambda _: -1,
+        "above": lambda n: n + 1,
+        "all": lambda n: n,
+        "huge": lambda _: 2**60,
+    },
     FLAT,
 )
 def null_count(place: Place, of: Callable[[int], int]) -> None:
@@ -141,7 +146,9 @@ def width(place: Place, of: Callable[[bytes], bytes]) -> None:
     statistics.min_value, statistics.max_value = of(low), of(high)
 
 
-@lies("Statistics older bounds", {"above": (b"\xff", b"\0"), "cut": (b"\0", b"\1")}, ("number", "few"))
+@lies(
+    "Statistics older bounds", {"above": (b"\xff", b"\0"), "cut": (b"\0", b"\1")}, ("number", "few")
+)
 def older_bounds(place: Place, of: tuple[bytes, bytes]) -> None:
     statistics = place.statistics
     low, high = statistics.min_value, statistics.max_value
@@ -393,9 +400,7 @@ def pages_of_other_group(place: Place) -> None:
         place.offset_index() as offsets,
         place.other(place.column, 1 - place.chunk.row_group).offset_index() as other,
     ):
-        for location, elsewhere in zip(
-            offsets.page_locations, other.page_locations, strict=False
-        ):
+        for location, elsewhere in zip(offsets.page_locations, other.page_locations, strict=False):
             location.offset = elsewhere.offset
             location.compressed_page_size = elsewhere.compressed_page_size
 
@@ -419,8 +424,13 @@ def page_of_other_column(place: Place) -> None:
 
 @lies(
     "OffsetIndex.compressed_page_size",
-    {"nought": lambda _: 0, "negative": lambda _: -5, "less": lambda n: n - 1,
-     "more": lambda n: n + 1, "huge": lambda _: 2**31 - 1},
+    {
+        "nought": lambda _: 0,
+        "negative": lambda _: -5,
+        "less": lambda n: n - 1,
+        "more": lambda n: n + 1,
+        "huge": lambda _: 2**31 - 1,
+    },
     ALL,
 )
 def page_size(place: Place, of: Callable[[int], int]) -> None:
@@ -449,29 +459,43 @@ def first_rows(place: Place, of: Callable[[list[int]], list[int]]) -> None:
             location.first_row_index = row
 
 
-@lies("ColumnChunk.offset_index_offset", {"that of another column": 0, "beyond": 2**40, "negative": -1}, ALL)
+@lies(
+    "ColumnChunk.offset_index_offset",
+    {"that of another column": 0, "beyond": 2**40, "negative": -1},
+    ALL,
+)
 def offset_index_offset(place: Place, offset: int) -> None:
-    chunk, other = place.chunk.column_chunk, place.other(
-        "optional" if place.column != "optional" else "number"
-    ).chunk.column_chunk
+    chunk, other = (
+        place.chunk.column_chunk,
+        place.other("optional" if place.column != "optional" else "number").chunk.column_chunk,
+    )
     if chunk.offset_index_offset is None or other.offset_index_offset is None:
         raise Inapplicable
     chunk.offset_index_offset = offset or other.offset_index_offset
     chunk.offset_index_length = chunk.offset_index_length if offset else other.offset_index_length
 
 
-@lies("ColumnChunk.column_index_offset", {"that of another column": 0, "beyond": 2**40, "negative": -1}, ALL)
+@lies(
+    "ColumnChunk.column_index_offset",
+    {"that of another column": 0, "beyond": 2**40, "negative": -1},
+    ALL,
+)
 def column_index_offset(place: Place, offset: int) -> None:
-    chunk, other = place.chunk.column_chunk, place.other(
-        "optional" if place.column != "optional" else "few"
-    ).chunk.column_chunk
+    chunk, other = (
+        place.chunk.column_chunk,
+        place.other("optional" if place.column != "optional" else "few").chunk.column_chunk,
+    )
     if chunk.column_index_offset is None or other.column_index_offset is None:
         raise Inapplicable
     chunk.column_index_offset = offset or other.column_index_offset
     chunk.column_index_length = chunk.column_index_length if offset else other.column_index_length
 
 
-@lies("ColumnChunk.column_index_length", {"nought": 0, "negative": -1, "short": 3, "huge": 2**31 - 1}, ALL)
+@lies(
+    "ColumnChunk.column_index_length",
+    {"nought": 0, "negative": -1, "short": 3, "huge": 2**31 - 1},
+    ALL,
+)
 def column_index_length(place: Place, length: int) -> None:
     if place.chunk.column_chunk.column_index_length is None:
         raise Inapplicable
@@ -488,7 +512,11 @@ def _stats(page_type: PageType, encoding: Encoding, count: int) -> PageEncodingS
 @lie("encoding_stats: plain pages are left out", ("mixed",))
 def plain_left_out(place: Place) -> None:
     stats = place.meta_data.encoding_stats or []
-    kept = [s for s in stats if s.page_type is PageType.DICTIONARY_PAGE or s.encoding is not Encoding.PLAIN]
+    kept = [
+        s
+        for s in stats
+        if s.page_type is PageType.DICTIONARY_PAGE or s.encoding is not Encoding.PLAIN
+    ]
     if len(kept) == len(stats):
         raise Inapplicable
     place.meta_data.encoding_stats = kept
@@ -520,7 +548,9 @@ def dictionary_claimed(place: Place) -> None:
     place.meta_data.encoding_stats = [_stats(PageType.DATA_PAGE, Encoding.RLE_DICTIONARY, 1)]
 
 
-@lie("encoding_stats: dictionary-encoded, in a plain column with a dictionary's offset", ("number",))
+@lie(
+    "encoding_stats: dictionary-encoded, in a plain column with a dictionary's offset", ("number",)
+)
 def dictionary_claimed_with_offset(place: Place) -> None:
     twin = place.other("few").meta_data
     place.meta_data.encoding_stats = [_stats(PageType.DATA_PAGE, Encoding.RLE_DICTIONARY, 6)]
@@ -549,8 +579,15 @@ def _dictionary(pages: list[EditedPage]) -> EditedPage:
 
 @lies(
     "DictionaryPageHeader.num_values",
-    {"one less": lambda n: n - 1, "half": lambda n: n // 2, "one": lambda _: 1, "none": lambda _: 0,
-     "one more": lambda n: n + 1, "negative": lambda _: -1, "huge": lambda _: 2**31 - 1},
+    {
+        "one less": lambda n: n - 1,
+        "half": lambda n: n // 2,
+        "one": lambda _: 1,
+        "none": lambda _: 0,
+        "one more": lambda n: n + 1,
+        "negative": lambda _: -1,
+        "huge": lambda _: 2**31 - 1,
+    },
     DICTIONARY,
 )
 def dictionary_entries(place: Place, of: Callable[[int], int]) -> None:
@@ -570,7 +607,10 @@ def dictionary_encoding(place: Place, encoding: int) -> None:
 
 @lie("the dictionary page of another column", ("mixed", "word"))
 def other_dictionary(place: Place) -> None:
-    with place.pages() as pages, place.other("word" if place.column == "mixed" else "mixed").pages() as other:
+    with (
+        place.pages() as pages,
+        place.other("word" if place.column == "mixed" else "mixed").pages() as other,
+    ):
         _dictionary(pages)
         pages[0] = _dictionary(other)
 
@@ -669,13 +709,17 @@ def v2_rows(place: Place, count: int) -> None:
         header.num_rows = count
 
 
-@lies("DataPageHeaderV2.definition_levels_byte_length", {"none": 0, "one more": 1, "huge": 2**30}, ALL)
+@lies(
+    "DataPageHeaderV2.definition_levels_byte_length", {"none": 0, "one more": 1, "huge": 2**30}, ALL
+)
 def v2_levels(place: Place, by: int) -> None:
     with place.pages() as pages:
         header = pages[-2].header.data_page_header_v2
         if header is None or (by == 0 and header.definition_levels_byte_length == 0):
             raise Inapplicable
-        header.definition_levels_byte_length = (header.definition_levels_byte_length + by) * (by > 0)
+        header.definition_levels_byte_length = (header.definition_levels_byte_length + by) * (
+            by > 0
+        )
 
 
 @lie("DataPageHeaderV2.is_compressed: not", ALL)
@@ -692,9 +736,15 @@ def v2_compressed(place: Place) -> None:
 
 @lies(
     "ColumnMetaData.num_values",
-    {"one less": lambda n: n - 1, "one more": lambda n: n + 1, "half": lambda n: n // 2,
-     "none": lambda _: 0, "negative": lambda _: -1, "huge": lambda _: 2**60,
-     "the first page's": lambda _: 20},
+    {
+        "one less": lambda n: n - 1,
+        "one more": lambda n: n + 1,
+        "half": lambda n: n // 2,
+        "none": lambda _: 0,
+        "negative": lambda _: -1,
+        "huge": lambda _: 2**60,
+        "the first page's": lambda _: 20,
+    },
     ALL,
 )
 def num_values(place: Place, of: Callable[[int], int]) -> None:
@@ -703,8 +753,14 @@ def num_values(place: Place, of: Callable[[int], int]) -> None:
 
 @lies(
     "ColumnMetaData.total_compressed_size",
-    {"one less": lambda n: n - 1, "one more": lambda n: n + 1, "half": lambda n: n // 2,
-     "nought": lambda _: 0, "negative": lambda _: -1, "huge": lambda _: 2**60},
+    {
+        "one less": lambda n: n - 1,
+        "one more": lambda n: n + 1,
+        "half": lambda n: n // 2,
+        "nought": lambda _: 0,
+        "negative": lambda _: -1,
+        "huge": lambda _: 2**60,
+    },
     ALL,
 )
 def chunk_size(place: Place, of: Callable[[int], int]) -> None:
@@ -791,8 +847,14 @@ def path_in_schema(place: Place) -> None:
 
 @lies(
     "RowGroup.num_rows",
-    {"one less": lambda n: n - 1, "one more": lambda n: n + 1, "none": lambda _: 0,
-     "negative": lambda _: -1, "half": lambda n: n // 2, "huge": lambda _: 2**50},
+    {
+        "one less": lambda n: n - 1,
+        "one more": lambda n: n + 1,
+        "none": lambda _: 0,
+        "negative": lambda _: -1,
+        "half": lambda n: n // 2,
+        "huge": lambda _: 2**50,
+    },
     ("number", "items"),
 )
 def num_rows(place: Place, of: Callable[[int], int]) -> None:
@@ -809,11 +871,22 @@ def file_offset(place: Place, offset: int) -> None:
     place.row_group.file_offset = offset
 
 
-@lies("RowGroup.sorting_columns", {"descending": True, "unordered column": False}, ("number",), seen=False)
+@lies(
+    "RowGroup.sorting_columns",
+    {"descending": True, "unordered column": False},
+    ("number",),
+    seen=False,
+)
 def sorting_columns(place: Place, descending: bool) -> None:
     from secure_bloom.parquet.structures import trees
 
-    column = trees.Struct({1: (TType.I32, 0 if descending else 3), 2: (TType.BOOL, descending), 3: (TType.BOOL, False)})
+    column = trees.Struct(
+        {
+            1: (TType.I32, 0 if descending else 3),
+            2: (TType.BOOL, descending),
+            3: (TType.BOOL, False),
+        }
+    )
     raw(place.row_group, 4, TType.LIST, trees.Sequence(TType.STRUCT, [column]))
 
 

@@ -171,9 +171,7 @@ def add(trial: Trial) -> Tally:
     shutil.copyfile(trial.path, path)
     name = "items.list.element" if trial.column == "items" else trial.column
     options = {name: sb.BloomFilterOptions(fpp=0.0001)}
-    (file,) = sb.add_bloom_filters(
-        path, columns=options, keys=KEYRING, replace_filters=True
-    ).files
+    (file,) = sb.add_bloom_filters(path, columns=options, keys=KEYRING, replace_filters=True).files
     if file.error is not None:
         found.errors += 1
         return found

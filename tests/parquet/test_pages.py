@@ -9,8 +9,9 @@ import pytest
 
 from secure_bloom.encryption.cipher import ModuleType, encrypt_ctr, encrypt_gcm, module_aad
 from secure_bloom.errors import FormatError, IntegrityError, SecureBloomError
+from secure_bloom.parquet.dictionary_pages import read_dictionary_page
 from secure_bloom.parquet.footer import Chunk
-from secure_bloom.parquet.pages import Page, read_dictionary_page, read_first_pages, read_pages
+from secure_bloom.parquet.pages import Page, read_first_pages, read_pages
 from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.metadata import (
     ColumnMetaData,
