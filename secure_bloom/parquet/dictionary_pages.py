@@ -26,11 +26,12 @@ from secure_bloom.storage import InputFile
 #: Under either name data pages refer to the dictionary.
 DICTIONARY_ENCODINGS = frozenset({Encoding.PLAIN_DICTIONARY, Encoding.RLE_DICTIONARY})
 _DATA_PAGES = frozenset({PageType.DATA_PAGE, PageType.DATA_PAGE_V2})
-#: Bytes that are read from a page's header on, more with each request up to the largest: the pages
-#: of most chunks come with their dictionary, and those of a large one in few requests.
-_FIRST, _LARGEST, _GROWTH = 64 * 1024, 4 * 1024 * 1024, 4
-#: So much of a page is looked at for its header, before more is read.
-_LEAST = 1024
+#: Bytes that are read from a page's header on: the pages of most chunks come with the dictionary.
+_AHEAD = 64 * 1024
+#: The same where pages are smaller than that, so that those of a large chunk take few requests.
+_FAR_AHEAD = 1024 * 1024
+#: So much of a page is looked at for its header, and so much in the end.
+_HEADER, _LARGEST_HEADER = 1024, 4 * 1024 * 1024
 
 
 def claims_full_dictionary(meta_data: ColumnMetaData) -> bool:
@@ -51,7 +52,7 @@ def read_dictionary_page(file: InputFile, chunk: Chunk) -> Page | None:
         return None
     if behind == 0 and chunk.cipher is not None and not has_dictionary_offset(chunk):
         return None
-    window = _Window(file, start, length, behind or _FIRST)
+    window = _Window(file, start, length, behind or _AHEAD)
     page, _ = window.page(chunk, 0, DICTIONARY)
     return page if page.is_dictionary else None
 
@@ -62,7 +63,7 @@ def read_full_dictionary(file: InputFile, chunk: Chunk) -> Page | None:
     behind = chunk.meta_data.data_page_offset - start
     if not 0 <= behind <= length:
         return None
-    window = _Window(file, start, length, behind + _FIRST)
+    window = _Window(file, start, length, behind + _AHEAD)
     try:
         return _full_dictionary(walk(chunk, partial(window.page, chunk)))
     except FormatError:
@@ -85,7 +86,7 @@ class _Window:
 
     def __init__(self, file: InputFile, start: int, length: int, first: int) -> None:
         self._file, self._start, self._length = file, start, length
-        self._next = first
+        self._ahead = first
         self._from = 0
         self._held = memoryview(b"")
 
@@ -95,26 +96,29 @@ class _Window:
         All of a dictionary page is there, of a data page at least the header.
         """
         room = self._length - position
-        least = min(_LEAST, room)
+        wanted = min(_HEADER, room)
         while True:
-            view = self._view(position, least)
+            view = self._view(position, wanted)
             try:
                 page, length = page_at(chunk, view, room, place)
             except FormatError:
-                if least >= min(room, _LARGEST):
+                # The header is longer, or damaged.
+                if wanted >= min(room, _LARGEST_HEADER):
                     raise
-                least = min(max(_FIRST, least * _GROWTH), room, _LARGEST)
+                wanted = min(max(_AHEAD, 4 * wanted), room, _LARGEST_HEADER)
                 continue
             if not page.is_dictionary or length <= len(view):
                 return page, position + length
-            least = length
+            wanted = length
 
-    def _view(self, position: int, least: int) -> memoryview:
-        """The bytes from a position on: so many at least."""
-        skipped = position - self._from
-        if len(self._held) - skipped < least:
-            size = min(max(least, self._next), self._length - position)
-            self._next = min(_LARGEST, max(_FIRST, self._next * _GROWTH))
+    def _view(self, position: int, wanted: int) -> memoryview:
+        """The bytes from a position on, at least so many."""
+        behind = position - self._from
+        if len(self._held) - behind < wanted:
+            # Pages that are larger than what is read ahead are skipped.
+            ahead = _AHEAD if behind > len(self._held) else self._ahead
+            self._ahead = _FAR_AHEAD
+            size = min(max(wanted, ahead), self._length - position)
             self._held = self._file.view_at(self._start + position, size)
-            self._from, skipped = position, 0
-        return self._held[skipped:]
+            self._from, behind = position, 0
+        return self._held[behind:]

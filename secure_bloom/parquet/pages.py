@@ -11,6 +11,7 @@ Encryption.md 5.2.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import partial
@@ -119,15 +120,19 @@ def read_pages(file: InputFile, chunk: Chunk) -> list[Page]:
     """
     start, length = chunk_extent(chunk)
     try:
-        return list(walk(chunk, partial(_read_page, chunk, file.view_at(start, length))))
+        return _pages(file, chunk, start, length)
     except FormatError:
         more = min(length + _FORGOTTEN, file.size - start)
-        if chunk.cipher is not None or more <= length:
-            raise
-        pages = list(walk(chunk, partial(_read_page, chunk, file.view_at(start, more))))
-        if not pages[0].is_dictionary:
-            raise
-        return pages
+        with suppress(FormatError):
+            pages = _pages(file, chunk, start, more)
+            if chunk.cipher is None and pages[0].is_dictionary:
+                return pages
+        raise
+
+
+def _pages(file: InputFile, chunk: Chunk, start: int, length: int) -> list[Page]:
+    stored = file.view_at(start, length)
+    return list(walk(chunk, partial(_read_page, chunk, stored)))
 
 
 #: Some writers left the dictionary page's header out of total_compressed_size (PARQUET-816).  So

@@ -11,14 +11,12 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from secure_bloom.errors import FormatError
+from secure_bloom.parquet.dictionary_pages import claims_full_dictionary, read_full_dictionary
 from secure_bloom.parquet.footer import Chunk
 from secure_bloom.parquet.logical_types import Kind, logical_type
-from secure_bloom.parquet.pages import read_dictionary_page
-from secure_bloom.parquet.structures.metadata import CompressionCodec, Encoding, PageType, Type
+from secure_bloom.parquet.structures.metadata import CompressionCodec, Encoding, Type
 from secure_bloom.storage import InputFile
 
-_DICTIONARY_ENCODINGS = {Encoding.PLAIN_DICTIONARY, Encoding.RLE_DICTIONARY}
-_DATA_PAGES = {PageType.DATA_PAGE, PageType.DATA_PAGE_V2}
 _CODECS = {
     CompressionCodec.SNAPPY: "snappy",
     CompressionCodec.GZIP: "gzip",
@@ -40,10 +38,8 @@ def dictionary_size(chunk: Chunk) -> int:
 
 
 def has_all_values(chunk: Chunk) -> bool:
-    """Whether the dictionary has all values of the chunk, and shows them as they are looked for."""
-    stats = [stat for stat in chunk.meta_data.encoding_stats or [] if stat.count > 0]
-    data = [stat.encoding for stat in stats if stat.page_type in _DATA_PAGES]
-    if not data or not all(encoding in _DICTIONARY_ENCODINGS for encoding in data):
+    """Whether the dictionary is said to have all values, and shows them as they are looked for."""
+    if not claims_full_dictionary(chunk.meta_data):
         return False
     # A decimal's bytes may be padded in more ways than are looked for.
     return (
@@ -57,7 +53,7 @@ def may_be_in_dictionary(file: InputFile, chunk: Chunk, encodings: Sequence[byte
 
     :func:`has_all_values` must have said that the dictionary does.
     """
-    page = read_dictionary_page(file, chunk)
+    page = read_full_dictionary(file, chunk)
     if page is None or page.encoding not in (Encoding.PLAIN, Encoding.PLAIN_DICTIONARY):
         return True
     size = page.header.uncompressed_page_size

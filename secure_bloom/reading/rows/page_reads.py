@@ -14,8 +14,9 @@ import pyarrow.parquet as pq
 
 from secure_bloom.errors import FormatError, located
 from secure_bloom.parquet.arrow_decoding import stripped
+from secure_bloom.parquet.dictionary_pages import DICTIONARY_ENCODINGS, read_dictionary_page
 from secure_bloom.parquet.footer import Chunk
-from secure_bloom.parquet.pages import Page, data_page, read_dictionary_page
+from secure_bloom.parquet.pages import Page, data_page
 from secure_bloom.parquet.structures.metadata import (
     ColumnChunk,
     ColumnMetaData,
@@ -85,7 +86,8 @@ def _decode(
         file, {ordinal: (place.offset, place.length) for ordinal, place in places.items()}
     )
     pages = [data_page(chunk, stored[ordinal], ordinal) for ordinal in places]
-    dictionary = read_dictionary_page(file, chunk)
+    uses_dictionary = any(page.encoding in DICTIONARY_ENCODINGS for page in pages)
+    dictionary = read_dictionary_page(file, chunk) if uses_dictionary else None
     rows = sum(place.end - place.start for place in places.values())
     content = _file(footer, chunk, dictionary, pages, rows)
     try:

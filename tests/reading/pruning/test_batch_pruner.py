@@ -295,8 +295,8 @@ def test_a_smaller_dictionary_is_asked_first(
         meta_data = it.chunk(0, "a").meta_data
     dictionary = meta_data.data_page_offset - (meta_data.dictionary_page_offset or 0)
     assert dictionary < place.stop - place.start
-    # One for each row group, and none of filters.
-    assert requests == [(4, 4 * dictionary)]
+    # One for each row group, with its pages' headers, and none of filters.
+    assert requests == [(4, 4 * meta_data.total_compressed_size)]
 
 
 def test_a_file_is_judged_one_by_one_where_reasons_are_wanted(
