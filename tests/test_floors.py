@@ -57,6 +57,7 @@ HEAVY = {
     "pyspark": {"spark"},
     "numba": {"kernels"},
     "boto3": {"encryption"},
+    "hvac": {"encryption"},
     "pyarrow": {
         "storage",
         "parquet",

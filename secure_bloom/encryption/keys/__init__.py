@@ -5,7 +5,9 @@ from __future__ import annotations
 from secure_bloom.encryption.keys.client import (
     KeyInventory,
     KeyMisfitError,
+    KeyRewrapper,
     KmsClient,
+    rewrap_with,
     unwrap_with,
     wrap_with,
 )
@@ -25,12 +27,14 @@ __all__ = [
     "KeyMaterial",
     "KeyMisfitError",
     "KeyResolver",
+    "KeyRewrapper",
     "Keyring",
     "KeyringPermissionWarning",
     "KmsClient",
     "UnwrapsOnce",
     "asked_once",
     "kms_client",
+    "rewrap_with",
     "unwrap_with",
     "wrap_with",
 ]

@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import Protocol, runtime_checkable
 
 from secure_bloom.encryption.cipher import check_key_size
-from secure_bloom.errors import FormatError, IntegrityError, KeyUnavailableError
+from secure_bloom.errors import (
+    FormatError,
+    IntegrityError,
+    KeyUnavailableError,
+    KmsUnavailableError,
+    SecureBloomError,
+)
 
 
 @runtime_checkable
@@ -31,6 +37,14 @@ class KeyInventory(Protocol):
         """Whether ``master_key_id`` names a master key of this client."""
 
 
+@runtime_checkable
+class KeyRewrapper(Protocol):
+    """A KMS client that renews wrapped keys without giving them out."""
+
+    def rewrap_key(self, wrapped_key: str, master_key_identifier: str) -> str:
+        """The same key wrapped anew, under the newest version of the same master key."""
+
+
 def wrap_with(kms: KmsClient, key: bytes, master_key_id: str) -> str:
     """``key`` wrapped by ``kms``; KeyUnavailableError when it refuses.
 
@@ -40,23 +54,43 @@ def wrap_with(kms: KmsClient, key: bytes, master_key_id: str) -> str:
     try:
         wrapped: object = kms.wrap_key(key, master_key_id)
         text = wrapped.decode() if isinstance(wrapped, bytes) else wrapped
-    except KeyUnavailableError:
+    except (KeyUnavailableError, KmsUnavailableError):
         raise
     except Exception as exc:
         raise _failure(kms, "wrap", master_key_id, exc) from exc
-    if not isinstance(text, str):
+    return _checked_text(kms, "wrap_key", text, master_key_id)
+
+
+def rewrap_with(kms: KmsClient, wrapped_key: str, master_key_id: str) -> str:
+    """``wrapped_key`` renewed by ``kms``; one that cannot do it unwraps the key and wraps it again.
+
+    Raises KeyUnavailableError when it refuses.
+    """
+    if not isinstance(kms, KeyRewrapper):
+        return wrap_with(kms, unwrap_with(kms, wrapped_key, master_key_id), master_key_id)
+    try:
+        renewed: object = kms.rewrap_key(wrapped_key, master_key_id)
+    except (KeyUnavailableError, KmsUnavailableError, FormatError):
+        raise
+    except Exception as exc:
+        raise _failure(kms, "rewrap", master_key_id, exc) from exc
+    return _checked_text(kms, "rewrap_key", renewed, master_key_id)
+
+
+def _checked_text(kms: KmsClient, method: str, answer: object, master_key_id: str) -> str:
+    if not isinstance(answer, str):
         raise KeyUnavailableError(
-            f"{type(kms).__name__}.wrap_key returned {type(text).__name__} for master key "
+            f"{type(kms).__name__}.{method} returned {type(answer).__name__} for master key "
             f"{master_key_id!r}, wanted str"
         )
-    return text
+    return answer
 
 
 def unwrap_with(kms: KmsClient, wrapped_key: str, master_key_id: str) -> bytes:
     """The key that ``kms`` unwraps, of a valid AES size; KeyUnavailableError when it refuses."""
     try:
         key: object = kms.unwrap_key(wrapped_key, master_key_id)
-    except (KeyUnavailableError, FormatError):
+    except (KeyUnavailableError, KmsUnavailableError, FormatError):
         raise
     except Exception as exc:
         raise _failure(kms, "unwrap", master_key_id, exc) from exc
@@ -82,9 +116,17 @@ def misfit(master_key_id: str) -> KeyMisfitError:
     )
 
 
-def _failure(kms: KmsClient, verb: str, master_key_id: str, exc: Exception) -> KeyUnavailableError:
+def _failure(kms: KmsClient, verb: str, master_key_id: str, exc: Exception) -> SecureBloomError:
     if isinstance(exc, IntegrityError):
         return misfit(master_key_id)
+    # A refusal by PermissionError is about a key; the rest of the system's errors is about the way.
+    if isinstance(exc, OSError) and not isinstance(exc, PermissionError):
+        reason = exc.strerror or type(exc).__name__
+        return KmsUnavailableError(
+            f"{type(kms).__name__} is not available, it failed to {verb} a key under master key "
+            f"{master_key_id!r}: {reason}",
+            hint="repeat the run when the KMS answers again: `secure-bloom keys check` tells",
+        )
     # Only the type of a foreign exception is repeated: its text may hold key bytes or tokens.
     return KeyUnavailableError(
         f"{type(kms).__name__} failed to {verb} a key under master key {master_key_id!r}: "

@@ -8,18 +8,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from secure_bloom.encryption.configuration import ConfigTable, close_match
+from secure_bloom.encryption.keys import vault
 from secure_bloom.encryption.keys.aws import AwsKmsClient
 from secure_bloom.encryption.keys.client import KmsClient
 from secure_bloom.encryption.keys.keyring import Keyring
+from secure_bloom.encryption.keys.vault import VaultKmsClient, VaultSettings
 from secure_bloom.errors import PolicyError
 
 
 def kms_client(config: Mapping[str, object], base: Path) -> KmsClient:
     """The client that ``config``, a ``[kms]`` table, asks for; relative paths start at ``base``.
 
-    ``client`` is ``keyring``, ``aws`` or ``package.module:Class``, a class that is imported and
-    called with the rest of the table: a policy file is to be trusted like code.  Raises PolicyError
-    when the table makes no sense or the class cannot be had.
+    ``client`` is one of ours, such as ``vault``, or ``package.module:Class``, a class that is
+    imported and called with the rest of the table: a policy file is to be trusted like code.
+    Raises PolicyError when the table makes no sense or the class cannot be imported.
     """
     client, table = check_kms(config)
     if client in _PROVIDERS:
@@ -35,8 +37,8 @@ def check_kms(config: Mapping[str, object]) -> tuple[str, ConfigTable]:
         raise PolicyError("[kms] names no client", hint=f"known: {', '.join(_PROVIDERS)}")
     if client in _PROVIDERS:
         table.allow({"client", *_PROVIDERS[client].words})
-        for word in _PROVIDERS[client].words:
-            table.text(word)
+        for word, kind in _PROVIDERS[client].words.items():
+            table.text(word) if kind is str else table.get(word, kind)
     elif ":" not in client:
         raise PolicyError(
             f"[kms] has the unknown client {client!r}",
@@ -47,9 +49,9 @@ def check_kms(config: Mapping[str, object]) -> tuple[str, ConfigTable]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Provider:
-    """One of our own clients: the words of its table, all texts, and how it is made."""
+    """One of our own clients: the words of its table with their types, and how it is made."""
 
-    words: frozenset[str]
+    words: Mapping[str, type]
     build: Callable[[ConfigTable, Path], KmsClient]
 
 
@@ -64,9 +66,14 @@ def _aws(table: ConfigTable, _base: Path) -> KmsClient:
     return AwsKmsClient(region=table.text("region"), endpoint_url=table.text("endpoint_url"))
 
 
+def _vault(table: ConfigTable, base: Path) -> KmsClient:
+    return VaultKmsClient(VaultSettings.of(table, base))
+
+
 _PROVIDERS = {
-    "keyring": _Provider(words=frozenset({"keyring"}), build=_keyring),
-    "aws": _Provider(words=frozenset({"region", "endpoint_url"}), build=_aws),
+    "keyring": _Provider(words={"keyring": str}, build=_keyring),
+    "aws": _Provider(words={"region": str, "endpoint_url": str}, build=_aws),
+    "vault": _Provider(words=vault.WORDS, build=_vault),
 }
 
 

@@ -31,6 +31,7 @@ from secure_bloom.errors import (
     FormatError,
     IntegrityError,
     KeyUnavailableError,
+    KmsUnavailableError,
     PolicyError,
     SecureBloomError,
 )
@@ -168,7 +169,7 @@ class TestCaching:
                 return super().unwrap_key(wrapped_key, master_key_identifier)
 
         file, metadata = KeyResolver(Recovering()).for_file(), twice()
-        with pytest.raises(KeyUnavailableError, match="TimeoutError"):
+        with pytest.raises(KmsUnavailableError, match="TimeoutError"):
             file.footer_key(metadata)
         assert file.footer_key(metadata).key == DEK
 

@@ -1,0 +1,104 @@
+"""Calls to a KMS over the network: few at a time, repeated after a pause, given up after a while.
+
+Every provider of this package makes its calls through :class:`Calls`, so all of them treat
+throttling and outages alike, and their SDKs repeat nothing by themselves.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from secure_bloom.errors import KmsUnavailableError
+
+T = TypeVar("T")
+
+#: How long throttling and outages are waited out, unless ``retry_seconds`` of [kms] says otherwise.
+RETRY_SECONDS: Final = 30
+#: So many calls of one client are under way at a time.
+AT_ONCE: Final = 16
+#: One call waits so long for an answer.
+TIMEOUT_SECONDS: Final = 10
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
+#: After giving up, calls fail at once for so long: a run over many files must not wait for each.
+_REST_SECONDS = 10.0
+
+
+class TransientFailureError(Exception):
+    """A failure after which the same call may succeed: throttling, an outage, no connection.
+
+    ``pause`` is how many seconds the KMS asked to wait, if it did.
+    """
+
+    def __init__(self, reason: str, *, pause: float | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.pause = pause
+
+
+class Calls:
+    """Runs the calls of one client; safe for threads.
+
+    ``kms`` is how errors call the KMS: its kind and address, without secrets.
+    """
+
+    def __init__(
+        self,
+        kms: str,
+        *,
+        retry_seconds: float = RETRY_SECONDS,
+        at_once: int = AT_ONCE,
+    ) -> None:
+        self._kms = kms
+        self._retry_seconds = retry_seconds
+        self._free = threading.BoundedSemaphore(at_once)
+        self._gave_up: tuple[float, str] | None = None
+
+    def run(self, call: Callable[[], T]) -> T:
+        """The answer of ``call``, which is repeated while it raises TransientFailureError.
+
+        Raises KmsUnavailableError when that goes on for ``retry_seconds``, and at once for a while
+        after that.
+        """
+        self._check_rest()
+        deadline = time.monotonic() + self._retry_seconds
+        attempt = 0
+        while True:
+            try:
+                with self._free:
+                    answer = call()
+            except TransientFailureError as failure:
+                pause = _pause(attempt, failure.pause)
+                if time.monotonic() + pause > deadline:
+                    self._gave_up = (time.monotonic() + _REST_SECONDS, failure.reason)
+                    raise self._unavailable(failure.reason) from failure
+                time.sleep(pause)
+                attempt += 1
+            else:
+                self._gave_up = None
+                return answer
+
+    def _check_rest(self) -> None:
+        gave_up = self._gave_up
+        if gave_up is not None and time.monotonic() < gave_up[0]:
+            raise self._unavailable(gave_up[1])
+
+    def _unavailable(self, reason: str) -> KmsUnavailableError:
+        return KmsUnavailableError(
+            f"{self._kms} is not available: {reason}",
+            hint="repeat the run when the KMS answers again: `secure-bloom keys check` tells",
+        )
+
+
+def _pause(attempt: int, wanted: float | None) -> float:
+    """Seconds before the next call: a random share of a limit that doubles.
+
+    Without the random part, all that were throttled together would come back together.
+    """
+    limit = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**attempt)
+    jitter = random.uniform(limit / 4, limit)  # noqa: S311 - it spreads calls and hides nothing
+    return jitter if wanted is None else wanted + jitter
