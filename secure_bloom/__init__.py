@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from secure_bloom.bloom.split_block import SplitBlockBloomFilter
     from secure_bloom.encryption.keys import ExplicitKeys, Keyring, KmsClient
     from secure_bloom.encryption.policy import KeyPolicy
+    from secure_bloom.encryption.trust import UnverifiedFileWarning
     from secure_bloom.errors import (
         FileChangedError,
         FormatError,
@@ -52,6 +53,7 @@ _HOMES = {
     "bloom.split_block": ["SplitBlockBloomFilter"],
     "encryption.keys": ["ExplicitKeys", "Keyring", "KmsClient"],
     "encryption.policy": ["KeyPolicy"],
+    "encryption.trust": ["UnverifiedFileWarning"],
     "errors": [
         "FileChangedError",
         "FormatError",
@@ -95,6 +97,7 @@ __all__ = [
     "SecureBloomError",
     "SplitBlockBloomFilter",
     "UnsupportedFeatureError",
+    "UnverifiedFileWarning",
     "Verdict",
     "add_bloom_filters",
     "audit",

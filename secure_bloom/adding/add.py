@@ -11,10 +11,9 @@ from os import PathLike
 from secure_bloom.adding.plan import ChunkOutcome, Mapper, Task
 from secure_bloom.adding.preflight import Survey, check_surveys, survey_file
 from secure_bloom.adding.report import AddReport, FileAddReport
-from secure_bloom.adding.request import Columns, Keys, filter_request, request_keys
+from secure_bloom.adding.request import Columns, Keys, filter_request, request_resolver
 from secure_bloom.adding.rewrite import Rewriter, WriteMode, failed_report
 from secure_bloom.adding.summary_files import summary_notes
-from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import PolicyError
 from secure_bloom.storage import find_files, refuse_append, refuse_managed
@@ -35,6 +34,7 @@ def add_bloom_filters(
     output: str | PathLike[str] | None = None,
     replace_filters: bool = False,
     dry_run: bool = False,
+    allow_unprotected: bool = False,
     progress: Progress | None = None,
 ) -> AddReport:
     """Add split-block Bloom filters to existing Parquet files without touching a data page.
@@ -43,7 +43,9 @@ def add_bloom_filters(
     lists names; without it the policy's columns are taken.  ``keys`` defaults to the policy's
     KMS; a client of your own may be called from several threads.  Files are replaced atomically,
     or with ``in_place`` appended to, or with ``output`` written below another folder; several at
-    a time.  A file that fails is reported and does not stop the others.
+    a time.  A file that fails is reported and does not stop the others: so is one that is protected
+    less than the policy says, with a weaker algorithm, shorter keys or a footer in clear, unless
+    ``allow_unprotected`` is given.
 
     Raises PolicyError or UnsupportedFeatureError before any file is written where the request
     itself cannot be: an unknown column, a BOOLEAN column, an unknown master key, a managed table.
@@ -51,7 +53,7 @@ def add_bloom_filters(
     request = filter_request(columns, policy, replace_filters=replace_filters)
     if in_place and output is not None:
         raise PolicyError("in_place and output exclude each other")
-    resolver = KeyResolver(request_keys(request, keys))
+    resolver = request_resolver(request, keys, allow_unprotected=allow_unprotected)
     every = as_paths(paths)
     refuse_managed(every)
     files = find_files(every)

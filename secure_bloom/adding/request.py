@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from os import PathLike
 
-from secure_bloom.encryption.keys import ExplicitKeys, Keyring, KmsClient
+from secure_bloom.encryption.keys import ExplicitKeys, KeyResolver, Keyring, KmsClient
 from secure_bloom.encryption.policy import KeyPolicy, check_master_keys
+from secure_bloom.encryption.trust import Trust
 from secure_bloom.errors import PolicyError
 from secure_bloom.options import BloomFilterOptions
 from secure_bloom.parquet.footer import Chunk
@@ -85,6 +86,14 @@ def filter_request(
             hint="name columns, or give a policy in which columns have bloom = true",
         )
     return FilterRequest(columns=wanted, policy=policy, replace_filters=replace_filters)
+
+
+def request_resolver(
+    request: FilterRequest, keys: Keys | None, *, allow_unprotected: bool = False
+) -> KeyResolver:
+    """The keys of a run, and what it accepts of files: no more than the policy says."""
+    trust = Trust(policy=request.policy, allow_unprotected=allow_unprotected)
+    return KeyResolver(request_keys(request, keys), trust)
 
 
 def request_keys(request: FilterRequest, keys: Keys | None) -> Keys | None:

@@ -13,9 +13,11 @@ from typing import Any
 
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.bloom.stored import read_bloom_filter
-from secure_bloom.encryption.keys import ExplicitKeys, FileKeys, KeyResolver, Keyring, KmsClient
+from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
+from secure_bloom.encryption.keys import FileKeys, KeyResolver
+from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import PolicyError, SecureBloomError, located
-from secure_bloom.parquet.footer import Footer, open_chunk, read_tail, unlock
+from secure_bloom.parquet.footer import Footer, open_chunk, read_tail, unlock_to_read
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.literals import physical_values
 from secure_bloom.parquet.schema import Leaf, require_filterable, select, unknown_column
@@ -42,10 +44,14 @@ class RowGroupProbe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileProbe:
-    """One file: its row groups, or why it could not be probed."""
+    """One file: its row groups, or why it could not be probed.
+
+    What a file says that is not ``verified``, a signed one whose key is not at hand, may be forged.
+    """
 
     path: str
     row_groups: tuple[RowGroupProbe, ...] = ()
+    verified: bool = True
     error: str | None = None
     hint: str | None = None
 
@@ -82,7 +88,11 @@ def _file_json(file: FileProbe) -> dict[str, Any]:
         }
         for group in file.row_groups
     ]
-    document: dict[str, Any] = {"path": file.path, "row_groups": groups}
+    document: dict[str, Any] = {
+        "path": file.path,
+        "verified": file.verified,
+        "row_groups": groups,
+    }
     if file.error is not None:
         document |= {"error": file.error, "hint": file.hint}
     return document
@@ -93,15 +103,22 @@ def probe(
     column: str,
     values: Iterable[object],
     *,
-    keys: Keyring | KmsClient | ExplicitKeys | None = None,
+    keys: GivenKeys = None,
+    policy: GivenPolicy = None,
+    allow_unverified: bool = False,
+    allow_unprotected: bool = False,
 ) -> ProbeReport:
     """Ask the filters of ``column`` for each of ``values``, per file and row group.
 
     A value is written as a person would (text) or as Python has it (int, Decimal, datetime, ...).
-    A file that cannot be probed is reported with its error and does not stop the others.  Raises
+    A file that cannot be probed is reported with its error and does not stop the others: so is a
+    signed one whose key is not at hand although ``keys`` or a ``policy`` are given, unless
+    ``allow_unverified``, and one that is protected less than the policy says, unless
+    ``allow_unprotected``.  Without keys, those of the policy's KMS are taken.  Raises
     PolicyError for a column that no file has, or a value that cannot be one of the column.
     """
-    resolver = KeyResolver(keys)
+    trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
+    resolver = resolver_of(keys, trust)
     every = list(values)
     reports, known = [], set[str]()
     for path in find_files(as_paths(paths)):
@@ -115,6 +132,7 @@ def probe(
             reports.append(FileProbe(path=path, error=str(error), hint=error.hint))
     if known and column not in known:
         raise unknown_column(column, known, (report.path for report in reports))
+    warn_unverified(report.path for report in reports if not report.verified)
     return ProbeReport(column=column, files=tuple(reports))
 
 
@@ -122,7 +140,7 @@ def _probe_file(
     file: InputFile, column: str, values: list[object], resolver: KeyResolver, known: set[str]
 ) -> FileProbe:
     keys = file_keys(resolver, file)
-    footer = unlock(read_tail(file), keys, allow_unverified=True)
+    footer = unlock_to_read(read_tail(file), keys)
     known.update(leaf.name for leaf in footer.leaves)
     ordinals = select(footer.leaves, column)
     if ordinals:
@@ -136,6 +154,7 @@ def _probe_file(
     probed = _encoded(footer.leaves[ordinals[0]], values) if ordinals else {}
     return FileProbe(
         path=file.path,
+        verified=footer.is_verified,
         row_groups=tuple(
             _probe_row_group(
                 file, footer, row_group, ordinals, probed or dict.fromkeys(values), keys

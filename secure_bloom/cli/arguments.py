@@ -33,6 +33,33 @@ def with_common_options(function: F) -> F:
     return function
 
 
+#: What a policy is for, in verbs that read.
+POLICY_HELP = "Policy file (TOML): its [kms] has the keys, and files must obey it."
+_ALLOW_UNVERIFIED = click.option(
+    "--allow-unverified",
+    is_flag=True,
+    help="Read signed footers whose key is missing too: what they say may be forged.",
+)
+_ALLOW_UNPROTECTED = click.option(
+    "--allow-unprotected",
+    is_flag=True,
+    help="Take files that are protected less than the policy says.",
+)
+
+
+def with_policy_options(function: F) -> F:
+    """``--policy`` of a verb that reads, and what files it accepts all the same."""
+    policy = click.option(
+        "--policy", "policy_path", type=click.Path(path_type=Path), help=POLICY_HELP
+    )
+    return policy(_ALLOW_UNVERIFIED(_ALLOW_UNPROTECTED(function)))
+
+
+def with_unprotected_option(function: F) -> F:
+    """The same of a verb that signs footers anew, for which it needs every footer's key."""
+    return _ALLOW_UNPROTECTED(function)
+
+
 def parse_columns(texts: tuple[str, ...]) -> dict[str, BloomFilterOptions] | None:
     """``NAME[:fpp=F][:max_bytes=N]``, several times; None for none."""
     columns = parse_settings(texts, {"fpp": float, "max_bytes": int})

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Protocol
 
 import click
 
-from secure_bloom.cli.arguments import load_keys, load_policy, parse_columns, with_common_options
+from secure_bloom.cli.arguments import (
+    load_keys,
+    load_policy,
+    parse_columns,
+    with_common_options,
+    with_policy_options,
+    with_unprotected_option,
+)
 from secure_bloom.cli.verbs import Verbs
 
 if TYPE_CHECKING:
@@ -57,6 +64,7 @@ def cli() -> None:
 @click.option("--in-place", is_flag=True, help="Append to the files; costs no copy of the data.")
 @click.option("--replace-filters", is_flag=True, help="Build filters anew where there are some.")
 @click.option("--dry-run", is_flag=True, help="Work everything out, write nothing.")
+@with_unprotected_option
 @with_common_options
 def add_command(
     paths: tuple[str, ...],
@@ -66,6 +74,7 @@ def add_command(
     in_place: bool,
     replace_filters: bool,
     dry_run: bool,
+    allow_unprotected: bool,
     keyring: Path | None,
     as_json: bool,
     verbose: bool,
@@ -96,6 +105,7 @@ def add_command(
             output=output,
             replace_filters=replace_filters,
             dry_run=dry_run,
+            allow_unprotected=allow_unprotected,
             progress=progress,
         )
     if as_json:
@@ -109,13 +119,15 @@ def add_command(
 @click.argument("path")
 @click.argument("column")
 @click.argument("values", nargs=-1, required=True, metavar="VALUE...")
-@click.option("--policy", "policy_path", type=click.Path(path_type=Path), help="For its [kms].")
+@with_policy_options
 @with_common_options
 def probe_command(
     path: str,
     column: str,
     values: tuple[str, ...],
     policy_path: Path | None,
+    allow_unverified: bool,
+    allow_unprotected: bool,
     keyring: Path | None,
     as_json: bool,
     verbose: bool,
@@ -133,7 +145,15 @@ def probe_command(
     from secure_bloom.bloom.probe import probe
     from secure_bloom.cli import tables
 
-    report = probe(path, column, values, keys=load_keys(keyring, load_policy(policy_path)))
+    report = probe(
+        path,
+        column,
+        values,
+        keys=load_keys(keyring),
+        policy=load_policy(policy_path),
+        allow_unverified=allow_unverified,
+        allow_unprotected=allow_unprotected,
+    )
     if as_json:
         tables.print_json(report.to_json())
     else:

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from secure_bloom.cli.arguments import load_keys, load_policy, with_common_options
+from secure_bloom.cli.arguments import (
+    POLICY_HELP,
+    load_keys,
+    load_policy,
+    with_common_options,
+    with_policy_options,
+    with_unprotected_option,
+)
 from secure_bloom.cli.commands import complain
 from secure_bloom.errors import PolicyError
 
@@ -18,9 +25,7 @@ if TYPE_CHECKING:
     from secure_bloom.hudi.key_lookup import LookupReport
 
 EXIT_FOUND, EXIT_NOWHERE = 0, 1
-_POLICY = click.option(
-    "--policy", "policy_path", type=click.Path(path_type=Path), help="For its [kms]."
-)
+_POLICY = click.option("--policy", "policy_path", type=click.Path(path_type=Path), help=POLICY_HELP)
 _COLUMN = click.option(
     "--column", default="_hoodie_record_key", show_default=True, help="The key column."
 )
@@ -40,12 +45,14 @@ def hudi() -> None:
 @hudi.command("show")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option("--range", "show_range", is_flag=True, help="Also the smallest and largest key.")
-@_POLICY
+@with_policy_options
 @with_common_options
 def show_command(
     paths: tuple[str, ...],
     show_range: bool,
     policy_path: Path | None,
+    allow_unverified: bool,
+    allow_unprotected: bool,
     keyring: Path | None,
     as_json: bool,
     verbose: bool,
@@ -62,7 +69,13 @@ def show_command(
     from secure_bloom.cli import tables
     from secure_bloom.hudi.filter_reader import show
 
-    report = show(paths, keys=load_keys(keyring, load_policy(policy_path)))
+    report = show(
+        paths,
+        keys=load_keys(keyring),
+        policy=load_policy(policy_path),
+        allow_unverified=allow_unverified,
+        allow_unprotected=allow_unprotected,
+    )
     if as_json:
         tables.print_json(report.to_json(show_range=show_range))
     else:
@@ -125,6 +138,7 @@ def _print_filters(report: RecordKeyReport, *, show_range: bool, verbose: bool) 
 @click.option("--dry-run", is_flag=True, help="Work everything out, write nothing.")
 @_COLUMN
 @_POLICY
+@with_unprotected_option
 @with_common_options
 def add_command(
     paths: tuple[str, ...],
@@ -134,6 +148,7 @@ def add_command(
     dry_run: bool,
     column: str,
     policy_path: Path | None,
+    allow_unprotected: bool,
     keyring: Path | None,
     as_json: bool,
     verbose: bool,
@@ -156,11 +171,13 @@ def add_command(
         paths,
         column=column,
         options=RecordKeyFilterOptions(**options),
-        keys=load_keys(keyring, load_policy(policy_path)),
+        keys=load_keys(keyring),
+        policy=load_policy(policy_path),
         in_place=in_place,
         output=output,
         replace=replace_filters,
         dry_run=dry_run,
+        allow_unprotected=allow_unprotected,
     )
     if as_json:
         tables.print_json(report.to_json())
@@ -208,7 +225,7 @@ def _print_added(report: AddReport, *, verbose: bool) -> None:
     "--from", "source", type=click.File("rb"), help="File of keys, one a line; - is stdin."
 )
 @_COLUMN
-@_POLICY
+@with_policy_options
 @with_common_options
 def lookup_command(
     path: str,
@@ -216,6 +233,8 @@ def lookup_command(
     source: Any,
     column: str,
     policy_path: Path | None,
+    allow_unverified: bool,
+    allow_unprotected: bool,
     keyring: Path | None,
     as_json: bool,
     verbose: bool,
@@ -240,7 +259,15 @@ def lookup_command(
     wanted = [*keys, *_keys_in(source)]
     if not wanted:
         raise PolicyError("no key is given", hint="name keys, or a file of keys with --from")
-    report = lookup(path, wanted, column=column, keys=load_keys(keyring, load_policy(policy_path)))
+    report = lookup(
+        path,
+        wanted,
+        column=column,
+        keys=load_keys(keyring),
+        policy=load_policy(policy_path),
+        allow_unverified=allow_unverified,
+        allow_unprotected=allow_unprotected,
+    )
     if as_json:
         tables.print_json(report.to_json())
     else:

@@ -12,6 +12,7 @@ from secure_bloom.cli.arguments import (
     load_policy,
     parse_settings,
     with_common_options,
+    with_policy_options,
 )
 from secure_bloom.cli.commands import EXIT_ABSENT, EXIT_MAYBE, EXIT_NO_FILTER, complain
 from secure_bloom.errors import PolicyError
@@ -20,10 +21,6 @@ if TYPE_CHECKING:
     from secure_bloom.paimon.build_report import BuildReport
     from secure_bloom.paimon.index_description import PaimonInspection, ShowReport
     from secure_bloom.paimon.index_probe import PaimonProbe
-
-_POLICY = click.option(
-    "--policy", "policy_path", type=click.Path(path_type=Path), help="For its [kms]."
-)
 
 
 @click.group("paimon")
@@ -121,7 +118,7 @@ def _print_columns(index: PaimonInspection) -> None:
     help="Write a new index in the place of one that cannot be read; what it held is lost.",
 )
 @click.option("--dry-run", is_flag=True, help="Work everything out, write nothing.")
-@_POLICY
+@with_policy_options
 @with_common_options
 def build_command(
     paths: tuple[str, ...],
@@ -130,6 +127,8 @@ def build_command(
     replace_damaged: bool,
     dry_run: bool,
     policy_path: Path | None,
+    allow_unverified: bool,
+    allow_unprotected: bool,
     keyring: Path | None,
     as_json: bool,
     verbose: bool,
@@ -153,7 +152,10 @@ def build_command(
     report = build_indexes(
         paths,
         {name: IndexOptions(**options) for name, options in columns.items()},
-        keys=load_keys(keyring, load_policy(policy_path)),
+        keys=load_keys(keyring),
+        policy=load_policy(policy_path),
+        allow_unverified=allow_unverified,
+        allow_unprotected=allow_unprotected,
         allow_clear_index=allow_clear_index,
         replace_damaged=replace_damaged,
         dry_run=dry_run,
@@ -199,7 +201,7 @@ def _print_built(report: BuildReport, *, verbose: bool) -> None:
     is_flag=True,
     help="Tell which files Paimon 0.9 skips by these indexes, and where it may lose rows.",
 )
-@_POLICY
+@with_policy_options
 @with_common_options
 def probe_command(
     paths: tuple[str, ...],
@@ -207,6 +209,8 @@ def probe_command(
     type_texts: tuple[str, ...],
     as_paimon: bool,
     policy_path: Path | None,
+    allow_unverified: bool,
+    allow_unprotected: bool,
     keyring: Path | None,
     as_json: bool,
     verbose: bool,
@@ -235,7 +239,10 @@ def probe_command(
         paths,
         where,
         types=_parse_types(type_texts),
-        keys=load_keys(keyring, load_policy(policy_path)),
+        keys=load_keys(keyring),
+        policy=load_policy(policy_path),
+        allow_unverified=allow_unverified,
+        allow_unprotected=allow_unprotected,
         rules=Rules.PAIMON_0_9 if as_paimon else Rules.SAFE,
     )
     if as_json:

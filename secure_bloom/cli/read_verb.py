@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from secure_bloom.cli.arguments import load_keys, load_policy, with_common_options
+from secure_bloom.cli.arguments import (
+    load_keys,
+    load_policy,
+    with_common_options,
+    with_policy_options,
+)
 from secure_bloom.cli.explanation import print_report
 from secure_bloom.cli.outputs import output_file, refuse_part_of_table
 from secure_bloom.cli.rows import FORMATS, TABLE_ROWS, format_of, json_of, rows_of, write_rows
@@ -16,8 +21,6 @@ from secure_bloom.errors import PolicyError
 
 if TYPE_CHECKING:
     from secure_bloom.reading import ReadReport, TableRead
-
-_PATH = click.Path(path_type=Path)
 
 
 @click.command("read")
@@ -37,7 +40,7 @@ _PATH = click.Path(path_type=Path)
     help="How to write rows; a table on a terminal, CSV elsewhere, or by the output's name.",
 )
 @click.option("--output", metavar="FILE", help="Where to write rows, in clear.")
-@click.option("--policy", "policy_path", type=_PATH, help="For its [kms].")
+@with_policy_options
 @click.option(
     "--without-filter-keys",
     is_flag=True,
@@ -53,6 +56,8 @@ def read_command(
     form: str | None,
     output: str | None,
     policy_path: Path | None,
+    allow_unverified: bool,
+    allow_unprotected: bool,
     without_filter_keys: bool,
     keyring: Path | None,
     as_json: bool,
@@ -82,7 +87,10 @@ def read_command(
         where=where,
         columns=None if columns is None else column_names(columns),
         limit=TABLE_ROWS + 1 if cut else limit,
-        keys=load_keys(keyring, load_policy(policy_path)),
+        keys=load_keys(keyring),
+        policy=load_policy(policy_path),
+        allow_unverified=allow_unverified,
+        allow_unprotected=allow_unprotected,
         without_filter_keys=without_filter_keys,
         explain=explain,
     )

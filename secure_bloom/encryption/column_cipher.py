@@ -44,6 +44,12 @@ class ColumnCipher:
             column_ordinal=self.column_ordinal,
         )
 
+    @property
+    def page_overhead(self) -> int:
+        """Bytes that encryption adds to a page's body."""
+        tag = 0 if self.uses_ctr else cipher.TAG_SIZE
+        return cipher.LENGTH_SIZE + cipher.NONCE_SIZE + tag
+
     def decrypt(
         self, module_type: ModuleType, module: bytes | memoryview, *, page: int | None = None
     ) -> bytes:

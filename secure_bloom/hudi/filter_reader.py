@@ -7,15 +7,15 @@ from dataclasses import asdict, dataclass, field
 from os import PathLike
 from typing import Any
 
-from secure_bloom.adding.request import Keys
+from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
 from secure_bloom.encryption.keys import KeyResolver
+from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import SecureBloomError, located
 from secure_bloom.hudi.record_keys.bloom_filter import HudiBloomFilter
 from secure_bloom.hudi.record_keys.description import RecordKeyDescription, describe_record_keys
 from secure_bloom.hudi.record_keys.footer_entry import KeyRange, RecordKeyEntry, read_entry
-from secure_bloom.parquet.footer import read_tail, unlock
+from secure_bloom.parquet.footer import Footer, read_tail, unlock_to_read
 from secure_bloom.parquet.key_material_files import file_keys
-from secure_bloom.parquet.structures.metadata import FileMetaData
 from secure_bloom.storage import InputFile, find_files, open_input
 from secure_bloom.storage.paths import Paths, as_paths
 
@@ -44,11 +44,13 @@ class RecordKeyFilter:
 class RecordKeyFile:
     """One file: what its footer says in numbers, and the ends of its key range.
 
-    ``error`` says why nothing is known; with ``hudi`` that the filter there cannot be read.
+    ``error`` says why nothing is known; with ``hudi`` that the filter there cannot be read.  What
+    a file says that is not ``verified``, a signed one whose key is not at hand, may be forged.
     """
 
     path: str
     hudi: RecordKeyDescription | None = None
+    verified: bool = True
     min_key: str | None = field(default=None, repr=False)
     max_key: str | None = field(default=None, repr=False)
     error: str | None = None
@@ -76,50 +78,71 @@ class RecordKeyReport:
 
 
 def read_record_key_filter(
-    path: str | PathLike[str], *, keys: Keys | None = None
+    path: str | PathLike[str],
+    *,
+    keys: GivenKeys = None,
+    policy: GivenPolicy = None,
+    allow_unverified: bool = False,
+    allow_unprotected: bool = False,
 ) -> RecordKeyFilter | None:
     """The record key filter and key range of one base file; None for a file with neither.
 
-    A plaintext footer is read without keys; where its key is at hand its signature is checked.
-    Works inside Hudi tables.  Raises KeyUnavailableError for an encrypted footer whose key is not
-    there, FormatError, UnsupportedFeatureError or IntegrityError for what cannot be trusted.
+    A plaintext footer is read without keys, with a warning where it is signed; where keys or a
+    policy are given its signature is checked, unless ``allow_unverified`` lets one pass whose key
+    is not at hand.  One that is protected less than the policy says is an error unless
+    ``allow_unprotected`` is given.  Works inside Hudi tables.  Raises KeyUnavailableError for an
+    encrypted footer whose key is not there, FormatError, UnsupportedFeatureError or IntegrityError
+    for what cannot be trusted.
     """
     name = os.fspath(path)
+    trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
     with located(path=name), open_input(name) as file:
-        entry = read_entry(_metadata(file, KeyResolver(keys)))
+        footer = _footer(file, resolver_of(keys, trust))
+        warn_unverified(() if footer.is_verified else (name,))
+        entry = read_entry(footer.metadata)
         if entry is None:
             return None
         return RecordKeyFilter(column=entry.column, filter=entry.filter, **_ends(entry))
 
 
-def show(paths: Paths, *, keys: Keys | None = None) -> RecordKeyReport:
+def show(
+    paths: Paths,
+    *,
+    keys: GivenKeys = None,
+    policy: GivenPolicy = None,
+    allow_unverified: bool = False,
+    allow_unprotected: bool = False,
+) -> RecordKeyReport:
     """What the footers of files, folders or globs say of record keys.
 
-    A file whose footer or filter cannot be read is reported with its error and does not stop the
-    others.
+    A file whose footer or filter cannot be read, or trusted as :func:`read_record_key_filter`
+    says, is reported with its error and does not stop the others.
     """
-    resolver = KeyResolver(keys)
-    return RecordKeyReport(
-        files=tuple(_show(path, resolver) for path in find_files(as_paths(paths)))
-    )
+    trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
+    resolver = resolver_of(keys, trust)
+    files = tuple(_show(path, resolver) for path in find_files(as_paths(paths)))
+    warn_unverified(file.path for file in files if not file.verified)
+    return RecordKeyReport(files=files)
 
 
 def _show(path: str, resolver: KeyResolver) -> RecordKeyFile:
     try:
         with located(path=path), open_input(path) as file:
-            metadata = _metadata(file, resolver)
-            described = describe_record_keys(metadata)
+            footer = _footer(file, resolver)
+            described = describe_record_keys(footer.metadata)
+            verified = footer.is_verified
             if described is not None and described.note:
-                return RecordKeyFile(path=path, hudi=described, error=f"{path}: {described.note}")
-            return RecordKeyFile(path=path, hudi=described, **_ends(read_entry(metadata)))
+                error = f"{path}: {described.note}"
+                return RecordKeyFile(path=path, hudi=described, verified=verified, error=error)
+            ends = _ends(read_entry(footer.metadata))
+            return RecordKeyFile(path=path, hudi=described, verified=verified, **ends)
     except SecureBloomError as error:
         hint = _INDEX_HINT if path.endswith(".index") else error.hint
         return RecordKeyFile(path=path, error=str(error), hint=hint)
 
 
-def _metadata(file: InputFile, resolver: KeyResolver) -> FileMetaData:
-    keys = file_keys(resolver, file)
-    return unlock(read_tail(file), keys, allow_unverified=True).metadata
+def _footer(file: InputFile, resolver: KeyResolver) -> Footer:
+    return unlock_to_read(read_tail(file), file_keys(resolver, file))
 
 
 def _ends(entry: RecordKeyEntry | None) -> dict[str, str | None]:

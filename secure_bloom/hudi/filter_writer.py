@@ -13,10 +13,10 @@ from os import PathLike
 
 from secure_bloom.adding.plan import Mapper, RewritePlan, new_tail
 from secure_bloom.adding.report import AddReport, FileAddReport, FilterReport
-from secure_bloom.adding.request import Keys
 from secure_bloom.adding.rewrite import FileRewriter, WriteMode
 from secure_bloom.adding.summary_files import summary_notes
-from secure_bloom.encryption.keys import FileKeys, KeyResolver
+from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
+from secure_bloom.encryption.keys import FileKeys
 from secure_bloom.errors import PolicyError, SecureBloomError
 from secure_bloom.hudi.key_column import key_chunks, key_range, packed, read_keys
 from secure_bloom.hudi.record_keys.bloom_filter import HudiBloomFilter
@@ -74,19 +74,22 @@ def add_record_key_filter(
     *,
     column: str = RECORD_KEY,
     options: RecordKeyFilterOptions | None = None,
-    keys: Keys | None = None,
+    keys: GivenKeys = None,
+    policy: GivenPolicy = None,
     in_place: bool = False,
     output: str | PathLike[str] | None = None,
     replace: bool = False,
     dry_run: bool = False,
+    allow_unprotected: bool = False,
 ) -> AddReport:
     """Add Hudi's Bloom filter and key range to base files that have none, from ``column``.
 
     ``paths`` are files, folders or globs.  A filter that is there is kept, or with ``replace``
     built anew; without ``replace`` one of another column fails its file, which can have one only.
     Files are replaced atomically, or with ``in_place`` appended to, or with ``output`` written
-    below another folder; one that fails is reported and does not stop the others.  The report's
-    ``notes`` say to whom the new entries show something that the file hid before.
+    below another folder; one that fails is reported and does not stop the others: so is one that is
+    protected less than the ``policy`` says, unless ``allow_unprotected``.  The report's ``notes``
+    say to whom the new entries show something that the file hid before.
 
     Raises PolicyError or UnsupportedFeatureError before any file is written where the request
     itself cannot be.  Files of a live Hudi table are refused: its log records their sizes.
@@ -100,7 +103,7 @@ def add_record_key_filter(
         refuse_append(files)
     targets = {} if output is None else output_paths(files, every, os.fspath(output))
     rewriter = RecordKeyRewriter(
-        resolver=KeyResolver(keys),
+        resolver=resolver_of(keys, trust_of(policy, allow_unprotected=allow_unprotected)),
         mode=WriteMode(in_place=in_place, dry_run=dry_run),
         column=column,
         options=options or RecordKeyFilterOptions(),

@@ -16,8 +16,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from secure_bloom.adding.request import Keys
+from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
 from secure_bloom.encryption.keys import FileKeys, KeyResolver
+from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import SecureBloomError, located
 from secure_bloom.hudi.key_column import key_chunks, read_keys
 from secure_bloom.hudi.record_keys.footer_entry import RECORD_KEY, RecordKeyEntry, read_entry_of
@@ -27,7 +28,7 @@ from secure_bloom.hudi.record_keys.packed_keys import (
     java_order,
     keys_bytes,
 )
-from secure_bloom.parquet.footer import Footer, read_tail, unlock
+from secure_bloom.parquet.footer import Footer, read_tail, unlock_to_read
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.storage import InputFile, find_files, open_input
 from secure_bloom.storage.paths import Paths, as_paths
@@ -47,7 +48,8 @@ class FileLookup:
     """One file: how many of the keys were in its range, passed its filter, and are there.
 
     ``filter`` is whether it has one of the column that was searched; another column's rules out
-    nothing, and neither does its range.
+    nothing, and neither does its range.  What a file says that is not ``verified``, a signed one
+    whose key is not at hand, may be forged.
     """
 
     path: str
@@ -56,6 +58,7 @@ class FileLookup:
     in_range: int = 0
     candidates: int = 0
     found: int = 0
+    verified: bool = True
     error: str | None = None
     hint: str | None = None
 
@@ -147,20 +150,26 @@ def lookup(
     keys_to_find: Iterable[str],
     *,
     column: str = RECORD_KEY,
-    keys: Keys | None = None,
+    keys: GivenKeys = None,
+    policy: GivenPolicy = None,
+    allow_unverified: bool = False,
+    allow_unprotected: bool = False,
 ) -> LookupReport:
     """Find the base files that hold record keys.
 
     ``paths`` are files, folders or globs, also inside Hudi tables; ``column`` is the key column.
     A file whose filter and range are of another column is read.
     Files are taken as they are: of a Hudi table pass the latest base files, or older versions
-    answer too.  A file that fails is reported and does not stop the others.  PolicyError for an
-    empty key.
+    answer too.  A file that fails is reported and does not stop the others: so is a signed one
+    whose key is not at hand although ``keys`` or a ``policy`` are given, unless
+    ``allow_unverified``, and one that is protected less than the policy says, unless
+    ``allow_unprotected``.  PolicyError for an empty key.
     """
     texts = keys_to_find if isinstance(keys_to_find, str) else list(keys_to_find)
     wanted = dict(zip(texts, keys_bytes(texts), strict=True))
     searched = SearchedKeys(wanted.values())
-    resolver = KeyResolver(keys)
+    trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
+    resolver = resolver_of(keys, trust)
     files = find_files(as_paths(paths))
     with ThreadPoolExecutor() as executor:
         answers = list(executor.map(lambda path: _search(path, searched, column, resolver), files))
@@ -168,6 +177,7 @@ def lookup(
     for report, found in answers:
         for key in found:
             holders.setdefault(key, []).append(report.path)
+    warn_unverified(report.path for report, _ in answers if not report.verified)
     return LookupReport(
         found={key: tuple(holders.get(encoded, ())) for key, encoded in wanted.items()},
         files=tuple(report for report, _ in answers),
@@ -189,7 +199,7 @@ def _search_file(
     file: InputFile, searched: SearchedKeys, column: str, resolver: KeyResolver
 ) -> tuple[FileLookup, set[bytes]]:
     keys = file_keys(resolver, file)
-    footer = unlock(read_tail(file), keys, allow_unverified=True)
+    footer = unlock_to_read(read_tail(file), keys)
     entry = read_entry_of(footer.metadata, column)
     in_range, candidates = searched.candidates(entry)
     found = present_keys(file, footer, keys, column, candidates)
@@ -200,6 +210,7 @@ def _search_file(
         in_range=in_range,
         candidates=len(candidates),
         found=len(found),
+        verified=footer.is_verified,
     )
     return report, found
 

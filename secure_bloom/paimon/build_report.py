@@ -52,7 +52,11 @@ class ColumnReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexReport:
-    """One data file's index: its path, its size in bytes, and what was built or kept in it."""
+    """One data file's index: its path, its size in bytes, and what was built or kept in it.
+
+    What a data file says that is not ``verified``, a signed one whose key is not at hand, may be
+    forged.
+    """
 
     path: str
     status: Literal["built", "failed"]
@@ -60,6 +64,7 @@ class IndexReport:
     bytes: int | None = None
     columns: tuple[ColumnReport, ...] = ()
     kept: tuple[str, ...] = ()
+    verified: bool = True
     error: str | None = None
     hint: str | None = None
 

@@ -13,7 +13,9 @@ from os import PathLike, fspath
 import numpy as np
 from numpy.typing import NDArray
 
-from secure_bloom.encryption.keys import ExplicitKeys, FileKeys, KeyResolver, Keyring, KmsClient
+from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
+from secure_bloom.encryption.keys import FileKeys, KeyResolver
+from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import (
     FileChangedError,
     FormatError,
@@ -30,7 +32,7 @@ from secure_bloom.paimon.index_files import index_path, read_beside, read_whole
 from secure_bloom.paimon.indexed_columns import IndexedColumn, find_column
 from secure_bloom.paimon.map_keys import read_map_values
 from secure_bloom.parquet.column_values import read_entries
-from secure_bloom.parquet.footer import Chunk, Footer, open_chunk, read_tail, unlock
+from secure_bloom.parquet.footer import Chunk, Footer, open_chunk, read_tail, unlock_to_read
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.value_arrays import as_entries
 from secure_bloom.storage import InputFile, find_files, open_input, replace_tail
@@ -45,17 +47,19 @@ _GATHERED = 1 << 22
 
 
 Columns = Mapping[str, IndexOptions] | Iterable[str]
-Keys = Keyring | KmsClient | ExplicitKeys
 
 
 def build_index(
     data_file: str | PathLike[str],
     columns: Columns,
     *,
-    keys: Keys | None = None,
+    keys: GivenKeys = None,
+    policy: GivenPolicy = None,
     allow_clear_index: bool = False,
     replace_damaged: bool = False,
     dry_run: bool = False,
+    allow_unverified: bool = False,
+    allow_unprotected: bool = False,
 ) -> IndexReport:
     """Write ``<data file>.index`` with a Bloom filter of each of ``columns``.
 
@@ -64,24 +68,38 @@ def build_index(
     touched.  ``replace_damaged`` puts a new index in the place of one that cannot be read, whose
     content is lost.  Raises PolicyError for an encrypted column, because the index is in clear,
     unless ``allow_clear_index`` is given; FormatError for a damaged index; and what reading the
-    footer, the keys and the pages raises.
+    footer, the keys and the pages raises: so for a signed file whose key is not at hand although
+    ``keys`` or a ``policy`` are given, unless ``allow_unverified``, and for one that is protected
+    less than the policy says, unless ``allow_unprotected``.
     """
-    path = fspath(data_file)
-    return _Builder(columns, keys, allow_clear_index, replace_damaged, dry_run).build(path)
+    trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
+    builder = _Builder(
+        columns, resolver_of(keys, trust), allow_clear_index, replace_damaged, dry_run
+    )
+    report = builder.build(fspath(data_file))
+    warn_unverified(() if report.verified else (report.path,))
+    return report
 
 
 def build_indexes(
     paths: Paths,
     columns: Columns,
     *,
-    keys: Keys | None = None,
+    keys: GivenKeys = None,
+    policy: GivenPolicy = None,
     allow_clear_index: bool = False,
     replace_damaged: bool = False,
     dry_run: bool = False,
+    allow_unverified: bool = False,
+    allow_unprotected: bool = False,
 ) -> BuildReport:
     """:func:`build_index` of all data files that ``paths`` mean; one that fails stops no other."""
-    builder = _Builder(columns, keys, allow_clear_index, replace_damaged, dry_run)
+    trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
+    builder = _Builder(
+        columns, resolver_of(keys, trust), allow_clear_index, replace_damaged, dry_run
+    )
     files = tuple(builder.report(path) for path in find_files(as_paths(paths)))
+    warn_unverified(file.path for file in files if not file.verified)
     return BuildReport(files=files, dry_run=dry_run)
 
 
@@ -104,13 +122,13 @@ class _Builder:
     def __init__(
         self,
         columns: Columns,
-        keys: Keys | None,
+        resolver: KeyResolver,
         allow_clear_index: bool,
         replace_damaged: bool,
         dry_run: bool,
     ) -> None:
         self._columns = _as_options(columns)
-        self._resolver = KeyResolver(keys)
+        self._resolver = resolver
         self._allow_clear_index = allow_clear_index
         self._replace_damaged = replace_damaged
         self._dry_run = dry_run
@@ -127,7 +145,7 @@ class _Builder:
         with located(path=path), open_input(path) as file:
             _refuse_other_formats(file)
             keys = file_keys(self._resolver, file)
-            footer = unlock(read_tail(file), keys)
+            footer = unlock_to_read(read_tail(file), keys)
             sources = [
                 _source(footer, keys, name, options) for name, options in self._columns.items()
             ]
@@ -142,6 +160,7 @@ class _Builder:
                 bytes=len(merged.to_bytes()),
                 columns=tuple(report for report, _ in built),
                 kept=tuple(_kept(merged, indexes)),
+                verified=footer.is_verified,
             )
 
     def _refuse_encrypted(self, sources: Iterable[_Source]) -> None:

@@ -11,7 +11,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from secure_bloom.bloom.probe import Verdict
-from secure_bloom.encryption.keys import ExplicitKeys, KeyResolver, Keyring, KmsClient
+from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
+from secure_bloom.encryption.keys import KeyResolver
+from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import PolicyError, SecureBloomError, located
 from secure_bloom.paimon.comparisons import Predicate, as_predicate, comparisons
 from secure_bloom.paimon.container import BITMAP, BLOOM_FILTER, FileIndex
@@ -34,7 +36,7 @@ from secure_bloom.paimon.indexed_columns import (
     value_forms,
 )
 from secure_bloom.paimon.skipping import Rules, must_read, paimon_loses_rows
-from secure_bloom.parquet.footer import read_tail, unlock
+from secure_bloom.parquet.footer import read_tail, unlock_to_read
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.schema import Leaf, unknown_column
 from secure_bloom.storage import InputFile, open_input
@@ -53,12 +55,14 @@ class FileVerdict:
     """One data file: ``absent`` when no row of it satisfies the predicate, or why it is not known.
 
     ``no_filter`` says that it has no index, or none of a column that is asked for.  By the rules of
-    Paimon ``absent`` is a file that Paimon skips; ``note`` tells where that may lose rows.
+    Paimon ``absent`` is a file that Paimon skips; ``note`` tells where that may lose rows.  What a
+    file says that is not ``verified``, a signed one whose key is not at hand, may be forged.
     """
 
     path: str
     verdict: Verdict | None = None
     note: str | None = None
+    verified: bool = True
     error: str | None = None
     hint: str | None = None
 
@@ -94,8 +98,11 @@ def probe(
     where: object,
     *,
     types: Types | None = None,
-    keys: Keyring | KmsClient | ExplicitKeys | None = None,
+    keys: GivenKeys = None,
+    policy: GivenPolicy = None,
     rules: Rules | str = Rules.SAFE,
+    allow_unverified: bool = False,
+    allow_unprotected: bool = False,
 ) -> PaimonProbe:
     """Ask the index of each data file whether it may hold rows that satisfy ``where``.
 
@@ -104,21 +111,26 @@ def probe(
     says it.  ``where`` is a text such as ``"id = 5 and name in ('a', 'b')"``, tuples and lists such
     as ``("id", "=", 5)``, or Paimon's own predicate.  Values are written as for
     :func:`secure_bloom.probe`.  A file that cannot be asked is reported with its error and does not
-    stop the others: so is one whose column is of another type than the value or than ``types``.
+    stop the others: so is one whose column is of another type than the value or than ``types``, a
+    signed one whose key is not at hand although ``keys`` or a ``policy`` are given, unless
+    ``allow_unverified``, and one that is protected less than the policy says, unless
+    ``allow_unprotected``.
     Where a column is only too small for a value, no row of the file has it.  With ``rules`` as
     ``"paimon-0.9"`` the answer is which files Paimon 0.9 skips by these indexes, rightly or not.
     Raises PolicyError for a predicate or rules that are not understood, and for values or types
     that fit none of the files.
     """
     given = {name: _as_type(data_type) for name, data_type in (types or {}).items()}
+    trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
     question = _Question(
         predicate=as_predicate(where),
         types=given,
-        resolver=KeyResolver(keys),
+        resolver=resolver_of(keys, trust),
         rules=_as_rules(rules),
     )
     files = tuple(question.ask(path) for path in find_indexed(paths))
     question.refuse_if_wrong_for_all(files)
+    warn_unverified(file.path for file in files if not file.verified)
     return PaimonProbe(rules=question.rules, files=files, notes=tuple(question.notes(files)))
 
 
@@ -139,7 +151,8 @@ def _as_type(data_type: DataType | str) -> DataType:
 class _Question:
     """One predicate, asked of file after file.
 
-    ``wrong`` is why it makes no sense for some, ``indexed`` what some index has of its columns.
+    ``wrong`` is why it makes no sense for some, ``indexed`` what some index has of its columns,
+    ``unverified`` the data files whose signature was not checked.
     """
 
     predicate: Predicate
@@ -148,12 +161,14 @@ class _Question:
     rules: Rules
     wrong: list[PolicyError] = field(default_factory=list)
     indexed: set[str] = field(default_factory=set)
+    unverified: set[str] = field(default_factory=set)
 
     def ask(self, path: str) -> FileVerdict:
         try:
             with located(path=path), open_input(path) as file:
                 verdict, note = self._verdict(file)
-                return FileVerdict(path=path, verdict=verdict, note=note)
+                verified = data_path(file) not in self.unverified
+                return FileVerdict(path=path, verdict=verdict, note=note, verified=verified)
         except SecureBloomError as error:
             if isinstance(error, PolicyError) and error.column is not None:
                 self.wrong.append(error)
@@ -231,7 +246,10 @@ class _Question:
         """The leaves of the data file that an index is of."""
         with open_input(data_path(file)) if itself else nullcontext(file) as data:
             keys = file_keys(self.resolver, data)
-            return unlock(read_tail(data), keys, allow_unverified=True).leaves
+            footer = unlock_to_read(read_tail(data), keys)
+            if not footer.is_verified:
+                self.unverified.add(data.path)
+            return footer.leaves
 
     def _given(self, stored: tuple[Leaf, ...], name: str) -> Leaf:
         """The leaf of the type that was given."""

@@ -17,6 +17,7 @@ from secure_bloom.encryption import cipher
 from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.encryption.column_cipher import ColumnCipher
 from secure_bloom.encryption.keys import DataKey, FileKeys
+from secure_bloom.encryption.trust import ALLOW_UNVERIFIED
 from secure_bloom.errors import (
     FormatError,
     KeyUnavailableError,
@@ -79,6 +80,11 @@ class Footer:
     leaves: tuple[Leaf, ...]
     row_groups: tuple[RowGroup, ...]
     columns: tuple[tuple[ColumnChunk, ...], ...]
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether the footer is as its writer left it; a plain one has no way to tell."""
+        return self.tail.mode is not FooterMode.SIGNED or self.key is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,8 +173,10 @@ def unlock(tail: Tail, keys: FileKeys, *, allow_unverified: bool = False) -> Foo
 
     With ``allow_unverified`` a signed footer whose key is not at hand is read all the same, as
     anyone can; such a footer cannot be written back.  Raises IntegrityError where the footer does
-    not authenticate, KeyUnavailableError where its key or AAD prefix is not at hand.
+    not authenticate, KeyUnavailableError where its key or AAD prefix is not at hand, PolicyError
+    for a footer that is weaker than the policy of the run.
     """
+    keys.trust.check_footer(tail.mode, None if tail.algorithm is None else tail.algorithm.member())
     if tail.algorithm is None:
         return read_unverified(tail)
     try:
@@ -184,6 +192,28 @@ def unlock(tail: Tail, keys: FileKeys, *, allow_unverified: bool = False) -> Foo
     plain = cipher.decrypt_footer(tail.sealed, key.key, file_aad)
     tree, _ = trees.decode_lossless(plain)
     return _footer(tail, FileMetaData(tree), key, file_aad)
+
+
+def unlock_to_read(tail: Tail, keys: FileKeys) -> Footer:
+    """As :func:`unlock`, of a file that is only read: what the run accepts decides.
+
+    A signature that cannot be checked is an error where keys or a policy were given.
+    """
+    try:
+        return unlock(tail, keys, allow_unverified=keys.accepts_unverified)
+    except KeyUnavailableError as error:
+        if tail.mode is FooterMode.SIGNED:
+            raise unchecked_signature(error) from error
+        raise
+
+
+def unchecked_signature(error: KeyUnavailableError) -> KeyUnavailableError:
+    """The error for a signature that cannot be checked for want of a key, with the way out."""
+    hint = f"{error.hint}; " if error.hint else ""
+    return KeyUnavailableError(
+        f"the footer's signature cannot be checked, so it may be forged: {error.message}",
+        hint=f"{hint}to read the file all the same: {ALLOW_UNVERIFIED}",
+    )
 
 
 def read_unverified(tail: Tail) -> Footer:
@@ -257,6 +287,8 @@ def open_chunk(footer: Footer, row_group: int, column: int, keys: FileKeys) -> C
         column_chunk = footer.columns[row_group][column]
         if column_chunk.file_path is not None:
             raise UnsupportedFeatureError("its data stands in another file (ColumnChunk.file_path)")
+        is_encrypted = column_chunk.crypto_metadata is not None
+        keys.trust.check_column(leaf.path, is_encrypted=is_encrypted)
         column_cipher = _column_cipher(footer, row_group, column, keys)
         meta_data = _meta_data(column_chunk, column_cipher)
         if tuple(meta_data.path_in_schema) != leaf.path:

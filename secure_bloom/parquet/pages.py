@@ -23,6 +23,7 @@ from secure_bloom.encryption.column_cipher import ColumnCipher
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
 from secure_bloom.parquet.footer import Chunk
 from secure_bloom.parquet.structures.metadata import (
+    CompressionCodec,
     DataPageHeader,
     DataPageHeaderV2,
     DictionaryPageHeader,
@@ -250,7 +251,31 @@ def page_at(chunk: Chunk, stored: memoryview, room: int, place: Place) -> tuple[
         raise UnsupportedFeatureError(
             "an encrypted dictionary page stands where the metadata names none"
         )
+    _check_sizes(chunk, header, body_length)
     return page, body_start + body_length
+
+
+def _check_sizes(chunk: Chunk, header: PageHeader, length: int) -> None:
+    """Raise FormatError for a body, as stored, that has not the sizes that its header promises.
+
+    A header is authenticated even where its page is not: a GCM module that is passed off as one of
+    AES_GCM_CTR_V1 is found out by the bytes of its tag.
+    """
+    if length != header.compressed_page_size:
+        raise FormatError(
+            f"PageHeader.compressed_page_size is {header.compressed_page_size}, the page's body "
+            f"has {length} bytes"
+        )
+    detail = header.data_page_header_v2
+    is_stored = detail is not None and detail.is_compressed is False
+    if chunk.meta_data.codec != CompressionCodec.UNCOMPRESSED and not is_stored:
+        return
+    text = length if chunk.cipher is None else length - chunk.cipher.page_overhead
+    if text != header.uncompressed_page_size:
+        raise FormatError(
+            f"PageHeader.uncompressed_page_size is {header.uncompressed_page_size}, the page has "
+            f"{text} bytes and is not compressed"
+        )
 
 
 def _levels_in_clear(header: PageHeader, stored: memoryview) -> int:

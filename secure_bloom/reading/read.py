@@ -11,14 +11,14 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from os import PathLike
 from typing import TypedDict, Unpack
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from secure_bloom.encryption.keys import ExplicitKeys, KeyResolver, Keyring, KmsClient, asked_once
-from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
+from secure_bloom.encryption.keys import KeyResolver, asked_once
+from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import FileChangedError, PolicyError, located
 from secure_bloom.predicates.from_pyarrow import from_expression
 from secure_bloom.predicates.from_text import from_text
@@ -41,9 +41,6 @@ from secure_bloom.storage import CountedFile, open_input
 from secure_bloom.storage.counted_file import covered
 from secure_bloom.storage.paths import Paths, as_paths
 
-Keys = Keyring | KmsClient | ExplicitKeys | None
-Policy = KeyPolicy | str | PathLike[str] | None
-
 _MAX_DECODERS = 8
 #: Of so many units a file values are looked for before the next files are planned, and in so many
 #: units together.
@@ -64,19 +61,6 @@ def to_predicate(where: object) -> Predicate | None:
     return from_structure(where)
 
 
-def _keys(keys: Keys, policy: Policy) -> Keys:
-    """The keys given, else the KMS of the policy; a policy that is no policy is an error anyway."""
-    if isinstance(policy, str | PathLike):
-        policy = KeyPolicy.load(policy)
-    if not isinstance(policy, KeyPolicy | None):
-        raise PolicyError(
-            f"policy is of type {type(policy).__name__}, wanted a KeyPolicy or the path of one"
-        )
-    if keys is None and policy is not None and policy.kms:
-        return policy.kms_client()
-    return keys
-
-
 class TableRead:
     """One read of a table; ask for its batches or its plan, then for its report."""
 
@@ -87,20 +71,24 @@ class TableRead:
         where: object = None,
         columns: Sequence[str] | None = None,
         limit: int | None = None,
-        keys: Keys = None,
-        policy: Policy = None,
+        keys: GivenKeys = None,
+        policy: GivenPolicy = None,
         without_filter_keys: bool = False,
+        allow_unverified: bool = False,
+        allow_unprotected: bool = False,
         explain: bool = False,
     ) -> None:
         limit = _whole_limit(limit)
         if isinstance(columns, str):
             raise PolicyError("columns is a text, wanted a list of names")
-        keys = _keys(keys, policy)
+        self._trust = trust_of(
+            policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected
+        )
         given = as_paths(paths)
         self._predicate = to_predicate(where)
         self._columns = columns
         self._limit = limit
-        self._resolver = KeyResolver(asked_once(keys))
+        self._resolver = resolver_of(keys, self._trust)
         self._explain = explain
         self._workers = min(_MAX_DECODERS, os.cpu_count() or 1)
         self._seconds = {"footers": 0.0, "planning": 0.0, "rows": 0.0}
@@ -110,6 +98,7 @@ class TableRead:
         self._rows = 0
         with self._timed("footers"):
             self._files = TableFiles(given, self._resolver)
+            warn_unverified(self._files.unverified)
             _refuse_members(columns or (), self._files.schema)
             self.request = request(
                 self._files.schema,
@@ -165,6 +154,7 @@ class TableRead:
             table=self.request.schema,
             partitions=self.request.partitions,
             predicate=self._predicate,
+            trust=self._trust,
         )
 
     def report(self) -> ReadReport:
@@ -173,6 +163,7 @@ class TableRead:
             rows=self._rows,
             has_condition=self._predicate is not None,
             files_left=len(self._files) - len(self._reports),
+            unverified=tuple(self._files.unverified),
             files=tuple(self._reports[path] for path in self._files.paths if path in self._reports),
             seconds=dict(self._seconds),
         )
@@ -322,9 +313,11 @@ class ReadOptions(TypedDict, total=False):
     where: object
     columns: Sequence[str] | None
     limit: int | None
-    keys: Keys
-    policy: Policy
+    keys: GivenKeys
+    policy: GivenPolicy
     without_filter_keys: bool
+    allow_unverified: bool
+    allow_unprotected: bool
 
 
 def read_table(paths: Paths, **options: Unpack[ReadOptions]) -> pa.Table:
@@ -344,7 +337,10 @@ def read_table(paths: Paths, **options: Unpack[ReadOptions]) -> pa.Table:
     A row group is decrypted only as far as its statistics, dictionary, Bloom filter and page index
     leave it in question.  Raises KeyUnavailableError for a key that rows are left to be read with;
     with ``without_filter_keys`` a condition on a column whose key is missing is left out instead,
-    and rows come back for which it may not hold.  Raises IntegrityError for a module that does not
+    and rows come back for which it may not hold.  A signed file whose key is not at hand is an
+    error where ``keys`` or a ``policy`` are given, unless ``allow_unverified``, and read with a
+    warning else.  One that is protected less than the ``policy`` says is an error unless
+    ``allow_unprotected`` is given.  Raises IntegrityError for a module that does not
     authenticate, PolicyError for a question that makes no sense.
     """
     read = TableRead(paths, **options)
@@ -373,14 +369,15 @@ def plan_read(paths: Paths, **options: Unpack[ReadOptions]) -> ReadPlan:
 
 
 def read_row_groups(
-    plan: ReadPlan, file: PlannedFile, *, keys: Keys = None
+    plan: ReadPlan, file: PlannedFile, *, keys: GivenKeys = None
 ) -> Iterator[pa.RecordBatch]:
     """The matching rows of one file of a plan, in the plan's schema.
 
     ``plan`` may be one without files: of it only what is asked for counts.  Raises
     FileChangedError where the file is not the one that was planned.
     """
-    resolver = KeyResolver(asked_once(keys))
+    # What the plan was made of is not asked for its KMS: whoever carries it out has the keys.
+    resolver = KeyResolver(asked_once(keys), plan.trust)
     with located(path=file.path), open_input(file.path) as opened:
         footer = read_footer(CountedFile(opened), resolver, Outlines())
         if (_written(footer), footer.digest) != (file.written, file.digest):

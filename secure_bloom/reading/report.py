@@ -69,13 +69,15 @@ class ReadReport:
 
     ``seconds`` is wall-clock time by stage: footers, planning, rows.  ``rows`` were returned;
     ``has_condition`` tells whether anything could be skipped at all; ``files_left`` were not
-    looked at, because there were as many rows as were wanted.
+    looked at, because there were as many rows as were wanted.  ``unverified`` are the paths of
+    signed files whose key was not at hand: what they say may be forged.
     """
 
     rows: int
     has_condition: bool
     files_left: int
     files: tuple[FileReport, ...]
+    unverified: tuple[str, ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -114,6 +116,7 @@ class ReadReport:
         return {
             "rows": self.rows,
             "files_left": self.files_left,
+            "unverified": list(self.unverified),
             "row_groups": self.row_groups,
             "row_groups_read": self.row_groups_read,
             "skipped": self.skipped,

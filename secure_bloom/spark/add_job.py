@@ -18,7 +18,13 @@ from typing import TYPE_CHECKING
 
 from secure_bloom.adding.preflight import Survey, check_surveys, survey_file
 from secure_bloom.adding.report import FileAddReport
-from secure_bloom.adding.request import Columns, FilterRequest, filter_request, request_keys
+from secure_bloom.adding.request import (
+    Columns,
+    FilterRequest,
+    filter_request,
+    request_keys,
+    request_resolver,
+)
 from secure_bloom.adding.rewrite import Rewriter, WriteMode, failed_report
 from secure_bloom.adding.summary_files import summary_notes
 from secure_bloom.encryption.keys import KeyResolver
@@ -51,6 +57,7 @@ def add_bloom_filters(
     in_place: bool = False,
     replace_filters: bool = False,
     dry_run: bool = False,
+    allow_unprotected: bool = False,
     progress: Progress | None = None,
 ) -> DataFrame:
     """Add Bloom filters to the Parquet files at ``paths``, one Spark task a file.
@@ -60,7 +67,8 @@ def add_bloom_filters(
     ``paths`` are files, folders or globs that driver and executors see alike.  ``columns`` is as
     for :func:`secure_bloom.add_bloom_filters`; without it the policy's columns are taken.  The
     executors need this package, and the policy's KMS or keyring file, not the driver's keys.
-    ``progress`` is told how many files are done, of how many.
+    ``progress`` is told how many files are done, of how many.  With ``allow_unprotected`` files are
+    taken that are protected less than the policy says.
 
     Returns a DataFrame with one row per file, row group and column (:data:`REPORT_SCHEMA`); it
     holds results and runs nothing again.  A file that fails has a row with its ``error``, and is
@@ -85,7 +93,7 @@ def add_bloom_filters(
     if in_place:
         refuse_append(files)
     # The id makes keys unwrapped for this run unfit for the next one in the same worker.
-    shared = pickle.dumps((request, uuid.uuid4().hex))
+    shared = pickle.dumps((request, allow_unprotected, uuid.uuid4().hex))
     mode = WriteMode(in_place=in_place, dry_run=dry_run)
     survey = functools.partial(_survey, shared=shared, mode=mode)
     tasks = task_count(spark, len(files), at_least=64, per_core=4)
@@ -119,8 +127,8 @@ def _rows(report: FileAddReport) -> Iterator[tuple[object, ...]]:
 @functools.lru_cache(maxsize=1)
 def _opened(shared: bytes) -> tuple[FilterRequest, KeyResolver]:
     """The run's request and keys, once per Python worker: KEKs are unwrapped once, not per file."""
-    request, _ = pickle.loads(shared)  # noqa: S301 - the driver's own bytes
-    return request, KeyResolver(request_keys(request, None))
+    request, allow_unprotected, _ = pickle.loads(shared)  # noqa: S301 - the driver's own bytes
+    return request, request_resolver(request, None, allow_unprotected=allow_unprotected)
 
 
 # An executor that cannot reach the KMS fails its files, not the whole job: hence the two `except`.

@@ -10,19 +10,19 @@ many: no machine holds them all.
 from __future__ import annotations
 
 import functools
-import os
 import pickle
 import uuid
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
+from secure_bloom.encryption.access import GivenPolicy, resolver_of, trust_of
 from secure_bloom.encryption.keys import KeyResolver
-from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import PolicyError, located
 from secure_bloom.hudi.key_lookup import SearchedKeys, present_keys
 from secure_bloom.hudi.record_keys.footer_entry import RECORD_KEY, RecordKeyEntry, read_entry_of
 from secure_bloom.hudi.record_keys.packed_keys import keys_bytes
-from secure_bloom.parquet.footer import read_tail, unlock
+from secure_bloom.parquet.footer import read_tail, unlock_to_read
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.spark.add_job import absolute_path
 from secure_bloom.spark.progress import context_of
@@ -47,11 +47,13 @@ def hudi_lookup(
     spark: SparkSession,
     paths: Paths,
     keys: DataFrame,
-    policy: KeyPolicy | str | os.PathLike[str] | None = None,
+    policy: GivenPolicy = None,
     *,
     key: str | None = None,
     column: str = RECORD_KEY,
     file_groups: int | None = None,
+    allow_unverified: bool = False,
+    allow_unprotected: bool = False,
 ) -> DataFrame:
     """Find the base files that hold record keys, as :func:`secure_bloom.hudi.lookup` does.
 
@@ -63,7 +65,10 @@ def hudi_lookup(
 
     Returns a lazy DataFrame of ``key`` and ``path``: a row for each file that holds a key, none
     for a key that no file holds.  A file that cannot be read fails the job, because an answer
-    without it would be wrong.
+    without it would be wrong.  So does a signed file whose key is not at hand, where a policy is
+    given and ``allow_unverified`` is not, and a file that is protected less than the policy says,
+    unless ``allow_unprotected``.  Without a policy files are taken as they are, signatures
+    unchecked, which a warning tells.
 
     ``file_groups`` is the number of tasks; the keys are sent to each of them once.  By default it
     is twice the session's cores, and at least one for 128 files.
@@ -72,7 +77,8 @@ def hudi_lookup(
 
     files = [absolute_path(path) for path in find_files(as_paths(paths))]
     groups = _group_count(spark, len(files), file_groups)
-    shared = pickle.dumps((_loaded(policy), uuid.uuid4().hex))
+    trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
+    shared = pickle.dumps((trust, uuid.uuid4().hex))
     name = _key_column(keys, key)
     wanted = _wanted(keys, name)
     block = (f.xxhash64("key") % _BLOCKS).alias("block")
@@ -126,15 +132,11 @@ def _group_count(spark: SparkSession, files: int, asked: int | None) -> int:
     return min(files, max(2 * cores, -(-files // _MOST_FILES)))
 
 
-def _loaded(policy: KeyPolicy | str | os.PathLike[str] | None) -> KeyPolicy | None:
-    return policy if policy is None or isinstance(policy, KeyPolicy) else KeyPolicy.load(policy)
-
-
 @functools.lru_cache(maxsize=1)
 def _resolver(shared: bytes) -> KeyResolver:
     """The run's keys, once per Python worker."""
-    policy, _ = pickle.loads(shared)  # noqa: S301 - the driver's own bytes
-    return KeyResolver(policy.kms_client() if policy is not None and policy.kms else None)
+    trust, _ = pickle.loads(shared)  # noqa: S301 - the driver's own bytes
+    return resolver_of(None, trust)
 
 
 def _handler(files: list[str], groups: int, column: str, shared: bytes) -> type:
@@ -198,13 +200,14 @@ class _GroupSearch:
     def _read_entry(self, path: str) -> RecordKeyEntry | None:
         with located(path=path), open_input(path) as file:
             keys = file_keys(self._resolver, file)
-            metadata = unlock(read_tail(file), keys, allow_unverified=True).metadata
-            return read_entry_of(metadata, self._column)
+            footer = unlock_to_read(read_tail(file), keys)
+            warn_unverified(() if footer.is_verified else (path,))
+            return read_entry_of(footer.metadata, self._column)
 
     def _present(self, path: str, candidates: set[bytes]) -> set[bytes]:
         if not candidates:
             return set()
         with located(path=path), open_input(path) as file:
             keys = file_keys(self._resolver, file)
-            footer = unlock(read_tail(file), keys, allow_unverified=True)
+            footer = unlock_to_read(read_tail(file), keys)
             return present_keys(file, footer, keys, self._column, candidates)

@@ -42,7 +42,9 @@ from secure_bloom.storage import find_files
 
 #: How the source spells what the library's hints tell Python and the command line.
 _SPELLED = {
-    "without_filter_keys=True or --without-filter-keys": '.option("withoutFilterKeys", "true")'
+    "without_filter_keys=True or --without-filter-keys": '.option("withoutFilterKeys", "true")',
+    "allow_unverified=True or --allow-unverified": '.option("allowUnverified", "true")',
+    "allow_unprotected=True or --allow-unprotected": '.option("allowUnprotected", "true")',
 }
 
 
@@ -57,6 +59,8 @@ class SecureBloomSource(sd.DataSource):
     - ``columns``, names with commas between them, or a JSON list: leaves the others out.  Spark
       does not tell a Python data source which columns a query wants, so all are decoded.
     - ``withoutFilterKeys``: a condition of ``where`` on a column whose key is missing is left out.
+    - ``allowUnverified``: signed files whose key is not at hand are read although keys are given.
+    - ``allowUnprotected``: files that are protected less than the policy says are read.
     """
 
     _table: TableSchema | None = None
@@ -135,7 +139,10 @@ class SecureBloomReader(sd.DataSourceReader):
                 where=self._where(folders),
                 columns=self._stored_columns(),
                 keys=_keys(self._options),
+                policy=self._options.policy,
                 without_filter_keys=self._options.without_filter_keys,
+                allow_unverified=self._options.allow_unverified,
+                allow_unprotected=self._options.allow_unprotected,
             )
         empty = replace(plan, files=())
         # Spark makes one task of an empty list, and gives it nothing to read.
@@ -208,7 +215,8 @@ def _refuse_to(act: str, *, hint: str) -> NoReturn:
 
 
 def _read_schema(options: SourceOptions, choose: Callable[[list[str]], list[str]]) -> TableSchema:
-    return table_schema(list(options.paths), KeyResolver(_keys(options)), choose)
+    resolver = KeyResolver(_keys(options), options.trust)
+    return table_schema(list(options.paths), resolver, choose)
 
 
 def _chosen(wanted: tuple[str, ...], names: list[str]) -> list[str]:

@@ -9,11 +9,23 @@ from pathlib import Path
 
 from secure_bloom.encryption.configuration import close_match
 from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.encryption.trust import Trust
 from secure_bloom.errors import PolicyError
 from secure_bloom.spark.add_job import absolute_path
 from secure_bloom.storage import local_path
 
-_WORDS = ("path", "paths", "policy", "keyring", "where", "columns", "withoutFilterKeys")
+#: What files are taken all the same.
+_ACCEPTING = ("allowUnverified", "allowUnprotected")
+_WORDS = (
+    "path",
+    "paths",
+    "policy",
+    "keyring",
+    "where",
+    "columns",
+    "withoutFilterKeys",
+    *_ACCEPTING,
+)
 #: What Spark tells of a table that is to be in its catalog, beside the options.
 _OF_CATALOG = {"owner", "provider", "location"}
 _VIEW = "CREATE TEMPORARY VIEW name USING secure_bloom OPTIONS (path '...', policy '...')"
@@ -32,7 +44,18 @@ class SourceOptions:
     keyring: str | None = None
     where: str | None = field(default=None, repr=False)
     without_filter_keys: bool = False
+    allow_unverified: bool = False
+    allow_unprotected: bool = False
     columns: tuple[str, ...] = ()
+
+    @property
+    def trust(self) -> Trust:
+        """What is accepted of files."""
+        return Trust(
+            policy=self.policy,
+            allow_unverified=self.allow_unverified,
+            allow_unprotected=self.allow_unprotected,
+        )
 
 
 def source_options(options: Mapping[str, str]) -> SourceOptions:
@@ -61,6 +84,8 @@ def source_options(options: Mapping[str, str]) -> SourceOptions:
         keyring=None if keyring is None else str(Path(local_path(keyring)).absolute()),
         where=options.get("where"),
         without_filter_keys=_flag(options, "withoutFilterKeys"),
+        allow_unverified=_flag(options, "allowUnverified"),
+        allow_unprotected=_flag(options, "allowUnprotected"),
         columns=_columns(options.get("columns", "")),
     )
 

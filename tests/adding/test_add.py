@@ -276,7 +276,7 @@ def test_a_managed_table_is_refused(table_folder: Path) -> None:
 @pytest.mark.parametrize(
     ("mode", "policy", "got"),
     [
-        (Mode.PLAIN, _policy(email="k_pii"), "stored in clear"),
+        (Mode.PLAIN, _policy(email="k_pii"), "a plaintext footer without a signature"),
         (Mode.UNIFORM, _policy(email="k_pii"), "encrypted under k_footer"),
         (Mode.ENCRYPTED, _policy(email="k_finance"), "encrypted under k_pii"),
     ],

@@ -16,6 +16,7 @@ from secure_bloom.encryption.keys.explicit import ExplicitKeys
 from secure_bloom.encryption.keys.kek_cache import KekCache
 from secure_bloom.encryption.keys.keyring import Keyring
 from secure_bloom.encryption.keys.material import ExternalReference, KeyMaterial
+from secure_bloom.encryption.trust import Trust
 from secure_bloom.errors import FormatError, KeyUnavailableError, PolicyError, SecureBloomError
 
 #: Content of a `_KEY_MATERIAL_FOR_<file>.json`: reference -> the JSON of its key material.
@@ -37,11 +38,16 @@ class KeyResolver:
     """Resolves the keys of many files during one run; safe for threads, and not to be pickled.
 
     ``keys`` is a :class:`Keyring`, any :class:`KmsClient`, :class:`ExplicitKeys`, or None where
-    only what needs no key is wanted.  Raises PolicyError for anything else.
+    only what needs no key is wanted.  Raises PolicyError for anything else.  ``trust`` is what the
+    run accepts of files.
     """
 
-    def __init__(self, keys: Keyring | KmsClient | ExplicitKeys | None) -> None:
+    def __init__(
+        self, keys: Keyring | KmsClient | ExplicitKeys | None, trust: Trust | None = None
+    ) -> None:
+        self.trust = Trust() if trust is None else trust
         self._kms, self._explicit = _sources(keys)
+        self._has_keys = keys is not None
         # Asked once: the question is slow, and a table has many keys.
         self._inventory: KeyInventory | None = (
             self._kms if isinstance(self._kms, KeyInventory) else None
@@ -71,6 +77,15 @@ class KeyResolver:
         return self._inventory is None or self._inventory.has_key(master_key_id)
 
     @property
+    def accepts_unverified(self) -> bool:
+        """Whether a signed footer whose key is not at hand may be read.
+
+        Whoever gives keys or a policy expects them to count; without any, nothing could.
+        """
+        with_any = self._has_keys or self.trust.policy is not None
+        return self.trust.allow_unverified or not with_any
+
+    @property
     def kms(self) -> KmsClient | None:
         """The client that unwraps, where there is one."""
         return self._kms
@@ -92,6 +107,8 @@ class FileKeys:
         self, resolver: KeyResolver, external: Callable[[], ExternalMaterial] | None
     ) -> None:
         self._resolver = resolver
+        self.trust = resolver.trust
+        self.accepts_unverified = resolver.accepts_unverified
         self._explicit = resolver.explicit
         self._external = external
         self._material: ExternalMaterial | None = None
@@ -139,10 +156,15 @@ class FileKeys:
         if key_metadata is not None:
             name, key = self._by_metadata(key_metadata)
             if key is not None:
-                return DataKey(key=key, name=name)
+                return self._accepted(owner, DataKey(key=key, name=name))
         if explicit is not None:
-            return DataKey(key=explicit, name=name)
+            return self._accepted(owner, DataKey(key=explicit, name=name))
         raise _unavailable(owner, name)
+
+    def _accepted(self, owner: str, key: DataKey) -> DataKey:
+        """The key, unless the policy wants a longer one."""
+        self.trust.check_key(owner, key)
+        return key
 
     def _by_metadata(self, key_metadata: bytes) -> tuple[str | None, bytes | None]:
         material = self.material(key_metadata)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from secure_bloom.encryption.trust import Trust
 from secure_bloom.predicates.request import Request, request
 from secure_bloom.predicates.tree import Predicate
 from secure_bloom.reading.table.footer import FileFooter
@@ -125,7 +126,8 @@ class ReadPlan:
     """What a read of a table will read: it can be pickled and carried out elsewhere.
 
     ``schema`` is that of the rows; ``files`` has only those with row groups left.  The rest is what
-    was asked of the whole table: its schema, its partition columns, the predicate.
+    was asked of the whole table: its schema, its partition columns, the predicate, and what the
+    read accepts of files.
     """
 
     schema: pa.Schema
@@ -133,6 +135,7 @@ class ReadPlan:
     table: pa.Schema = field(repr=False)
     partitions: tuple[str, ...] = field(repr=False)
     predicate: Predicate | None = field(repr=False)
+    trust: Trust = field(default_factory=Trust, repr=False)
 
     def request(self) -> Request:
         """What is asked of the table."""

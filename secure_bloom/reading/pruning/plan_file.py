@@ -59,6 +59,8 @@ class Planner:
 
     def begin(self, footer: FileFooter, partition: Values) -> Job[Begun]:
         """What the footer and the folders of a file rule out together."""
+        needed = self._inquiry.request.needed
+        footer.refuse_clear(i for name in needed for i in footer.columns.below(name))
         judge = FileJudge(inquiry=self._inquiry, footer=footer, partition=partition)
         judge_partition(judge)
         return Begun(judge=judge, sifted=(yield from self._sieve.sift(judge)))

@@ -21,13 +21,14 @@ from numpy.typing import NDArray
 
 from secure_bloom.errors import FileChangedError, FormatError, KeyUnavailableError, located
 from secure_bloom.parquet.pages import chunk_extent, read_pages
+from secure_bloom.parquet.structures.metadata import CompressionCodec
 from secure_bloom.predicates.binding import BoundAll, BoundAny, BoundCondition, BoundPredicate
 from secure_bloom.predicates.binding import bound_conditions as conditions_of
 from secure_bloom.predicates.evaluation import true_rows
 from secure_bloom.predicates.request import Request
 from secure_bloom.reading.pruning.context import Inquiry
 from secure_bloom.reading.pruning.plan import FilePlan, RowGroupPlan, Step
-from secure_bloom.reading.rows.page_reads import Ranges, read_slices
+from secure_bloom.reading.rows.page_reads import Ranges, read_column, read_slices
 from secure_bloom.reading.rows.pyarrow_source import SourceOpener
 from secure_bloom.reading.rows.value_scan import Candidates
 from secure_bloom.reading.table.footer import FileFooter
@@ -275,8 +276,41 @@ class FileReader:
         return found | {name: column.take(indices) for name, column in whole.items()}
 
     def _whole(self, row_groups: Sequence[int], names: Sequence[str]) -> Columns:
+        if not self.plan.footer.is_verified:
+            sealed = [name for name in names if self._is_sealed(row_groups, name)]
+            clear = [name for name in names if name not in sealed]
+            return {**self._of_pages(row_groups, sealed), **self._decoded(row_groups, clear)}
+        return self._decoded(row_groups, names)
+
+    def _is_sealed(self, row_groups: Sequence[int], name: str) -> bool:
+        """Whether some of a column is encrypted."""
+        footer = self.plan.footer
+        return any(
+            footer.row_groups[row_group].columns[ordinal].crypto_metadata is not None
+            for row_group in row_groups
+            for ordinal in footer.columns.below(name)
+        )
+
+    def _of_pages(self, row_groups: Sequence[int], names: Sequence[str]) -> Columns:
+        """Columns of a file whose signature was not checked, which pyarrow would want to do.
+
+        A footer that we signed would pass, and say of a forged one that it is right.
+        """
+        file, footer = self._open_pages(), self.plan.footer
+        found = {
+            name: [read_column(file, footer, row_group, name) for row_group in row_groups]
+            for name in names
+        }
+        return {
+            name: _selectable(pa.chunked_array([c for part in parts for c in part.chunks]))
+            for name, parts in found.items()
+        }
+
+    def _decoded(self, row_groups: Sequence[int], names: Sequence[str]) -> Columns:
+        """Columns as pyarrow decodes them."""
         if not names:
             return {}
+        self._check_sizes(row_groups, names)
         source = self._open_source()
         expected = sum(self.plan.footer.row_groups[i].num_rows for i in row_groups)
         try:
@@ -291,6 +325,22 @@ class FileReader:
             for row_group in row_groups:
                 self.extents += stored_extents(self.plan.footer, row_group, names)
         return {name: _selectable(table.column(name)) for name in names}
+
+    def _check_sizes(self, row_groups: Sequence[int], names: Sequence[str]) -> None:
+        """Raise FormatError for pages without a tag that have other sizes than they should.
+
+        pyarrow checks those of compressed pages alone.
+        """
+        footer = self.plan.footer
+        if footer.algorithm is None or footer.algorithm.AES_GCM_CTR_V1 is None:
+            return
+        for row_group in row_groups:
+            for ordinal in (i for name in names for i in footer.columns.below(name)):
+                chunk = footer.chunk(row_group, ordinal)
+                is_stored = chunk.meta_data.codec == CompressionCodec.UNCOMPRESSED
+                if chunk.cipher is not None and is_stored:
+                    with located(row_group=row_group, column=chunk.leaf.name):
+                        read_pages(self._open_pages(), chunk)
 
     def _blame(self, row_groups: Sequence[int], names: Sequence[str]) -> NoReturn:
         """Raise for the module that does not authenticate, or for pages that do not decode."""

@@ -16,7 +16,7 @@ from secure_bloom.errors import FormatError, located
 from secure_bloom.parquet.arrow_decoding import stripped
 from secure_bloom.parquet.dictionary_pages import DICTIONARY_ENCODINGS, read_dictionary_page
 from secure_bloom.parquet.footer import Chunk
-from secure_bloom.parquet.pages import Page, data_page
+from secure_bloom.parquet.pages import Page, data_page, read_pages
 from secure_bloom.parquet.structures.metadata import (
     ColumnChunk,
     ColumnMetaData,
@@ -75,6 +75,21 @@ def _wanted(places: Sequence[PagePlace], ranges: Ranges) -> list[int]:
     return found
 
 
+def read_column(file: InputFile, footer: FileFooter, row_group: int, name: str) -> pa.ChunkedArray:
+    """All rows of a top-level column, without a footer that pyarrow must believe.
+
+    Errors carry row group and column.
+    """
+    columns = []
+    for ordinal in footer.columns.below(name):
+        chunk = footer.chunk(row_group, ordinal)
+        with located(path=footer.path, row_group=row_group, column=chunk.leaf.name):
+            columns.append((chunk, read_pages(file, chunk)))
+    rows = footer.row_groups[row_group].num_rows
+    with located(path=footer.path, row_group=row_group, column=name):
+        return _read(_file(footer, name, columns, rows), rows)
+
+
 def _decode(
     file: InputFile,
     footer: FileFooter,
@@ -88,8 +103,13 @@ def _decode(
     pages = [data_page(chunk, stored[ordinal], ordinal) for ordinal in places]
     uses_dictionary = any(page.encoding in DICTIONARY_ENCODINGS for page in pages)
     dictionary = read_dictionary_page(file, chunk) if uses_dictionary else None
+    every = [*([] if dictionary is None else [dictionary]), *pages]
     rows = sum(place.end - place.start for place in places.values())
-    content = _file(footer, chunk, dictionary, pages, rows)
+    column = _read(_file(footer, chunk.leaf.path[0], [(chunk, every)], rows), rows)
+    return _cut(column, list(places.values()), ranges)
+
+
+def _read(content: bytes, rows: int) -> pa.ChunkedArray:
     try:
         column = (
             pq.ParquetFile(
@@ -102,8 +122,8 @@ def _decode(
         # Without the cause: its text may quote a value.
         raise FormatError("pyarrow cannot decode the column's pages") from None
     if len(column) != rows:
-        raise FormatError(f"the pages hold {len(column)} rows, the offset index says {rows}")
-    return _cut(column, list(places.values()), ranges)
+        raise FormatError(f"the pages hold {len(column)} rows, {rows} were announced")
+    return column
 
 
 def _cut(column: pa.ChunkedArray, places: Sequence[PagePlace], ranges: Ranges) -> pa.ChunkedArray:
@@ -119,35 +139,48 @@ def _cut(column: pa.ChunkedArray, places: Sequence[PagePlace], ranges: Ranges) -
 
 
 def _file(
-    footer: FileFooter, chunk: Chunk, dictionary: Page | None, pages: Sequence[Page], rows: int
+    footer: FileFooter,
+    name: str,
+    columns: Sequence[tuple[Chunk, Sequence[Page]]],
+    rows: int,
 ) -> bytes:
-    every = [*([] if dictionary is None else [dictionary]), *pages]
-    parts = [stripped(page) for page in every]
-    pieces = [_MAGIC, *(piece for header, body in parts for piece in (header.encode(), body))]
-    size = sum(map(len, pieces)) - len(_MAGIC)
+    pieces: list[bytes | memoryview] = [_MAGIC]
+    chunks = []
+    for chunk, pages in columns:
+        start = sum(map(len, pieces))
+        parts = [stripped(page) for page in pages]
+        pieces += [piece for header, body in parts for piece in (header.encode(), body)]
+        lengths = [len(header.encode()) + len(body) for header, body in parts]
+        chunks.append(_column_chunk(chunk, pages, start, lengths))
+    metadata = _footer(footer, name, chunks, rows).encode()
+    return b"".join([*pieces, metadata, len(metadata).to_bytes(4, "little"), _MAGIC])
+
+
+def _column_chunk(
+    chunk: Chunk, pages: Sequence[Page], start: int, lengths: Sequence[int]
+) -> ColumnChunk:
+    """That of pages which stand one behind the other from ``start`` on, a dictionary first."""
+    has_dictionary = bool(pages) and pages[0].is_dictionary
     meta_data = ColumnMetaData.of(
         type=chunk.meta_data.type,
         encodings=[],
         path_in_schema=list(chunk.leaf.path),
         codec=chunk.meta_data.codec,
-        num_values=sum(page.num_values for page in pages),
-        total_uncompressed_size=size,
-        total_compressed_size=size,
-        data_page_offset=len(_MAGIC) + (0 if dictionary is None else sum(map(len, pieces[1:3]))),
+        num_values=sum(page.num_values for page in pages if not page.is_dictionary),
+        total_uncompressed_size=sum(lengths),
+        total_compressed_size=sum(lengths),
+        data_page_offset=start + (lengths[0] if has_dictionary else 0),
     )
-    if dictionary is not None:
-        meta_data.dictionary_page_offset = len(_MAGIC)
-    metadata = _footer(footer, chunk, meta_data, rows).encode()
-    return b"".join([*pieces, metadata, len(metadata).to_bytes(4, "little"), _MAGIC])
+    if has_dictionary:
+        meta_data.dictionary_page_offset = start
+    return ColumnChunk.of(file_offset=0, meta_data=meta_data)
 
 
-def _footer(footer: FileFooter, chunk: Chunk, meta_data: ColumnMetaData, rows: int) -> FileMetaData:
-    name = chunk.leaf.path[0]
-    group = RowGroup.of(
-        columns=[ColumnChunk.of(file_offset=0, meta_data=meta_data)],
-        total_byte_size=meta_data.total_uncompressed_size,
-        num_rows=rows,
-    )
+def _footer(
+    footer: FileFooter, name: str, chunks: Sequence[ColumnChunk], rows: int
+) -> FileMetaData:
+    size = sum(chunk.meta_data.total_uncompressed_size for chunk in chunks if chunk.meta_data)
+    group = RowGroup.of(columns=list(chunks), total_byte_size=size, num_rows=rows)
     metadata = FileMetaData.of(
         version=2, schema=_schema(footer, name), num_rows=rows, row_groups=[group]
     )

@@ -10,7 +10,6 @@ Of an object the footer that was read before is given too: fetching it again cos
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,8 +34,6 @@ from secure_bloom.parquet.structures.metadata import (
 from secure_bloom.reading.table.footer import FileFooter
 from secure_bloom.storage import is_object_uri, local_path
 
-#: Of the key that signs a footer of our making where the file's own is not at hand.
-_KEY_SIZE = 16
 #: pyarrow opens no footer whose material names no KMS instance.
 _INSTANCE = "DEFAULT"
 
@@ -69,7 +66,9 @@ class SourceOpener:
         self, footer: FileFooter, columns: Sequence[int], row_groups: Sequence[int]
     ) -> pq.ParquetFile:
         is_far = is_object_uri(footer.path)
-        if not _is_encrypted(footer, columns, row_groups):
+        # A footer that was not checked gets no signature of ours: of its file only columns in clear
+        # are read with pyarrow.
+        if not footer.is_verified or not _is_encrypted(footer, columns, row_groups):
             return _open(footer.path, metadata=_metadata(footer.plain) if is_far else None)
         if not is_far and self._has_internal_keys(footer, columns):
             properties = self._factory.file_decryption_properties(pe.KmsConnectionConfig())
@@ -176,9 +175,11 @@ def _footer_of_ours(
                 own = crypto.ENCRYPTION_WITH_COLUMN_KEY
                 if own is not None:
                     own.key_metadata = keys.material(cipher_of_column.key.key, is_footer_key=False)
-    key = os.urandom(_KEY_SIZE) if footer.key is None else footer.key.key
-    material = keys.material(key, is_footer_key=True)
     algorithm, file_aad = _with_prefix(footer)
+    if footer.key is None:
+        raise KeyUnavailableError("the footer was not checked, and is not signed anew")
+    key = footer.key.key
+    material = keys.material(key, is_footer_key=True)
     if footer.mode is FooterMode.ENCRYPTED:
         aad = cipher.module_aad(file_aad, ModuleType.FOOTER)
         unlocked = FileCryptoMetaData.of(encryption_algorithm=algorithm, key_metadata=material)

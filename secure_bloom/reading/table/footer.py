@@ -11,7 +11,7 @@ metadata, when a column is first opened.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -34,6 +34,7 @@ from secure_bloom.parquet.footer import (
     Chunk,
     file_aad_of,
     locate_footer,
+    unchecked_signature,
 )
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.structures.metadata import (
@@ -104,6 +105,21 @@ class FileFooter:
     def is_verified(self) -> bool:
         """Whether the footer is as its writer left it; a plain one has no way to tell."""
         return self.mode is not FooterMode.SIGNED or self.key is not None
+
+    def refuse_clear(self, columns: Iterable[int]) -> None:
+        """Raise PolicyError where the policy gives one of these columns a key, and it is in clear.
+
+        Asked before anything is: statistics and filters in clear would rule rows out unseen.
+        """
+        trust, leaves = self.keys.trust, self.columns.leaves
+        if trust.measure is None:
+            return
+        for column in columns:
+            for row_group, group in enumerate(self.row_groups):
+                is_encrypted = group.columns[column].crypto_metadata is not None
+                name = leaves[column].name
+                with located(path=self.path, row_group=row_group, column=name):
+                    trust.check_column(leaves[column].path, is_encrypted=is_encrypted)
 
     def chunk(self, row_group: int, column: int) -> Chunk:
         """The column chunk at two ordinals, its metadata decrypted with its own key.
@@ -265,7 +281,8 @@ def open_footer(stored: StoredFooter, outlines: Outlines) -> Job[FileFooter]:
 def read_footer(file: CountedFile, resolver: KeyResolver, outlines: Outlines) -> FileFooter:
     """The footer of ``file``; errors as of :func:`secure_bloom.parquet.footer.unlock`.
 
-    A signed footer whose key is not at hand is read all the same, as anyone can.
+    A signed footer whose key is not at hand is read all the same, as anyone can, where the run
+    accepts that.
     """
     return run(open_footer(fetch_footer(file, resolver), outlines))
 
@@ -288,6 +305,7 @@ def _encrypted(body: bytes, keys: FileKeys, outlines: Outlines) -> Job[_Opened]:
     if cipher.frame_length(body, length) != len(body) - length:
         raise FormatError("the encrypted footer module does not fill the footer's length")
     algorithm = crypto.encryption_algorithm
+    keys.trust.check_footer(FooterMode.ENCRYPTED, algorithm.member())
     file_aad = file_aad_of(algorithm, keys)
     yield
     key = keys.footer_key(crypto.key_metadata)
@@ -310,6 +328,8 @@ def _clear(body: bytes, keys: FileKeys, outlines: Outlines) -> Job[_Opened]:
     yield
     metadata, length = outline.metadata, outline.length
     algorithm = metadata.encryption_algorithm
+    mode = FooterMode.PLAINTEXT if algorithm is None else FooterMode.SIGNED
+    keys.trust.check_footer(mode, None if algorithm is None else algorithm.member())
     signature = 0 if algorithm is None else cipher.SIGNATURE_SIZE
     if len(body) != length + signature:
         raise FormatError(
@@ -318,7 +338,7 @@ def _clear(body: bytes, keys: FileKeys, outlines: Outlines) -> Job[_Opened]:
         )
     key = None if algorithm is None else _verify(metadata, algorithm, body, length, keys)
     return _Opened(
-        mode=FooterMode.PLAINTEXT if algorithm is None else FooterMode.SIGNED,
+        mode=mode,
         plain=body[:length],
         outline=outline,
         algorithm=algorithm,
@@ -334,11 +354,13 @@ def _verify(
     length: int,
     keys: FileKeys,
 ) -> DataKey | None:
-    """The key under which the signature is right; None where it is not at hand."""
+    """The key under which the signature is right; None where it is not at hand, and need not be."""
     try:
         aad = file_aad_of(algorithm, keys)
         key = keys.footer_key(metadata.footer_signing_key_metadata)
-    except KeyUnavailableError:
+    except KeyUnavailableError as error:
+        if not keys.accepts_unverified:
+            raise unchecked_signature(error) from error
         return None
     cipher.verify_footer(body[:length], body[length:], key.key, aad)
     return key

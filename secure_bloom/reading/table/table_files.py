@@ -36,6 +36,7 @@ _TOGETHER = 8 * 1024 * 1024
 class TableFiles:
     """All files that ``given`` leads to, by their ordinals; ``schema`` is that of them all.
 
+    ``unverified`` are the paths of those whose footer is signed, and was not checked.
     ``workers`` is how many of them are worth reading side by side.
     """
 
@@ -45,6 +46,7 @@ class TableFiles:
         self.workers = _REMOTE_WORKERS if any(map(is_object_uri, self.paths)) else 1
         self._resolver = resolver
         self._outlines = Outlines()
+        self.unverified: list[str] = []
         self._identities: list[tuple[object, ...]] = []
         self._kept: dict[int, FileFooter] = {}
         self._largest = 1
@@ -94,6 +96,8 @@ class TableFiles:
         schemas, size = [], 0
         for ordinal, footer in enumerate(self._footers()):
             schemas.append((footer.path, footer.columns.arrow))
+            if not footer.is_verified:
+                self.unverified.append(footer.path)
             self._identities.append(footer.identity)
             memory = footer.memory
             self._largest = max(self._largest, memory)

@@ -1,0 +1,110 @@
+"""What a reader insists on before it believes a file: a checked signature, and a policy.
+
+Nothing authenticates which algorithm a file says it uses, nor that it is encrypted at all: only a
+policy tells what it should be.  Encryption.md 5.4 and 5.5.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from secure_bloom.errors import PolicyError
+from secure_bloom.options import FooterMode
+from secure_bloom.text import counted, legible
+
+if TYPE_CHECKING:
+    from secure_bloom.encryption.keys import DataKey
+    from secure_bloom.encryption.policy import KeyPolicy
+
+_GCM, _CTR = "AES_GCM_V1", "AES_GCM_CTR_V1"
+#: How well a footer is protected: each mode is less than the next.
+_STRENGTH = {FooterMode.PLAINTEXT: 0, FooterMode.SIGNED: 1, FooterMode.ENCRYPTED: 2}
+_FOOTERS = {
+    FooterMode.PLAINTEXT: "a plaintext footer without a signature",
+    FooterMode.SIGNED: "a plaintext footer, signed",
+    FooterMode.ENCRYPTED: "an encrypted footer",
+}
+#: Behind a hint of what to do, how to go on without.
+ALLOW_UNVERIFIED = "allow_unverified=True or --allow-unverified"
+_ALLOW_UNPROTECTED = "allow_unprotected=True or --allow-unprotected"
+
+
+class UnverifiedFileWarning(UserWarning):
+    """A signed footer was read without its key: what it says may be forged."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trust:
+    """What one run accepts of the files that it reads; picklable, and without keys.
+
+    With a ``policy`` a file that is protected less than the policy says is an error, unless
+    ``allow_unprotected`` is given.  ``allow_unverified`` reads a signed footer whose key is not at
+    hand, although keys or a policy were given.
+    """
+
+    policy: KeyPolicy | None = None
+    allow_unverified: bool = False
+    allow_unprotected: bool = False
+
+    @property
+    def measure(self) -> KeyPolicy | None:
+        """The policy that files are held against, None where there is none."""
+        return None if self.allow_unprotected else self.policy
+
+    def check_footer(self, mode: FooterMode, algorithm: str | None) -> None:
+        """Raise PolicyError for a footer, or an algorithm, that is weaker than the policy's."""
+        policy = self.measure
+        if policy is None:
+            return
+        if _STRENGTH[mode] < _STRENGTH[policy.footer_mode]:
+            raise _weaker(
+                f"the policy says {_FOOTERS[policy.footer_mode]}, the file has {_FOOTERS[mode]}"
+            )
+        # The id is authenticated by nothing, and AES_GCM_CTR_V1 leaves pages without a tag.
+        if algorithm == _CTR and policy.encryption.algorithm == _GCM:
+            raise _weaker(f"the policy says {_GCM}, the file {_CTR}, whose pages have no tag")
+
+    def check_column(self, path: Sequence[str], *, is_encrypted: bool) -> None:
+        """Raise PolicyError for a column in clear to which the policy gives a key."""
+        policy = self.measure
+        if policy is None or is_encrypted:
+            return
+        rule = policy.key_for(path)
+        if rule is not None:
+            raise _weaker(f"the policy says key {rule}, the column is stored in clear")
+
+    def check_key(self, place: str, key: DataKey) -> None:
+        """Raise PolicyError for a data key with fewer bits than the policy says."""
+        policy, bits = self.measure, 8 * len(key.key)
+        if policy is not None and bits < policy.encryption.data_key_bits:
+            raise _weaker(
+                f"the policy says data keys of {policy.encryption.data_key_bits} bits, that of "
+                f"{legible(place)} has {bits}"
+            )
+
+
+def _weaker(message: str) -> PolicyError:
+    return PolicyError(
+        message,
+        hint="the file was written under other rules, or exchanged: write it again under the "
+        f"policy; to read it as it is: {_ALLOW_UNPROTECTED}",
+    )
+
+
+def warn_unverified(paths: Iterable[str]) -> None:
+    """Warn of files whose signature was not checked: one warning a run, and in every run."""
+    unverified = list(paths)
+    if not unverified:
+        return
+    more = f" and {counted(len(unverified) - 1, 'more file')}" if len(unverified) > 1 else ""
+    # Without a registry: Python's own tells the same text once a process.
+    warnings.warn_explicit(
+        f"{legible(unverified[0])}{more}: the footer's signature was not checked, for want of its "
+        "key, so what is read may be forged",
+        UnverifiedFileWarning,
+        filename="secure_bloom",
+        lineno=1,
+    )
