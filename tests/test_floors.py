@@ -22,6 +22,7 @@ FLOORS: list[dict[str, str]] = [
         "text": "words for people: counts, names of columns, what may be shown",
         "options": "what a caller may ask of a filter",
         "lazy_names": "public names that are imported when they are first asked for",
+        "ordered_pool": "work in several threads, results in order",
     },
     {
         "kernels": "loops compiled by numba: arrays in, arrays out",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
+from functools import partial
 from os import PathLike
 
 from secure_bloom.adding.plan import ChunkOutcome, Mapper, Task
@@ -16,6 +17,7 @@ from secure_bloom.adding.rewrite import Rewriter, WriteMode, failed_report
 from secure_bloom.adding.summary_files import summary_notes
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import PolicyError
+from secure_bloom.ordered_pool import in_order
 from secure_bloom.storage import find_files, refuse_append, refuse_managed
 from secure_bloom.storage.paths import Paths, as_paths, output_paths
 
@@ -78,22 +80,24 @@ def add_bloom_filters(
 
 
 def _side_by_side(
-    rewrite: Callable[[Survey, Mapper], FileAddReport], surveys: Iterable[Survey], meter: _Meter
+    rewrite: Callable[[Survey, Mapper], FileAddReport], surveys: Sequence[Survey], meter: _Meter
 ) -> Iterator[FileAddReport]:
-    """The reports of all files, in order; as many are at work as there are cores.
+    """The reports of all files, in order; as many files are at work as there are cores.
 
-    Their column chunks share one pool, so memory is that of so many chunks.  One file computes
-    while another one waits for the disk.
+    The column chunks of all files share one pool, so only as many chunks as there are cores are in
+    memory.  One file computes while another one waits for the disk.
     """
     workers = os.cpu_count() or 1
-    with ThreadPoolExecutor(workers) as chunks, ThreadPoolExecutor(workers) as files:
-        try:
-            yield from files.map(lambda it: meter.metered(rewrite, it, chunks), surveys)
-        except BaseException:
-            # Interrupted: files that wait are not begun, and those at work end before they write.
-            files.shutdown(wait=False, cancel_futures=True)
-            chunks.shutdown(wait=False, cancel_futures=True)
-            raise
+    with ThreadPoolExecutor(workers) as chunks:
+        yield from in_order(
+            lambda survey: meter.metered(rewrite, survey, chunks),
+            surveys,
+            workers,
+            room=len(surveys),
+            # After an interrupt a file at work finds no pool for its next chunk, and so it ends
+            # before it writes.
+            stop=partial(chunks.shutdown, wait=False, cancel_futures=True),
+        )
 
 
 class _Meter:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from os import PathLike
 
@@ -21,6 +19,7 @@ from secure_bloom.auditing.naming import secret_partition
 from secure_bloom.auditing.path_mask import PathMask
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.ordered_pool import in_order
 from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.storage.paths import Paths, is_object_uri, local_path
 
@@ -30,8 +29,8 @@ Progress = Callable[[int, int], None]
 #: So many requests to an object store wait at a time.  On a local disk one thread is faster: an
 #: audit computes in Python, and more of them got in each other's way (2.3 s became 2.9 s).
 _THREADS = 16
-#: Files that are read ahead of the one that is reported next.
-_AHEAD = 32
+#: Files whose audit is done and waits for that of a file before them.
+_WAITING = 16
 
 
 def audit(
@@ -80,22 +79,11 @@ def _audits(plan: AuditPlan, progress: Progress | None) -> Iterator[FileAudit]:
         return
     work = partial(audit_file, request=request, resolver=KeyResolver(plan.keys))
     are_remote = any(map(is_object_uri, plan.files))
-    for done, file in enumerate((_ahead if are_remote else map)(work, plan.files)):
+    audits = in_order(work, plan.files, _THREADS if are_remote else 1, room=_WAITING)
+    for done, file in enumerate(audits):
         if progress is not None:
             progress(done + 1, total)
         yield file
-
-
-def _ahead(work: Callable[[str], FileAudit], files: Iterable[str]) -> Iterator[FileAudit]:
-    """``map``, with some files under way while one is waited for."""
-    waiting: deque[Future[FileAudit]] = deque()
-    with ThreadPoolExecutor(max_workers=_THREADS) as executor:
-        for path in files:
-            waiting.append(executor.submit(work, path))
-            if len(waiting) > _AHEAD:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
 
 
 def conclude(plan: AuditPlan, files: Iterable[FileAudit]) -> AuditReport:

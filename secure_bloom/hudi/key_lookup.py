@@ -7,10 +7,11 @@ there only keys that are really present count.
 from __future__ import annotations
 
 import enum
+import os
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -28,10 +29,14 @@ from secure_bloom.hudi.record_keys.packed_keys import (
     java_order,
     keys_bytes,
 )
+from secure_bloom.ordered_pool import in_order
 from secure_bloom.parquet.footer import Footer, read_tail, unlock_to_read
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.storage import InputFile, find_files, open_input
 from secure_bloom.storage.paths import Paths, as_paths
+
+#: Files at work at a time: more than cores, because a search waits for the disk or the store.
+_WORKERS = min(32, (os.cpu_count() or 1) + 4)
 
 
 class LookupStatus(enum.StrEnum):
@@ -171,8 +176,8 @@ def lookup(
     trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
     resolver = resolver_of(keys, trust)
     files = find_files(as_paths(paths))
-    with ThreadPoolExecutor() as executor:
-        answers = list(executor.map(lambda path: _search(path, searched, column, resolver), files))
+    search = partial(_search, searched=searched, column=column, resolver=resolver)
+    answers = list(in_order(search, files, _WORKERS, room=len(files)))
     holders: dict[bytes, list[str]] = {}
     for report, found in answers:
         for key in found:

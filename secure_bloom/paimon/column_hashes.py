@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from secure_bloom.bloom import xxh64
 from secure_bloom.paimon.data_types import float_bits
 from secure_bloom.paimon.hashing import hash_longs
-from secure_bloom.paimon.indexed_columns import DAY_MICROS, JULIAN_EPOCH, divisor, is_bytes
-from secure_bloom.parquet.logical_types import logical_type
+from secure_bloom.paimon.indexed_columns import DAY_MICROS, divisor, is_bytes
+from secure_bloom.parquet.logical_types import JULIAN_EPOCH, logical_type
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import Type
 from secure_bloom.parquet.value_arrays import Binary, Entries

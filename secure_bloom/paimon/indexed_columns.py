@@ -9,7 +9,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import InvalidOperation
 from typing import TypeAlias
 
 from secure_bloom.errors import UnsupportedFeatureError
@@ -21,9 +20,8 @@ from secure_bloom.paimon.data_types import (
     float_bits,
 )
 from secure_bloom.paimon.hashing import signed
-from secure_bloom.parquet.literals import BeyondColumnError, physical_values
-from secure_bloom.parquet.logical_types import Kind, Logical, describe, logical_type
-from secure_bloom.parquet.numbers import exact_number
+from secure_bloom.parquet.literals import BeyondColumnError, physical_values, whole_value
+from secure_bloom.parquet.logical_types import JULIAN_EPOCH, Kind, Logical, describe, logical_type
 from secure_bloom.parquet.schema import Leaf, unknown_column
 from secure_bloom.parquet.structures.metadata import (
     ConvertedType,
@@ -32,11 +30,7 @@ from secure_bloom.parquet.structures.metadata import (
     Type,
 )
 
-#: The Julian day number of 1970-01-01, from which INT96 timestamps count.
-JULIAN_EPOCH = 2_440_588
 DAY_MICROS = 86_400_000_000
-#: More than any whole number of 64 bits has.
-_MOST_DIGITS = 20
 _NANOS_PER_MILLI, _NANOS_PER_MICRO = 1_000_000, 1_000
 
 
@@ -157,27 +151,11 @@ def value_forms(leaf: Leaf, value: object) -> tuple[Hashed, ...] | None:
     """
     try:
         if isinstance(value, str) and logical_type(leaf.element).kind is Kind.INTEGER:
-            value = _whole(value)
+            value = whole_value(value)
         encodings = physical_values(leaf, value)
     except BeyondColumnError:
         return ()
     return None if encodings is None else tuple(hashed_content(leaf, each) for each in encodings)
-
-
-def _whole(text: str) -> int | str:
-    """The whole number that a text writes; what is no number stays as it is.
-
-    BeyondColumnError for one that is broken, or beyond every column of whole numbers.
-    """
-    try:
-        number = exact_number(text)
-    except (ValueError, InvalidOperation):
-        return text
-    # The size first: the digits of 1e999999999 would take all memory.
-    too_large = bool(number) and number.adjusted() > _MOST_DIGITS
-    if too_large or number != number.to_integral_value():
-        raise BeyondColumnError("the value is not one that a column of whole numbers can hold")
-    return int(number)
 
 
 def example_form(leaf: Leaf) -> Hashed | None:

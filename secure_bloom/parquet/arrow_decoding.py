@@ -14,25 +14,25 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
+from secure_bloom.parquet.memory_files import (
+    MemoryColumn,
+    StoredPage,
+    memory_file,
+    stored_plain,
+)
 from secure_bloom.parquet.pages import Page
 from secure_bloom.parquet.schema import Leaf
-from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.metadata import (
-    ColumnChunk,
-    ColumnMetaData,
     CompressionCodec,
     DataPageHeader,
     Encoding,
     FieldRepetitionType,
-    FileMetaData,
     PageHeader,
     PageType,
-    RowGroup,
     SchemaElement,
     Type,
 )
 
-_MAGIC = b"PAR1"
 #: Of the length before each BYTE_ARRAY.
 _LENGTH_SIZE = 4
 #: Values decoded at a time: enough to keep pyarrow busy, few enough to stay in the cache.
@@ -98,27 +98,18 @@ def decode_items(
     for page in pages:
         if page.encoding in _UNDECODED_ENCODINGS:
             raise UnsupportedFeatureError(f"encoding {page.encoding.name} is not decoded here")
-    parts = [stripped(page) for page in pages]
+    parts = [stored_plain(page) for page in pages]
     values = sum(page.num_values for page in pages if not page.is_dictionary)
     yield from _decode(
         leaf, codec, leaf.repetitions, parts, rows=rows, values=values, dictionary=has_dictionary
     )
 
 
-def stripped(page: Page) -> tuple[PageHeader, bytes | memoryview]:
-    """Header and body as in a plain file: the body's size there, no checksum of what it was."""
-    body = page.body()
-    header = PageHeader(trees.decode(page.encoded_header)[0])
-    header.compressed_page_size = len(body)
-    del header.crc
-    return header, body
-
-
 def _decode(
     leaf: Leaf,
     codec: CompressionCodec,
     repetitions: tuple[FieldRepetitionType, ...],
-    parts: Sequence[tuple[PageHeader, bytes | memoryview]],
+    parts: Sequence[StoredPage],
     *,
     rows: int,
     values: int,
@@ -126,45 +117,15 @@ def _decode(
 ) -> Iterator[pa.Array]:
     if codec in _UNDECODED_CODECS:
         raise UnsupportedFeatureError(f"codec {codec.name} is not decoded here")
-    pieces = [_MAGIC, *(piece for header, body in parts for piece in (header.encode(), body))]
-    data_length = sum(map(len, pieces)) - len(_MAGIC)
-    first_length = len(pieces[1]) + len(pieces[2])
-    meta_data = ColumnMetaData.of(
+    column = MemoryColumn(
+        path=[str(depth) for depth in range(len(repetitions))],
         type=_physical_type(leaf),
-        encodings=[],
-        path_in_schema=[str(depth) for depth in range(len(repetitions))],
         codec=codec,
-        num_values=values,
-        total_uncompressed_size=data_length,
-        total_compressed_size=data_length,
-        data_page_offset=len(_MAGIC) + (first_length if dictionary else 0),
+        values=values,
+        pages=parts,
+        has_dictionary=dictionary,
     )
-    if dictionary:
-        meta_data.dictionary_page_offset = len(_MAGIC)
-    footer = _footer(leaf, repetitions, meta_data, rows).encode()
-    pieces += [footer, len(footer).to_bytes(4, "little"), _MAGIC]
-    yield from _read(b"".join(pieces), rows)
-
-
-def _footer(
-    leaf: Leaf,
-    repetitions: tuple[FieldRepetitionType, ...],
-    meta_data: ColumnMetaData,
-    rows: int,
-) -> FileMetaData:
-    column_chunk = ColumnChunk.of(file_offset=0, meta_data=meta_data)
-    return FileMetaData.of(
-        version=2,
-        schema=_schema(leaf, repetitions),
-        num_rows=rows,
-        row_groups=[
-            RowGroup.of(
-                columns=[column_chunk],
-                total_byte_size=meta_data.total_uncompressed_size,
-                num_rows=rows,
-            )
-        ],
-    )
+    yield from _read(memory_file(_schema(leaf, repetitions), [column], rows), rows)
 
 
 def _physical_type(leaf: Leaf) -> Type:

@@ -365,16 +365,17 @@ def encode_footer(footer: Footer) -> bytes:
     """
     plain = footer.metadata.encode()
     if footer.tail.mode is FooterMode.PLAINTEXT:
-        return _with_trailer(plain, MAGIC)
+        return with_trailer(plain, MAGIC)
     if footer.key is None:
         raise KeyUnavailableError("the footer key is needed to write the footer back")
     if footer.tail.mode is FooterMode.SIGNED:
         signature = cipher.sign_footer(plain, footer.key.key, footer.file_aad)
-        return _with_trailer(plain + signature, MAGIC)
+        return with_trailer(plain + signature, MAGIC)
     aad = cipher.module_aad(footer.file_aad, ModuleType.FOOTER)
     module = cipher.encrypt_gcm(plain, footer.key.key, aad)
-    return _with_trailer(footer.tail.clear + module, MAGIC_ENCRYPTED)
+    return with_trailer(footer.tail.clear + module, MAGIC_ENCRYPTED)
 
 
-def _with_trailer(body: bytes, magic: bytes) -> bytes:
+def with_trailer(body: bytes, magic: bytes) -> bytes:
+    """A footer with its length and magic: the last bytes of a file."""
     return body + len(body).to_bytes(4, "little") + magic

@@ -17,15 +17,18 @@ from typing import Any
 from uuid import UUID
 
 from secure_bloom.errors import PolicyError
-from secure_bloom.parquet.logical_types import Kind, Logical, logical_type
-from secure_bloom.parquet.numbers import exact_number, floating_number, whole_number
+from secure_bloom.parquet.logical_types import JULIAN_EPOCH, Kind, Logical, logical_type
+from secure_bloom.parquet.numbers import (
+    exact_number,
+    floating_number,
+    shortest_decimal,
+    whole_number,
+)
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import Type
 
 _SECOND = 1_000_000_000
 _DAY = 86_400 * _SECOND
-#: The Julian day number of 1970-01-01, from which INT96 timestamps count.
-_JULIAN_EPOCH = 2_440_588
 
 _TIME = r"(?P<hour>\d\d):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:\.(?P<fraction>\d{1,9}))?)?"
 _TIME_PATTERN = re.compile(_TIME)
@@ -35,6 +38,8 @@ _TIMESTAMP_PATTERN = re.compile(
 
 #: What is no whole number for sure.
 _FRACTION = re.compile(r"[+-]?[0-9]*\.[0-9]*[1-9][0-9]*")
+#: More than any whole number of 64 bits has.
+_MOST_DIGITS = 20
 
 #: Decimals are converted without rounding: no column holds a number that this would round.
 _EXACT = Context(prec=1000, traps=[Inexact, InvalidOperation])
@@ -107,13 +112,19 @@ def _text(_leaf: Leaf, _logical: Logical, value: Any) -> tuple[bytes, ...]:
 
 def _bytes(leaf: Leaf, _logical: Logical, value: Any) -> tuple[bytes, ...]:
     if isinstance(value, str):
-        is_hex = value.startswith("hex:")
-        value = bytes.fromhex(value.removeprefix("hex:")) if is_hex else value.encode()
+        value = bytes_of(value)
     if not isinstance(value, bytes):
         raise _NotSuchAValueError
     if leaf.width not in (None, len(value)):
         raise _BeyondError
     return (value,)
+
+
+def bytes_of(text: str) -> bytes:
+    """The bytes that a text writes: ``hex:00ff``, or the text itself in UTF-8.  ValueError."""
+    if text.startswith("hex:"):
+        return bytes.fromhex(text.removeprefix("hex:"))
+    return text.encode()
 
 
 def _integer(leaf: Leaf, logical: Logical, value: Any) -> tuple[bytes, ...]:
@@ -139,6 +150,22 @@ def _number(text: str) -> int:
         raise
 
 
+def whole_value(text: str) -> int | str:
+    """The whole number that a text writes in any way, as 5.0 or 1e1; other texts as they are.
+
+    BeyondColumnError for a broken number, or one beyond every column of whole numbers.
+    """
+    try:
+        number = exact_number(text)
+    except (ValueError, InvalidOperation):
+        return text
+    # The size first: the digits of 1e999999999 would take all memory.
+    too_large = bool(number) and number.adjusted() > _MOST_DIGITS
+    if too_large or number != number.to_integral_value():
+        raise BeyondColumnError("the value is not one that a column of whole numbers can hold")
+    return int(number)
+
+
 def _low_bytes(number: int, width: int) -> bytes:
     """Two's complement, little-endian; an unsigned integer is stored by its bits."""
     return (number & ((1 << (8 * width)) - 1)).to_bytes(width, "little")
@@ -161,7 +188,7 @@ def _decimal(leaf: Leaf, logical: Logical, value: Any) -> tuple[bytes, ...]:
     if isinstance(value, str):
         number = exact_number(value)
     else:
-        number = Decimal(repr(value) if isinstance(value, float) else value)
+        number = shortest_decimal(value) if isinstance(value, float) else Decimal(value)
     unscaled = number.scaleb(logical.scale, _EXACT)
     if unscaled != unscaled.to_integral_value():
         raise _NotSuchAValueError
@@ -205,7 +232,7 @@ def _timestamp(_leaf: Leaf, logical: Logical, value: Any) -> tuple[bytes, ...]:
 
 def _int96(_leaf: Leaf, _logical: Logical, value: Any) -> tuple[bytes, ...]:
     days, nanos = divmod(_epoch_nanos(value, is_utc=True), _DAY)
-    return (struct.pack("<qi", nanos, days + _JULIAN_EPOCH),)
+    return (struct.pack("<qi", nanos, days + JULIAN_EPOCH),)
 
 
 def _epoch_nanos(value: Any, *, is_utc: bool) -> int:

@@ -22,6 +22,9 @@ from secure_bloom.parquet.structures.metadata import (
     Type,
 )
 
+#: The Julian day number of 1970-01-01: INT96 timestamps count Julian days.
+JULIAN_EPOCH = 2_440_588
+
 
 class Kind(enum.StrEnum):
     """What a value of the column is to a person."""

@@ -1,4 +1,4 @@
-"""Numbers as SQL writes them: text -> int, float or Decimal.
+"""Numbers as SQL writes them: text -> int, float or Decimal, and a double -> its Decimal.
 
     whole    [+-] digits                                        12   -7   +3
     number   [+-] digits [. digits] [e [+-] digits]             1.5  .5   2e-3
@@ -36,3 +36,8 @@ def exact_number(text: str) -> Decimal:
     if not _NUMBER.fullmatch(text):
         raise ValueError("not a number")
     return Decimal(text)
+
+
+def shortest_decimal(number: float) -> Decimal:
+    """The decimal number with the fewest digits that reads back as this double: 0.1 for 0.1."""
+    return Decimal(repr(float(number)))

@@ -22,7 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secure_bloom.errors import PolicyError
-from secure_bloom.parquet.numbers import exact_number, floating_number
+from secure_bloom.parquet.literals import bytes_of
+from secure_bloom.parquet.numbers import exact_number, floating_number, shortest_decimal
 from secure_bloom.predicates.iso8601 import SECOND, TICKS, duration_nanos
 from secure_bloom.predicates.spelling import spelled
 from secure_bloom.predicates.tree import Numeral
@@ -101,9 +102,8 @@ def _bytes(value: object, *, is_uuid: bool) -> bytes:
     if isinstance(held, UUID):
         return held.bytes
     if isinstance(held, str):
-        if held.startswith("hex:"):
-            return bytes.fromhex(held.removeprefix("hex:"))
-        return UUID(held).bytes if is_uuid and len(held.encode()) != 16 else held.encode()
+        is_uuid = is_uuid and not held.startswith("hex:") and len(held.encode()) != 16
+        return UUID(held).bytes if is_uuid else bytes_of(held)
     if not isinstance(held, bytes):
         raise TypeError
     return held
@@ -162,7 +162,7 @@ def _among(
 
 def _decimal(value: object, wanted: pa.DataType) -> Place:
     number = _number(value)
-    exact = Decimal(repr(float(number)) if isinstance(number, float) else number)
+    exact = shortest_decimal(number) if isinstance(number, float) else Decimal(number)
     ulp = Decimal(1).scaleb(-wanted.scale)
     high = Decimal(10**wanted.precision - 1).scaleb(-wanted.scale, _WIDE)
     return _among(exact, -high, high, wanted, lambda n: n.quantize(ulp, ROUND_FLOOR, _WIDE))

@@ -20,12 +20,12 @@ from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, 
 from secure_bloom.encryption.keys import KeyResolver, asked_once
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import FileChangedError, PolicyError, located
+from secure_bloom.ordered_pool import in_order
 from secure_bloom.predicates.from_pyarrow import from_expression
 from secure_bloom.predicates.from_text import from_text
 from secure_bloom.predicates.from_tuples import from_structure
 from secure_bloom.predicates.request import request
 from secure_bloom.predicates.tree import Predicate
-from secure_bloom.reading.ordered_pool import in_order
 from secure_bloom.reading.pruning.context import Inquiry
 from secure_bloom.reading.pruning.plan import FilePlan, PlannedFile, ReadPlan
 from secure_bloom.reading.pruning.plan_table import PlannedFiles, PlannedRun

@@ -19,10 +19,10 @@ from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.errors import FormatError, UnsupportedFeatureError, located
+from secure_bloom.ordered_pool import in_order
 from secure_bloom.parquet.logical_types import Kind, Logical, describe, logical_type
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import Type
-from secure_bloom.reading.ordered_pool import in_order
 from secure_bloom.reading.table.footer import FileFooter, read_footer
 from secure_bloom.reading.table.footer_scan import Outlines
 from secure_bloom.reading.table.hive_partitions import Values, partition_values

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from secure_bloom.errors import located
+from secure_bloom.ordered_pool import in_order
 from secure_bloom.reading.lockstep import Job, Outcome, in_step, run
-from secure_bloom.reading.ordered_pool import in_order
 from secure_bloom.reading.pruning.context import Inquiry
 from secure_bloom.reading.pruning.plan import FilePlan
 from secure_bloom.reading.pruning.plan_file import Begun, Planner

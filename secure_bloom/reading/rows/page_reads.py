@@ -13,18 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from secure_bloom.errors import FormatError, located
-from secure_bloom.parquet.arrow_decoding import stripped
 from secure_bloom.parquet.dictionary_pages import DICTIONARY_ENCODINGS, read_dictionary_page
 from secure_bloom.parquet.footer import Chunk
+from secure_bloom.parquet.memory_files import MemoryColumn, memory_file, stored_plain
 from secure_bloom.parquet.pages import Page, data_page, read_pages
-from secure_bloom.parquet.structures.metadata import (
-    ColumnChunk,
-    ColumnMetaData,
-    FileMetaData,
-    KeyValue,
-    RowGroup,
-    SchemaElement,
-)
+from secure_bloom.parquet.structures.metadata import KeyValue, SchemaElement
 from secure_bloom.reading.pruning.page_bounds import (
     PagePlace,
     decode_offset_index,
@@ -35,8 +28,6 @@ from secure_bloom.reading.table.footer import FileFooter
 from secure_bloom.storage import InputFile
 
 Ranges = Sequence[tuple[int, int]]
-
-_MAGIC = b"PAR1"
 
 
 def read_slices(
@@ -144,51 +135,25 @@ def _file(
     columns: Sequence[tuple[Chunk, Sequence[Page]]],
     rows: int,
 ) -> bytes:
-    pieces: list[bytes | memoryview] = [_MAGIC]
-    chunks = []
-    for chunk, pages in columns:
-        start = sum(map(len, pieces))
-        parts = [stripped(page) for page in pages]
-        pieces += [piece for header, body in parts for piece in (header.encode(), body)]
-        lengths = [len(header.encode()) + len(body) for header, body in parts]
-        chunks.append(_column_chunk(chunk, pages, start, lengths))
-    metadata = _footer(footer, name, chunks, rows).encode()
-    return b"".join([*pieces, metadata, len(metadata).to_bytes(4, "little"), _MAGIC])
+    chunks = [_memory_column(chunk, pages) for chunk, pages in columns]
+    return memory_file(_schema(footer, name), chunks, rows, marks=[_arrow_mark(footer, name)])
 
 
-def _column_chunk(
-    chunk: Chunk, pages: Sequence[Page], start: int, lengths: Sequence[int]
-) -> ColumnChunk:
-    """That of pages which stand one behind the other from ``start`` on, a dictionary first."""
-    has_dictionary = bool(pages) and pages[0].is_dictionary
-    meta_data = ColumnMetaData.of(
+def _memory_column(chunk: Chunk, pages: Sequence[Page]) -> MemoryColumn:
+    return MemoryColumn(
+        path=chunk.leaf.path,
         type=chunk.meta_data.type,
-        encodings=[],
-        path_in_schema=list(chunk.leaf.path),
         codec=chunk.meta_data.codec,
-        num_values=sum(page.num_values for page in pages if not page.is_dictionary),
-        total_uncompressed_size=sum(lengths),
-        total_compressed_size=sum(lengths),
-        data_page_offset=start + (lengths[0] if has_dictionary else 0),
+        values=sum(page.num_values for page in pages if not page.is_dictionary),
+        pages=[stored_plain(page) for page in pages],
+        has_dictionary=bool(pages) and pages[0].is_dictionary,
     )
-    if has_dictionary:
-        meta_data.dictionary_page_offset = start
-    return ColumnChunk.of(file_offset=0, meta_data=meta_data)
 
 
-def _footer(
-    footer: FileFooter, name: str, chunks: Sequence[ColumnChunk], rows: int
-) -> FileMetaData:
-    size = sum(chunk.meta_data.total_uncompressed_size for chunk in chunks if chunk.meta_data)
-    group = RowGroup.of(columns=list(chunks), total_byte_size=size, num_rows=rows)
-    metadata = FileMetaData.of(
-        version=2, schema=_schema(footer, name), num_rows=rows, row_groups=[group]
-    )
-    # The Arrow type that the writer had, which the Parquet schema cannot say in full.
+def _arrow_mark(footer: FileFooter, name: str) -> KeyValue:
+    """The Arrow type that the writer had, which the Parquet schema cannot say in full."""
     arrow = pa.schema([footer.columns.arrow.field(name)]).serialize().to_pybytes()
-    mark = KeyValue.of(key="ARROW:schema", value=base64.b64encode(arrow).decode())
-    metadata.key_value_metadata = [mark]
-    return metadata
+    return KeyValue.of(key="ARROW:schema", value=base64.b64encode(arrow).decode())
 
 
 def _schema(footer: FileFooter, name: str) -> list[SchemaElement]:

@@ -22,7 +22,8 @@ from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.encryption.keys import KeyMaterial, KeyResolver, KmsClient, unwrap_with
 from secure_bloom.errors import FormatError, KeyUnavailableError
 from secure_bloom.options import FooterMode
-from secure_bloom.parquet.footer import MAGIC, MAGIC_ENCRYPTED, file_aad_of
+from secure_bloom.parquet.footer import MAGIC_ENCRYPTED, file_aad_of
+from secure_bloom.parquet.memory_files import without_data
 from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.metadata import (
     AesGcmCtrV1,
@@ -108,7 +109,7 @@ def _open(path: str, **options: Any) -> pq.ParquetFile:
 
 def _metadata(plain: bytes) -> pq.FileMetaData:
     """What pyarrow makes of a plain footer, asked by a file that has nothing else."""
-    with pq.ParquetFile(pa.BufferReader(_file(MAGIC, plain))) as file:
+    with pq.ParquetFile(pa.BufferReader(without_data(plain))) as file:
         return file.metadata
 
 
@@ -184,11 +185,11 @@ def _footer_of_ours(
         aad = cipher.module_aad(file_aad, ModuleType.FOOTER)
         unlocked = FileCryptoMetaData.of(encryption_algorithm=algorithm, key_metadata=material)
         module = cipher.encrypt_gcm(metadata.encode(), key, aad)
-        return _file(MAGIC_ENCRYPTED, unlocked.encode() + module)
+        return without_data(unlocked.encode() + module, MAGIC_ENCRYPTED)
     metadata.encryption_algorithm = algorithm
     metadata.footer_signing_key_metadata = material
     plain = metadata.encode()
-    return _file(MAGIC, plain + cipher.sign_footer(plain, key, file_aad))
+    return without_data(plain + cipher.sign_footer(plain, key, file_aad))
 
 
 def _with_prefix(footer: FileFooter) -> tuple[EncryptionAlgorithm, bytes]:
@@ -201,7 +202,3 @@ def _with_prefix(footer: FileFooter) -> tuple[EncryptionAlgorithm, bytes]:
         parameters = AesGcmCtrV1.of(aad_file_unique=file_aad)
         return EncryptionAlgorithm.of(AES_GCM_CTR_V1=parameters), file_aad
     return EncryptionAlgorithm.of(AES_GCM_V1=AesGcmV1.of(aad_file_unique=file_aad)), file_aad
-
-
-def _file(magic: bytes, body: bytes) -> bytes:
-    return b"".join([magic, body, len(body).to_bytes(4, "little"), magic])

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from secure_bloom.errors import FormatError, PolicyError
+from secure_bloom.parquet.memory_files import without_data
 from secure_bloom.parquet.schema import Leaf, leaves
 from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.metadata import (
@@ -23,8 +24,6 @@ from secure_bloom.parquet.structures.metadata import (
     SchemaElement,
 )
 from secure_bloom.reading.table.type_promotion import ClashError, common_fields
-
-_MAGIC = b"PAR1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,9 +121,9 @@ def _arrow_schema(schema: list[SchemaElement], marks: Sequence[KeyValue]) -> pa.
     footer = FileMetaData.of(
         version=2, schema=schema, num_rows=0, row_groups=[], key_value_metadata=kept
     ).encode()
-    file = b"".join([_MAGIC, footer, len(footer).to_bytes(4, "little"), _MAGIC])
+    file = pa.BufferReader(without_data(footer))
     try:
-        arrow = pq.ParquetFile(pa.BufferReader(file), coerce_int96_timestamp_unit="us").schema_arrow
+        arrow = pq.ParquetFile(file, coerce_int96_timestamp_unit="us").schema_arrow
     except (pa.ArrowException, OSError):
         raise FormatError("pyarrow makes no Arrow schema of the file's") from None
     return arrow.remove_metadata()

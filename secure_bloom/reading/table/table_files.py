@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.errors import FileChangedError, located
+from secure_bloom.ordered_pool import in_order
 from secure_bloom.reading.lockstep import Job, growing, in_step, run
-from secure_bloom.reading.ordered_pool import in_order
 from secure_bloom.reading.table.footer import (
     FileFooter,
     fetch_footer,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from secure_bloom.reading.ordered_pool import in_order
+from secure_bloom.ordered_pool import in_order
 
 #: Far longer than anything here takes: a test that would hang fails.
 _PATIENCE = 60.0
@@ -142,3 +142,24 @@ def test_an_error_of_the_items_is_raised_after_what_was_begun() -> None:
 
     with pytest.raises(OSError, match="no more items"):
         list(in_order(lambda item: item, items(), 2))
+
+
+@pytest.mark.parametrize("fails", [True, False], ids=["error", "closed"])
+def test_stop_is_called_before_the_work_under_way_is_waited_for(fails: bool) -> None:
+    stopped = threading.Event()
+
+    def work(item: int) -> bool:
+        if item == 0:
+            if fails:
+                raise ValueError("the first")
+            return False
+        return stopped.wait(_PATIENCE)
+
+    results = in_order(work, range(2), 2, stop=stopped.set)
+    if fails:
+        with pytest.raises(ValueError, match="the first"):
+            next(results)
+    else:
+        next(results)
+        results.close()
+    assert stopped.is_set()

@@ -1,4 +1,7 @@
-"""Work in several threads, results in order, and never more in flight than is about to be used."""
+"""Work in several threads, with the results in the order of the items.
+
+Little is worked out ahead of the caller: memory does not grow with the number of items.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +21,16 @@ def in_order(
     *,
     size: Callable[[B], int] = lambda _: 1,
     room: int = 1,
+    stop: Callable[[], None] = lambda: None,
 ) -> Generator[B, None, None]:
     """``work`` of every item, in the order of the items; at most ``workers`` + 1 are under way.
 
-    Results that wait for one before them have a ``size``, of which there is ``room``.  The first
-    error ends it, that of an item behind the results of those before; what was not begun then, or
-    when the iterator is closed, is not done.
+    A result that is ready before its turn waits.  ``size`` measures such results, and work on
+    further items begins only while all of them together have at most ``room``.
+
+    The first error in the order of the items ends the iteration, after the results before it.
+    Items whose work has not begun by then are left out, and so they are when the caller closes the
+    iterator.  In both cases ``stop`` is called before this waits for the work under way.
     """
     if workers <= 1:
         yield from map(work, items)
@@ -38,15 +45,17 @@ def in_order(
                     yield pending.popleft().result()
             while pending:
                 yield pending.popleft().result()
-        finally:
+        except BaseException:
             for future in pending:
                 future.cancel()
+            stop()
+            raise
     if failed:
         raise failed[0]
 
 
 def _until_error(items: Iterable[A], failed: list[Exception]) -> Iterator[A]:
-    """The items up to an error, which is kept."""
+    """The items up to an error, which goes into ``failed``."""
     try:
         yield from items
     except Exception as error:
@@ -56,7 +65,10 @@ def _until_error(items: Iterable[A], failed: list[Exception]) -> Iterator[A]:
 def _is_due(
     pending: Sequence[Future[B]], workers: int, size: Callable[[B], int], room: int
 ) -> bool:
-    """Whether the first is to be waited for; before that, wait until something may be begun."""
+    """Whether the caller must take the first result before another item may begin.
+
+    Blocks while all workers are busy and the first item is among those under way.
+    """
     under_way = [future for future in pending if not future.done()]
     while len(under_way) > workers and under_way[0] is pending[0]:
         done, _ = wait(under_way, return_when=FIRST_COMPLETED)

@@ -1,0 +1,113 @@
+"""Parquet files made in memory, so that pyarrow decodes pages or explains a footer.
+
+    magic | pages of each leaf | footer | length (4, LE) | magic
+
+pyarrow decodes whole files only.  A file with one column and one row group, or with none, is the
+smallest that it takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from secure_bloom.parquet.footer import MAGIC, with_trailer
+from secure_bloom.parquet.pages import Page
+from secure_bloom.parquet.structures import trees
+from secure_bloom.parquet.structures.metadata import (
+    ColumnChunk,
+    ColumnMetaData,
+    CompressionCodec,
+    FileMetaData,
+    KeyValue,
+    PageHeader,
+    RowGroup,
+    SchemaElement,
+    Type,
+)
+
+#: A page as it stands in the file: its header, and its body as it is stored.
+StoredPage = tuple[PageHeader, bytes | memoryview]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryColumn:
+    """The chunk of one leaf: its pages, the dictionary page first if there is one.
+
+    ``values`` counts nulls too, as ColumnMetaData.num_values does.
+    """
+
+    path: Sequence[str]
+    type: Type
+    codec: CompressionCodec
+    values: int
+    pages: Sequence[StoredPage]
+    has_dictionary: bool
+
+
+def without_data(footer: bytes, magic: bytes = MAGIC) -> bytes:
+    """A file that has a footer and nothing else."""
+    return magic + with_trailer(footer, magic)
+
+
+def memory_file(
+    schema: Sequence[SchemaElement],
+    columns: Sequence[MemoryColumn],
+    rows: int,
+    *,
+    marks: Sequence[KeyValue] = (),
+) -> bytes:
+    """A file of one row group; ``columns`` are the leaves of ``schema``, ``marks`` the file's own.
+
+    ``marks`` become FileMetaData.key_value_metadata.
+    """
+    pieces: list[bytes | memoryview] = [MAGIC]
+    chunks, start = [], len(MAGIC)
+    for column in columns:
+        pages = [(header.encode(), body) for header, body in column.pages]
+        sizes = [len(header) + len(body) for header, body in pages]
+        chunks.append(_meta_data(column, start, sizes))
+        pieces += [piece for page in pages for piece in page]
+        start += sum(sizes)
+    footer = _footer(schema, chunks, rows)
+    if marks:
+        footer.key_value_metadata = list(marks)
+    return b"".join([*pieces, with_trailer(footer.encode(), MAGIC)])
+
+
+def _meta_data(column: MemoryColumn, start: int, page_sizes: Sequence[int]) -> ColumnMetaData:
+    meta_data = ColumnMetaData.of(
+        type=column.type,
+        # Readers do not look at the list: each page names its own encoding.
+        encodings=[],
+        path_in_schema=list(column.path),
+        codec=column.codec,
+        num_values=column.values,
+        total_uncompressed_size=sum(page_sizes),
+        total_compressed_size=sum(page_sizes),
+        data_page_offset=start + (page_sizes[0] if column.has_dictionary else 0),
+    )
+    if column.has_dictionary:
+        meta_data.dictionary_page_offset = start
+    return meta_data
+
+
+def _footer(
+    schema: Sequence[SchemaElement], chunks: Sequence[ColumnMetaData], rows: int
+) -> FileMetaData:
+    row_group = RowGroup.of(
+        columns=[ColumnChunk.of(file_offset=0, meta_data=meta_data) for meta_data in chunks],
+        total_byte_size=sum(meta_data.total_uncompressed_size for meta_data in chunks),
+        num_rows=rows,
+    )
+    return FileMetaData.of(version=2, schema=list(schema), num_rows=rows, row_groups=[row_group])
+
+
+def stored_plain(page: Page) -> StoredPage:
+    """A page as a file in clear has it: the body's size in clear, no checksum of the old bytes."""
+    body = page.body()
+    header = PageHeader(trees.decode(page.encoded_header)[0])
+    header.compressed_page_size = len(body)
+    # The checksum is of the bytes as they were stored, which were encrypted.
+    del header.crc
+    return header, body
