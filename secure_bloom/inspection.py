@@ -15,7 +15,7 @@ from secure_bloom.parquet.footer import Chunk, Footer, Tail, open_chunk, read_ta
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.logical_types import describe
 from secure_bloom.parquet.structures.metadata import ColumnChunk
-from secure_bloom.storage import InputFile, find_files, open_input
+from secure_bloom.storage import InputFile, find_unmanaged, open_input
 from secure_bloom.storage.paths import Paths, as_paths
 
 
@@ -112,7 +112,9 @@ def inspect(
     """
     resolver = KeyResolver(keys)
     return InspectReport(
-        files=tuple(_inspect_file(path, resolver, check) for path in find_files(as_paths(paths)))
+        files=tuple(
+            _inspect_file(path, resolver, check) for path in find_unmanaged(as_paths(paths))
+        )
     )
 
 

@@ -16,7 +16,7 @@ from secure_bloom.auditing.selection import Selection, selection
 from secure_bloom.encryption.keys import ExplicitKeys
 from secure_bloom.encryption.policy import KeyPolicy, draft_policy
 from secure_bloom.errors import PolicyError
-from secure_bloom.storage import find_files
+from secure_bloom.storage import find_unmanaged
 from secure_bloom.storage.paths import Paths, as_paths
 
 
@@ -72,7 +72,7 @@ def plan_audit(
         findings += tuple(policies.check_master_keys(taken, at_hand))
     roots = as_paths(paths)
     refused: list[PolicyError] = []
-    files = find_files(roots, refused=refused)
+    files = find_unmanaged(roots, refused=refused)
     findings += tuple(file_failure(error.path or "", error) for error in refused)
     return AuditPlan(
         request=request,

@@ -21,7 +21,7 @@ from secure_bloom.parquet.footer import Footer, open_chunk, read_tail, unlock_to
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.literals import physical_values
 from secure_bloom.parquet.schema import Leaf, require_filterable, select, unknown_column
-from secure_bloom.storage import InputFile, find_files, open_input
+from secure_bloom.storage import InputFile, find_unmanaged, open_input
 from secure_bloom.storage.paths import Paths, as_paths
 
 
@@ -121,7 +121,7 @@ def probe(
     resolver = resolver_of(keys, trust)
     every = list(values)
     reports, known = [], set[str]()
-    for path in find_files(as_paths(paths)):
+    for path in find_unmanaged(as_paths(paths)):
         try:
             with located(path=path), open_input(path) as file:
                 reports.append(_probe_file(file, column, every, resolver, known))

@@ -16,7 +16,7 @@ from secure_bloom.hudi.record_keys.description import RecordKeyDescription, desc
 from secure_bloom.hudi.record_keys.footer_entry import KeyRange, RecordKeyEntry, read_entry
 from secure_bloom.parquet.footer import Footer, read_tail, unlock_to_read
 from secure_bloom.parquet.key_material_files import file_keys
-from secure_bloom.storage import InputFile, find_files, open_input
+from secure_bloom.storage import InputFile, TableLog, find_unmanaged, open_input, refuse_managed
 from secure_bloom.storage.paths import Paths, as_paths
 
 _INDEX_HINT = "an index of Paimon's is shown by: secure-bloom paimon show"
@@ -96,6 +96,7 @@ def read_record_key_filter(
     """
     name = os.fspath(path)
     trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
+    refuse_managed(name, honoured=[TableLog.HUDI])
     with located(path=name), open_input(name) as file:
         footer = _footer(file, resolver_of(keys, trust))
         warn_unverified(() if footer.is_verified else (name,))
@@ -120,7 +121,9 @@ def show(
     """
     trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
     resolver = resolver_of(keys, trust)
-    files = tuple(_show(path, resolver) for path in find_files(as_paths(paths)))
+    files = tuple(
+        _show(path, resolver) for path in find_unmanaged(as_paths(paths), honoured=[TableLog.HUDI])
+    )
     warn_unverified(file.path for file in files if not file.verified)
     return RecordKeyReport(files=files)
 

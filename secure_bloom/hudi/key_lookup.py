@@ -32,7 +32,7 @@ from secure_bloom.hudi.record_keys.packed_keys import (
 from secure_bloom.ordered_pool import in_order
 from secure_bloom.parquet.footer import Footer, read_tail, unlock_to_read
 from secure_bloom.parquet.key_material_files import file_keys
-from secure_bloom.storage import InputFile, find_files, open_input
+from secure_bloom.storage import InputFile, TableLog, find_unmanaged, open_input
 from secure_bloom.storage.paths import Paths, as_paths
 
 #: Files at work at a time: more than cores, because a search waits for the disk or the store.
@@ -175,7 +175,7 @@ def lookup(
     searched = SearchedKeys(wanted.values())
     trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
     resolver = resolver_of(keys, trust)
-    files = find_files(as_paths(paths))
+    files = find_unmanaged(as_paths(paths), honoured=[TableLog.HUDI])
     search = partial(_search, searched=searched, column=column, resolver=resolver)
     answers = list(in_order(search, files, _WORKERS, room=len(files)))
     holders: dict[bytes, list[str]] = {}

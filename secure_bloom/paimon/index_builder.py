@@ -35,7 +35,7 @@ from secure_bloom.parquet.column_values import read_entries
 from secure_bloom.parquet.footer import Chunk, Footer, open_chunk, read_tail, unlock_to_read
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.value_arrays import as_entries
-from secure_bloom.storage import InputFile, find_files, open_input, replace_tail
+from secure_bloom.storage import InputFile, find_unmanaged, open_input, replace_tail
 from secure_bloom.storage.paths import Paths, as_paths
 
 #: A build meets others, each of which adds its own columns to the index first.
@@ -98,7 +98,7 @@ def build_indexes(
     builder = _Builder(
         columns, resolver_of(keys, trust), allow_clear_index, replace_damaged, dry_run
     )
-    files = tuple(builder.report(path) for path in find_files(as_paths(paths)))
+    files = tuple(builder.report(path) for path in find_unmanaged(as_paths(paths)))
     warn_unverified(file.path for file in files if not file.verified)
     return BuildReport(files=files, dry_run=dry_run)
 

@@ -11,7 +11,7 @@ from secure_bloom.storage import (
     DATA_SUFFIXES,
     InputFile,
     file_key,
-    find_files,
+    find_unmanaged,
     local_path,
     name_of,
     sibling,
@@ -25,7 +25,7 @@ MAX_INDEX_BYTES: Final = 1 << 30
 
 def find_indexed(paths: Paths) -> list[str]:
     """The data files at ``paths``, of any format, and the index files without a data file there."""
-    every = find_files(as_paths(paths), suffixes=(*DATA_SUFFIXES, ".orc", ".avro", SUFFIX))
+    every = find_unmanaged(as_paths(paths), suffixes=(*DATA_SUFFIXES, ".orc", ".avro", SUFFIX))
     keys = {file_key(path) for path in every}
     return [path for path in every if not _stands_beside(path, keys)]
 

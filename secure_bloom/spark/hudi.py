@@ -26,7 +26,7 @@ from secure_bloom.parquet.footer import read_tail, unlock_to_read
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.spark.add_job import absolute_path
 from secure_bloom.spark.progress import context_of
-from secure_bloom.storage import find_files, open_input
+from secure_bloom.storage import TableLog, find_unmanaged, open_input
 from secure_bloom.storage.paths import Paths, as_paths
 
 if TYPE_CHECKING:
@@ -75,7 +75,9 @@ def hudi_lookup(
     """
     from pyspark.sql import functions as f
 
-    files = [absolute_path(path) for path in find_files(as_paths(paths))]
+    files = [
+        absolute_path(path) for path in find_unmanaged(as_paths(paths), honoured=[TableLog.HUDI])
+    ]
     groups = _group_count(spark, len(files), file_groups)
     trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
     shared = pickle.dumps((trust, uuid.uuid4().hex))

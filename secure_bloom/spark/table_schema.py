@@ -28,7 +28,7 @@ from secure_bloom.reading.table.footer_scan import Outlines
 from secure_bloom.reading.table.hive_partitions import Values, partition_values
 from secure_bloom.reading.table.schemas import FileColumns, unite
 from secure_bloom.spark.partition_types import folder_type
-from secure_bloom.storage import CountedFile, find_files, is_object_uri, open_input
+from secure_bloom.storage import CountedFile, find_unmanaged, is_object_uri, open_input
 
 #: Requests to an object store that wait at a time; a local disk answers at once.
 _REMOTE_WORKERS = 16
@@ -63,7 +63,7 @@ def table_schema(
     Raises UnsupportedFeatureError, with the column, for a type that Spark does not have, and what
     reading a footer raises.
     """
-    files = find_files(paths)
+    files = find_unmanaged(paths)
     known = Outlines()
 
     def footer_of(path: str) -> FileFooter:

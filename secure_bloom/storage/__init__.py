@@ -10,7 +10,7 @@ from secure_bloom.storage.direct_write import APPEND_ALIGNMENT
 from secure_bloom.storage.dispatch import append_tail, open_input, refuse_append, replace_tail
 from secure_bloom.storage.inputs import InputFile
 from secure_bloom.storage.listing import DATA_SUFFIXES, file_key, find_files, summary_files
-from secure_bloom.storage.managed_tables import refuse_managed
+from secure_bloom.storage.managed_tables import TableLog, find_unmanaged, refuse_managed
 from secure_bloom.storage.paths import below, is_object_uri, join, local_path, name_of, sibling
 
 __all__ = [
@@ -18,10 +18,12 @@ __all__ = [
     "DATA_SUFFIXES",
     "CountedFile",
     "InputFile",
+    "TableLog",
     "append_tail",
     "below",
     "file_key",
     "find_files",
+    "find_unmanaged",
     "is_object_uri",
     "join",
     "local_path",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 
 from secure_bloom.errors import PolicyError
 from secure_bloom.storage.folder_trees import Tree
@@ -22,6 +22,8 @@ _SUMMARY_NAME = "_metadata"
 _PATTERN = frozenset("*?[")
 
 Path = str | os.PathLike[str]
+#: Called with a folder and the names of all its subfolders; it may raise.
+FolderCheck = Callable[[Tree, str, Collection[str]], None]
 
 
 def find_files(
@@ -29,6 +31,7 @@ def find_files(
     *,
     suffixes: tuple[str, ...] = DATA_SUFFIXES,
     refused: list[PolicyError] | None = None,
+    check: FolderCheck | None = None,
 ) -> list[str]:
     """The files that the paths mean, sorted, each once however many paths lead to it.
 
@@ -36,12 +39,12 @@ def find_files(
     ``**``) or a URI.  Names in folders and patterns end in one of ``suffixes``, those of Parquet
     files.  Raises :class:`PolicyError` when a path leads to no such file; where ``refused`` is
     given, such errors, and those of folders that may not be looked into, go there instead, as long
-    as there is any file.
+    as there is any file.  ``check`` sees each folder that is looked into.
     """
     found: dict[Hashable, str] = {}
     for path in _as_list(paths):
         try:
-            files = _some_files_of(path, suffixes, refused)
+            files = _some_files_of(path, suffixes, refused, check)
         except PolicyError as error:
             if refused is None:
                 raise
@@ -56,9 +59,12 @@ def find_files(
 
 
 def _some_files_of(
-    path: str, suffixes: tuple[str, ...], refused: list[PolicyError] | None
+    path: str,
+    suffixes: tuple[str, ...],
+    refused: list[PolicyError] | None,
+    check: FolderCheck | None,
 ) -> list[str]:
-    files = sorted(_files_of(path, suffixes, refused))
+    files = sorted(_files_of(path, suffixes, refused, check))
     if not files:
         raise PolicyError(
             "holds no Parquet file" if suffixes == DATA_SUFFIXES else "holds no such file",
@@ -128,20 +134,29 @@ def _is_pattern(path: str) -> bool:
 
 
 def _files_of(
-    path: str, suffixes: tuple[str, ...], refused: list[PolicyError] | None
+    path: str,
+    suffixes: tuple[str, ...],
+    refused: list[PolicyError] | None,
+    check: FolderCheck | None,
 ) -> Iterator[str]:
     tree = tree_of(path)
     for match in _matches(path):
         if tree.is_folder(match):
-            yield from _data_files_below(tree, match, suffixes, refused)
+            yield from _data_files_below(tree, match, suffixes, refused, check)
         elif match == path or _is_data_file(os.path.basename(match), suffixes):
             yield match
 
 
 def _data_files_below(
-    tree: Tree, top: str, suffixes: tuple[str, ...], refused: list[PolicyError] | None
+    tree: Tree,
+    top: str,
+    suffixes: tuple[str, ...],
+    refused: list[PolicyError] | None,
+    check: FolderCheck | None,
 ) -> Iterator[str]:
     for folder, folders, files in tree.walk(top, refused):
+        if check is not None:
+            check(tree, folder, folders)
         folders[:] = filter(_is_data_name, folders)
         yield from (tree.join(folder, name) for name in files if _is_data_file(name, suffixes))
 

@@ -1,66 +1,125 @@
-"""Tables whose own log records their files' sizes: Delta, Iceberg and Hudi.
+"""Tables whose own log records which files live, and their sizes: refused until it is honoured.
 
-Their readers trust the recorded size to find the footer, so a file replaced under them is broken.
+Their readers trust the recorded size to find the footer, so a file replaced under them is broken;
+and all files of a folder together hold rows that the log has removed, or never committed.
 """
 
 from __future__ import annotations
 
+import enum
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
-from secure_bloom.errors import UnsupportedFeatureError
+from secure_bloom.errors import PolicyError, UnsupportedFeatureError
 from secure_bloom.storage.folder_trees import Tree
-from secure_bloom.storage.listing import expand
+from secure_bloom.storage.listing import DATA_SUFFIXES, expand, find_files
+from secure_bloom.storage.paths import is_object_uri
 from secure_bloom.storage.tree_of import tree_of
 
-_LOGS = ("_delta_log", ".hoodie", "metadata")
+Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 
-def refuse_managed(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> None:
+class TableLog(enum.StrEnum):
+    """Who keeps a log of a table's files, and how an error calls such a table."""
+
+    DELTA = "a Delta table"
+    HUDI = "a Hudi table"
+    ICEBERG = "an Iceberg table"
+    STREAMING = "a table of Spark Structured Streaming"
+
+
+#: The folder of each log.  Iceberg's has a common name, so it counts for what is in it.
+_FOLDERS = {
+    "_delta_log": TableLog.DELTA,
+    ".hoodie": TableLog.HUDI,
+    "_spark_metadata": TableLog.STREAMING,
+    "metadata": TableLog.ICEBERG,
+}
+_ICEBERG_MARK = ".metadata.json"
+#: Requests to an object store that wait at a time.
+_REMOTE_WORKERS = 16
+
+
+def find_unmanaged(
+    paths: Paths,
+    *,
+    suffixes: tuple[str, ...] = DATA_SUFFIXES,
+    refused: list[PolicyError] | None = None,
+    honoured: Collection[TableLog] = (),
+) -> list[str]:
+    """As :func:`find_files`, of files that no table's log records.
+
+    Raises UnsupportedFeatureError where a path is, holds or lies in a table with such a log, unless
+    it is among the ``honoured`` ones.
+    """
+    every = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    _refuse_above(every, honoured)
+    check = partial(_refuse_folder, honoured=honoured)
+    return find_files(every, suffixes=suffixes, refused=refused, check=check)
+
+
+def refuse_managed(paths: Paths, *, honoured: Collection[TableLog] = ()) -> None:
     """Raise :class:`UnsupportedFeatureError` when a path is, holds or lies in a managed table.
 
     Looks at the folders above each path up to the root, and at all folders below it.  A table
     whose log is kept elsewhere (Iceberg with ``write.metadata.path``) cannot be seen.
     """
-    checked: set[str] = set()
-    for path in expand(paths):
+    every = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    _refuse_above(every, honoured)
+    for path in expand(every):
         tree = tree_of(path)
-        for parent in tree.parents(path):
-            if parent not in checked:
-                checked.add(parent)
-                _refuse(parent, _kind_by_asking(tree, parent))
         if tree.is_folder(path):
-            _refuse_below(tree, path)
+            for folder, folders, _ in tree.walk(path):
+                _refuse_folder(tree, folder, folders, honoured=honoured)
 
 
-def _refuse_below(tree: Tree, top: str) -> None:
-    for folder, folders, _ in tree.walk(top):
-        _refuse(folder, _kind_by_names(tree, folder, folders))
+def _refuse_above(paths: Paths, honoured: Collection[TableLog]) -> None:
+    """Look at the folders above each path: at each once, and at those of a store side by side."""
+    above: dict[str, Tree] = {}
+    for path in _there(paths):
+        tree = tree_of(path)
+        above |= dict.fromkeys((p for p in tree.parents(path) if p not in above), tree)
+    if any(map(is_object_uri, above)):
+        with ThreadPoolExecutor(_REMOTE_WORKERS) as executor:
+            present = list(executor.map(_logs_in, above.values(), above))
+    else:
+        present = [_logs_in(tree, folder) for folder, tree in above.items()]
+    for (folder, tree), folders in zip(above.items(), present, strict=True):
+        _refuse_folder(tree, folder, folders, honoured=honoured)
 
 
-def _kind_by_asking(tree: Tree, folder: str) -> str | None:
+def _there(paths: Paths) -> Iterable[str]:
+    """The places that the paths mean; one that is not there is told by who looks for files."""
+    for path in [paths] if isinstance(paths, str | os.PathLike) else paths:
+        try:
+            yield from expand(path)
+        except PolicyError:
+            continue
+
+
+def _logs_in(tree: Tree, folder: str) -> list[str]:
     # Access to a bucket is often granted below one prefix only: no reason to give up.
-    present = [name for name in _LOGS if tree.can_see_folder(tree.join(folder, name))]
-    return _kind_by_names(tree, folder, present)
+    return [name for name in _FOLDERS if tree.can_see_folder(tree.join(folder, name))]
 
 
-def _kind_by_names(tree: Tree, folder: str, folders: list[str]) -> str | None:
-    if "_delta_log" in folders:
-        return "a Delta"
-    if ".hoodie" in folders:
-        return "a Hudi"
-    if "metadata" in folders and any(
-        ".metadata.json" in name for name in tree.names(tree.join(folder, "metadata"))
-    ):
-        return "an Iceberg"
-    return None
+def _refuse_folder(
+    tree: Tree, folder: str, folders: Collection[str], *, honoured: Collection[TableLog]
+) -> None:
+    """Raise for a folder whose subfolders have a log among them."""
+    for name, log in _FOLDERS.items():
+        if name in folders and log not in honoured and _is_log(tree, folder, name):
+            raise UnsupportedFeatureError(
+                f"{log}: its own log ({name}) records which files are part of it, and their "
+                "sizes; a file that is replaced under it breaks the table, and its files without "
+                "the log hold rows that were removed or never committed",
+                hint="read the table with its own engine, or write its rows to plain Parquet files",
+                path=folder,
+            )
 
 
-def _refuse(folder: str, kind: str | None) -> None:
-    if kind is not None:
-        raise UnsupportedFeatureError(
-            f"{kind} table: its log records the size of every file, and replacing or extending "
-            "one under it breaks the table",
-            hint="write the table's rows to plain Parquet files and add filters there",
-            path=folder,
-        )
+def _is_log(tree: Tree, folder: str, name: str) -> bool:
+    if _FOLDERS[name] is not TableLog.ICEBERG:
+        return True
+    return any(_ICEBERG_MARK in inside for inside in tree.names(tree.join(folder, name)))

@@ -23,7 +23,7 @@ from secure_bloom.reading.table.footer import (
 from secure_bloom.reading.table.footer_scan import Outlines
 from secure_bloom.reading.table.hive_partitions import partition_values
 from secure_bloom.reading.table.schemas import unite
-from secure_bloom.storage import CountedFile, find_files, is_object_uri, open_input
+from secure_bloom.storage import CountedFile, find_unmanaged, is_object_uri, open_input
 
 #: Requests to an object store that wait at a time; a local disk answers at once.
 _REMOTE_WORKERS = 16
@@ -41,7 +41,7 @@ class TableFiles:
     """
 
     def __init__(self, given: Sequence[str], resolver: KeyResolver) -> None:
-        self.paths = find_files(given)
+        self.paths = find_unmanaged(given)
         self.partitions = [partition_values(path, given) for path in self.paths]
         self.workers = _REMOTE_WORKERS if any(map(is_object_uri, self.paths)) else 1
         self._resolver = resolver

@@ -1,0 +1,87 @@
+"""Tables with a log of their own are refused by every verb, from wherever they are reached."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import secure_bloom as sb
+from secure_bloom import hudi, paimon
+from secure_bloom.cli import main
+from secure_bloom.hudi.filter_reader import show as hudi_show
+from tests.tables import customers, write
+
+LOGS = {
+    "Delta": "_delta_log/00000000000000000000.json",
+    "Iceberg": "metadata/00000-1b2c.metadata.json",
+    "Hudi": ".hoodie/hoodie.properties",
+    "Spark Structured Streaming": "_spark_metadata/0",
+}
+PATHS = ["lake", "lake/table", "lake/table/day=1", "lake/table/day=1/x.parquet", "lake/*/day=1/*"]
+POLICY = sb.KeyPolicy(columns={})
+
+
+def _index(path: str) -> Any:
+    return paimon.probe(path, "id = 5")
+
+
+VERBS: dict[str, Callable[[str], Any]] = {
+    "add": lambda path: sb.add_bloom_filters(path, columns=["id"]),
+    "read": lambda path: sb.read_table(path),
+    "probe": lambda path: sb.probe(path, "id", [1]),
+    "audit": lambda path: sb.audit(path, policy=POLICY),
+    "inspect": lambda path: sb.inspect(path),
+    "paimon build": lambda path: paimon.build_indexes(path, ["id"]),
+    "paimon probe": _index,
+    "hudi lookup": lambda path: hudi.lookup(path, ["rome"], column="city"),
+    "hudi show": hudi_show,
+}
+
+
+def _table(folder: Path, kind: str) -> Path:
+    (folder / "lake/table/day=1").mkdir(parents=True)
+    write(folder / "lake/table/day=1/x.parquet", customers(10))
+    log = folder / "lake/table" / LOGS[kind]
+    log.parent.mkdir()
+    log.write_text("v1")
+    return folder
+
+
+@pytest.mark.parametrize("kind", LOGS)
+@pytest.mark.parametrize("path", PATHS)
+def test_every_verb_refuses_it(tmp_path: Path, kind: str, path: str) -> None:
+    _table(tmp_path, kind)
+    before = (tmp_path / "lake/table/day=1/x.parquet").read_bytes()
+    for verb, call in VERBS.items():
+        if verb.startswith("hudi") and kind == "Hudi":
+            call(f"{tmp_path}/{path}")
+            continue
+        with pytest.raises(sb.UnsupportedFeatureError, match=kind) as caught:
+            call(f"{tmp_path}/{path}")
+        assert "removed or never committed" in str(caught.value)
+        assert caught.value.path == str(tmp_path / "lake/table"), verb
+        assert caught.value.hint
+    assert (tmp_path / "lake/table/day=1/x.parquet").read_bytes() == before
+
+
+def test_other_folders_are_read(tmp_path: Path) -> None:
+    _table(tmp_path, "Delta")
+    (tmp_path / "lake/plain/metadata").mkdir(parents=True)
+    (tmp_path / "lake/plain/metadata/readme.json").write_text("{}")
+    write(tmp_path / "lake/plain/x.parquet", customers(10))
+    assert sb.read_table(tmp_path / "lake/plain").num_rows == 10
+    assert sb.read_table(tmp_path / "lake/plain/x.parquet").num_rows == 10
+
+
+def test_the_command_line_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _table(tmp_path, "Delta")
+    with pytest.raises(SystemExit) as end:
+        main(["read", str(tmp_path / "lake"), "--json"])
+    assert end.value.code == 2
+    told = capsys.readouterr()
+    assert "a Delta table: its own log (_delta_log)" in told.err
+    assert json.loads(told.out)["error"]
