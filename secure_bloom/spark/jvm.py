@@ -22,8 +22,6 @@ from pathlib import Path
 
 from secure_bloom.errors import SecureBloomError, SparkUnavailableError
 
-#: What `parquet.encryption.kms.client.class` names: the class inside :func:`kms_jar`.
-KMS_CLIENT_CLASS = "secure_bloom.spark.SecureBloomKms"
 #: Spark 4 runs on Java 17 and later.
 OLDEST_JAVA = 17
 
@@ -34,15 +32,15 @@ _INSTALL_JAVA = (
 )
 
 
-def kms_jar() -> Path:
-    """The jar with the keyring's KMS client for parquet-java, for `spark.jars`.
+def kms_jar(name: str) -> Path:
+    """The jar with a KMS client of this package for parquet-java, for `spark.jars`.
 
     Compiled on the first call (about a second), found in the cache after that.  Raises
     :class:`SparkUnavailableError` without PySpark or Java, :class:`SecureBloomError` when the
     source does not compile.
     """
-    source = resources.files("secure_bloom.spark").joinpath("SecureBloomKms.java")
-    return compile_jar("SecureBloomKms", source.read_bytes())
+    source = resources.files("secure_bloom.spark").joinpath(f"{name}.java")
+    return compile_jar(name, source.read_bytes())
 
 
 def compile_jar(class_name: str, source: bytes) -> Path:

@@ -8,11 +8,9 @@ configuration.
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from secure_bloom.encryption.policy import KeyPolicy
-from secure_bloom.errors import PolicyError
-from secure_bloom.spark.jvm import KMS_CLIENT_CLASS, kms_jar
+from secure_bloom.spark.kms import kms_config
 
 #: Of a policy's properties, what a reader needs too: footers tell which keys they want.
 READER_PROPERTIES = ("parquet.crypto.factory.class",)
@@ -26,10 +24,11 @@ def session_config(
 ) -> dict[str, str]:
     """The configuration for `SparkSession.builder.config(map=...)` under ``policy``.
 
-    ``policy`` is a :class:`KeyPolicy` or the path of a `policy.toml`.  The class that serves a
-    `[kms]` other than "keyring" is named by ``kms_client_class``; bring its jar in `spark.jars`.
-    The result is empty for a policy that encrypts nothing.  Raises :class:`PolicyError` when that
-    name or the keyring's is missing, and what :func:`kms_jar` raises.
+    ``policy`` is a :class:`KeyPolicy` or the path of a `policy.toml`.  Keyrings, Vault and OpenBao
+    are served by Java classes that come along; for another `[kms]` name a class of your own in
+    ``kms_client_class``, and bring its jar in `spark.jars`.  The result is empty for a policy that
+    encrypts nothing.  Raises :class:`PolicyError` where no class serves the policy's KMS, and what
+    :func:`.jvm.kms_jar` raises.
 
     Things to know:
 
@@ -39,9 +38,11 @@ def session_config(
       enough to read, and give each encrypted write `.options(**policy.spark_properties())`.  To
       write one plain table in an encrypting session, give that write an empty
       `parquet.encryption.footer.key` and an empty `parquet.encryption.column.keys`.
-    - `spark.jars` and `spark.hadoop.*` count when the session starts; the keyring must lie under
-      the same path on every executor's machine.  Jars of your own: join them to `spark.jars` with
-      a comma.
+    - `spark.jars` and `spark.hadoop.*` count when the session starts; keyring, token and CA files
+      must lie under the same path on every executor's machine.  Jars of your own: join them to
+      `spark.jars` with a comma.
+    - No secret is part of the configuration: with Vault or OpenBao the driver and each executor
+      need VAULT_TOKEN or its like in their environment, or the files that `[kms]` names.
     - Python workers run `$PYSPARK_PYTHON`, else the `python3` on PATH: where `secure_bloom` is
       installed elsewhere, as in a virtual environment, set that variable before the session
       starts.  No entry of this configuration can: a Python driver ignores `spark.pyspark.python`.
@@ -55,30 +56,5 @@ def session_config(
     wanted = properties.keys() if writes else READER_PROPERTIES
     return {
         **{f"spark.hadoop.{name}": properties[name] for name in wanted},
-        **_kms_config(loaded, kms_client_class),
+        **kms_config(loaded, kms_client_class),
     }
-
-
-def _kms_config(policy: KeyPolicy, kms_client_class: str | None) -> dict[str, str]:
-    """The KMS client's class; for the keyring also its jar and the keyring's path."""
-    if kms_client_class is not None:
-        return {"spark.hadoop.parquet.encryption.kms.client.class": kms_client_class}
-    if policy.kms.get("client") != "keyring":
-        asked = policy.kms.get("client", "not given")
-        raise PolicyError(
-            f"client of [kms] is {asked}: Spark needs a Java class that asks this KMS",
-            hint="name it: session_config(policy, kms_client_class=...), its jar in spark.jars",
-        )
-    return {
-        "spark.jars": str(kms_jar()),
-        "spark.hadoop.parquet.encryption.kms.client.class": KMS_CLIENT_CLASS,
-        # Not kms.instance.url: parquet-java stores that one in the footer of every file.
-        "spark.hadoop.secure_bloom.keyring": str(_keyring_path(policy)),
-    }
-
-
-def _keyring_path(policy: KeyPolicy) -> Path:
-    keyring = policy.kms.get("keyring")
-    if not isinstance(keyring, str):
-        raise PolicyError('[kms] with client "keyring" names no keyring', hint='keyring = "PATH"')
-    return policy.base / keyring

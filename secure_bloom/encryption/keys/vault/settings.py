@@ -62,6 +62,7 @@ class VaultSettings:
     secret_id_file: Path | None = None
     jwt_file: Path = Path(_POD_TOKEN)
     ca_file: Path | None = None
+    allow_http: bool = False
     retry_seconds: float = RETRY_SECONDS
 
     @classmethod
@@ -79,11 +80,12 @@ class VaultSettings:
                 '[kms] with client "vault" names no address',
                 hint='address = "https://HOST:8200", or set VAULT_ADDR or BAO_ADDR',
             )
+        allow_http = table.get("allow_http", bool) or False
         seconds = table.get("retry_seconds", int)
         if seconds is not None and seconds < 0:
             raise PolicyError("'retry_seconds' of [kms] is negative")
         return cls(
-            address=_checked_address(address, allow_http=table.get("allow_http", bool) or False),
+            address=_checked_address(address, allow_http=allow_http),
             namespace=table.text("namespace") or environment("NAMESPACE"),
             mount=_mount(table, "mount") or "transit",
             auth=auth,
@@ -94,6 +96,7 @@ class VaultSettings:
             secret_id_file=_path(table, "secret_id_file", base),
             jwt_file=_path(table, "jwt_file", base) or Path(_POD_TOKEN),
             ca_file=_ca_file(table, base),
+            allow_http=allow_http,
             retry_seconds=RETRY_SECONDS if seconds is None else seconds,
         )
 
