@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     )
     from secure_bloom.inspection import inspect
     from secure_bloom.options import BloomFilterOptions
+    from secure_bloom.parquet.pyarrow_kms import PyarrowKms
     from secure_bloom.reading import (
         ReadPlan,
         ReadReport,
@@ -68,6 +69,7 @@ _HOMES = {
     "inspection": ["inspect"],
     "options": ["BloomFilterOptions"],
     "paimon": [],
+    "parquet.pyarrow_kms": ["PyarrowKms"],
     "reading": [
         "ReadPlan",
         "ReadReport",
@@ -92,6 +94,7 @@ __all__ = [
     "KmsClient",
     "KmsUnavailableError",
     "PolicyError",
+    "PyarrowKms",
     "ReadPlan",
     "ReadReport",
     "SecureBloomError",

@@ -6,6 +6,7 @@ place once, with :func:`located`.  Texts never hold key bytes or cell values.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 
 
@@ -78,6 +79,26 @@ class PolicyError(SecureBloomError):
 
 class SparkUnavailableError(SecureBloomError):
     """Spark cannot run here: Java or PySpark is missing or too old; the hint tells the remedy."""
+
+
+def causes(error: BaseException) -> Iterator[str]:
+    """What led to ``error``, one text for each error behind it, as far as it may be shown.
+
+    Of a foreign error only its type is told, and the system's own reason: its text could hold a
+    token or a key.
+    """
+    seen = {id(error)}
+    cause = error.__cause__
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        kind = f"{type(cause).__module__}.{type(cause).__qualname__}"
+        if kind.startswith("secure_bloom."):
+            yield f"{type(cause).__name__}: {cause}"
+        elif isinstance(cause, OSError) and cause.strerror:
+            yield f"{kind}: {cause.strerror}"
+        else:
+            yield kind
+        cause = cause.__cause__ or cause.__context__
 
 
 class _Located:

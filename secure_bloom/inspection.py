@@ -7,7 +7,7 @@ from typing import Any
 
 from secure_bloom.bloom.stored import StoredBloomFilter, read_bloom_filter
 from secure_bloom.encryption.keys import ExplicitKeys, FileKeys, KeyResolver, Keyring, KmsClient
-from secure_bloom.errors import KeyUnavailableError, SecureBloomError, located
+from secure_bloom.errors import KeyUnavailableError, KmsUnavailableError, SecureBloomError, located
 from secure_bloom.hudi.record_keys.description import RecordKeyDescription, describe_record_keys
 from secure_bloom.options import FooterMode
 from secure_bloom.paimon.index_description import PaimonInspection, describe_beside
@@ -196,6 +196,8 @@ class _Inspector:
         note = None
         try:
             bloom = self._bloom(open_chunk(self.footer, row_group, column, self.keys))
+        except KmsUnavailableError:
+            raise
         except SecureBloomError as error:
             bloom, note = _visible_bloom(column_chunk), error.message
         return ColumnInspection(

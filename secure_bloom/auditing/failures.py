@@ -9,7 +9,12 @@ from secure_bloom.auditing import rules
 from secure_bloom.auditing.findings import Finding
 from secure_bloom.auditing.rules import Rule
 from secure_bloom.encryption.keys import KeyMisfitError
-from secure_bloom.errors import IntegrityError, SecureBloomError, UnsupportedFeatureError
+from secure_bloom.errors import (
+    IntegrityError,
+    KmsUnavailableError,
+    SecureBloomError,
+    UnsupportedFeatureError,
+)
 
 #: What an error is in general; the first that fits counts.
 _RULES: tuple[tuple[type[Exception], Rule], ...] = (
@@ -31,7 +36,12 @@ S = TypeVar("S", bound=Subject)
 
 
 def rule_of(error: Exception) -> Rule:
-    """The rule for an error that nothing better is known of."""
+    """The rule for an error that nothing better is known of.
+
+    Raises a KmsUnavailableError as it is: while the KMS fails, nothing can be said of any file.
+    """
+    if isinstance(error, KmsUnavailableError):
+        raise error
     return next(rule for kind, rule in _RULES if isinstance(error, kind))
 
 

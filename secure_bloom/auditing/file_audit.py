@@ -25,6 +25,7 @@ from secure_bloom.auditing.rules import Rule
 from secure_bloom.encryption.keys import FileKeys, KeyMisfitError, KeyResolver
 from secure_bloom.errors import (
     KeyUnavailableError,
+    KmsUnavailableError,
     SecureBloomError,
     UnsupportedFeatureError,
     located,
@@ -84,7 +85,10 @@ class FileAudit:
 
 
 def audit_file(path: str, request: AuditRequest, resolver: KeyResolver) -> FileAudit:
-    """Hold one file against the policy.  Never raises an error: it is a finding of that file."""
+    """Hold one file against the policy; an error is a finding of that file.
+
+    Only KmsUnavailableError is raised.
+    """
     try:
         with located(path=path), open_input(path) as file:
             return _audit(MeteredFile(file), request, resolver)
@@ -135,6 +139,8 @@ def _unlocked(subject: FileSubject) -> tuple[Footer | None, SecureBloomError | N
     """The footer, as far as it can be read, and what stood against reading it as it should be."""
     try:
         return unlock(subject.tail, subject.keys), None
+    except KmsUnavailableError:
+        raise
     except SecureBloomError as error:
         return (read_unverified(subject.tail) if subject.is_readable else None), error
 
@@ -170,6 +176,8 @@ def _open_chunk(
 ) -> tuple[Chunk | None, SecureBloomError | None]:
     try:
         return open_chunk(footer, row_group, ordinal, file_keys), None
+    except KmsUnavailableError:
+        raise
     except SecureBloomError as error:
         return None, error
 

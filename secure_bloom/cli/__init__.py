@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import click
 
 from secure_bloom.cli.commands import cli
-from secure_bloom.errors import SecureBloomError
+from secure_bloom.errors import SecureBloomError, causes
 
 EXIT_ERROR = 2
 _EXIT_INTERRUPTED = 130
@@ -30,6 +30,7 @@ class _Failure:
     message: str
     hint: str | None = None
     code: int = EXIT_ERROR
+    causes: tuple[str, ...] = ()
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -38,7 +39,8 @@ def main(arguments: list[str] | None = None) -> None:
     given = sys.argv[1:] if arguments is None else arguments
     outcome = _run(given)
     if isinstance(outcome, _Failure):
-        _tell(outcome, as_json="--json" in given)
+        is_verbose = not {"-v", "--verbose"}.isdisjoint(given)
+        _tell(outcome, as_json="--json" in given, is_verbose=is_verbose)
         sys.exit(outcome.code)
     sys.exit(outcome)
 
@@ -49,7 +51,7 @@ def _run(arguments: list[str]) -> int | _Failure:
         code = cli.main(arguments, prog_name="secure-bloom", standalone_mode=False)
         sys.stdout.flush()
     except SecureBloomError as error:
-        return _Failure(message=str(error), hint=error.hint)
+        return _Failure(message=str(error), hint=error.hint, causes=tuple(causes(error)))
     except click.ClickException as error:
         return _Failure(message=error.format_message(), hint=_usage_hint(error))
     except (KeyboardInterrupt, click.Abort):
@@ -91,8 +93,10 @@ def _usage_hint(error: click.ClickException) -> str | None:
     return f"see {command} --help"
 
 
-def _tell(failure: _Failure, *, as_json: bool) -> None:
+def _tell(failure: _Failure, *, as_json: bool, is_verbose: bool) -> None:
     say("error", failure.message)
+    for cause in failure.causes if is_verbose else ():
+        say("cause", cause)
     if failure.hint:
         say("hint", failure.hint)
     if as_json:

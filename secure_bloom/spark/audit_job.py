@@ -22,6 +22,7 @@ from secure_bloom.auditing.file_audit import FileAudit, audit_file
 from secure_bloom.auditing.findings import AuditReport, Severity
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.errors import KmsUnavailableError
 from secure_bloom.spark.add_job import absolute_path
 from secure_bloom.spark.progress import Progress, task_progress
 from secure_bloom.spark.tasks import run_tasks, task_count
@@ -80,7 +81,8 @@ def audit(
     shared = pickle.dumps((plan.request, uuid.uuid4().hex))
     tasks = task_count(spark, len(plan.files), at_least=16, per_core=4)
     with task_progress(spark, progress, done=0, total=len(plan.files), tasks=tasks):
-        files = run_tasks(spark, plan.files, functools.partial(_audit, shared=shared), tasks=tasks)
+        found = run_tasks(spark, plan.files, functools.partial(_audit, shared=shared), tasks=tasks)
+    files = [_audited(file) for file in found]
     return spark.createDataFrame(list(_rows(conclude(plan, files))), FINDINGS_SCHEMA)
 
 
@@ -98,10 +100,19 @@ def _opened(shared: bytes) -> tuple[AuditRequest, KeyResolver]:
     return request, KeyResolver(audit_keys(request))
 
 
-def _audit(path: str, *, shared: bytes) -> FileAudit:
+def _audit(path: str, *, shared: bytes) -> FileAudit | KmsUnavailableError:
+    """The audit of one file; the error of a KMS that fails, which the driver raises."""
     try:
         request, resolver = _opened(shared)
+        return audit_file(path, request, resolver)
+    except KmsUnavailableError as error:
+        return error
     except Exception as error:
-        # An executor that cannot reach the KMS leaves its files unchecked, and fails no job.
+        # An executor that cannot make the KMS client leaves its files unchecked, and fails no job.
         return FileAudit(path=path, findings=(file_failure(path, error),))
-    return audit_file(path, request, resolver)
+
+
+def _audited(found: FileAudit | KmsUnavailableError) -> FileAudit:
+    if isinstance(found, KmsUnavailableError):
+        raise found
+    return found

@@ -1,7 +1,7 @@
-"""The KMS client of the JVM for each client of ``[kms]``, and the properties that tell it where to ask.
+"""The KMS client of the JVM for each client of ``[kms]``, and the properties that it needs.
 
-A property is shown by Spark's pages and event logs, so none holds a secret: tokens and the like come
-from files or the environment of each process.
+Spark's pages and event logs show properties, so none holds a secret: tokens and the like come from
+files or from the environment of each process.
 """
 
 from __future__ import annotations

@@ -22,11 +22,14 @@ from pathlib import Path
 from typing import Any
 
 from secure_bloom.spark import session_config
-from secure_bloom.spark.jvm import spark_jars
+from secure_bloom.spark.jvm import kms_jar, spark_jars
 from tests.project import ROOT as PROJECT
 from tests.spark.parquet_java import judge_jar
 
 POLICY = PROJECT / "keys" / "policy.toml"
+
+#: The class that asks Vault and OpenBao, for tests that name it in the options of one table.
+VAULT_KMS = "SecureBloomVaultKms"
 
 _SECONDS = 120
 #: Tests end before a better compiler or a parallel collector would pay for itself.
@@ -43,7 +46,7 @@ def small_session(master: str, folder: Path, config: Mapping[str, str] | None = 
     secure = session_config(POLICY)
     settings: dict[str, Any] = {
         **secure,
-        "spark.jars": f"{secure['spark.jars']},{judge_jar()}",
+        "spark.jars": ",".join(map(str, (secure["spark.jars"], kms_jar(VAULT_KMS), judge_jar()))),
         "spark.driver.memory": "768m",
         "spark.driver.extraJavaOptions": _SHORT_LIVED,
         "spark.driver.host": "127.0.0.1",

@@ -171,7 +171,7 @@ def test_too_few_rows_are_refused_before_anything_is_made(tmp_path: Path) -> Non
 
 def test_a_spark_that_does_not_start_is_explained(tmp_path: Path) -> None:
     """By a Java that knows its version and nothing else."""
-    kms_jar()  # compiled by the real one
+    kms_jar("SecureBloomKms")  # compiled by the real one
     java = tmp_path / "java" / "bin" / "java"
     java.parent.mkdir(parents=True)
     version = '-version) echo "openjdk version \\"17\\"" >&2 ;;'

@@ -10,6 +10,7 @@ import pytest
 
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.spark import jvm
+from secure_bloom.spark.kms import JVM_CLIENTS
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark_installed")]
 
@@ -31,11 +32,13 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache" / "secure-bloom"
 
 
-def test_the_kms_jar_holds_the_class_that_sessions_name(cache: Path) -> None:
-    jar = jvm.kms_jar()
+@pytest.mark.parametrize("client", JVM_CLIENTS)
+def test_a_kms_jar_holds_the_class_that_sessions_name(cache: Path, client: str) -> None:
+    name = JVM_CLIENTS[client].name
+    jar = jvm.kms_jar(name)
     assert jar.parent == cache
     with zipfile.ZipFile(jar) as archive:
-        assert archive.namelist() == [jvm.KMS_CLIENT_CLASS.replace(".", "/") + ".class"]
+        assert f"secure_bloom/spark/{name}.class" in archive.namelist()
 
 
 def test_the_second_call_compiles_nothing(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,7 +113,7 @@ class TestJava:
         monkeypatch.delenv("JAVA_HOME", raising=False)
         monkeypatch.setenv("PATH", str(tmp_path))
         with pytest.raises(jvm.SparkUnavailableError, match="no Java on PATH") as caught:
-            jvm.kms_jar()
+            jvm.kms_jar("SecureBloomKms")
         for remedy in ("openjdk-17-jre-headless", "brew install openjdk@17", "JAVA_HOME"):
             assert remedy in str(caught.value.hint)
 
@@ -119,4 +122,4 @@ class TestJava:
     ) -> None:
         monkeypatch.setenv("SPARK_HOME", str(tmp_path))
         with pytest.raises(jvm.SparkUnavailableError, match="holds no Spark"):
-            jvm.kms_jar()
+            jvm.kms_jar("SecureBloomKms")

@@ -19,11 +19,12 @@ import pyarrow.parquet.encryption as pe
 
 from secure_bloom.encryption import cipher
 from secure_bloom.encryption.cipher import ModuleType
-from secure_bloom.encryption.keys import KeyMaterial, KeyResolver, KmsClient, unwrap_with
+from secure_bloom.encryption.keys import KeyMaterial, KeyResolver
 from secure_bloom.errors import FormatError, KeyUnavailableError
 from secure_bloom.options import FooterMode
 from secure_bloom.parquet.footer import MAGIC_ENCRYPTED, file_aad_of
 from secure_bloom.parquet.memory_files import without_data
+from secure_bloom.parquet.pyarrow_kms import PyarrowKms
 from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.metadata import (
     AesGcmCtrV1,
@@ -45,7 +46,7 @@ class SourceOpener:
     def __init__(self, resolver: KeyResolver) -> None:
         self._resolver = resolver
         # Held here: what pyarrow opens with it asks it for keys later.
-        self._factory = pe.CryptoFactory(lambda _: _Unwrapping(resolver.kms))
+        self._factory = pe.CryptoFactory(lambda _: PyarrowKms(resolver.kms))
 
     def open(
         self, footer: FileFooter, columns: Sequence[int], row_groups: Sequence[int]
@@ -120,21 +121,6 @@ def _is_encrypted(footer: FileFooter, columns: Sequence[int], row_groups: Sequen
         for row_group in row_groups
         for ordinal in columns
     )
-
-
-class _Unwrapping(pe.KmsClient):  # type: ignore[misc]
-    """Our KMS client as pyarrow wants one, for reading: it wraps nothing."""
-
-    def __init__(self, kms: KmsClient | None) -> None:
-        super().__init__()
-        self._kms = kms
-
-    def unwrap_key(self, wrapped_key: str | bytes, master_key_identifier: str) -> bytes:
-        """The key; KeyUnavailableError where the KMS refuses."""
-        text = wrapped_key.decode() if isinstance(wrapped_key, bytes) else wrapped_key
-        if self._kms is None:
-            raise KeyUnavailableError(f"there is no KMS for master key {master_key_identifier!r}")
-        return unwrap_with(self._kms, text, master_key_identifier)
 
 
 class _Found(pe.KmsClient):  # type: ignore[misc]

@@ -1,0 +1,323 @@
+"""Spark and all of this package on one policy whose keys are in OpenBao."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pyarrow.parquet.encryption as pe
+import pytest
+
+import secure_bloom as sb
+from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.spark import session_config
+from tests.encryption.keys.vault.test_client import http_server
+from tests.openbao import OpenBao
+from tests.spark.cluster import VAULT_KMS, Cluster
+from tests.spark.typed_tables import data_files
+from tests.tables import customers
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+ROWS = 600
+POLICY = """
+[kms]
+client = "vault"
+address = "{address}"
+token_file = "token"
+{more}
+[footer]
+key = "lake_footer"
+[columns.email]
+key = "lake_pii"
+bloom = true
+"""
+
+
+@pytest.fixture(scope="module")
+def token(openbao: OpenBao) -> str:
+    """That of a writer, as docs/keys.md has it."""
+    rights = {}
+    for name in ("lake_footer", "lake_pii"):
+        openbao.make_key(name)
+        rights |= {f"keys/{name}": "read"}
+        rights |= {f"{verb}/{name}": "update" for verb in ("encrypt", "decrypt")}
+    return openbao.token(openbao.allow("lake-writer", rights))
+
+
+@pytest.fixture
+def policy_file(openbao: OpenBao, token: str, tmp_path: Path) -> Path:
+    return write_policy(tmp_path, openbao.address, token)
+
+
+def write_policy(folder: Path, address: str, token: str, more: str = "") -> Path:
+    (folder / "token").write_text(token + "\n")
+    (folder / "token").chmod(0o600)
+    policy = folder / "policy.toml"
+    policy.write_text(POLICY.format(address=address, more=more))
+    return policy
+
+
+def write_add_and_read(spark: SparkSession, table: str, policy: str) -> dict[str, Any]:
+    """Runs on the cluster, under the policy."""
+    from secure_bloom.spark import add_bloom_filters, audit, register
+
+    rows = spark.range(600).selectExpr("id", "concat('user', id, '@example.com') AS email")
+    rows.repartition(2).write.parquet(table)
+    added = add_bloom_filters(spark, table, policy).collect()
+    register(spark)
+    source = spark.read.format("secure_bloom").option("policy", policy)
+    found = source.option("where", "email = 'user7@example.com'").load(table)
+    return {
+        "read": spark.read.parquet(table).count(),
+        "email": [row.email for row in spark.read.parquet(table).where("id = 7").collect()],
+        "added": sorted({f"{row.column}: {row.action}: {row.error}" for row in added}),
+        "found": [row.id for row in found.collect()],
+        "findings": [row.message for row in audit(spark, table, policy).collect()],
+    }
+
+
+class Processes:
+    """The command lines of all processes that were seen during the test, as `ps` shows them."""
+
+    def __init__(self) -> None:
+        self.lines: set[str] = set()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+
+    def __enter__(self) -> Processes:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._over.wait(0.3):
+            for path in Path("/proc").glob("[0-9]*/cmdline"):
+                try:
+                    self.lines.add(path.read_bytes().decode(errors="replace").replace("\0", " "))
+                except OSError:
+                    continue
+
+
+def test_one_policy_serves_spark_and_everything_else(
+    cluster: Cluster, openbao: OpenBao, token: str, policy_file: Path, tmp_path: Path
+) -> None:
+    table, events = tmp_path / "table", tmp_path / "events"
+    events.mkdir()
+    config = {
+        **session_config(policy_file),
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": events.as_uri(),
+    }
+    with Processes() as processes:
+        seen = cluster.run(write_add_and_read, str(table), str(policy_file), config=config)
+    assert seen == {
+        "read": ROWS,
+        "email": ["user7@example.com"],
+        "added": ["email: added: None"],
+        "found": [7],
+        "findings": [],
+    }
+    for path in data_files(table):
+        assert path.read_bytes()[:4] == b"PARE"
+    assert_the_command_line_works(table, policy_file)
+    assert_pyarrow_opens(table, policy_file)
+    everything = [json.dumps(config), *processes.lines, pickle.dumps(KeyPolicy.load(policy_file))]
+    assert any("CoarseGrained" in line for line in processes.lines)
+    walked = [path for folder in (cluster.folder, events, table) for path in texts_below(folder)]
+    assert any(path.is_relative_to(events) for path in walked)
+    assert_hidden(token, [*everything, *(path.read_bytes() for path in walked)])
+    # Parquet files hold wrapped keys, nothing else does.
+    others = [path.read_bytes() for path in walked if path.suffix != ".parquet"]
+    assert_hidden("vault:v1:", [*everything, *others])
+    assert any(b"vault:v1:" in path.read_bytes() for path in data_files(table))
+
+
+def texts_below(folder: Path) -> Iterator[Path]:
+    return (path for path in folder.rglob("*") if path.is_file())
+
+
+def assert_hidden(secret: str, shown: list[str | bytes]) -> None:
+    for content in shown:
+        found = content.encode() if isinstance(content, str) else content
+        assert secret.encode() not in found
+
+
+def run(*arguments: str, environment: dict[str, str] | None = None) -> tuple[int, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "secure_bloom", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **(environment or {})},
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def assert_the_command_line_works(table: Path, policy: Path) -> None:
+    with_policy = ("--policy", str(policy))
+    for arguments, code, text in (
+        (("probe", str(table), "email", "nobody@example.com"), 1, "absent"),
+        (("read", str(table), "--where", "email = 'user7@example.com'"), 0, "user7@example.com"),
+        (("audit", str(table)), 0, ""),
+        (("inspect", str(table)), 0, "lake_pii"),
+        (("add", str(table), "--replace-filters"), 0, "2 replaced"),
+    ):
+        found = run(*arguments, *with_policy)
+        assert (found[0], text in found[1]) == (code, True), found
+
+
+def assert_pyarrow_opens(table: Path, policy: Path) -> None:
+    kms = KeyPolicy.load(policy).kms_client()
+    factory = pe.CryptoFactory(lambda _: sb.PyarrowKms(kms))
+    properties = factory.file_decryption_properties(pe.KmsConnectionConfig())
+    rows = [
+        pq.ParquetFile(path, decryption_properties=properties).read() for path in data_files(table)
+    ]
+    assert sum(row.num_rows for row in rows) == ROWS
+
+
+@pytest.mark.usefixtures("cold_keys")
+class TestJvmClient:
+    """What the JVM's client says; the session's own policy is another one."""
+
+    def options(self, openbao: OpenBao, **words: object) -> dict[str, str]:
+        given = {"address": openbao.address, "retry_seconds": 1, **words}
+        return {
+            "parquet.encryption.kms.client.class": f"secure_bloom.spark.{VAULT_KMS}",
+            **{f"secure_bloom.vault.{word}": str(value) for word, value in given.items()},
+        }
+
+    def write(self, spark: SparkSession, folder: Path, key: str, **options: str) -> None:
+        keys = {
+            "parquet.encryption.footer.key": key,
+            "parquet.encryption.column.keys": f"{key}:email",
+        }
+        rows = spark.range(10).selectExpr("id", "concat('user', id) AS email").coalesce(1)
+        rows.write.options(**keys, **options).parquet(str(folder))
+
+    def test_tls_namespace_and_approle(
+        self, spark: SparkSession, openbao: OpenBao, tmp_path: Path
+    ) -> None:
+        openbao.ask("POST", "sys/namespaces/jvm", {})
+        inside = {"X-Vault-Namespace": "jvm"}
+        openbao.ask("POST", "sys/mounts/lake", {"type": "transit"}, **inside)
+        openbao.ask("POST", "lake/keys/k", {}, **inside)
+        openbao.ask("POST", "sys/auth/ours", {"type": "approle"}, **inside)
+        rules = {"policy": 'path "lake/*" { capabilities = ["read", "update"] }'}
+        openbao.ask("PUT", "sys/policies/acl/lake", rules, **inside)
+        role = {"token_policies": ["lake"], "token_ttl": "1s"}
+        openbao.ask("POST", "auth/ours/role/spark", role, **inside)
+        at = "auth/ours/role/spark"
+        role_id = openbao.ask("GET", f"{at}/role-id", **inside)["data"]["role_id"]
+        secret_id = openbao.ask("POST", f"{at}/secret-id", {}, **inside)["data"]["secret_id"]
+        (tmp_path / "role_id").write_text(role_id)
+        (tmp_path / "secret_id").write_text(secret_id)
+        options = self.options(
+            openbao,
+            address=openbao.tls_address,
+            ca_file=openbao.ca_file,
+            namespace="jvm",
+            mount="lake",
+            auth="approle",
+            auth_mount="ours",
+            role_id_file=tmp_path / "role_id",
+            secret_id_file=tmp_path / "secret_id",
+        )
+        for number in range(3):
+            self.write(spark, tmp_path / str(number), "k", **options)
+            # Longer than a token lives: the next write logs in anew, in the same client.
+            threading.Event().wait(0.8)
+        assert spark.read.options(**options).parquet(str(tmp_path / "2")).count() == 10
+
+    def test_files_of_pyarrow_through_the_same_engine(
+        self, spark: SparkSession, openbao: OpenBao, token: str, tmp_path: Path
+    ) -> None:
+        policy = KeyPolicy.load(write_policy(tmp_path, openbao.address, token))
+        kms = sb.PyarrowKms(policy.kms_client())
+        keys = pe.CryptoFactory(lambda _: kms).file_encryption_properties(
+            pe.KmsConnectionConfig(),
+            pe.EncryptionConfiguration(
+                footer_key="lake_footer", column_keys={"lake_pii": ["email"]}
+            ),
+        )
+        folder = tmp_path / "table"
+        folder.mkdir()
+        pq.write_table(customers(50), folder / "0.parquet", encryption_properties=keys)
+        options = self.options(openbao, token_file=tmp_path / "token")
+        assert spark.read.options(**options).parquet(str(folder)).count() == 50
+
+    @pytest.mark.parametrize(
+        ("key", "words", "complaint"),
+        [
+            ("never-there", {}, "has no master key never-there at transit/"),
+            ("../sys/seal", {}, "name cannot be one of"),
+            ("signs-only", {}, "does not encrypt"),
+            ("lake_pii", {"mount": "nowhere"}, "HTTP 403|HTTP 404"),
+            ("lake_pii", {"token_file": "/none"}, "/none cannot be read on this machine"),
+            ("lake_pii", {"address": "http://127.0.0.1:1"}, "is not available: no connection"),
+            ("lake_pii", {"address": "http://vault.example.com"}, "without TLS"),
+            ("lake_pii", {"auth": "approle"}, "no role_id for .* set VAULT_ROLE_ID"),
+        ],
+    )
+    def test_a_refusal_says_what_failed(
+        self,
+        spark: SparkSession,
+        openbao: OpenBao,
+        token: str,
+        tmp_path: Path,
+        key: str,
+        words: dict[str, str],
+        complaint: str,
+    ) -> None:
+        openbao.make_key("signs-only", type="ed25519")
+        (tmp_path / "token").write_text(openbao.root if key != "lake_pii" else token)
+        options = self.options(openbao, **{"token_file": tmp_path / "token", **words})
+        with pytest.raises(Exception, match=complaint) as caught:
+            self.write(spark, tmp_path / "t", key, **options)
+        assert token not in str(caught.value)
+        assert "never-there" not in openbao.key_names()
+
+    def test_a_certificate_that_does_not_fit(
+        self, spark: SparkSession, openbao: OpenBao, tmp_path: Path
+    ) -> None:
+        (tmp_path / "token").write_text(openbao.root)
+        options = self.options(openbao, address=openbao.tls_address, token_file=tmp_path / "token")
+        with pytest.raises(Exception, match=r"TLS of https://127\.0\.0\.1.* does not fit"):
+            self.write(spark, tmp_path / "t", "lake_pii", **options)
+
+    def test_throttling_is_waited_out(
+        self, spark: SparkSession, openbao: OpenBao, token: str, tmp_path: Path
+    ) -> None:
+        (tmp_path / "token").write_text(token)
+        asked: list[str] = []
+
+        def answer(method: str, path: str, body: bytes) -> tuple[int, dict[str, str], bytes]:
+            asked.append(path)
+            if len(asked) % 2:
+                return 429, {"Retry-After": "0"}, b'{"errors": ["too many"]}'
+            found = openbao.ask(
+                method, path.removeprefix("/v1/"), json.loads(body) if body else None
+            )
+            return 200, {}, json.dumps(found).encode()
+
+        with http_server(answer) as url:
+            options = self.options(
+                openbao, address=url, token_file=tmp_path / "token", retry_seconds=20
+            )
+            self.write(spark, tmp_path / "t", "lake_pii", **options)
+        assert len(asked) >= 4
