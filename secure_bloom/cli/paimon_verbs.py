@@ -20,7 +20,7 @@ from secure_bloom.errors import PolicyError
 if TYPE_CHECKING:
     from secure_bloom.paimon.build_report import BuildReport
     from secure_bloom.paimon.index_description import PaimonInspection, ShowReport
-    from secure_bloom.paimon.index_probe import PaimonProbe
+    from secure_bloom.paimon.probe_report import PaimonProbe
 
 
 @click.group("paimon")
@@ -233,7 +233,7 @@ def probe_command(
     """
     from secure_bloom.cli import tables
     from secure_bloom.paimon.index_probe import probe
-    from secure_bloom.paimon.skipping import Rules
+    from secure_bloom.paimon.skipping_rules import Rules
 
     report = probe(
         paths,
@@ -273,7 +273,7 @@ def _probe_code(report: PaimonProbe) -> int:
 def _print_verdicts(report: PaimonProbe, *, verbose: bool) -> None:
     from secure_bloom.bloom.probe import Verdict
     from secure_bloom.cli import tables
-    from secure_bloom.paimon.skipping import Rules
+    from secure_bloom.paimon.skipping_rules import Rules
     from secure_bloom.text import counted
 
     as_paimon = report.rules is Rules.PAIMON_0_9

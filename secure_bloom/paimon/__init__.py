@@ -1,8 +1,8 @@
-"""Apache Paimon's file index with Bloom filters: build it, read it, ask it.
+"""Apache Paimon's file index with Bloom filters: build it, read it, probe it.
 
 The index of a data file is ``<data file>.index`` beside it, in clear, or the same bytes in the
-manifest of a table.  :func:`build_index` writes one for a Parquet file, :func:`probe` asks those of
-files and folders, :class:`FileIndex` reads and writes the container.
+manifest of a table.  :func:`build_index` writes one for a Parquet file.  :func:`probe` tells by the
+indexes which data files can be skipped.  :class:`FileIndex` reads and writes the container.
 """
 
 from __future__ import annotations
@@ -20,18 +20,22 @@ if TYPE_CHECKING:
     from secure_bloom.paimon.hashing import hash_bytes, hash_long, hash_longs
     from secure_bloom.paimon.index_builder import build_index, build_indexes
     from secure_bloom.paimon.index_description import ShowReport, show
-    from secure_bloom.paimon.index_probe import PaimonProbe, probe
-    from secure_bloom.paimon.skipping import Rules, must_read, typed_forms
+    from secure_bloom.paimon.index_probe import probe
+    from secure_bloom.paimon.probe_report import PaimonProbe
+    from secure_bloom.paimon.skipping_rules import Rules, must_read
+    from secure_bloom.paimon.value_forms import typed_forms
 
 _HOMES = {
     "bloom_filter64": ["BloomFilter64", "sizing"],
     "index_builder": ["build_index", "build_indexes"],
     "container": ["ColumnIndexes", "FileIndex", "Index"],
     "index_description": ["ShowReport", "show"],
-    "skipping": ["Rules", "must_read", "typed_forms"],
+    "skipping_rules": ["Rules", "must_read"],
+    "value_forms": ["typed_forms"],
     "hashing": ["hash_bytes", "hash_long", "hash_longs"],
     "comparisons": ["And", "Comparison", "Operator", "Or", "as_predicate"],
-    "index_probe": ["PaimonProbe", "probe"],
+    "index_probe": ["probe"],
+    "probe_report": ["PaimonProbe"],
     "build_report": ["BuildReport", "IndexOptions", "IndexReport"],
     "data_types": ["DataType", "hash_value"],
 }

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 COUNT_BYTES: Final = 4
 #: Java counts the bits in a signed 32-bit integer.
 MAX_BIT_COUNT: Final = (1 << 31) - 1
-#: More than sizing ever gives (1076, for one item and the smallest double): a file that says more
-#: would only keep a reader busy.
+#: Sizing gives 1,076 at most, for one item and the smallest double.  A file that names more would
+#: only keep a reader busy.
 MAX_HASH_FUNCTIONS: Final = 1100
 
 _LN2 = math.log(2)
@@ -33,8 +33,7 @@ _LN2 = math.log(2)
 def sizing(items: int, fpp: float) -> tuple[int, int]:
     """Paimon's number of bits, and of hash functions, for ``items`` values at ``fpp``.
 
-    PolicyError for what has no such filter: negative items, an fpp outside (0, 1], or more bits
-    than Java can count.
+    PolicyError for negative items, an fpp outside (0, 1], and more bits than Java can count.
     """
     require_whole("items", items)
     require_number("fpp", fpp)
@@ -85,7 +84,7 @@ class BloomFilter64:
 
     @classmethod
     def from_bytes(cls, body: bytes | memoryview) -> BloomFilter64:
-        """The filter in an index body, copied when it must be; FormatError for what is none."""
+        """The filter in an index body; FormatError for a body that is none."""
         view = memoryview(body)
         size = view.nbytes - COUNT_BYTES
         if not 1 <= size <= MAX_BIT_COUNT // 8:
@@ -97,7 +96,7 @@ class BloomFilter64:
                 "make sense"
             )
         loaded = cls.__new__(cls)
-        # What nobody can change needs no copy as long as it is only asked.
+        # Bytes that nobody can change are not copied until something is inserted.
         bits = view[COUNT_BYTES:]
         loaded._bits = bits if bits.readonly else bytearray(bits)
         loaded._hash_functions = count
@@ -124,10 +123,10 @@ class BloomFilter64:
 
     @property
     def checked_functions(self) -> int:
-        """How many of them a reader looks at: fewer where Paimon's own reader reads a lower number.
+        """How many positions a check looks at: as many as Paimon's own reader does.
 
-        It adds the four bytes of the number as signed ones, so that 128 is read as -128: then every
-        answer is "maybe".  Ours are the same.
+        That reader adds the four bytes of the number as signed ones and so reads 128 as -128: then
+        it looks at no position, and every answer is "maybe".
         """
         signed = (
             b - 256 if b > 127 else b for b in self._hash_functions.to_bytes(COUNT_BYTES, "big")
@@ -204,7 +203,7 @@ class BloomFilter64:
         return np.frombuffer(self._own_bits(), np.uint8)
 
     def _own_bits(self) -> bytearray:
-        """The bits where they can be changed: no longer in the body that they were read from."""
+        """The bits in memory of our own, where they can be changed."""
         if not isinstance(self._bits, bytearray):
             self._bits = bytearray(self._bits)
         return self._bits

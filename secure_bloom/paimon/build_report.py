@@ -1,4 +1,4 @@
-"""What is asked of a build of indexes, and what it did: options and reports, and their JSON."""
+"""Options and reports of a build of indexes, and their JSON."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class IndexOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnReport:
-    """One column's filter: ``items`` it is sized for, ``values`` read, ``bytes`` of its body.
+    """One column's filter: sized for ``items``, given ``values``, with a body of ``bytes``.
 
     ``fpp`` is that of the filter's own bits.  A column without any value has an EMPTY index, of no
     bytes.  ``shows`` says what the index gives away of an encrypted column.
@@ -78,12 +78,12 @@ class BuildReport:
 
     @property
     def failed(self) -> tuple[IndexReport, ...]:
-        """The files that could not be done; their indexes are as they were."""
+        """The files that failed; their indexes are as they were."""
         return tuple(file for file in self.files if file.status == "failed")
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the user should know: what indexes of encrypted columns show, in each file alike."""
+        """What indexes of encrypted columns show to everyone; each column is named once."""
         shown = {c.column: c.shows for file in self.files for c in file.columns if c.shows}
         return tuple(f"column {name}: {shows}" for name, shows in sorted(shown.items()))
 

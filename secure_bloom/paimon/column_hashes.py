@@ -1,6 +1,6 @@
-"""The hashes of a column's stored values in bulk: what :mod:`columns` does with one value.
+"""The hashes of many stored values of a column; :mod:`physical_values` hashes a single one.
 
-Arrays come as the values door gives them: of the stored type, nulls left out.
+The arrays have the stored type and no nulls.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from secure_bloom.bloom import xxh64
 from secure_bloom.paimon.data_types import float_bits
 from secure_bloom.paimon.hashing import hash_longs
-from secure_bloom.paimon.indexed_columns import DAY_MICROS, divisor, is_bytes
+from secure_bloom.paimon.physical_values import DAY_MICROS, divisor, is_bytes
 from secure_bloom.parquet.logical_types import JULIAN_EPOCH, logical_type
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import Type

@@ -1,7 +1,7 @@
-"""What Paimon asks of a file index: comparisons of columns, joined by AND and OR.
+"""Paimon's predicates for a file index: comparisons of columns, joined by AND and OR.
 
-Unlike what a person asks for in :mod:`secure_bloom.predicates.tree`, a comparison may be
-with NULL, and with the start of a text.
+They differ from :mod:`secure_bloom.predicates.tree` in their comparisons: Paimon compares with NULL
+and with the start of a text, and has no opposite of ``<``.  :func:`as_predicate` translates.
 """
 
 from __future__ import annotations
@@ -12,30 +12,36 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from secure_bloom.errors import PolicyError
-from secure_bloom.predicates import tree as reading
+from secure_bloom.predicates import tree
 from secure_bloom.predicates.from_text import from_text
 from secure_bloom.predicates.from_tuples import from_structure
 
 
-class Operator(enum.StrEnum):
-    """How a column is compared."""
+class PaimonOperator(enum.StrEnum):
+    """How a column is compared; :data:`Operator` is its public name."""
 
-    EQUAL = "="
-    NOT_EQUAL = "!="
-    LESS = "<"
-    LESS_OR_EQUAL = "<="
-    GREATER = ">"
-    GREATER_OR_EQUAL = ">="
-    IN = "in"
-    NOT_IN = "not in"
+    EQUAL = tree.Operator.EQUAL
+    NOT_EQUAL = tree.Operator.NOT_EQUAL
+    LESS = tree.Operator.LESS
+    LESS_OR_EQUAL = tree.Operator.LESS_OR_EQUAL
+    GREATER = tree.Operator.GREATER
+    GREATER_OR_EQUAL = tree.Operator.GREATER_OR_EQUAL
+    IN = tree.Operator.IN
+    NOT_IN = tree.Operator.NOT_IN
     STARTS_WITH = "starts with"
-    IS_NULL = "is null"
-    IS_NOT_NULL = "is not null"
+    IS_NULL = tree.Operator.IS_NULL
+    IS_NOT_NULL = tree.Operator.IS_NOT_NULL
+
+
+Operator = PaimonOperator
+#: The comparisons that are true for the values they name, and for all other values.
+FOR_VALUES = frozenset({Operator.EQUAL, Operator.IN})
+FOR_OTHER_VALUES = frozenset({Operator.NOT_EQUAL, Operator.NOT_IN})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """One column against values: none for the two IS, any number for IN, else one."""
+    """One column against values: none for IS, any number for IN, else one."""
 
     column: str
     operator: Operator
@@ -69,9 +75,9 @@ def comparisons(predicate: Predicate) -> Iterator[Comparison]:
 
 
 def as_predicate(where: object) -> Predicate:
-    """The predicate that a person means: a text, or a structure of tuples and lists.
+    """The predicate of a text, or of a structure of tuples and lists.
 
-    PolicyError, without values, for what is none.
+    PolicyError, without values, for anything else.
     """
     if isinstance(where, Comparison | And | Or):
         require_predicate(where)
@@ -85,7 +91,7 @@ def as_predicate(where: object) -> Predicate:
 def require_predicate(predicate: object) -> None:
     """Raise PolicyError for what is no predicate, or one of more than 100 levels."""
     level = [predicate]
-    for _ in range(reading.MAX_DEPTH):
+    for _ in range(tree.MAX_DEPTH):
         joins = [part for part in level if isinstance(part, And | Or)]
         known = all(isinstance(part, Comparison | And | Or) for part in level)
         if not known or not all(isinstance(join.parts, tuple | list) for join in joins):
@@ -93,21 +99,21 @@ def require_predicate(predicate: object) -> None:
         level = [part for join in joins for part in join.parts]
         if not level:
             return
-    raise PolicyError(f"the predicate nests deeper than {reading.MAX_DEPTH} levels")
+    raise PolicyError(f"the predicate nests deeper than {tree.MAX_DEPTH} levels")
 
 
-#: A comparison's opposite needs a value as it does, and no index here says more about it.
+#: ``not <`` needs a value as ``<`` does, and no index here tells more about either.
 _OPPOSITES = {
-    reading.Operator.NOT_LESS: Operator.LESS,
-    reading.Operator.NOT_LESS_OR_EQUAL: Operator.LESS_OR_EQUAL,
-    reading.Operator.NOT_GREATER: Operator.GREATER,
-    reading.Operator.NOT_GREATER_OR_EQUAL: Operator.GREATER_OR_EQUAL,
+    tree.Operator.NOT_LESS: Operator.LESS,
+    tree.Operator.NOT_LESS_OR_EQUAL: Operator.LESS_OR_EQUAL,
+    tree.Operator.NOT_GREATER: Operator.GREATER,
+    tree.Operator.NOT_GREATER_OR_EQUAL: Operator.GREATER_OR_EQUAL,
 }
 
 
-def _translated(predicate: reading.Predicate) -> Predicate:
-    if isinstance(predicate, reading.Condition):
+def _translated(predicate: tree.Predicate) -> Predicate:
+    if isinstance(predicate, tree.Condition):
         operator = _OPPOSITES.get(predicate.operator) or Operator(predicate.operator)
         return Comparison(column=predicate.column, operator=operator, values=predicate.values)
-    join = And if isinstance(predicate, reading.AllOf) else Or
+    join = And if isinstance(predicate, tree.AllOf) else Or
     return join(tuple(map(_translated, predicate.parts)))

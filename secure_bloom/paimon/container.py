@@ -5,9 +5,9 @@
     length of redundant bytes (4) | redundant bytes
     bodies
 
-Numbers are signed and big-endian; ``start`` counts from the container's first byte, and is -1 for
-an index of a column that has no value at all (EMPTY).  Names are Java's modified UTF-8 behind a
-length of two bytes.  Indexes of types that are not known here are carried as they are.
+Numbers are signed and big-endian.  ``start`` counts from the container's first byte; it is -1 for
+an EMPTY index, of a column that has no value.  Names are Java's modified UTF-8 behind a
+length of two bytes.  An index of an unknown type is carried unchanged.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SHORT = struct.Struct(">H")
 _PLACE = struct.Struct(">ii")
 _EMPTY = _PLACE.pack(-1, 0)
 _MAX_NAME_BYTES = 0xFFFF
-#: What a column, and an index of it, take at least in the header: names may be empty.
+#: The least bytes that a column, and an index of it, take in the header: names may be empty.
 _MIN_COLUMN = _SHORT.size + _INT.size
 _MIN_INDEX = _SHORT.size + _PLACE.size
 
@@ -55,7 +55,7 @@ class ColumnIndexes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileIndex:
-    """All indexes of one data file, with what else the container holds."""
+    """All indexes of one data file, and the other bytes of the container."""
 
     columns: tuple[ColumnIndexes, ...] = ()
     redundant: bytes = b""
@@ -63,7 +63,7 @@ class FileIndex:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> FileIndex:
-        """The indexes in a container; FormatError for what is none, or damaged."""
+        """The indexes in a container; FormatError for other bytes and for a damaged container."""
         reader = _ContainerReader(data)
         reader.start()
         columns = tuple(reader.column() for _ in range(reader.count("columns", _MIN_COLUMN)))
@@ -77,7 +77,7 @@ class FileIndex:
         return b"".join((*self._header(start, start), *bodies, self.trailing))
 
     def _header(self, length: int, place: int) -> Iterator[bytes]:
-        """The header, saying that it has ``length`` bytes and the first body is at ``place``."""
+        """The header, for a length of ``length`` bytes and a first body at ``place``."""
         yield _START.pack(MAGIC, VERSION, length)
         yield _INT.pack(len(self.columns))
         for column in self.columns:
@@ -92,11 +92,11 @@ class FileIndex:
         yield from (_INT.pack(len(self.redundant)), self.redundant)
 
     def indexes(self, column: str) -> tuple[Index, ...]:
-        """The indexes of a column; none for one that is not listed."""
+        """The indexes of a column; empty for a column that is not listed."""
         return tuple(i for each in self.columns if each.name == column for i in each.indexes)
 
     def with_indexes(self, new: Iterable[tuple[str, Index]]) -> FileIndex:
-        """The same with these indexes, in the place of those of their column and type."""
+        """A copy with these indexes; each replaces the index of its column and type."""
         columns: dict[str, dict[str, Index]] = {}
         # A column may be listed twice, with indexes of different types.
         for column in self.columns:

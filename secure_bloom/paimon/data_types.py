@@ -1,4 +1,4 @@
-"""Paimon's data types as far as its Bloom filter takes them, and what is hashed of their values.
+"""Paimon's data types that have Bloom filters, and what is hashed of their values.
 
 TINYINT SMALLINT INT BIGINT    the number
 FLOAT DOUBLE                   the IEEE bits as a signed number, one NaN for all
@@ -24,7 +24,7 @@ from secure_bloom.paimon.hashing import hash_bytes, hash_long
 
 
 class TypeRoot(enum.StrEnum):
-    """The types that have a hash."""
+    """The types whose values are hashed."""
 
     TINYINT = "TINYINT"
     SMALLINT = "SMALLINT"
@@ -86,7 +86,7 @@ class DataType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hashed:
-    """What is hashed of a value: a number, of ``width`` bytes in its type, or bytes."""
+    """What is hashed of a value: bytes, or a number that has ``width`` bytes in its type."""
 
     content: int | bytes = field(repr=False)
     width: int = 0
@@ -108,7 +108,7 @@ def hash_value(data_type: DataType, value: Any) -> int | None:
 
 
 def hashed_form(data_type: DataType, value: Any) -> Hashed:
-    """What is hashed of a value other than NULL."""
+    """What is hashed of a value; NULL has no hash."""
     try:
         content = _CONTENTS[data_type.root](data_type, value)
     except (TypeError, ValueError, OverflowError, struct.error):
@@ -117,7 +117,7 @@ def hashed_form(data_type: DataType, value: Any) -> Hashed:
 
 
 def example_form(data_type: DataType) -> Hashed:
-    """What is hashed of some value of a type: it is as wide as any, and bytes where any is."""
+    """What is hashed of some value of the type; it is as wide as that of all other values."""
     if data_type.root in _OF_BYTES:
         return Hashed(content=b"")
     return Hashed(content=0, width=_WIDTHS.get(data_type.root, 4))
@@ -132,9 +132,9 @@ def float_bits(number: float, *, width: int) -> int:
     return int(bits)
 
 
-#: Bytes -> the struct of the float, that of its bits, and what all NaNs are made.
+#: Bytes -> the struct of the float, the struct of its bits, and the bits of every NaN.
 _FLOATS = {4: ("<f", "<i", 0x7FC00000), 8: ("<d", "<q", 0x7FF8000000000000)}
-#: Bytes of a number, where not 4.
+#: The bytes of a number, for types that do not have 4.
 _WIDTHS = {
     TypeRoot.TINYINT: 1,
     TypeRoot.SMALLINT: 2,
@@ -157,7 +157,9 @@ _OF_BYTES = {
 def _integer(data_type: DataType, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError
-    value.to_bytes(_WIDTHS.get(data_type.root, 4), signed=True)  # raises for one that is too large
+    value.to_bytes(
+        _WIDTHS.get(data_type.root, 4), signed=True
+    )  # raises for a number that is too large
     return value
 
 

@@ -1,8 +1,8 @@
-"""The 64-bit hash that Paimon's Bloom filter takes of a value, one or in bulk.
+"""The 64-bit hash of a value in Paimon's Bloom filter, for one value or for many.
 
-Numbers go through Thomas Wang's mix with arithmetic right shifts, text and bytes through XXH64 with
-seed 0 (:mod:`~.bloom.xxh64` has that in bulk).  Hashes are signed, as Java has them.  One
-value is hashed without numpy and numba.
+Numbers are hashed by Thomas Wang's mix with arithmetic right shifts, text and bytes by XXH64 with
+seed 0 (:mod:`secure_bloom.bloom.xxh64` hashes many at once).  Hashes are signed, as in Java.
+Hashing one value needs neither numpy nor numba.
 """
 
 from __future__ import annotations

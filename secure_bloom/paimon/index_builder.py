@@ -1,50 +1,35 @@
 """Building the index of a data file: its values -> filters -> ``<data file>.index``.
 
-The index is in clear, whatever the data file is.  Whoever has it can try any value against it, so a
-filter of an encrypted column is refused unless the caller insists.
+The index is in clear, even if the data file is encrypted.  Whoever has the index can test any value
+against it, so an index of an encrypted column is refused unless the caller insists.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from os import PathLike, fspath
-
-import numpy as np
-from numpy.typing import NDArray
 
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
 from secure_bloom.encryption.keys import FileKeys, KeyResolver
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import (
-    FileChangedError,
-    FormatError,
     PolicyError,
     SecureBloomError,
     UnsupportedFeatureError,
     located,
 )
-from secure_bloom.paimon.bloom_filter64 import BloomFilter64
-from secure_bloom.paimon.build_report import BuildReport, ColumnReport, IndexOptions, IndexReport
-from secure_bloom.paimon.column_hashes import column_hashes
-from secure_bloom.paimon.container import BLOOM_FILTER, MAGIC, FileIndex, Index
-from secure_bloom.paimon.index_files import index_path, read_beside, read_whole
-from secure_bloom.paimon.indexed_columns import IndexedColumn, find_column
-from secure_bloom.paimon.map_keys import read_map_values
-from secure_bloom.parquet.column_values import read_entries
-from secure_bloom.parquet.footer import Chunk, Footer, open_chunk, read_tail, unlock_to_read
+from secure_bloom.paimon.build_report import BuildReport, IndexOptions, IndexReport
+from secure_bloom.paimon.column_filter import ColumnSource, build_filter, column_source
+from secure_bloom.paimon.container import MAGIC, FileIndex, Index
+from secure_bloom.paimon.index_files import index_path
+from secure_bloom.paimon.index_merge import IndexMerge
+from secure_bloom.parquet.footer import Footer, read_tail, unlock_to_read
 from secure_bloom.parquet.key_material_files import file_keys
-from secure_bloom.parquet.value_arrays import as_entries
-from secure_bloom.storage import InputFile, find_unmanaged, open_input, replace_tail
+from secure_bloom.storage import InputFile, find_unmanaged, open_input
 from secure_bloom.storage.paths import Paths, as_paths
 
-#: A build meets others, each of which adds its own columns to the index first.
-_TRIES = 10
-#: The first bytes of what stands beside indexes too, or is one.
+#: The first bytes of other files that have an index beside them, and of an index itself.
 _OTHER_FORMATS = {b"ORC": "an ORC file", b"Obj\1": "an Avro file", MAGIC: "an index itself"}
-#: Hashes gathered before the distinct ones among them are told apart.
-_GATHERED = 1 << 22
-
 
 Columns = Mapping[str, IndexOptions] | Iterable[str]
 
@@ -63,18 +48,19 @@ def build_index(
 ) -> IndexReport:
     """Write ``<data file>.index`` with a Bloom filter of each of ``columns``.
 
-    A column is a top-level one, or a map's key, ``m[k]``.  What an index that is there holds beside
-    these filters stays as it is.  The file is written whole or not at all, and the data file is not
-    touched.  ``replace_damaged`` puts a new index in the place of one that cannot be read, whose
-    content is lost.  Raises PolicyError for an encrypted column, because the index is in clear,
-    unless ``allow_clear_index`` is given; FormatError for a damaged index; and what reading the
-    footer, the keys and the pages raises: so for a signed file whose key is not at hand although
-    ``keys`` or a ``policy`` are given, unless ``allow_unverified``, and for one that is protected
+    A column is a top-level one, or a map's key, ``m[k]``.  Other indexes that the index file holds
+    already stay in it.  It is written whole or not at all, and the data file is not touched.
+    ``replace_damaged`` puts a new index in the place of one that cannot be read, whose content is
+    lost.  Raises PolicyError for an encrypted column, because the index is in clear, unless
+    ``allow_clear_index`` is given; FormatError for a damaged index; and what reading the footer,
+    the keys and the pages raises.  That includes a signed file whose key is missing although
+    ``keys`` or a ``policy`` are given, unless ``allow_unverified``, and a file that is protected
     less than the policy says, unless ``allow_unprotected``.
     """
     trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
+    merge = IndexMerge(replace_damaged=replace_damaged, dry_run=dry_run)
     builder = _Builder(
-        columns, resolver_of(keys, trust), allow_clear_index, replace_damaged, dry_run
+        columns, resolver_of(keys, trust), allow_clear_index=allow_clear_index, merge=merge
     )
     report = builder.build(fspath(data_file))
     warn_unverified(() if report.verified else (report.path,))
@@ -95,46 +81,28 @@ def build_indexes(
 ) -> BuildReport:
     """:func:`build_index` of all data files that ``paths`` mean; one that fails stops no other."""
     trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
+    merge = IndexMerge(replace_damaged=replace_damaged, dry_run=dry_run)
     builder = _Builder(
-        columns, resolver_of(keys, trust), allow_clear_index, replace_damaged, dry_run
+        columns, resolver_of(keys, trust), allow_clear_index=allow_clear_index, merge=merge
     )
     files = tuple(builder.report(path) for path in find_unmanaged(as_paths(paths)))
     warn_unverified(file.path for file in files if not file.verified)
     return BuildReport(files=files, dry_run=dry_run)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Source:
-    """A column of a data file and its chunks, those of keys too for a map's key."""
-
-    column: IndexedColumn
-    options: IndexOptions
-    chunks: tuple[tuple[Chunk, ...], ...]
-
-    @property
-    def is_encrypted(self) -> bool:
-        return any(chunk.cipher is not None for group in self.chunks for chunk in group)
-
-
 class _Builder:
     """Builds the indexes of one run: one request, one set of keys."""
 
     def __init__(
-        self,
-        columns: Columns,
-        resolver: KeyResolver,
-        allow_clear_index: bool,
-        replace_damaged: bool,
-        dry_run: bool,
+        self, columns: Columns, resolver: KeyResolver, *, allow_clear_index: bool, merge: IndexMerge
     ) -> None:
         self._columns = _as_options(columns)
         self._resolver = resolver
         self._allow_clear_index = allow_clear_index
-        self._replace_damaged = replace_damaged
-        self._dry_run = dry_run
+        self._merge = merge
 
     def report(self, path: str) -> IndexReport:
-        """As :meth:`build`; our errors become a report of a failure."""
+        """:meth:`build`, where an error of ours becomes the report of a failure."""
         try:
             return self.build(path)
         except SecureBloomError as error:
@@ -144,15 +112,10 @@ class _Builder:
         """Build one index and write it."""
         with located(path=path), open_input(path) as file:
             _refuse_other_formats(file)
-            keys = file_keys(self._resolver, file)
-            footer = unlock_to_read(read_tail(file), keys)
-            sources = [
-                _source(footer, keys, name, options) for name, options in self._columns.items()
-            ]
-            self._refuse_encrypted(sources)
-            built = [_build(file, source) for source in sources]
+            footer, keys = self._opened(file)
+            built = [build_filter(file, source) for source in self._sources(footer, keys)]
             indexes = [(report.column, index) for report, index in built]
-            merged = self._merge(file, indexes)
+            merged = self._merge.write(file, indexes)
             return IndexReport(
                 path=path,
                 status="built",
@@ -163,7 +126,14 @@ class _Builder:
                 verified=footer.is_verified,
             )
 
-    def _refuse_encrypted(self, sources: Iterable[_Source]) -> None:
+    def _opened(self, file: InputFile) -> tuple[Footer, FileKeys]:
+        keys = file_keys(self._resolver, file)
+        return unlock_to_read(read_tail(file), keys), keys
+
+    def _sources(self, footer: Footer, keys: FileKeys) -> list[ColumnSource]:
+        """The columns of the file that get filters; PolicyError where one is encrypted."""
+        wanted = self._columns.items()
+        sources = [column_source(footer, keys, name, options) for name, options in wanted]
         encrypted = [source.column.name for source in sources if source.is_encrypted]
         if encrypted and not self._allow_clear_index:
             raise PolicyError(
@@ -172,59 +142,11 @@ class _Builder:
                 hint="secure-bloom add puts an encrypted filter into the file itself; "
                 "allow_clear_index (--allow-clear-index) builds this one all the same",
             )
-
-    def _merge(self, file: InputFile, indexes: list[tuple[str, Index]]) -> FileIndex:
-        """Write the index with what is there already, read anew where another was faster."""
-        for _ in range(_TRIES - 1):
-            try:
-                return self._merge_once(file, indexes)
-            except FileChangedError:
-                file.check_unchanged()  # the data file itself: then there is nothing to try again
-        return self._merge_once(file, indexes)
-
-    def _merge_once(self, file: InputFile, indexes: list[tuple[str, Index]]) -> FileIndex:
-        # Of the data file, because the index may not be there yet: builders of this machine come
-        # one after the other, whatever they find.
-        with file.exclusive():
-            return self._merge_alone(file, indexes)
-
-    def _merge_alone(self, file: InputFile, indexes: list[tuple[str, Index]]) -> FileIndex:
-        try:
-            before = read_beside(file)
-        except FormatError as error:
-            return self._replace(file, indexes, error)
-        merged = (before or FileIndex()).with_indexes(indexes)
-        if self._dry_run:
-            return merged
-        path = index_path(file)
-        if before is None:
-            replace_tail(file, 0, (merged.to_bytes(),), output=path, must_be_new=True)
-            return merged
-        file.check_unchanged()
-        with open_input(path) as old:
-            if read_whole(old) != before:
-                raise FileChangedError("the index was changed after it was read", path=path)
-            replace_tail(old, 0, (merged.to_bytes(),))
-        return merged
-
-    def _replace(
-        self, file: InputFile, indexes: list[tuple[str, Index]], damage: FormatError
-    ) -> FileIndex:
-        """A new index in the place of a damaged one, where that is wanted."""
-        if not self._replace_damaged:
-            damage.hint = damage.hint or (
-                "replace_damaged (--replace-damaged) writes a new one in its place; "
-                "name all columns that it shall have"
-            )
-            raise damage
-        merged = FileIndex().with_indexes(indexes)
-        if not self._dry_run:
-            replace_tail(file, 0, (merged.to_bytes(),), output=index_path(file))
-        return merged
+        return sources
 
 
 def _as_options(columns: Columns) -> dict[str, IndexOptions]:
-    """The options of each column; a text alone is the name of one."""
+    """The options of each column; a single text is one name."""
     if not isinstance(columns, Iterable):
         raise PolicyError(f"columns are of type {type(columns).__name__}, wanted names")
     names = [columns] if isinstance(columns, str) else list(columns)
@@ -250,53 +172,8 @@ def _refuse_other_formats(file: InputFile) -> None:
         if first.startswith(magic):
             raise UnsupportedFeatureError(
                 f"{name}, and indexes are built of Parquet files",
-                hint="an index that is there can be shown, and asked with the types of its columns",
+                hint="an index that is there can be shown, and probed with the types of its columns",
             )
-
-
-def _source(footer: Footer, keys: FileKeys, name: str, options: IndexOptions) -> _Source:
-    column = find_column(footer.leaves, name)
-    chunks = tuple(
-        tuple(open_chunk(footer, row_group, ordinal, keys) for ordinal in column.ordinals)
-        for row_group in range(len(footer.row_groups))
-    )
-    return _Source(column=column, options=options, chunks=chunks)
-
-
-def _build(file: InputFile, source: _Source) -> tuple[ColumnReport, Index]:
-    """The index of one column; EMPTY where it has no value."""
-    options = source.options
-    hashes = _Hashes(_column_hashes(file, source))
-    if options.items is None:
-        distinct = hashes.distinct()
-        items, batches = len(distinct), iter((distinct,))
-    else:
-        items, batches = options.items, iter(hashes)
-    bloom_filter = BloomFilter64.sized(items, options.fpp)
-    for batch in batches:
-        bloom_filter.insert_hashes(batch)
-    body = bloom_filter.to_bytes() if hashes.count else None
-    report = ColumnReport(
-        column=source.column.name,
-        items=items,
-        values=hashes.count,
-        bytes=len(body or b""),
-        hash_functions=bloom_filter.hash_functions if body else None,
-        fpp_requested=options.fpp,
-        fpp=bloom_filter.fpp() if body else None,
-        encrypted=source.is_encrypted,
-        shows=_shows(bloom_filter) if source.is_encrypted else None,
-    )
-    return report, Index(type=BLOOM_FILTER, body=body)
-
-
-def _shows(bloom_filter: BloomFilter64) -> str:
-    fpp = bloom_filter.fpp()
-    certain = "" if fpp == 0 else f", wrong for one absent value in {max(1, round(1 / fpp)):,}"
-    return (
-        "in clear for everyone who can read the index: whether the file has a value they think "
-        f"of{certain}; and about how many distinct values it has"
-    )
 
 
 def _kept(merged: FileIndex, built: list[tuple[str, Index]]) -> Iterator[str]:
@@ -305,48 +182,3 @@ def _kept(merged: FileIndex, built: list[tuple[str, Index]]) -> Iterator[str]:
         for index in column.indexes:
             if (column.name, index.type) not in new:
                 yield f"{column.name}: {index.type}"
-
-
-class _Hashes:
-    """Batches of hashes, counted while they pass."""
-
-    def __init__(self, batches: Iterator[NDArray[np.int64]]) -> None:
-        self._batches = batches
-        self.count = 0
-
-    def __iter__(self) -> Iterator[NDArray[np.int64]]:
-        for batch in self._batches:
-            self.count += len(batch)
-            yield batch
-
-    def distinct(self) -> NDArray[np.int64]:
-        """The distinct hashes among all, told apart from time to time so that few are held."""
-        gathered, waiting = [np.empty(0, np.int64)], 0
-        for batch in self:
-            gathered.append(batch)
-            waiting += len(batch)
-            if waiting > max(_GATHERED, len(gathered[0])):
-                gathered, waiting = [_distinct(gathered)], 0
-        return _distinct(gathered)
-
-
-def _distinct(batches: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """The distinct numbers of all batches, sorted.  np.unique takes ten times as long."""
-    numbers = np.concatenate(batches)
-    numbers.sort()
-    is_new = np.ones(len(numbers), np.bool_)
-    np.not_equal(numbers[1:], numbers[:-1], out=is_new[1:])
-    return numbers[is_new]
-
-
-def _column_hashes(file: InputFile, source: _Source) -> Iterator[NDArray[np.int64]]:
-    """The hashes of a column's values, row group by row group, nulls left out."""
-    map_key = source.column.map_key
-    for chunks in source.chunks:
-        value = chunks[-1]
-        if map_key is None:
-            for entries in read_entries(file, value).entries:
-                yield column_hashes(value.leaf, entries)
-            continue
-        for array in read_map_values(file, chunks[0], value, map_key):
-            yield column_hashes(value.leaf, as_entries(value.leaf, array))

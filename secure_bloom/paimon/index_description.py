@@ -1,4 +1,4 @@
-"""What an index shows to anyone: its columns, its filters, and what their bits give away."""
+"""What an index shows to anyone who can read it: its columns, its filters, and their bits."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from secure_bloom.storage.paths import Paths
 class IndexInspection:
     """One index of one column; ``bytes`` is 0 for EMPTY, a column without any value.
 
-    Of a Bloom filter: its hash functions, the share of its bits that are set, the false-positive
-    probability of those bits, and about how many distinct ``values`` they tell of.
+    A Bloom filter also has its hash functions, the share of its bits that are set (``fill``), the
+    false-positive probability of those bits, and about how many distinct ``values`` it was given.
     """
 
     column: str
@@ -51,7 +51,7 @@ class PaimonInspection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShowReport:
-    """The indexes that were looked at; ``without`` are data files that have none."""
+    """The indexes that were found; ``without`` are the data files that have none."""
 
     indexes: tuple[PaimonInspection, ...]
     without: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ class ShowReport:
 
 
 def show(paths: Paths) -> ShowReport:
-    """Describe the indexes at ``paths``: those of data files there, or index files themselves.
+    """Describe the indexes at ``paths``, which are data files or index files themselves.
 
     No key is needed.  A damaged index is reported with its error and does not stop the others.
     """
@@ -92,7 +92,7 @@ def describe_beside(file: InputFile) -> PaimonInspection | None:
 
 
 def describe_index(path: str, index: FileIndex) -> PaimonInspection:
-    """All of one index."""
+    """Describe one index file."""
     return PaimonInspection(
         path=path, bytes=len(index.to_bytes()), indexes=tuple(_describe_all(index))
     )

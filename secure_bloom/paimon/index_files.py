@@ -1,4 +1,4 @@
-"""Where a data file's index stands, and reading it: ``<data file>.index``, in clear, beside it."""
+"""Finding and reading the index of a data file: ``<data file>.index``, in clear, beside it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from secure_bloom.storage import (
 from secure_bloom.storage.paths import Paths, as_paths
 
 SUFFIX: Final = ".index"
-#: More than Paimon's default filters of a thousand columns take.
+#: Paimon's default filters of a thousand columns take less.
 MAX_INDEX_BYTES: Final = 1 << 30
 
 
 def find_indexed(paths: Paths) -> list[str]:
-    """The data files at ``paths``, of any format, and the index files without a data file there."""
+    """The data files at ``paths``, of any format, and the index files without a data file."""
     every = find_unmanaged(as_paths(paths), suffixes=(*DATA_SUFFIXES, ".orc", ".avro", SUFFIX))
     keys = {file_key(path) for path in every}
     return [path for path in every if not _stands_beside(path, keys)]
@@ -62,7 +62,7 @@ def read_beside(file: InputFile) -> FileIndex | None:
 
 
 def read_whole(file: InputFile) -> FileIndex:
-    """The index that the file itself is; FormatError for a damaged one."""
+    """The index in an index file; FormatError for a damaged one."""
     if file.size > MAX_INDEX_BYTES:
         raise FormatError(f"the index has {file.size} bytes, at most {MAX_INDEX_BYTES} are read")
     return FileIndex.from_bytes(file.read_at(0, file.size))

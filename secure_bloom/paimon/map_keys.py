@@ -17,7 +17,7 @@ from secure_bloom.storage import InputFile
 def read_map_values(file: InputFile, key: Chunk, value: Chunk, map_key: str) -> Iterator[pa.Array]:
     """The values that stand beside ``map_key``, nulls left out, an Arrow array for each batch."""
     wanted = pa.scalar(map_key.encode(), pa.binary())
-    # Their pages end at different places, their batches of rows do not.
+    # The pages of keys and values end at different rows; their batches of rows do not.
     for keys, values in zip(_items(file, key), _items(file, value), strict=True):
         if len(keys) != len(values):
             raise FormatError(

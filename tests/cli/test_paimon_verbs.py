@@ -12,7 +12,7 @@ import pytest
 from secure_bloom import paimon
 from secure_bloom.cli import main
 from secure_bloom.paimon import FileIndex
-from tests.paimon.version_0_9.test_joining import bitmap
+from tests.paimon.version_0_9.test_decision import bitmap
 from tests.tables import KEYRING, Mode, customers, keyring_json, write
 
 Ran = tuple[int, str, str]

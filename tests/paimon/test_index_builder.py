@@ -24,8 +24,9 @@ from secure_bloom.paimon import (
     FileIndex,
     Index,
     IndexOptions,
+    column_filter,
     hash_value,
-    index_builder,
+    index_merge,
 )
 from tests.surgery import assert_tells_no_secret
 from tests.tables import KEYRING, Mode, customers, write
@@ -175,7 +176,7 @@ def test_a_filter_is_sized_by_the_distinct_values(data_file: Path) -> None:
 
 
 def test_many_values_are_told_apart_in_steps(data_file: Path) -> None:
-    with mock.patch.object(index_builder, "_GATHERED", 10):
+    with mock.patch.object(column_filter, "_GATHERED", 10):
         report = paimon.build_index(data_file, ["id", "name"])
     assert [column.items for column in report.columns] == [500, 250]
 
@@ -253,7 +254,7 @@ def test_the_data_file_is_not_touched_and_a_dry_run_writes_nothing(data_file: Pa
 def test_another_writer_s_index_is_not_lost(data_file: Path, step: str) -> None:
     """Another process adds its index somewhere between our reading the old one and the new one."""
     paimon.build_index(data_file, ["name"])
-    do, raced = getattr(index_builder, step), []
+    do, raced = getattr(index_merge, step), []
 
     def do_and_race(place: Any) -> Any:
         done = do(place)
@@ -262,7 +263,7 @@ def test_another_writer_s_index_is_not_lost(data_file: Path, step: str) -> None:
             build_on_another_machine(data_file, "m[a]")
         return done
 
-    with mock.patch.object(index_builder, step, do_and_race):
+    with mock.patch.object(index_merge, step, do_and_race):
         paimon.build_index(data_file, ["id"])
     assert raced
     assert {column.name for column in read(data_file).columns} == {"name", "m[a]", "id"}
@@ -275,14 +276,14 @@ def test_an_index_of_values_that_changed_meanwhile_is_not_written(
     if has_index:
         paimon.build_index(data_file, ["name"])
     before = sorted(path.name for path in data_file.parent.iterdir())
-    read_beside = index_builder.read_beside
+    read_beside = index_merge.read_beside
 
     def read_and_change(file: Any) -> Any:
         data_file.write_bytes(data_file.read_bytes() + b"more")
         return read_beside(file)
 
     with (
-        mock.patch.object(index_builder, "read_beside", read_and_change),
+        mock.patch.object(index_merge, "read_beside", read_and_change),
         pytest.raises(FileChangedError),
     ):
         paimon.build_index(data_file, ["id"])
@@ -292,7 +293,7 @@ def test_an_index_of_values_that_changed_meanwhile_is_not_written(
 
 def test_two_first_builds_at_once_lost_the_index_of_one(data_file: Path) -> None:
     """Another process writes the first index after we looked and saw none."""
-    do, raced = index_builder.replace_tail, []
+    do, raced = index_merge.replace_tail, []
 
     def race_and_do(*arguments: Any, **options: Any) -> int:
         if not raced:
@@ -300,7 +301,7 @@ def test_two_first_builds_at_once_lost_the_index_of_one(data_file: Path) -> None
             build_on_another_machine(data_file, "m[a]")
         return do(*arguments, **options)
 
-    with mock.patch.object(index_builder, "replace_tail", race_and_do):
+    with mock.patch.object(index_merge, "replace_tail", race_and_do):
         paimon.build_index(data_file, ["id"])
     assert {column.name for column in read(data_file).columns} == {"m[a]", "id"}
     assert len(list(data_file.parent.iterdir())) == 2

@@ -12,10 +12,9 @@ import pytest
 from secure_bloom import paimon
 from secure_bloom.bloom.probe import Verdict
 from secure_bloom.errors import PolicyError
-from secure_bloom.paimon import FileIndex, Index
-from secure_bloom.paimon import data_types as named
-from secure_bloom.paimon import indexed_columns as stored
+from secure_bloom.paimon import FileIndex, Index, data_types, physical_values
 from secure_bloom.paimon.data_types import TypeRoot, hashed_form
+from secure_bloom.paimon.stored_types import leaf_of
 from tests.tables import KEYRING, Mode, customers, write
 
 
@@ -363,8 +362,8 @@ def test_an_example_is_as_wide_as_any_value(root: TypeRoot) -> None:
     is_bytes = root in (TypeRoot.BINARY, TypeRoot.VARBINARY, TypeRoot.BYTES)
     value = values.get(root, "a" if is_text else b"a" if is_bytes else 1)
     form = hashed_form(data_type, value)
-    leaf = stored.leaf_of("c", data_type)
-    for example in (named.example_form(data_type), stored.example_form(leaf)):
+    leaf = leaf_of("c", data_type)
+    for example in (data_types.example_form(data_type), physical_values.example_form(leaf)):
         assert example is not None
         assert type(example.content) is type(form.content)
         assert isinstance(form.content, bytes) or example.width == form.width

@@ -1,4 +1,4 @@
-"""What an index answers: all rows may satisfy a comparison, none does, or these rows may.
+"""The answers of indexes: every row may satisfy a comparison, no row does, or these rows may.
 
 Paimon joins the answers of several indexes, and of several comparisons, by AND and OR.
 """
@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 
 class Whole(enum.Enum):
-    """An answer that knows nothing of single rows."""
+    """An answer for the whole file, which names no rows."""
 
     REMAIN = enum.auto()
     SKIP = enum.auto()
@@ -51,7 +51,7 @@ def either(first: Answer, second: Answer) -> Answer:
 
 
 def either_in_0_9(first: Answer, second: Answer) -> Answer:
-    """OR as Paimon has it before 1.1: of rows with an answer that has none it makes an AND."""
+    """OR before Paimon 1.1: rows joined with an answer for the whole file become an AND."""
     if isinstance(first, Rows) and isinstance(second, Whole):
         return both(first, second)
     return either(first, second)

@@ -1,4 +1,4 @@
-"""Rows in the portable format of Roaring bitmaps, read as one number: bit ``i`` is row ``i``.
+"""Roaring bitmaps in their portable format, read as one number: bit ``i`` is row ``i``.
 
     cookie 12346 (4) | containers (4)
     or cookie 12347 (2) | containers - 1 (2) | one bit per container: is it of runs
@@ -17,8 +17,8 @@ from collections.abc import Iterator
 
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
 
-#: Rows of one file at most: each bitmap takes an eighth of a byte a row here, however few bytes
-#: it has in the file.
+#: The most rows of a file.  A bitmap takes a bit for each row here, even if the file stores it in
+#: a few bytes.
 MAX_ROWS = 1 << 27
 
 _WITHOUT_RUNS = 12346
@@ -26,7 +26,7 @@ _WITH_RUNS = 12347
 _MAX_ARRAY = 4096
 _CONTAINER_ROWS = 1 << 16
 _CONTAINER_BYTES = _CONTAINER_ROWS // 8
-#: With runs, fewer containers than this have no places.
+#: A bitmap with runs and fewer containers than this has no places.
 _MIN_PLACES = 4
 
 
@@ -49,7 +49,7 @@ def read_rows(data: memoryview, rows: int) -> int:
 
 
 def require_rows(rows: int) -> None:
-    """Raise where a file has a number of rows that none can have, or more than are read here."""
+    """Raise for a negative number of rows, and for more rows than are read here."""
     if rows < 0:
         raise FormatError(f"a bitmap index is of {rows} rows")
     if rows > MAX_ROWS:
@@ -66,7 +66,7 @@ class _RoaringReader:
         self._at = 0
 
     def containers(self) -> Iterator[tuple[int, int]]:
-        """The high half of the rows of each container, and the low halves as a number."""
+        """For each container the high half of its rows, and the low halves as bits of a number."""
         count, of_runs = self._cookie()
         heads = self._shorts(2 * count)
         if not of_runs or count >= _MIN_PLACES:
@@ -76,7 +76,7 @@ class _RoaringReader:
             yield high, self._runs() if of_runs >> ordinal & 1 else self._container(rows)
 
     def _cookie(self) -> tuple[int, int]:
-        """The number of containers, and which are of runs: the bits of a number."""
+        """How many containers there are, and which have runs, as the bits of a number."""
         cookie, following = self._shorts(2)
         if cookie == _WITH_RUNS:
             count = following + 1

@@ -16,6 +16,7 @@ from secure_bloom.errors import FormatError, SecureBloomError, UnsupportedFeatur
 from secure_bloom.paimon import DataType, FileIndex
 from secure_bloom.paimon.bitmap import read_value_list
 from secure_bloom.paimon.data_types import hashed_form
+from secure_bloom.paimon.version_0_9 import bitmap_rows
 from secure_bloom.paimon.version_0_9.roaring import MAX_ROWS, read_rows
 from tests.paimon.test_tables import TABLES, index_of
 from tests.paimon.vectors import SHARED
@@ -129,8 +130,8 @@ def test_the_rows_of_java_s_bitmaps_are_those_of_the_data(tmp_path: Path) -> Non
         values = read_value_list(index.body or b"")
         assert values is not None
         for value in set(column) - {None}:
-            found = rows_of(values.rows_with(frozenset({hashed_form(integer, value)})))
+            found = rows_of(bitmap_rows.rows_with(values, frozenset({hashed_form(integer, value)})))
             assert found == {row for row, each in enumerate(column) if each == value}
         nulls = {row for row, each in enumerate(column) if each is None}
         assert values.has_null is bool(nulls)
-        assert rows_of(values.null_rows(frozenset({hashed_form(integer, 0)}))) == nulls
+        assert rows_of(bitmap_rows.null_rows(values, frozenset({hashed_form(integer, 0)}))) == nulls

@@ -26,7 +26,7 @@ from secure_bloom.paimon import (
 )
 from secure_bloom.paimon.comparisons import Predicate, comparisons
 from secure_bloom.paimon.data_types import hash_value
-from secure_bloom.paimon.skipping import paimon_loses_rows
+from secure_bloom.paimon.version_0_9 import loses_rows
 from tests.paimon.vectors import load, predicate_of, types_of
 from tests.paimon.version_0_9.test_roaring import written
 
@@ -84,7 +84,7 @@ def test_safe_rules_keep_what_java_loses(case: dict[str, Any]) -> None:
         if any(satisfies(row, predicate) for row in rows):
             assert reads(index, predicate, Rules.SAFE), written_as
             skipped = not reads(index, predicate, Rules.PAIMON_0_9)
-            assert paimon_loses_rows(index, predicate, FORMS) is skipped, written_as
+            assert loses_rows(index, predicate, FORMS) is skipped, written_as
 
 
 def test_java_was_seen_to_lose_rows() -> None:
@@ -173,7 +173,7 @@ def test_the_rules_differ_in_what_is_documented_alone(
     safe, as_paimon = (reads(index, predicate, rules) for rules in Rules)
     if any(satisfies(row, predicate) for row in rows):
         assert safe
-        assert as_paimon or paimon_loses_rows(index, predicate, FORMS)
+        assert as_paimon or loses_rows(index, predicate, FORMS)
     has_bitmap = any(make is bitmap for _, make in indexes)
     has_long_in = any(len(each.values) > 20 for each in comparisons(predicate))
     if safe and not as_paimon:
@@ -209,7 +209,7 @@ def test_an_or_with_a_bitmap_first_loses_rows(predicate: Predicate, read: bool, 
         ]
     )
     assert reads(index, predicate, Rules.PAIMON_0_9) is read
-    assert paimon_loses_rows(index, predicate, FORMS) is lost
+    assert loses_rows(index, predicate, FORMS) is lost
 
 
 @pytest.mark.parametrize("rules", list(Rules))
@@ -254,7 +254,7 @@ def test_each_column_has_its_own_order_of_indexes() -> None:
     there_or_absent = Or((_equal("u", 5), _equal("u", 6)))
     lossy = Or((absent_or_unknown, there_or_absent))
     assert not reads(index, lossy, Rules.PAIMON_0_9)
-    assert paimon_loses_rows(index, lossy, FORMS)
+    assert loses_rows(index, lossy, FORMS)
     assert reads(index, lossy, Rules.SAFE)
 
 

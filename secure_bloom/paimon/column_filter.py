@@ -1,0 +1,137 @@
+"""The Bloom filter of one column of a data file, built from all its values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secure_bloom.encryption.keys import FileKeys
+from secure_bloom.paimon.bloom_filter64 import BloomFilter64
+from secure_bloom.paimon.build_report import ColumnReport, IndexOptions
+from secure_bloom.paimon.column_hashes import column_hashes
+from secure_bloom.paimon.container import BLOOM_FILTER, Index
+from secure_bloom.paimon.indexed_columns import IndexedColumn, find_column
+from secure_bloom.paimon.map_keys import read_map_values
+from secure_bloom.parquet.column_values import read_entries
+from secure_bloom.parquet.footer import Chunk, Footer, open_chunk
+from secure_bloom.parquet.value_arrays import as_entries
+from secure_bloom.storage import InputFile
+
+#: How many hashes are gathered before the repeated ones are dropped.
+_GATHERED = 1 << 22
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnSource:
+    """A column of a data file and its chunks; for a map's key also the chunks of the keys."""
+
+    column: IndexedColumn
+    options: IndexOptions
+    chunks: tuple[tuple[Chunk, ...], ...]
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether any of the chunks is encrypted."""
+        return any(chunk.cipher is not None for group in self.chunks for chunk in group)
+
+
+def column_source(footer: Footer, keys: FileKeys, name: str, options: IndexOptions) -> ColumnSource:
+    """The column of that name, its chunks opened; errors for a column that has no filter."""
+    column = find_column(footer.leaves, name)
+    chunks = tuple(
+        tuple(open_chunk(footer, row_group, ordinal, keys) for ordinal in column.ordinals)
+        for row_group in range(len(footer.row_groups))
+    )
+    return ColumnSource(column=column, options=options, chunks=chunks)
+
+
+def build_filter(file: InputFile, source: ColumnSource) -> tuple[ColumnReport, Index]:
+    """Build the index of one column; it is EMPTY where the column has no value."""
+    options = source.options
+    hashes = _Hashes(_column_hashes(file, source))
+    if options.items is None:
+        distinct = hashes.distinct()
+        items, batches = len(distinct), iter((distinct,))
+    else:
+        items, batches = options.items, iter(hashes)
+    bloom_filter = BloomFilter64.sized(items, options.fpp)
+    for batch in batches:
+        bloom_filter.insert_hashes(batch)
+    body = bloom_filter.to_bytes() if hashes.count else None
+    report = _report(source, bloom_filter, items=items, values=hashes.count)
+    return report, Index(type=BLOOM_FILTER, body=body)
+
+
+def _report(
+    source: ColumnSource, bloom_filter: BloomFilter64, *, items: int, values: int
+) -> ColumnReport:
+    is_empty = not values
+    return ColumnReport(
+        column=source.column.name,
+        items=items,
+        values=values,
+        bytes=0 if is_empty else len(bloom_filter.to_bytes()),
+        hash_functions=None if is_empty else bloom_filter.hash_functions,
+        fpp_requested=source.options.fpp,
+        fpp=None if is_empty else bloom_filter.fpp(),
+        encrypted=source.is_encrypted,
+        shows=_shows(bloom_filter) if source.is_encrypted else None,
+    )
+
+
+def _shows(bloom_filter: BloomFilter64) -> str:
+    """What a filter in clear gives away."""
+    fpp = bloom_filter.fpp()
+    certain = "" if fpp == 0 else f", wrong for one absent value in {max(1, round(1 / fpp)):,}"
+    return (
+        "in clear for everyone who can read the index: whether the file has a value they think "
+        f"of{certain}; and about how many distinct values it has"
+    )
+
+
+class _Hashes:
+    """Batches of hashes, counted as they pass by."""
+
+    def __init__(self, batches: Iterator[NDArray[np.int64]]) -> None:
+        self._batches = batches
+        self.count = 0
+
+    def __iter__(self) -> Iterator[NDArray[np.int64]]:
+        for batch in self._batches:
+            self.count += len(batch)
+            yield batch
+
+    def distinct(self) -> NDArray[np.int64]:
+        """The distinct hashes, found batch by batch, so that few of them are in memory."""
+        gathered, waiting = [np.empty(0, np.int64)], 0
+        for batch in self:
+            gathered.append(batch)
+            waiting += len(batch)
+            if waiting > max(_GATHERED, len(gathered[0])):
+                gathered, waiting = [_distinct(gathered)], 0
+        return _distinct(gathered)
+
+
+def _distinct(batches: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """The distinct numbers of all batches, sorted; ten times as fast as np.unique."""
+    numbers = np.concatenate(batches)
+    numbers.sort()
+    is_new = np.ones(len(numbers), np.bool_)
+    np.not_equal(numbers[1:], numbers[:-1], out=is_new[1:])
+    return numbers[is_new]
+
+
+def _column_hashes(file: InputFile, source: ColumnSource) -> Iterator[NDArray[np.int64]]:
+    """The hashes of a column's values, row group by row group, nulls left out."""
+    map_key = source.column.map_key
+    for chunks in source.chunks:
+        value = chunks[-1]
+        if map_key is None:
+            for entries in read_entries(file, value).entries:
+                yield column_hashes(value.leaf, entries)
+            continue
+        for array in read_map_values(file, chunks[0], value, map_key):
+            yield column_hashes(value.leaf, as_entries(value.leaf, array))

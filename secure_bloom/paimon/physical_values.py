@@ -1,0 +1,150 @@
+"""What Paimon hashes of the values that a Parquet file stores.
+
+Paimon hashes logical values, a file stores physical ones.  The values of a file and the values of a
+predicate go from their physical form to the hash by one table, so that they cannot differ.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+
+from secure_bloom.errors import UnsupportedFeatureError
+from secure_bloom.paimon.data_types import (
+    Hashed,
+    float_bits,
+)
+from secure_bloom.paimon.hashing import signed
+from secure_bloom.parquet.literals import BeyondColumnError, physical_values, whole_value
+from secure_bloom.parquet.logical_types import JULIAN_EPOCH, Kind, Logical, describe, logical_type
+from secure_bloom.parquet.schema import Leaf
+from secure_bloom.parquet.structures.metadata import (
+    ConvertedType,
+    Type,
+)
+
+DAY_MICROS = 86_400_000_000
+
+
+_NANOS_PER_MILLI, _NANOS_PER_MICRO = 1_000_000, 1_000
+
+
+def require_hashable(leaf: Leaf) -> None:
+    """Raise UnsupportedFeatureError for a column whose values Paimon does not hash."""
+    logical = logical_type(leaf.element)
+    carried = (logical.kind, leaf.type)
+    is_interval = leaf.element.converted_type is ConvertedType.INTERVAL
+    if carried not in _NUMBERS.keys() | _BYTES or not logical.signed or is_interval:
+        raise UnsupportedFeatureError(
+            f"column {leaf.name} is {describe(leaf.element)}, which Paimon gives no Bloom filter",
+            hint="it has filters of signed integers, floats, dates, times, text and bytes",
+        )
+
+
+def is_bytes(leaf: Leaf) -> bool:
+    """Whether the bytes of a value are hashed, rather than a number."""
+    return (logical_type(leaf.element).kind, leaf.type) in _BYTES
+
+
+def hashed_content(leaf: Leaf, encoding: bytes) -> Hashed:
+    """What is hashed of a value in PLAIN encoding, without the length of a BYTE_ARRAY."""
+    if is_bytes(leaf):
+        return Hashed(content=encoding)
+    logical = logical_type(leaf.element)
+    number = _NUMBERS[logical.kind, leaf.type](encoding) // divisor(logical)
+    return Hashed(content=number, width=_width(logical, leaf.type))
+
+
+def _width(logical: Logical, physical: Type) -> int:
+    """Bytes of Paimon's type, whose times of the day always have 4."""
+    if logical.kind is Kind.INTEGER:
+        return logical.bits // 8
+    return 4 if logical.kind is Kind.TIME or physical in (Type.INT32, Type.FLOAT) else 8
+
+
+def divisor(logical: Logical) -> int:
+    """The divisor of a stored time: Paimon counts milliseconds of the day, and microseconds."""
+    coarsest = {Kind.TIME: _NANOS_PER_MILLI, Kind.TIMESTAMP: _NANOS_PER_MICRO}.get(logical.kind, 1)
+    return max(1, coarsest // logical.unit)
+
+
+def value_forms(leaf: Leaf, value: object) -> tuple[Hashed, ...] | None:
+    """The forms in which ``value`` may be in an index of ``leaf``; None where no index can tell.
+
+    Values are written as :func:`secure_bloom.probe` takes them, and whole numbers also as 5.0 and
+    1e1.  A value that is too large or too fine for this file has no form: another file of the table
+    may store the column in a larger type.  PolicyError, without the value, for a value that is
+    none of the column.
+    """
+    try:
+        if isinstance(value, str) and logical_type(leaf.element).kind is Kind.INTEGER:
+            value = whole_value(value)
+        encodings = physical_values(leaf, value)
+    except BeyondColumnError:
+        return ()
+    return None if encodings is None else tuple(hashed_content(leaf, each) for each in encodings)
+
+
+def example_form(leaf: Leaf) -> Hashed | None:
+    """The form of some value, as wide as all of the column; None for a column without a filter."""
+    logical = logical_type(leaf.element)
+    if is_bytes(leaf):
+        return Hashed(content=b"")
+    if (logical.kind, leaf.type) not in _NUMBERS or not logical.signed:
+        return None
+    return Hashed(content=0, width=_width(logical, leaf.type))
+
+
+def differs(stored: Leaf, given: Leaf) -> bool:
+    """Whether a value has different forms in a column of one type and of the other."""
+    return _form(stored) != _form(given)
+
+
+def _form(leaf: Leaf) -> tuple[object, ...] | None:
+    """What the form of a value depends on; None for a column that Paimon does not hash."""
+    logical = logical_type(leaf.element)
+    if is_bytes(leaf):
+        return (bytes,)
+    if (logical.kind, leaf.type) not in _NUMBERS or not logical.signed:
+        return None
+    kind, unit = logical.kind, logical.unit
+    if kind is Kind.INT96:
+        kind, unit = Kind.TIMESTAMP, _NANOS_PER_MICRO
+    return kind, max(unit, unit * divisor(logical)), _width(logical, leaf.type)
+
+
+def _integer(encoding: bytes) -> int:
+    return int.from_bytes(encoding, "little", signed=True)
+
+
+def _float(encoding: bytes) -> int:
+    form = "<f" if len(encoding) == 4 else "<d"
+    return float_bits(*struct.unpack(form, encoding), width=len(encoding))
+
+
+def _int96_micros(encoding: bytes) -> int:
+    nanos, days = struct.unpack("<qi", encoding)
+    micros = (days - JULIAN_EPOCH) * DAY_MICROS + nanos // _NANOS_PER_MICRO
+    # In bulk, days that no calendar has wrap around in 64 bits: the same must happen here.
+    return signed(micros)
+
+
+#: Types that are hashed as numbers -> the number of a value in PLAIN encoding.
+_NUMBERS: dict[tuple[Kind, Type], Callable[[bytes], int]] = {
+    (Kind.INTEGER, Type.INT32): _integer,
+    (Kind.INTEGER, Type.INT64): _integer,
+    (Kind.DATE, Type.INT32): _integer,
+    (Kind.TIME, Type.INT32): _integer,
+    (Kind.TIME, Type.INT64): _integer,
+    (Kind.TIMESTAMP, Type.INT64): _integer,
+    (Kind.INT96, Type.INT96): _int96_micros,
+    (Kind.FLOAT, Type.FLOAT): _float,
+    (Kind.FLOAT, Type.DOUBLE): _float,
+}
+
+#: Types that are hashed by their bytes.
+_BYTES = {
+    (Kind.TEXT, Type.BYTE_ARRAY),
+    (Kind.BYTES, Type.BYTE_ARRAY),
+    (Kind.BYTES, Type.FIXED_LEN_BYTE_ARRAY),
+}

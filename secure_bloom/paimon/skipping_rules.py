@@ -1,0 +1,39 @@
+"""By which rules a file is skipped: the safe ones, or those of Paimon 0.9."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+
+from secure_bloom.paimon import skipping, version_0_9
+from secure_bloom.paimon.comparisons import Predicate, require_predicate
+from secure_bloom.paimon.container import FileIndex
+from secure_bloom.paimon.value_forms import Forms
+
+
+class Rules(enum.StrEnum):
+    """By which rules the answers of several indexes become one."""
+
+    #: A file is skipped only where no row of it can satisfy the predicate.
+    SAFE = "safe"
+    #: A file is skipped where Paimon 0.9 skips it, also where that loses rows.
+    PAIMON_0_9 = "paimon-0.9"
+
+
+def must_read(
+    index: FileIndex, predicate: Predicate, forms: Forms, *, rules: Rules = Rules.SAFE
+) -> bool:
+    """Whether the file may hold rows that satisfy ``predicate``; False is certain.
+
+    By the rules of Paimon 0.9 the answer is whether Paimon reads the file, and nothing is certain.
+    Raises FormatError for a damaged index, UnsupportedFeatureError where a column of the predicate
+    has an index of a type that Paimon does not have, and PolicyError for what is no predicate.
+    """
+    require_predicate(predicate)
+    return _DECISIONS[rules](index, predicate, forms)
+
+
+_DECISIONS: dict[Rules, Callable[[FileIndex, Predicate, Forms], bool]] = {
+    Rules.SAFE: skipping.may_match,
+    Rules.PAIMON_0_9: version_0_9.reads,
+}

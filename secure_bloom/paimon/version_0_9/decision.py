@@ -1,0 +1,161 @@
+"""Whether Paimon 0.9 reads a file: the answers of its indexes, joined as Paimon's own code does.
+
+Paimon puts a comparison to all indexes of its column, and an IN of up to 20 values as an OR of
+``=``.  It joins the answers one after the other, and ends an AND where no row is left.
+
+Two things lose rows.  Up to Paimon 1.1, an OR of a bitmap's rows with an answer that names no rows
+is taken for an AND.  And chance decides which of several indexes of a column comes first, hence
+what is joined with what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from itertools import islice, product
+from typing import Final, TypeAlias
+
+from secure_bloom.errors import located
+from secure_bloom.paimon import skipping
+from secure_bloom.paimon.comparisons import (
+    FOR_OTHER_VALUES,
+    FOR_VALUES,
+    And,
+    Comparison,
+    Operator,
+    Or,
+    Predicate,
+)
+from secure_bloom.paimon.container import FileIndex
+from secure_bloom.paimon.index_readers import open_index
+from secure_bloom.paimon.value_forms import Forms
+from secure_bloom.paimon.version_0_9.answers import (
+    Answer,
+    Rows,
+    Whole,
+    both,
+    either,
+    either_in_0_9,
+    remains,
+)
+from secure_bloom.paimon.version_0_9.index_answers import Values, answer
+
+#: An IN of more values stays one comparison.
+MAX_IN_AS_OR: Final = 20
+
+#: The orders of indexes that are tried: enough for all orders in ten columns, each of which has a
+#: bitmap and another index.
+_MAX_ORDERS = 1024
+
+_Join: TypeAlias = Callable[[Answer, Answer], Answer]
+#: The kind of answer that comes first among the indexes of a column.
+_First: TypeAlias = type[Rows] | type[Whole]
+
+
+@dataclass(frozen=True, slots=True)
+class _ColumnAnswers:
+    """What each index of a column answers to one comparison."""
+
+    column: str
+    answers: tuple[Answer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    """The answers to several comparisons, and how they are joined."""
+
+    join: type[And | Or]
+    parts: tuple[_ColumnAnswers | _Joined, ...]
+
+
+def reads(index: FileIndex, predicate: Predicate, forms: Forms) -> bool:
+    """Whether Paimon 0.9 reads the file, whichever index of a column comes first.
+
+    Two answers are not known here and count as no answer: that of an index which is not read here,
+    and that of any index to a comparison with NULL.
+    """
+    answers = _answers(index, predicate, forms)
+    columns = sorted(set(_columns_by_chance(answers)))
+    firsts: Iterator[tuple[_First, ...]] = product((Rows, Whole), repeat=len(columns))
+    return all(
+        remains(_joined(answers, either_in_0_9, dict(zip(columns, first, strict=True))))
+        for first in islice(firsts, _MAX_ORDERS)
+    )
+
+
+def loses_rows(index: FileIndex, predicate: Predicate, forms: Forms) -> bool:
+    """Whether Paimon 0.9 skips a file that may hold rows which satisfy ``predicate``.
+
+    The rows of bitmaps, joined rightly, may rule a file out that the safe rules keep: then Paimon
+    is right to skip it.
+    """
+    return (
+        not reads(index, predicate, forms)
+        and skipping.may_match(index, predicate, forms)
+        and remains(_joined(_answers(index, predicate, forms), either, {}))
+    )
+
+
+def _answers(index: FileIndex, predicate: Predicate, forms: Forms) -> _ColumnAnswers | _Joined:
+    """The answers of all indexes, without a short cut: a damaged index is always an error."""
+    if not isinstance(predicate, Comparison):
+        parts = tuple(_answers(index, part, forms) for part in predicate.parts)
+        return _Joined(type(predicate), parts)
+    column, operator = predicate.column, predicate.operator
+    with located(column=column):
+        readers = [open_index(each) for each in index.indexes(column)]
+        if not readers:
+            return _ColumnAnswers(column, ())
+        parts = tuple(
+            _ColumnAnswers(column, tuple(answer(reader, operator, values) for reader in readers))
+            for values in _values(predicate, forms)
+        )
+    return _Joined(Or, parts)
+
+
+def _values(comparison: Comparison, forms: Forms) -> list[Values]:
+    """The values that an index is asked for: all at once, or one after the other."""
+    if comparison.operator in (Operator.IS_NULL, Operator.IS_NOT_NULL):
+        example = forms.example(comparison.column)
+        return [None if example is None else frozenset({example})]
+    if comparison.operator not in FOR_VALUES | FOR_OTHER_VALUES:
+        return [None]
+    found = [forms(comparison.column, value) for value in comparison.values]
+    if comparison.operator is Operator.IN and len(found) <= MAX_IN_AS_OR:
+        return [None if each is None else frozenset(each) for each in found]
+    if None in found:
+        return [None]
+    return [frozenset(form for each in found for form in each or ())]
+
+
+def _columns_by_chance(answers: _ColumnAnswers | _Joined) -> Iterator[str]:
+    """The columns in which the order of the indexes can matter."""
+    if isinstance(answers, _Joined):
+        for part in answers.parts:
+            yield from _columns_by_chance(part)
+    elif len({type(each) for each in answers.answers}) > 1:
+        yield answers.column
+
+
+def _joined(
+    answers: _ColumnAnswers | _Joined, join_or: _Join, first: Mapping[str, _First]
+) -> Answer:
+    """All answers as one; ``first`` tells which kind of answer comes first in a column."""
+    if isinstance(answers, _ColumnAnswers):
+        kind = first.get(answers.column, Rows)
+        return _until_none(sorted(answers.answers, key=lambda it: not isinstance(it, kind)))
+    parts = [_joined(part, join_or, first) for part in answers.parts]
+    if answers.join is And:
+        return _until_none(parts)
+    return reduce(join_or, parts) if parts else Whole.REMAIN
+
+
+def _until_none(answers: Iterable[Answer]) -> Answer:
+    """AND, up to the answer that leaves no row."""
+    left: Answer = Whole.REMAIN
+    for each in answers:
+        left = both(left, each)
+        if not remains(left):
+            break
+    return left
