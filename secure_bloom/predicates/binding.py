@@ -24,6 +24,7 @@ from secure_bloom.errors import PolicyError
 from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.predicates.coercion import Place, places_of
 from secure_bloom.predicates.iso8601 import TICKS
+from secure_bloom.predicates.joined_terms import joined
 from secure_bloom.predicates.tree import AllOf, Condition, Operator, Predicate
 
 
@@ -104,7 +105,7 @@ def bind(predicate: Predicate, schema: pa.Schema, paths: Sequence[str] = ()) -> 
     Raises PolicyError for a column that is not there or cannot be compared, or a value that it
     cannot hold.
     """
-    return _Binder(schema=schema, paths=paths).bind(predicate)
+    return _Binder(schema=schema, paths=paths).bind(joined(predicate))
 
 
 def bound_conditions(predicate: BoundPredicate | None) -> list[BoundCondition]:

@@ -76,7 +76,8 @@ def from_text(text: str) -> Predicate:
 
 def _tokens(text: str) -> list[_Token]:
     tokens, position = [], 0
-    while position < len(text.rstrip()):
+    end = len(text.rstrip())
+    while position < end:
         found = _TOKEN.match(text, position)
         if found is None or found.lastgroup is None:
             raise PolicyError(

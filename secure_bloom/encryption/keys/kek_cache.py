@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-#: KEK id and master key id.
-KekId = tuple[bytes, str]
+#: What a file says of a KEK: its id, where it has one, the master key's id, the wrapped bytes.  All
+#: of it: an id alone is only a claim, and with it a hostile file would exchange the KEK of others.
+KekId = tuple[bytes, str, str]
 
 #: More than the KEKs of any table; where each column of each file has a key of its own that the
 #: KMS wrapped, the last of those.

@@ -24,7 +24,7 @@ class UnwrapsOnce:
     def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
         """The key, asked for once."""
         return self._unwrapped.get(
-            (wrapped_key.encode(), master_key_identifier),
+            (b"", master_key_identifier, wrapped_key),
             # Through the door, so that a failure names the client that failed.
             lambda: unwrap_with(self._kms, wrapped_key, master_key_identifier),
         )

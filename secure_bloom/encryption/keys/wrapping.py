@@ -68,7 +68,8 @@ def unwrap(material: KeyMaterial, kms: KmsClient, keks: KekCache) -> bytes:
     if kek is None:
         return unwrap_with(kms, material.wrapped_dek, master_key_id)
     key = keks.get(
-        (kek.kek_id, master_key_id), lambda: unwrap_with(kms, kek.wrapped, master_key_id)
+        (kek.kek_id, master_key_id, kek.wrapped),
+        lambda: unwrap_with(kms, kek.wrapped, master_key_id),
     )
     try:
         dek = cipher.unseal(_sealed_dek(material), key, kek.kek_id)

@@ -8,6 +8,7 @@ import json
 import os
 import re
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from threading import Barrier, BrokenBarrierError
 
@@ -402,3 +403,15 @@ def test_free_form_metadata_is_no_name_where_it_looks_like_material_or_is_long()
     assert keys.describe(b'{"a": "secret wrapped key"}') is None
     assert keys.describe(b"k" * 500) == "k" * 64 + "..."
     assert keys.describe(b"key-7") == "key-7"
+
+
+def test_a_hostile_file_does_not_make_others_fail() -> None:
+    """It claims the id of their KEK, with another one wrapped: each file gets what it names."""
+    kms = CountingKms()
+    good = KeyEncryptionKey.create(kms, "kc1")
+    other = KeyEncryptionKey.create(kms, "kc1")
+    hostile = replace(other, wrapped=replace(other.wrapped, kek_id=good.wrapped.kek_id))
+    resolver = KeyResolver(kms)
+    first = resolver.for_file().footer_key(wrap_twice(bytes(16), hostile).serialize())
+    second = resolver.for_file().footer_key(wrap_twice(DEK, good).serialize())
+    assert (first.key, second.key) == (bytes(16), DEK)

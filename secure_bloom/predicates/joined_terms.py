@@ -1,0 +1,57 @@
+"""Comparisons of one column side by side, as one list: `a = 1 or a = 2` is `a in (1, 2)`.
+
+Each condition is asked of each row group on its own, so thousands of them, as programs write them,
+would take thousands of times longer than a list of as many values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from secure_bloom.predicates.tree import AllOf, AnyOf, Condition, Operator, Predicate
+
+#: What is joined in an OR, and in an AND: comparisons with one value, lists, and what they become.
+_IN_OR = frozenset({Operator.EQUAL, Operator.IN})
+_IN_AND = frozenset({Operator.NOT_EQUAL, Operator.NOT_IN})
+
+
+def joined(predicate: Predicate) -> Predicate:
+    """The same predicate, with as few conditions as that makes."""
+    if isinstance(predicate, Condition):
+        return predicate
+    kind = type(predicate)
+    parts = list(_join(_flat(kind, predicate), kind))
+    return parts[0] if len(parts) == 1 else kind(parts=tuple(parts))
+
+
+def _flat(kind: type[AllOf | AnyOf], predicate: AllOf | AnyOf) -> Iterator[Predicate]:
+    """The parts, those of parts of the same kind in their place."""
+    for part in map(joined, predicate.parts):
+        if isinstance(part, kind):
+            yield from part.parts
+        else:
+            yield part
+
+
+def _join(parts: Iterable[Predicate], kind: type[AllOf | AnyOf]) -> Iterator[Predicate]:
+    """The parts in their order, lists where the first of their conditions stood."""
+    alike: dict[object, list[Condition]] = {}
+    for place, part in enumerate(parts):
+        operators = _IN_OR if kind is AnyOf else _IN_AND
+        if isinstance(part, Condition) and part.operator in operators and not part.is_cast:
+            alike.setdefault((part.column, part.path), []).append(part)
+        else:
+            alike[place] = [part]  # type: ignore[list-item]
+    for same in alike.values():
+        yield same[0] if len(same) == 1 else _list_of(same, kind)
+
+
+def _list_of(conditions: list[Condition], kind: type[AllOf | AnyOf]) -> Condition:
+    first = conditions[0]
+    return Condition(
+        column=first.column,
+        operator=Operator.IN if kind is AnyOf else Operator.NOT_IN,
+        values=tuple(value for condition in conditions for value in condition.values),
+        path=first.path,
+        has_null=any(condition.has_null for condition in conditions),
+    )
