@@ -10,6 +10,8 @@ from secure_bloom.auditing import rules
 from secure_bloom.auditing.audit_request import AuditRequest
 from secure_bloom.auditing.checks import (
     bloom_filters,
+    checksums,
+    contradictions,
     gaps,
     key_use,
     leaks,
@@ -46,8 +48,12 @@ _FILE_CHECKS: tuple[Callable[[FileSubject], Findings], ...] = (
     key_use.check_footer_mode,
     key_use.check_algorithm,
     key_use.check_footer_key,
+    checksums.check_checksums,
 )
 _FOOTER_CHECKS: tuple[Callable[[FooterSubject], Findings], ...] = (
+    contradictions.check_footer_counts,
+    contradictions.check_overlaps,
+    contradictions.check_page_indexes,
     key_use.check_footer_key_length,
     leaks.check_hudi,
     leaks.check_schemas,
@@ -62,6 +68,11 @@ _CHUNK_CHECKS: tuple[Callable[[ChunkSubject], Findings], ...] = (
     leaks.check_own_texts,
     leaks.check_page_indexes,
     bloom_filters.check_filter,
+    contradictions.check_counts,
+    contradictions.check_sizes,
+    contradictions.check_statistics,
+    contradictions.check_encodings,
+    contradictions.check_pages,
 )
 #: Footers of 10,000 column chunks have a few MiB; one that has more than this would take minutes.
 _MOST_FOOTER = 64 * 1024 * 1024

@@ -180,7 +180,8 @@ COLUMN_ALIKE = Rule(
     id="column-alike-in-clear",
     severity=_HIGH,
     meaning="A file lacks a sensitive column and has one in clear that is spelt like it: in other "
-    "capitals, which Spark takes for the same, with other marks, or with a letter or two changed.",
+    "capitals, which Spark takes for the same, with other marks, or, in names of five letters or "
+    "more, with about one letter in five changed. Compared are the first 2,000 columns in clear.",
     fix="write the file again with the policy's name and destroy this copy; if it is another "
     "column, give it a rule without a key",
 )
@@ -267,6 +268,60 @@ MIXED_RULES = Rule(
     meaning="The file obeys the policy and is yet protected in another way than most files of its "
     "dataset: two writers follow different rules.",
     fix="find the writer with the other options, and write its files again",
+)
+
+# What cannot be true.
+
+IMPOSSIBLE_COUNTS = Rule(
+    id="impossible-counts",
+    severity=_HIGH,
+    meaning="Counts of rows or values contradict each other or the schema: readers give other "
+    "rows, or none.",
+    fix="write the file again from its rows, as a reader gives them that does not use the counts",
+)
+IMPOSSIBLE_SIZES = Rule(
+    id="impossible-sizes",
+    severity=_HIGH,
+    meaning="Pages are said to stand where they cannot: outside the file's data, or where those of "
+    "another column chunk are.",
+    fix="restore the file from a copy, or write it again",
+)
+IMPOSSIBLE_STATISTICS = Rule(
+    id="impossible-statistics",
+    severity=_HIGH,
+    meaning="Statistics of a column chunk cannot be true: secure-bloom does not believe them, "
+    "other readers lose rows by them.",
+    fix="write the file again",
+)
+IMPOSSIBLE_ENCODINGS = Rule(
+    id="impossible-encodings",
+    severity=_HIGH,
+    meaning="The encodings that the footer counts cannot be those of the pages: by such counts "
+    "readers take a dictionary for all values of a column, and lose rows.",
+    fix="write the file again",
+)
+IMPOSSIBLE_PAGE_INDEX = Rule(
+    id="impossible-page-index",
+    severity=_HIGH,
+    meaning="A page index cannot be that of the column chunk: secure-bloom does not believe it, "
+    "other readers lose rows by it, or read those of other pages.",
+    fix="write the file again",
+)
+IMPOSSIBLE_PAGES = Rule(
+    id="impossible-pages",
+    severity=_HIGH,
+    meaning="The headers of pages contradict what the footer says of them, or the bytes behind "
+    "them. They are looked at with `--check-values`.",
+    fix="restore the file from a copy, or write it again",
+)
+CHECKSUM_STALE = Rule(
+    id="checksum-stale",
+    severity=_MEDIUM,
+    meaning="The checksums that Hadoop left beside a data file (`.name.crc`) are not of its bytes: "
+    "Spark and Hadoop refuse to read the file from a local disk. Their count is compared, and "
+    "those of the first and last bytes.",
+    fix="remove the .crc file if the data file is the one you mean: secure-bloom add removes it "
+    "where it writes",
 )
 
 # Bloom filters.

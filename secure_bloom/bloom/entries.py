@@ -40,13 +40,15 @@ def insert_entries(bloom_filter: SplitBlockBloomFilter, leaf: Leaf, values: Entr
         _insert(bloom_filter, _second_form(entries))
 
 
-def count_missed(bloom_filter: SplitBlockBloomFilter, values: Entries) -> int:
+def count_missed(
+    bloom_filter: SplitBlockBloomFilter, values: Entries, *, both_zeros: bool = True
+) -> int:
     """How many of ``values`` the filter does not have, though it should have all.
 
-    Only the form that the format prescribes is asked for, and both zeros where either occurs.
+    Only the form that the format prescribes is asked for, and ``both_zeros`` where either occurs.
     Other writers' filters need not have NaN.
     """
-    chunks = _hashes(_without_nans(_with_both_zeros(values)))
+    chunks = _hashes(_without_nans(_with_both_zeros(values) if both_zeros else values))
     return sum(int((~bloom_filter.check_hashes(chunk)).sum()) for chunk in chunks)
 
 

@@ -11,6 +11,7 @@ import functools
 import hmac
 import os
 import struct
+from contextlib import suppress
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers import Cipher
@@ -160,10 +161,21 @@ def decrypt_gcm(module: BytesLike, key: bytes | AESGCM, aad: bytes) -> bytes:
 
 
 def decrypt_footer(module: BytesLike, key: bytes, file_aad: bytes) -> bytes:
-    """The plaintext of an encrypted footer; errors as of :func:`decrypt_gcm`."""
+    """The plaintext of an encrypted footer; errors as of :func:`decrypt_gcm`.
+
+    UnsupportedFeatureError for one that was sealed with no AAD: nobody altered it, and nothing in
+    such a file tells its modules apart.
+    """
     try:
         return decrypt_gcm(module, key, module_aad(file_aad, ModuleType.FOOTER))
     except IntegrityError:
+        with suppress(IntegrityError):
+            decrypt_gcm(module, key, b"")
+            raise UnsupportedFeatureError(
+                "the footer is encrypted without the AAD that the format prescribes",
+                hint="DuckDB (seen in 2.0.0) writes such files, whose parts could be exchanged "
+                "unnoticed: write the file again with Spark or pyarrow",
+            ) from None
         raise IntegrityError(
             "the footer does not authenticate: wrong key or altered bytes"
         ) from None

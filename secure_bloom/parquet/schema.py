@@ -59,6 +59,11 @@ class Leaf:
         return self.element.precision if is_decimal else None
 
     @property
+    def is_required(self) -> bool:
+        """Whether every row holds a value of this column."""
+        return all(it is FieldRepetitionType.REQUIRED for it in self.repetitions)
+
+    @property
     def is_repeated(self) -> bool:
         """Whether a row may hold more than one value of this column."""
         return FieldRepetitionType.REPEATED in self.repetitions

@@ -26,6 +26,8 @@ from secure_bloom.parquet.structures.metadata import (
     ColumnMetaData,
     KeyValue,
 )
+from tests.lying.editing import Place, edit
+from tests.lying.lies import LIES
 from tests.surgery import Opened, edit_column, edit_footer, filter_place, flip, opened
 from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, write
 
@@ -217,8 +219,12 @@ def policy_parent_named(folder: Path) -> Example:
 def policy_key_unknown(folder: Path) -> Example:
     """`email` under `k_gone`, which the keyring does not have."""
     path = sound(folder)
+
     # A file without rows breaks no rule itself.
-    edit_footer(path, lambda it: setattr(it.footer.metadata, "row_groups", []))
+    def empty(it: Opened) -> None:
+        it.footer.metadata.row_groups, it.footer.metadata.num_rows = [], 0
+
+    edit_footer(path, empty)
     return Example(path=path, policy=with_rules(email="k_gone"))
 
 
@@ -438,6 +444,65 @@ def mixed_rules(folder: Path) -> Example:
         write(folder / f"{part}.parquet", customers(ROWS), Mode.ENCRYPTED)
     sound(folder, column_keys={"k_pii": ["email", "city"], "k_finance": ["iban"]})
     return Example(path=folder)
+
+
+# What cannot be true.
+
+
+def lying(folder: Path, change: Callable[[Place], object], column: str = "city") -> Example:
+    """A sound file of which the column's chunk says something else."""
+    options = {"write_page_index": True, "write_batch_size": 20, "data_page_size": 1}
+    path = sound(folder, **options)
+    assert edit(path, path, 0, column, change)
+    return Example(path=path)
+
+
+@example("impossible-counts")
+def impossible_counts(folder: Path) -> Example:
+    """The footer counts one row more than its row groups have."""
+    return lying(folder, lambda place: setattr(place.file, "num_rows", ROWS + 1))
+
+
+@example("impossible-sizes")
+def impossible_sizes(folder: Path) -> Example:
+    """`city` is said to have less than no bytes once decompressed."""
+    return lying(folder, lambda place: setattr(place.meta_data, "total_uncompressed_size", -1))
+
+
+@example("impossible-statistics")
+def impossible_statistics(folder: Path) -> Example:
+    """The smallest value of `city` is above its largest."""
+    return lying(folder, LIES["Statistics: min above max"].change)
+
+
+@example("impossible-encodings")
+def impossible_encodings(folder: Path) -> Example:
+    """`encoding_stats` count pages of an encoding that none has; found with `--check-values`."""
+    path = sound(folder)
+    assert edit(path, path, 0, "city", LIES["encoding_stats: all of another number"].change)
+    return Example(path=path, options={"check_values": True})
+
+
+@example("impossible-page-index")
+def impossible_page_index(folder: Path) -> Example:
+    """The column index of `city` says that all pages are null."""
+    return lying(folder, LIES["ColumnIndex.null_pages: all"].change)
+
+
+@example("impossible-pages")
+def impossible_pages(folder: Path) -> Example:
+    """A dictionary page that has one entry more than its header says; with `--check-values`."""
+    example = lying(folder, LIES["DictionaryPageHeader.num_values: one less"].change)
+    example.options = {"check_values": True}
+    return example
+
+
+@example("checksum-stale")
+def checksum_stale(folder: Path) -> Example:
+    """`.x.parquet.crc` as Hadoop wrote it for an earlier `x.parquet`."""
+    path = sound(folder)
+    (folder / ".x.parquet.crc").write_bytes(b"crc\0" + (512).to_bytes(4, "big") + bytes(4))
+    return Example(path=path)
 
 
 # Bloom filters.
@@ -720,7 +785,8 @@ def unchecked_values(folder: Path) -> Example:
         meta_data = it.chunk(0, "id").meta_data
         start = meta_data.dictionary_page_offset or meta_data.data_page_offset
     content = bytearray(path.read_bytes())
-    content[start : start + 30] = bytes(30)
+    # Behind the page's header.
+    content[start + 40 : start + 70] = bytes(30)
     path.write_bytes(content)
     return Example(path=path, options={"check_values": True})
 

@@ -18,6 +18,7 @@ _GROUPS = {
     "policy": "The policy itself",
     "spark": "Spark properties",
     "column": "Keys",
+    "impossible": "What cannot be true",
     "filter": "Bloom filters",
     "statistics": "Leaks beside the filter",
     "unchecked": "What could not be checked",

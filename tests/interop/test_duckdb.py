@@ -13,6 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
+from secure_bloom.encryption.keys import ExplicitKeys
+from secure_bloom.errors import IntegrityError, UnsupportedFeatureError
 from secure_bloom.parquet.structures.metadata import ConvertedType, SchemaElement
 from tests.compatibility import Claim, Compatibility, Shown
 from tests.interop.columns import CASE_IDS, CASES, COLUMNS, DICTIONARY, Column
@@ -293,3 +295,24 @@ def test_files_of_mixed_types_are_looked_up_by_their_own(
     literal = "'70'" if kinds[0] in (pa.string(), pa.binary()) else "70"
     found = database.execute(f"SELECT x FROM '{tmp_path}/*.parquet' WHERE x = {literal}").fetchall()
     assert len(found) == 2
+
+
+def test_a_file_that_duckdb_encrypted_is_not_called_tampered_with(tmp_path: Path) -> None:
+    """Its modules have no AAD, which the format prescribes."""
+    path, key = tmp_path / "x.parquet", b"footer-key-16byt"
+    with duckdb.connect() as database:
+        database.execute("SET force_mbedtls_unsafe = 'true'")
+        database.execute(f"PRAGMA add_parquet_key('k', '{key.decode()}')")
+        database.execute(
+            f"COPY (SELECT range AS a FROM range(10)) TO '{path}' "
+            "(ENCRYPTION_CONFIG {footer_key: 'k'})"
+        )
+    keys, policy = ExplicitKeys(footer=key), sb.KeyPolicy(footer_key="k", columns={})
+    with pytest.raises(UnsupportedFeatureError, match="without the AAD"):
+        sb.read_table(path, keys=keys)
+    findings = sb.audit(path, policy=policy, keys=keys).findings
+    assert "unchecked-feature" in {finding.id for finding in findings}
+    assert "not-authentic" not in {finding.id for finding in findings}
+    other = ExplicitKeys(footer=bytes(16))
+    with pytest.raises(IntegrityError):
+        sb.read_table(path, keys=other)

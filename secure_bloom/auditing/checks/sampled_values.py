@@ -24,7 +24,8 @@ def check_sample(
     """The filter has the values of the chunk's first page."""
     try:
         sample = read_sample(subject.of.file, chunk)
-        missed = sum(count_missed(bloom_filter, entries) for entries in sample)
+        # A zero of the other sign is no value of the column: its absence is a finding of its own.
+        missed = sum(count_missed(bloom_filter, one, both_zeros=False) for one in sample)
     except SecureBloomError as error:
         yield subject.finding(rules.UNCHECKED_VALUES, error.message)
         return

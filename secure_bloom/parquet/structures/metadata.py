@@ -112,6 +112,14 @@ class PageType(enum.IntEnum):
     DATA_PAGE_V2 = 3
 
 
+class BoundaryOrder(enum.IntEnum):
+    """In which order the bounds of a chunk's pages are."""
+
+    UNORDERED = 0
+    ASCENDING = 1
+    DESCENDING = 2
+
+
 class DecimalType(View):
     """Unscaled integer and scale."""
 
@@ -187,6 +195,7 @@ class Statistics(View):
     max = Optional(1, BINARY)
     min = Optional(2, BINARY)
     null_count = Optional(3, I64)
+    distinct_count = Optional(4, I64)
     max_value = Optional(5, BINARY)
     min_value = Optional(6, BINARY)
     nan_count = Optional(9, I64)
@@ -196,6 +205,7 @@ class SizeStatistics(View):
     """Sizes of a column chunk's values, and how many of them are at each level."""
 
     unencoded_byte_array_data_bytes = Optional(1, I64)
+    definition_level_histogram = Optional(3, list_of(I64))
 
 
 class GeospatialStatistics(View):
@@ -341,7 +351,9 @@ class ColumnIndex(View):
     null_pages = Required(1, list_of(BOOL))
     min_values = Required(2, list_of(BINARY))
     max_values = Required(3, list_of(BINARY))
+    boundary_order = Required(4, enum_of(BoundaryOrder))
     null_counts = Optional(5, list_of(I64))
+    definition_level_histograms = Optional(7, list_of(I64))
     nan_counts = Optional(8, list_of(I64))
 
 

@@ -1,0 +1,241 @@
+"""Checks of what a file says of itself: counts, sizes, statistics, encodings, page indexes, pages.
+
+Here is what readers believe and what cannot be true; what is merely wrong nobody sees who does not
+read all values.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+
+from secure_bloom.auditing import rules
+from secure_bloom.auditing.checks.subjects import ChunkSubject, Findings, FooterSubject
+from secure_bloom.errors import FormatError, IntegrityError
+from secure_bloom.parquet import contradictions
+from secure_bloom.parquet.dictionary_pages import DICTIONARY_ENCODINGS
+from secure_bloom.parquet.footer import Chunk
+from secure_bloom.parquet.page_headers import read_headers
+from secure_bloom.parquet.page_index import (
+    Extent,
+    column_index_extent,
+    decode_column_index,
+    decode_offset_index,
+    offset_index_extent,
+    page_spans,
+)
+from secure_bloom.parquet.pages import Page, chunk_extent, has_dictionary_offset
+from secure_bloom.parquet.structures.metadata import Encoding, PageType
+from secure_bloom.parquet.value_order import order_of
+from secure_bloom.reading.table.coalesced_reads import read_extents
+
+_DATA_PAGES = (PageType.DATA_PAGE, PageType.DATA_PAGE_V2)
+
+
+def check_counts(subject: ChunkSubject) -> Findings:
+    """As many values as rows, of a list at least."""
+    chunk = subject.chunk
+    if chunk is not None:
+        for what in contradictions.in_counts(chunk.leaf, chunk.meta_data, chunk.num_rows):
+            yield subject.finding(rules.IMPOSSIBLE_COUNTS, what)
+
+
+def check_footer_counts(subject: FooterSubject) -> Findings:
+    """The file has the rows of its row groups, none of which has less than none."""
+    metadata, groups = subject.footer.metadata, subject.footer.row_groups
+    rows = [group.num_rows for group in groups]
+    if metadata.num_rows != sum(rows) or min(rows, default=0) < 0:
+        yield subject.finding(
+            rules.IMPOSSIBLE_COUNTS,
+            f"FileMetaData.num_rows is {metadata.num_rows}, its row groups have {sum(rows)} rows",
+        )
+    if any(group.total_byte_size < 0 for group in groups):
+        yield subject.finding(rules.IMPOSSIBLE_SIZES, "RowGroup.total_byte_size is below 0")
+
+
+def check_sizes(subject: ChunkSubject) -> Findings:
+    """The chunk's pages stand in the file's data, behind its dictionary."""
+    chunk = subject.chunk
+    # A chunk without values may have no pages, and offsets of nought.
+    if chunk is None or chunk.meta_data.num_values == 0:
+        return
+    try:
+        start, length = chunk_extent(chunk)
+    except FormatError as error:
+        yield subject.finding(rules.IMPOSSIBLE_SIZES, error.message)
+        return
+    meta_data, end = chunk.meta_data, subject.of.tail.offset
+    dictionary = meta_data.dictionary_page_offset or 0
+    if length > end - start or not dictionary <= meta_data.data_page_offset < start + length:
+        yield subject.finding(
+            rules.IMPOSSIBLE_SIZES, "the pages do not stand where the file has its data"
+        )
+    if dictionary < 0 or meta_data.total_uncompressed_size < 0:
+        yield subject.finding(rules.IMPOSSIBLE_SIZES, "an offset or a size is below 0")
+
+
+def check_overlaps(subject: FooterSubject) -> Findings:
+    """No two column chunks share bytes."""
+    found = []
+    for one in subject.chunks:
+        if one.chunk is not None and one.chunk.meta_data.num_values > 0:
+            meta_data = one.chunk.meta_data
+            start = meta_data.data_page_offset
+            if has_dictionary_offset(one.chunk):
+                start = min(start, meta_data.dictionary_page_offset or 0)
+            found.append((start, start + meta_data.total_compressed_size, one))
+    found.sort(key=lambda extent: extent[:2])
+    for (_, end, _), (start, _, one) in pairwise(found):
+        if start < end:
+            yield one.finding(rules.IMPOSSIBLE_SIZES, "its pages are those of another column chunk")
+
+
+def check_statistics(subject: ChunkSubject) -> Findings:
+    """Counts and bounds that can be those of the column."""
+    chunk = subject.chunk
+    if chunk is None:
+        return
+    for what in _in_statistics(chunk):
+        yield subject.finding(rules.IMPOSSIBLE_STATISTICS, what)
+
+
+def _in_statistics(chunk: Chunk) -> Iterator[str]:
+    leaf, meta_data, statistics = chunk.leaf, chunk.meta_data, chunk.meta_data.statistics
+    if statistics is None:
+        return
+    yield from contradictions.in_null_count(leaf, meta_data)
+    order = order_of(leaf)
+    for low, high in (
+        (statistics.min_value, statistics.max_value),
+        (statistics.min, statistics.max),
+    ):
+        yield from contradictions.in_bounds("Statistics", order, low, high)
+    for name in ("nan_count", "distinct_count"):
+        count = getattr(statistics, name)
+        if count is not None and not 0 <= count <= meta_data.num_values:
+            yield f"Statistics.{name} is {count}, of {meta_data.num_values} values"
+
+
+def check_encodings(subject: ChunkSubject) -> Findings:
+    """No encoding has less than no pages."""
+    stats = None if subject.chunk is None else subject.chunk.meta_data.encoding_stats
+    if any(stat.count < 0 for stat in stats or []):
+        yield subject.finding(rules.IMPOSSIBLE_ENCODINGS, "PageEncodingStats.count is below 0")
+
+
+def check_page_indexes(subject: FooterSubject) -> Findings:
+    """Both indexes of every chunk can be its own; all are read in few requests."""
+    file = subject.of.file
+    extents: dict[tuple[int, str], Extent] = {}
+    for number, one in enumerate(subject.chunks):
+        if one.chunk is not None:
+            column, offset = _index_extents(one.chunk, file.size)
+            extents |= {(number, "column"): column} if column is not None else {}
+            extents |= {(number, "offset"): offset} if offset is not None else {}
+    content = read_extents(file, extents)
+    for number, one in enumerate(subject.chunks):
+        found = content.get((number, "column")), content.get((number, "offset"))
+        try:
+            for what in _in_indexes(one, *found):
+                yield one.finding(rules.IMPOSSIBLE_PAGE_INDEX, what)
+        except FormatError as error:
+            yield one.finding(rules.IMPOSSIBLE_PAGE_INDEX, error.message)
+        except IntegrityError as error:
+            yield one.finding(rules.NOT_AUTHENTIC, error.message)
+
+
+def _index_extents(chunk: Chunk, size: int) -> tuple[Extent | None, Extent | None]:
+    return column_index_extent(chunk, size), offset_index_extent(chunk, size)
+
+
+def _in_indexes(
+    subject: ChunkSubject, column: memoryview | None, offset: memoryview | None
+) -> Iterator[str]:
+    if subject.chunk is None:
+        return
+    listed = subject.column_chunk
+    if column is None and listed.column_index_offset is not None:
+        yield "the column index does not stand in the file"
+    if offset is None and listed.offset_index_offset is not None:
+        yield "the offset index does not stand in the file"
+    if offset is not None:
+        yield from _in_page_index(subject.chunk, column, offset)
+
+
+def _in_page_index(chunk: Chunk, column: memoryview | None, offset: memoryview) -> Iterator[str]:
+    found = list(contradictions.in_offset_index(chunk, decode_offset_index(chunk, offset)))
+    yield from found
+    spans = None if found else page_spans(chunk, offset)
+    if spans is None:
+        return
+    if column is not None:
+        index = decode_column_index(chunk, column)
+        rows = [span.end - span.start for span in spans]
+        yield from contradictions.in_column_index(chunk, index, rows, order_of(chunk.leaf))
+    counted = _data_pages(chunk)
+    if counted is not None and counted != len(spans):
+        yield f"encoding_stats count {counted} data pages, OffsetIndex has {len(spans)}"
+
+
+def _data_pages(chunk: Chunk) -> int | None:
+    stats = chunk.meta_data.encoding_stats
+    if stats is None:
+        return None
+    return sum(stat.count for stat in stats if stat.page_type in _DATA_PAGES)
+
+
+def check_pages(subject: ChunkSubject) -> Findings:
+    """With ``check_values``: the headers of all pages agree with the footer and the page index."""
+    chunk = subject.chunk
+    if chunk is None or not subject.of.request.check_values or chunk.meta_data.num_values <= 0:
+        return
+    try:
+        pages = list(read_headers(subject.of.file, chunk))
+    except FormatError as error:
+        yield subject.finding(rules.IMPOSSIBLE_PAGES, error.message)
+        return
+    if not all(_has_its_entries(chunk, page) for page in pages if page.is_dictionary):
+        yield subject.finding(
+            rules.IMPOSSIBLE_PAGES, "the dictionary page has other entries than its header counts"
+        )
+    data = [page for page in pages if not page.is_dictionary]
+    stats = chunk.meta_data.encoding_stats
+    if stats is not None:
+        said: Counter[Encoding] = Counter()
+        for stat in stats:
+            if stat.page_type in _DATA_PAGES and stat.count > 0:
+                said[_plain_name(stat.encoding)] += stat.count
+        if said != Counter(_plain_name(page.encoding) for page in data):
+            yield subject.finding(
+                rules.IMPOSSIBLE_ENCODINGS, "encoding_stats are not those of the pages' headers"
+            )
+    yield from _check_rows(subject, chunk, data)
+
+
+def _has_its_entries(chunk: Chunk, page: Page) -> bool:
+    # Imported here: all but this needs no pyarrow.
+    from secure_bloom.parquet.plain_pages import plain_entries, plain_values
+
+    codec = chunk.meta_data.codec
+    # What cannot be decompressed is damaged, and no contradiction.
+    is_known = plain_values(chunk.leaf, codec, page) is not None
+    return not is_known or plain_entries(chunk.leaf, codec, page) is not None
+
+
+def _plain_name(encoding: Encoding) -> Encoding:
+    return Encoding.RLE_DICTIONARY if encoding in DICTIONARY_ENCODINGS else encoding
+
+
+def _check_rows(subject: ChunkSubject, chunk: Chunk, data: list[Page]) -> Findings:
+    """The pages of a flat column have the rows that the offset index says."""
+    extent = offset_index_extent(chunk, subject.of.file.size)
+    if extent is None or chunk.leaf.is_repeated:
+        return
+    spans = page_spans(chunk, subject.of.file.read_at(*extent))
+    if spans is not None and [span.end - span.start for span in spans] != [
+        page.num_values for page in data
+    ]:
+        yield subject.finding(
+            rules.IMPOSSIBLE_PAGE_INDEX, "the pages have other rows than OffsetIndex says"
+        )

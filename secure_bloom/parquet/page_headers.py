@@ -1,0 +1,82 @@
+"""The headers of a chunk's pages, read without most of their bodies.
+
+What a header says of its page is worth a look where the footer's word would otherwise do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from secure_bloom.errors import FormatError
+from secure_bloom.parquet.footer import Chunk
+from secure_bloom.parquet.pages import DICTIONARY, Page, Place, chunk_extent, page_at, walk
+from secure_bloom.storage import InputFile
+
+#: Bytes that are read from a page's header on: the pages of most chunks come with the dictionary.
+_AHEAD = 64 * 1024
+#: The same where pages are smaller than that, so that those of a large chunk take few requests.
+_FAR_AHEAD = 1024 * 1024
+#: So much of a page is looked at for its header, and so much in the end.
+_HEADER, _LARGEST_HEADER = 1024, 4 * 1024 * 1024
+
+
+def read_headers(file: InputFile, chunk: Chunk) -> Iterator[Page]:
+    """The chunk's pages, of which only a dictionary page has all of its body.
+
+    Raises FormatError where the pages do not hold exactly ``num_values`` values.
+    """
+    start, length = chunk_extent(chunk)
+    behind = max(0, chunk.meta_data.data_page_offset - start)
+    window = _Window(file, start, length, behind + _AHEAD)
+    return walk(chunk, partial(window.page, chunk))
+
+
+def read_first_header(file: InputFile, chunk: Chunk, *, ahead: int | None) -> Page:
+    """The first of them, of an encrypted chunk a dictionary page; at first ``ahead`` is read."""
+    start, length = chunk_extent(chunk)
+    page, _ = _Window(file, start, length, ahead or _AHEAD).page(chunk, 0, DICTIONARY)
+    return page
+
+
+class _Window:
+    """The bytes of a chunk that were read, of which more are read as pages are looked at."""
+
+    def __init__(self, file: InputFile, start: int, length: int, first: int) -> None:
+        self._file, self._start, self._length = file, start, length
+        self._ahead = first
+        self._from = 0
+        self._held = memoryview(b"")
+
+    def page(self, chunk: Chunk, position: int, place: Place) -> tuple[Page, int]:
+        """The page at a position in the chunk, and where it ends.
+
+        All of a dictionary page is there, of a data page at least the header.
+        """
+        room = self._length - position
+        wanted = min(_HEADER, room)
+        while True:
+            view = self._view(position, wanted)
+            try:
+                page, length = page_at(chunk, view, room, place)
+            except FormatError:
+                # The header is longer, or damaged.
+                if wanted >= min(room, _LARGEST_HEADER):
+                    raise
+                wanted = min(max(_AHEAD, 4 * wanted), room, _LARGEST_HEADER)
+                continue
+            if not page.is_dictionary or length <= len(view):
+                return page, position + length
+            wanted = length
+
+    def _view(self, position: int, wanted: int) -> memoryview:
+        """The bytes from a position on, at least so many."""
+        behind = position - self._from
+        if len(self._held) - behind < wanted:
+            # Pages that are larger than what is read ahead are skipped.
+            ahead = _AHEAD if behind > len(self._held) else self._ahead
+            self._ahead = _FAR_AHEAD
+            size = min(max(wanted, ahead), self._length - position)
+            self._held = self._file.view_at(self._start + position, size)
+            self._from, behind = position, 0
+        return self._held[behind:]

@@ -1,0 +1,94 @@
+"""The page index of a column chunk: where it stands, and what it says of the data pages.
+
+    ColumnIndex:  for every data page its bounds           module type 6 of an encrypted column
+    OffsetIndex:  for every data page its place and rows   module type 7
+
+Parquet, "Page Index".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+from secure_bloom.encryption.cipher import ModuleType
+from secure_bloom.errors import FormatError
+from secure_bloom.parquet.contradictions import in_offset_index
+from secure_bloom.parquet.footer import Chunk
+from secure_bloom.parquet.structures.metadata import ColumnIndex, OffsetIndex
+from secure_bloom.parquet.structures.records import decode_record
+from secure_bloom.parquet.structures.views import View
+
+V = TypeVar("V", bound=View)
+Extent = tuple[int, int]
+
+#: Far more than the index of any chunk; its length is a number of the footer.
+_MAX_INDEX = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageSpan:
+    """One data page: its bytes in the file, header included, and its rows in the row group."""
+
+    offset: int
+    length: int
+    start: int
+    end: int
+
+
+def column_index_extent(chunk: Chunk, size: int) -> Extent | None:
+    """Where the chunk's column index stands in a file of ``size``; None where it has none there."""
+    column = chunk.column_chunk
+    return _extent(column.column_index_offset, column.column_index_length, size)
+
+
+def offset_index_extent(chunk: Chunk, size: int) -> Extent | None:
+    """Where the chunk's offset index stands, as of :func:`column_index_extent`."""
+    column = chunk.column_chunk
+    return _extent(column.offset_index_offset, column.offset_index_length, size)
+
+
+def _extent(offset: int | None, length: int | None, size: int) -> Extent | None:
+    if offset is None or length is None:
+        return None
+    is_inside = offset >= 0 and 0 < length <= min(_MAX_INDEX, size - offset)
+    return (offset, length) if is_inside else None
+
+
+def decode_column_index(chunk: Chunk, content: bytes | memoryview) -> ColumnIndex:
+    """The chunk's column index; FormatError for damaged bytes, IntegrityError for altered ones."""
+    return _decode(ColumnIndex, ModuleType.COLUMN_INDEX, chunk, content)
+
+
+def decode_offset_index(chunk: Chunk, content: bytes | memoryview) -> OffsetIndex:
+    """The chunk's offset index; errors as of :func:`decode_column_index`."""
+    return _decode(OffsetIndex, ModuleType.OFFSET_INDEX, chunk, content)
+
+
+def _decode(view: type[V], module_type: ModuleType, chunk: Chunk, content: bytes | memoryview) -> V:
+    plain = content if chunk.cipher is None else chunk.cipher.decrypt(module_type, content)
+    return decode_record(view, plain)
+
+
+def page_spans(chunk: Chunk, content: bytes | memoryview) -> list[PageSpan] | None:
+    """The chunk's data pages by its offset index; None for an index that cannot be of the chunk.
+
+    Raises IntegrityError for a module that does not authenticate.
+    """
+    try:
+        index = decode_offset_index(chunk, content)
+        if any(in_offset_index(chunk, index)):
+            return None
+    except FormatError:
+        return None
+    locations = index.page_locations
+    ends = [*(location.first_row_index for location in locations[1:]), chunk.num_rows]
+    return [
+        PageSpan(
+            offset=location.offset,
+            length=location.compressed_page_size,
+            start=location.first_row_index,
+            end=end,
+        )
+        for location, end in zip(locations, ends, strict=True)
+    ]

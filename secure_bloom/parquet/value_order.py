@@ -1,0 +1,121 @@
+"""How stored values of a column are ordered, as far as that is known.
+
+The order is that of the logical type (LogicalTypes.md, "Sort order"): numbers by size, texts and
+bytes byte by byte, unsigned.  A type that is not known here has none.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from secure_bloom.parquet.logical_types import Kind, Logical, logical_type
+from secure_bloom.parquet.schema import Leaf
+from secure_bloom.parquet.structures.metadata import ConvertedType, Type
+
+#: A stored value as something that Python orders as the format does; None for what it is not.
+OrderKey = Callable[[bytes], Any]
+
+
+def order_of(leaf: Leaf) -> OrderKey | None:
+    """How stored values of ``leaf`` are ordered; None where no order is known."""
+    logical = logical_type(leaf.element)
+    if leaf.is_repeated or leaf.type is Type.INT96 or _is_unordered(leaf):
+        return None
+    return _ORDERS[logical.kind](leaf, logical)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByteOrder:
+    """How the PLAIN encodings of a column's values compare, byte by byte.
+
+    All have ``width`` bytes, or, where it is 0, any number, the prefix first.  ``is_little``: the
+    highest byte stands last; ``is_signed``: its highest bit is a sign.
+    """
+
+    width: int = 0
+    is_little: bool = False
+    is_signed: bool = False
+
+
+def byte_order_of(leaf: Leaf) -> ByteOrder | None:
+    """The order of :func:`order_of` where that can be told by bytes alone, else None."""
+    if order_of(leaf) is None:
+        return None
+    logical = logical_type(leaf.element)
+    if logical.kind in _BYTEWISE:
+        return ByteOrder()
+    is_number = leaf.type in (Type.INT32, Type.INT64)
+    if leaf.width is None or not (is_number or logical.kind is Kind.DECIMAL):
+        return None
+    is_signed = logical.signed or logical.kind is Kind.DECIMAL
+    return ByteOrder(width=leaf.width, is_little=is_number, is_signed=is_signed)
+
+
+def _is_unordered(leaf: Leaf) -> bool:
+    """Whether the column declares a type without an order, or one that is not known here."""
+    if leaf.element.converted_type is ConvertedType.INTERVAL:
+        return True
+    declared = leaf.element.logicalType
+    # Geometries and variants are bytes whose bounds mean something else.
+    return declared is not None and not any(
+        getattr(declared, member) is not None for member in declared.FIELDS
+    )
+
+
+def _numbers(form: str) -> OrderKey:
+    layout = struct.Struct(form)
+    return lambda stored: layout.unpack(stored)[0] if len(stored) == layout.size else None
+
+
+_BYTEWISE = {Kind.TEXT, Kind.BYTES, Kind.UUID}
+_SIGNED = {4: _numbers("<i"), 8: _numbers("<q")}
+_UNSIGNED = {4: _numbers("<I"), 8: _numbers("<Q")}
+_FLOATS = {2: _numbers("<e"), 4: _numbers("<f"), 8: _numbers("<d")}
+
+
+def _bytewise(_leaf: Leaf, _logical: Logical) -> OrderKey:
+    return bytes
+
+
+def _integers(leaf: Leaf, logical: Logical) -> OrderKey:
+    return (_SIGNED if logical.signed else _UNSIGNED)[leaf.width or 0]
+
+
+def _decimals(leaf: Leaf, _logical: Logical) -> OrderKey:
+    if leaf.type in (Type.INT32, Type.INT64):
+        return _SIGNED[leaf.width or 0]
+    if leaf.width is not None:
+        return lambda stored: _signed_number(stored) if len(stored) == leaf.width else None
+    # Of none there is no number.
+    return lambda stored: _signed_number(stored) if stored else None
+
+
+def _signed_number(stored: bytes) -> int:
+    return int.from_bytes(stored, "big", signed=True)
+
+
+def _floats(leaf: Leaf, _logical: Logical) -> OrderKey:
+    return _FLOATS[leaf.width or 0]
+
+
+def _booleans(_leaf: Leaf, _logical: Logical) -> OrderKey:
+    return _numbers("<B")
+
+
+_ORDERS: dict[Kind, Callable[[Leaf, Logical], OrderKey | None]] = {
+    Kind.TEXT: _bytewise,
+    Kind.BYTES: _bytewise,
+    Kind.UUID: _bytewise,
+    Kind.INTEGER: _integers,
+    Kind.DATE: _integers,
+    Kind.TIME: _integers,
+    Kind.TIMESTAMP: _integers,
+    Kind.DECIMAL: _decimals,
+    Kind.FLOAT: _floats,
+    Kind.FLOAT16: _floats,
+    Kind.BOOLEAN: _booleans,
+    Kind.INT96: lambda _leaf, _logical: None,
+}
