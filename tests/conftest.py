@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from secure_bloom.kernels.loading import Warmth
+from secure_bloom.kernels.loading import CompiledCode
 from tests.compatibility import PAGE, Compatibility, parse, render
 from tests.openbao import OpenBao, openbao_server
 
@@ -24,15 +24,15 @@ settings.load_profile("unhurried")
 
 
 @pytest.fixture(scope="module")
-def is_warm() -> bool:
+def has_compiled_code() -> bool:
     """Whether compiled code counts as loaded; a module that is about it has its own fixture."""
     return False
 
 
 @pytest.fixture(autouse=True)
-def _warmth(monkeypatch: pytest.MonkeyPatch, is_warm: bool) -> None:
+def _compiled_code(monkeypatch: pytest.MonkeyPatch, has_compiled_code: bool) -> None:
     """What is read, and why, must not depend on the tests that ran before."""
-    monkeypatch.setattr(Warmth, "is_worth", lambda _self, _saved: is_warm)
+    monkeypatch.setattr(CompiledCode, "is_worth", lambda _self, _saved: has_compiled_code)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

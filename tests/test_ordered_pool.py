@@ -1,4 +1,4 @@
-"""Work in threads: the order of results, what is begun, and what waits."""
+"""Work in threads: the order of results, what is started, and what waits."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _PATIENCE = 60.0
 
 
 class Bench:
-    """Items of work that end when they are let; what was begun is known."""
+    """Items of work that end when they are let; what was started is known."""
 
     def __init__(self, count: int) -> None:
-        self.begun = [threading.Event() for _ in range(count)]
+        self.started = [threading.Event() for _ in range(count)]
         self.let = [threading.Event() for _ in range(count)]
 
     def work(self, item: int) -> int:
-        self.begun[item].set()
+        self.started[item].set()
         assert self.let[item].wait(_PATIENCE)
         return item
 
@@ -30,7 +30,7 @@ class Bench:
             self.let[item].set()
 
     def were_begun(self) -> list[int]:
-        return [item for item, event in enumerate(self.begun) if event.is_set()]
+        return [item for item, event in enumerate(self.started) if event.is_set()]
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
@@ -56,7 +56,7 @@ def test_a_slow_first_item_does_not_stop_later_ones() -> None:
         target=lambda: found.extend(in_order(bench.work, range(10), 2, room=100))
     )
     reader.start()
-    for event in bench.begun:
+    for event in bench.started:
         assert event.wait(_PATIENCE)
     assert found == []
     bench.release(0)
@@ -67,15 +67,15 @@ def test_a_slow_first_item_does_not_stop_later_ones() -> None:
 @pytest.mark.parametrize(("size", "room", "most"), [(1, 1, 4), (1, 4, 7), (1000, 999, 3)])
 def test_what_waits_has_room(size: int, room: int, most: int) -> None:
     """Beside the slow one and those that wait, which take all the room, one more is under way."""
-    begun = [threading.Event() for _ in range(50)]
+    started = [threading.Event() for _ in range(50)]
     was_begun: list[bool] = []
 
     def work(item: int) -> int:
-        begun[item].set()
+        started[item].set()
         if item == 0:
-            assert begun[most - 2].wait(_PATIENCE)
-            # Time for what must not be begun.
-            was_begun.append(begun[most].wait(0.3))
+            assert started[most - 2].wait(_PATIENCE)
+            # Time for what must not be started.
+            was_begun.append(started[most].wait(0.3))
         return item
 
     found = list(in_order(work, range(50), 2, size=lambda _: size, room=room))
@@ -95,9 +95,9 @@ def test_no_more_than_the_workers_and_one_are_drawn_ahead() -> None:
     results = in_order(bench.work, items(), 2, room=100)
     reader = threading.Thread(target=lambda: list(results))
     reader.start()
-    assert bench.begun[1].wait(_PATIENCE)
+    assert bench.started[1].wait(_PATIENCE)
     assert len(drawn) <= 4
-    assert not bench.begun[2].is_set()
+    assert not bench.started[2].is_set()
     bench.release(*range(10))
     reader.join(_PATIENCE)
     assert len(drawn) == 10
@@ -105,10 +105,10 @@ def test_no_more_than_the_workers_and_one_are_drawn_ahead() -> None:
 
 def test_the_first_error_in_order_is_raised() -> None:
     second_failed = threading.Event()
-    begun: list[int] = []
+    started: list[int] = []
 
     def work(item: int) -> int:
-        begun.append(item)
+        started.append(item)
         if item == 2:
             assert second_failed.wait(_PATIENCE)
             raise ValueError("the first")
@@ -121,8 +121,8 @@ def test_the_first_error_in_order_is_raised() -> None:
     assert [next(results), next(results)] == [0, 1]
     with pytest.raises(ValueError, match="the first"):
         next(results)
-    # Nothing is begun once it is raised.
-    assert len(begun) < 20
+    # Nothing is started once it is raised.
+    assert len(started) < 20
     assert next(results, None) is None
 
 

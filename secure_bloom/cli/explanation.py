@@ -14,7 +14,7 @@ from secure_bloom.cli.tables import human_bytes, print_table, short_names
 from secure_bloom.text import counted, legible
 
 if TYPE_CHECKING:
-    from secure_bloom.reading import FileReport, ReadReport
+    from secure_bloom.reading import FileReadReport, ReadReport
     from secure_bloom.reading.pruning.plan import Note, RowGroupPlan, Step
 
 #: Files that are told of one by one without -v.
@@ -143,12 +143,12 @@ def _print_file_by_file(rows: Sequence[Sequence[object]]) -> None:
             click.echo(f"  skipped by {skipped}")
 
 
-def _skipped(file: FileReport) -> str:
+def _skipped(file: FileReadReport) -> str:
     counts = Counter(g.skipped_by for g in file.row_groups if g.skipped_by is not None)
     return ", ".join(f"{step} {count}" for step, count in counts.items())
 
 
-def _print_row_groups(file: FileReport) -> None:
+def _print_row_groups(file: FileReadReport) -> None:
     click.echo(legible(file.path))
     for group in file.row_groups:
         became = "read" if group.skipped_by is None else f"skipped by {group.skipped_by}"

@@ -8,7 +8,7 @@ from typing import Final
 _LOADING: Final = 0.5
 
 
-class Warmth:
+class CompiledCode:
     """How much time compiled code would have saved this process so far, in seconds.
 
     The count is that of several threads, and may be off by what they do at the same time.
@@ -29,4 +29,4 @@ class Warmth:
 
 
 #: That of this process.
-warmth = Warmth()
+compiled_code = CompiledCode()

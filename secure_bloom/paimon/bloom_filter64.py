@@ -160,7 +160,7 @@ class BloomFilter64:
         """Insert a 1-D array of hashes."""
         import numpy as np
 
-        from secure_bloom.kernels import paimon as kernels
+        from secure_bloom.kernels import paimon_bloom as kernels
 
         kernels.insert_hashes(self._array(), np.uint32(self.hash_functions), _as_hashes(hashes))
 
@@ -168,7 +168,7 @@ class BloomFilter64:
         """:meth:`check_hash` of each of a 1-D array of hashes, in the same shape."""
         import numpy as np
 
-        from secure_bloom.kernels import paimon as kernels
+        from secure_bloom.kernels import paimon_bloom as kernels
 
         found = np.empty(len(hashes), np.bool_)
         functions = np.uint32(self.checked_functions)

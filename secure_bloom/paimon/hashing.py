@@ -43,7 +43,7 @@ def hash_longs(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
     """:func:`hash_long` of each of a 1-D array of int64, in the same shape."""
     import numpy as np
 
-    from secure_bloom.kernels import paimon as kernels
+    from secure_bloom.kernels import paimon_bloom as kernels
 
     hashes = np.empty(len(numbers), np.int64)
     kernels.hash_longs(np.require(numbers, np.int64, ["C", "A", "W"]), hashes)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -22,10 +23,17 @@ import pyarrow.compute as pc
 
 from secure_bloom.errors import PolicyError
 from secure_bloom.parquet.schema import unknown_column
-from secure_bloom.predicates.coercion import Place, places_of
+from secure_bloom.predicates.coercion import Coerced, coerced_values
 from secure_bloom.predicates.iso8601 import TICKS
 from secure_bloom.predicates.joined_terms import joined
-from secure_bloom.predicates.tree import AllOf, Condition, Operator, Predicate
+from secure_bloom.predicates.tree import (
+    Condition,
+    Operator,
+    Predicate,
+    Tree,
+    leaves,
+    mapped,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -50,21 +58,7 @@ class BoundCondition:
         return ".".join(self.path)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class BoundAll:
-    """Every part must be true."""
-
-    parts: tuple[BoundPredicate, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class BoundAny:
-    """One part must be true."""
-
-    parts: tuple[BoundPredicate, ...]
-
-
-BoundPredicate = BoundCondition | BoundAll | BoundAny
+BoundPredicate: TypeAlias = Tree[BoundCondition]
 
 _LISTS = (Operator.IN, Operator.NOT_IN)
 #: What a negated comparison is where there is no NaN.
@@ -105,33 +99,23 @@ def bind(predicate: Predicate, schema: pa.Schema, paths: Sequence[str] = ()) -> 
     Raises PolicyError for a column that is not there or cannot be compared, or a value that it
     cannot hold.
     """
-    return _Binder(schema=schema, paths=paths).bind(joined(predicate))
+    return mapped(joined(predicate), _Binder(schema=schema, paths=paths).bind)
 
 
 def bound_conditions(predicate: BoundPredicate | None) -> list[BoundCondition]:
-    """All conditions, by their ordinals."""
-    if predicate is None:
-        return []
-    if isinstance(predicate, BoundCondition):
-        return [predicate]
-    return [condition for part in predicate.parts for condition in bound_conditions(part)]
+    """All conditions, in the order of their ordinals."""
+    return [] if predicate is None else list(leaves(predicate))
 
 
 class _Binder:
-    """Counts conditions while it walks the tree."""
+    """Binds one condition after the other, and counts them."""
 
     def __init__(self, *, schema: pa.Schema, paths: Sequence[str]) -> None:
         self._schema = schema
         self._paths = paths
         self._count = 0
 
-    def bind(self, predicate: Predicate) -> BoundPredicate:
-        if isinstance(predicate, Condition):
-            return self._condition(predicate)
-        parts = tuple(self.bind(part) for part in predicate.parts)
-        return BoundAll(parts=parts) if isinstance(predicate, AllOf) else BoundAny(parts=parts)
-
-    def _condition(self, given: Condition) -> BoundCondition:
+    def bind(self, given: Condition) -> BoundCondition:
         path, found = self._resolve(given)
         stored = _stored_type(found)
         compared = _COMPARED.get(stored.id, _as_stored)(stored)
@@ -139,7 +123,7 @@ class _Binder:
             raise PolicyError(f"a column of type {found} is not compared", column=given.column)
         values = _as_in_pyarrow(given.values, stored) if given.is_cast else given.values
         values = tuple(map(_without_numpy, values))
-        operator, scalars = _settled(given.operator, places_of(given.column, stored, values))
+        operator, scalars = _settled(given.operator, coerced_values(given.column, stored, values))
         if not pa.types.is_floating(compared):
             operator = _WITHOUT_NAN.get(operator, operator)
         if compared != stored:
@@ -182,19 +166,21 @@ def _as_in_pyarrow(values: tuple[object, ...], wanted: pa.DataType) -> tuple[obj
         return values
 
 
-def _settled(operator: Operator, places: Sequence[Place]) -> tuple[Operator, tuple[pa.Scalar, ...]]:
+def _settled(
+    operator: Operator, coerced: Sequence[Coerced]
+) -> tuple[Operator, tuple[pa.Scalar, ...]]:
     """The same condition on values that the type has; an empty list where it has one answer."""
-    if operator in _LISTS or not places:
-        return operator, tuple(place.floor for place in places if place.is_exact)
-    (place,) = places
-    if place.is_nan or place.floor is None:
-        always = _BESIDE_NAN if place.is_nan else _ABOVE_ALL
+    if operator in _LISTS or not coerced:
+        return operator, tuple(value.floor for value in coerced if value.is_exact)
+    (value,) = coerced
+    if value.is_nan or value.floor is None:
+        always = _BESIDE_NAN if value.is_nan else _ABOVE_ALL
         return Operator.NOT_IN if operator in always else Operator.IN, ()
-    if place.is_exact:
-        return operator, (place.floor,)
+    if value.is_exact:
+        return operator, (value.floor,)
     if operator in (Operator.EQUAL, Operator.NOT_EQUAL):
         return Operator.IN if operator is Operator.EQUAL else Operator.NOT_IN, ()
-    return _WITH_FLOOR.get(operator, operator), (place.floor,)
+    return _WITH_FLOOR.get(operator, operator), (value.floor,)
 
 
 def _value_set(scalars: tuple[pa.Scalar, ...], of: pa.DataType) -> pa.Array:

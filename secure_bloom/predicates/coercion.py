@@ -25,14 +25,13 @@ from secure_bloom.errors import PolicyError
 from secure_bloom.parquet.literals import bytes_of
 from secure_bloom.parquet.numbers import exact_number, floating_number, shortest_decimal
 from secure_bloom.predicates.iso8601 import SECOND, TICKS, duration_nanos
-from secure_bloom.predicates.spelling import spelled
 from secure_bloom.predicates.tree import Numeral
 
 _DAY = 86_400 * SECOND
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Coerced:
     """A place among the values of a type.
 
     ``floor`` is the greatest of them that is not above the value; None where all are above it.
@@ -44,27 +43,27 @@ class Place:
     is_nan: bool = False
 
 
-_NAN = Place(floor=None, is_exact=False, is_nan=True)
+_NAN = Coerced(floor=None, is_exact=False, is_nan=True)
 
 
-def places_of(column: str, wanted: pa.DataType, values: Iterable[object]) -> list[Place]:
+def coerced_values(column: str, wanted: pa.DataType, values: Iterable[object]) -> list[Coerced]:
     """The places of ``values`` in ``wanted``; PolicyError, without it, for one of another kind."""
-    place = next((place for accepts, place in _PLACES if accepts(wanted)), _other)
+    coerce = next((coerce for accepts, coerce in _COERCIONS if accepts(wanted)), _other)
     try:
-        return [place(value, wanted) for value in values]
+        return [coerce(value, wanted) for value in values]
     except (pa.ArrowException, ValueError, TypeError, ArithmeticError):
         raise PolicyError(
             f"the value is not one that the column can hold, wanted {wanted}",
-            hint=spelled(wanted),
+            hint=_spelling_hint(wanted),
             column=column,
         ) from None
 
 
-def _exactly(value: object, wanted: pa.DataType) -> Place:
-    return Place(floor=pa.scalar(value, wanted), is_exact=True)
+def _exactly(value: object, wanted: pa.DataType) -> Coerced:
+    return Coerced(floor=pa.scalar(value, wanted), is_exact=True)
 
 
-def _other(value: object, wanted: pa.DataType) -> Place:
+def _other(value: object, wanted: pa.DataType) -> Coerced:
     return _exactly(_held(value), wanted)
 
 
@@ -73,27 +72,27 @@ def _held(value: object) -> Any:
     return value.as_py() if isinstance(value, pa.Scalar) else value
 
 
-def _text(value: object, wanted: pa.DataType) -> Place:
+def _text(value: object, wanted: pa.DataType) -> Coerced:
     held = _held(value)
     if not isinstance(held, str) or isinstance(held, Numeral):
         raise TypeError
     return _exactly(held, wanted)
 
 
-def _binary(value: object, wanted: pa.DataType) -> Place:
+def _binary(value: object, wanted: pa.DataType) -> Coerced:
     return _exactly(_bytes(value, is_uuid=False), wanted)
 
 
-def _fixed_binary(value: object, wanted: pa.DataType) -> Place:
+def _fixed_binary(value: object, wanted: pa.DataType) -> Coerced:
     """Bytes of another length are compared as SQL has it: byte by byte, the prefix first."""
     width = wanted.byte_width
     given = _bytes(value, is_uuid=width == 16)
     if len(given) >= width:
-        return Place(floor=pa.scalar(given[:width], wanted), is_exact=len(given) == width)
+        return Coerced(floor=pa.scalar(given[:width], wanted), is_exact=len(given) == width)
     # The least that is above it is filled up with zeros.
     above = int.from_bytes(given.ljust(width, b"\0"))
     floor = pa.scalar((above - 1).to_bytes(width), wanted) if above else None
-    return Place(floor=floor, is_exact=False)
+    return Coerced(floor=floor, is_exact=False)
 
 
 def _bytes(value: object, *, is_uuid: bool) -> bytes:
@@ -112,7 +111,7 @@ def _bytes(value: object, *, is_uuid: bool) -> bytes:
 _BOOLEANS = {"true": True, "false": False}
 
 
-def _boolean(value: object, wanted: pa.DataType) -> Place:
+def _boolean(value: object, wanted: pa.DataType) -> Coerced:
     held = _held(value)
     if isinstance(held, str):
         held = _BOOLEANS.get(held.lower())
@@ -136,7 +135,7 @@ def _number(value: object) -> int | float | Decimal:
     return operator.index(held) if hasattr(held, "__index__") else float(held)
 
 
-def _integer(value: object, wanted: pa.DataType) -> Place:
+def _integer(value: object, wanted: pa.DataType) -> Coerced:
     number = _number(value)
     signed = pa.types.is_signed_integer(wanted)
     low = -(1 << (wanted.bit_width - 1)) if signed else 0
@@ -149,23 +148,25 @@ def _among(
     high: int | Decimal,
     wanted: pa.DataType,
     floor: Callable[[Any], int | Decimal],
-) -> Place:
+) -> Coerced:
     """The place among numbers from ``low`` to ``high``, of which ``floor`` gives the one below."""
     if number != number:
         return _NAN
     if number < low:
-        return Place(floor=None, is_exact=False)
+        return Coerced(floor=None, is_exact=False)
     # Numbers beyond are not worked with: their digits may be more than there is memory.
     found = high if number > high else floor(number)
-    return Place(floor=pa.scalar(found, wanted), is_exact=found == number)
+    return Coerced(floor=pa.scalar(found, wanted), is_exact=found == number)
 
 
-def _decimal(value: object, wanted: pa.DataType) -> Place:
+def _decimal(value: object, wanted: pa.DataType) -> Coerced:
     number = _number(value)
     exact = shortest_decimal(number) if isinstance(number, float) else Decimal(number)
     ulp = Decimal(1).scaleb(-wanted.scale)
     high = Decimal(10**wanted.precision - 1).scaleb(-wanted.scale, _WIDE)
-    return _among(exact, -high, high, wanted, lambda n: n.quantize(ulp, ROUND_FLOOR, _WIDE))
+    # The minus sign would round to the 28 digits of the default context.
+    low = _WIDE.minus(high)
+    return _among(exact, low, high, wanted, lambda n: n.quantize(ulp, ROUND_FLOOR, _WIDE))
 
 
 #: Wide enough for any decimal type.
@@ -173,7 +174,7 @@ _WIDE = Context(prec=200)
 _FLOATS: dict[int, Any] = {16: np.float16, 32: np.float32, 64: np.float64}
 
 
-def _float(value: object, wanted: pa.DataType) -> Place:
+def _float(value: object, wanted: pa.DataType) -> Coerced:
     number = _number(value)
     double = float(Decimal(number)) if isinstance(number, int) else float(number)
     if math.isnan(double):
@@ -186,10 +187,10 @@ def _float(value: object, wanted: pa.DataType) -> Place:
     if float(nearest) > double or (is_beyond and double > 0):
         nearest = np.nextafter(nearest, kind(-math.inf))
     is_exact = float(nearest) == double and not is_beyond
-    return Place(floor=pa.scalar(nearest, wanted), is_exact=is_exact)
+    return Coerced(floor=pa.scalar(nearest, wanted), is_exact=is_exact)
 
 
-def _date(value: object, wanted: pa.DataType) -> Place:
+def _date(value: object, wanted: pa.DataType) -> Coerced:
     is_instant = pa.types.is_timestamp(value.type) if isinstance(value, pa.Scalar) else False
     held = value if is_instant else _held(value)
     if is_instant or isinstance(held, datetime):
@@ -200,7 +201,7 @@ def _date(value: object, wanted: pa.DataType) -> Place:
     return _exactly(day, wanted)
 
 
-def _time(value: object, wanted: pa.DataType) -> Place:
+def _time(value: object, wanted: pa.DataType) -> Coerced:
     if isinstance(value, pa.Scalar) and pa.types.is_time(value.type):
         nanos = value.value * TICKS[value.type.unit]
     else:
@@ -213,7 +214,7 @@ def _time(value: object, wanted: pa.DataType) -> Place:
     return _among_ticks(nanos, TICKS[wanted.unit], wanted)
 
 
-def _timestamp(value: object, wanted: pa.DataType) -> Place:
+def _timestamp(value: object, wanted: pa.DataType) -> Coerced:
     nanos = _epoch_nanos(value, is_utc=wanted.tz is not None)
     return _among_ticks(nanos, TICKS[wanted.unit], wanted)
 
@@ -243,7 +244,7 @@ def _parsed(text: str, *, is_utc: bool) -> int:
     raise ValueError("not a timestamp")
 
 
-def _duration(value: object, wanted: pa.DataType) -> Place:
+def _duration(value: object, wanted: pa.DataType) -> Coerced:
     if isinstance(value, str):
         nanos = duration_nanos(value)
     else:
@@ -254,13 +255,13 @@ def _duration(value: object, wanted: pa.DataType) -> Place:
     return _among_ticks(nanos, TICKS[wanted.unit], wanted)
 
 
-def _among_ticks(nanos: int, tick: int, wanted: pa.DataType) -> Place:
+def _among_ticks(nanos: int, tick: int, wanted: pa.DataType) -> Coerced:
     """The place among numbers of a unit, ``tick`` nanoseconds each."""
     ticks, rest = divmod(nanos, tick)
     low = -(1 << (wanted.bit_width - 1))
     place = _among(ticks, low, -low - 1, pa.int64(), int)
     floor = None if place.floor is None else _of_ticks(place.floor.as_py(), wanted)
-    return Place(floor=floor, is_exact=place.is_exact and rest == 0)
+    return Coerced(floor=floor, is_exact=place.is_exact and rest == 0)
 
 
 def _of_ticks(ticks: int, wanted: pa.DataType) -> pa.Scalar:
@@ -278,7 +279,7 @@ def _is_binary(of: pa.DataType) -> bool:
     return any(check(of) for check in checks)
 
 
-_PLACES: list[tuple[Callable[[pa.DataType], bool], Callable[[object, pa.DataType], Place]]] = [
+_COERCIONS: list[tuple[Callable[[pa.DataType], bool], Callable[[object, pa.DataType], Coerced]]] = [
     (_is_text, _text),
     (_is_binary, _binary),
     (pa.types.is_fixed_size_binary, _fixed_binary),
@@ -291,3 +292,29 @@ _PLACES: list[tuple[Callable[[pa.DataType], bool], Callable[[object, pa.DataType
     (pa.types.is_timestamp, _timestamp),
     (pa.types.is_duration, _duration),
 ]
+
+_TEXT = "a text in quotes: '5'"
+_EXAMPLES: list[tuple[Callable[[pa.DataType], bool], str]] = [
+    (pa.types.is_string, _TEXT),
+    (pa.types.is_large_string, _TEXT),
+    (pa.types.is_string_view, _TEXT),
+    (pa.types.is_boolean, "true or false"),
+    (pa.types.is_integer, "12 or -12"),
+    (pa.types.is_floating, "1.5, -2e-3 or inf"),
+    (pa.types.is_decimal, "1.50"),
+    (pa.types.is_date, "2024-03-01"),
+    (pa.types.is_time, "10:30:00"),
+    (pa.types.is_duration, "PT1H30M or P2DT0.5S (ISO 8601)"),
+    (
+        lambda t: pa.types.is_timestamp(t) and t.tz is None,
+        "2024-03-01T10:30:00, without a zone; an instant (INT96) in UTC",
+    ),
+    (pa.types.is_timestamp, "2024-03-01T10:30:00Z"),
+    (pa.types.is_fixed_size_binary, "text, hex:00ff or, of 16 bytes, a UUID"),
+]
+
+
+def _spelling_hint(of: pa.DataType) -> str | None:
+    """How a value of the type is written in a condition; None where there are many ways."""
+    example = next((text for accepts, text in _EXAMPLES if accepts(of)), None)
+    return None if example is None else f"write it as {example}"

@@ -14,15 +14,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from secure_bloom.predicates.binding import BoundAll, BoundCondition, BoundPredicate
-from secure_bloom.predicates.tree import Operator
+from secure_bloom.predicates.binding import BoundCondition, BoundPredicate
+from secure_bloom.predicates.tree import AllOf, Operator
 
 
 def true_rows(predicate: BoundPredicate, table: pa.Table) -> pa.ChunkedArray:
     """A boolean for each row, null where the predicate is neither true nor false."""
     if isinstance(predicate, BoundCondition):
         return _TESTS[predicate.operator](_operand(predicate, table), predicate)
-    join = pc.and_kleene if isinstance(predicate, BoundAll) else pc.or_kleene
+    join = pc.and_kleene if isinstance(predicate, AllOf) else pc.or_kleene
     return functools.reduce(join, (true_rows(part, table) for part in predicate.parts))
 
 

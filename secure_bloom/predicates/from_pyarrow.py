@@ -38,7 +38,10 @@ _COMPARISONS = {
     "greater": Operator.GREATER,
     "greater_equal": Operator.GREATER_OR_EQUAL,
 }
-_JOINS: dict[str, type[AllOf | AnyOf]] = {"and_kleene": AllOf, "or_kleene": AnyOf}
+_JOINS: dict[str, type[AllOf[Condition] | AnyOf[Condition]]] = {
+    "and_kleene": AllOf,
+    "or_kleene": AnyOf,
+}
 #: The operator with its sides exchanged: `3 < x` is `x > 3`.
 _MIRRORED = {
     Operator.LESS: Operator.GREATER,

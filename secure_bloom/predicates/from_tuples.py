@@ -19,6 +19,7 @@ from secure_bloom.predicates.tree import (
     MAX_DEPTH,
     AllOf,
     AnyOf,
+    Condition,
     Operator,
     Predicate,
     condition,
@@ -26,7 +27,7 @@ from secure_bloom.predicates.tree import (
     operator_of,
 )
 
-_JOINS: dict[object, type[AllOf | AnyOf]] = {"and": AllOf, "or": AnyOf}
+_JOINS: dict[object, type[AllOf[Condition] | AnyOf[Condition]]] = {"and": AllOf, "or": AnyOf}
 #: What a tuple that is no condition begins with.
 _WORDS = {*_JOINS, "not"}
 _WITHOUT_VALUE = (Operator.IS_NULL, Operator.IS_NOT_NULL)

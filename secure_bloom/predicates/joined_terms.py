@@ -7,8 +7,11 @@ would take thousands of times longer than a list of as many values.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TypeAlias
 
 from secure_bloom.predicates.tree import AllOf, AnyOf, Condition, Operator, Predicate
+
+_Joined: TypeAlias = AllOf[Condition] | AnyOf[Condition]
 
 #: What is joined in an OR, and in an AND: comparisons with one value, lists, and what they become.
 _IN_OR = frozenset({Operator.EQUAL, Operator.IN})
@@ -24,7 +27,7 @@ def joined(predicate: Predicate) -> Predicate:
     return parts[0] if len(parts) == 1 else kind(parts=tuple(parts))
 
 
-def _flat(kind: type[AllOf | AnyOf], predicate: AllOf | AnyOf) -> Iterator[Predicate]:
+def _flat(kind: type[_Joined], predicate: _Joined) -> Iterator[Predicate]:
     """The parts, those of parts of the same kind in their place."""
     for part in map(joined, predicate.parts):
         if isinstance(part, kind):
@@ -33,7 +36,7 @@ def _flat(kind: type[AllOf | AnyOf], predicate: AllOf | AnyOf) -> Iterator[Predi
             yield part
 
 
-def _join(parts: Iterable[Predicate], kind: type[AllOf | AnyOf]) -> Iterator[Predicate]:
+def _join(parts: Iterable[Predicate], kind: type[_Joined]) -> Iterator[Predicate]:
     """The parts in their order, lists where the first of their conditions stood."""
     alike: dict[object, list[Condition]] = {}
     for place, part in enumerate(parts):
@@ -46,7 +49,7 @@ def _join(parts: Iterable[Predicate], kind: type[AllOf | AnyOf]) -> Iterator[Pre
         yield same[0] if len(same) == 1 else _list_of(same, kind)
 
 
-def _list_of(conditions: list[Condition], kind: type[AllOf | AnyOf]) -> Condition:
+def _list_of(conditions: list[Condition], kind: type[_Joined]) -> Condition:
     first = conditions[0]
     return Condition(
         column=first.column,

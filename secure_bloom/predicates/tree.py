@@ -9,9 +9,9 @@ NaN is neither less than a number nor at least that number.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar, Union
 
 from secure_bloom.errors import PolicyError
 
@@ -148,21 +148,52 @@ class Numeral(str):
     __slots__ = ()
 
 
+Leaf = TypeVar("Leaf")
+Other = TypeVar("Other")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AllOf:
+class AllOf(Generic[Leaf]):
     """Every part must be true."""
 
-    parts: tuple[Predicate, ...]
+    parts: tuple[Tree[Leaf], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnyOf:
+class AnyOf(Generic[Leaf]):
     """One part must be true."""
 
-    parts: tuple[Predicate, ...]
+    parts: tuple[Tree[Leaf], ...]
 
 
-Predicate = Condition | AllOf | AnyOf
+#: Conditions of any one kind, joined by AND and OR.
+Tree: TypeAlias = Union[Leaf, AllOf[Leaf], AnyOf[Leaf]]  # noqa: UP007  (generic over its leaf)
+Predicate: TypeAlias = Tree[Condition]
+
+
+def leaves(tree: Tree[Leaf]) -> Iterator[Leaf]:
+    """All conditions of a tree, from left to right."""
+    if isinstance(tree, AllOf | AnyOf):
+        for part in tree.parts:
+            yield from leaves(part)
+    else:
+        yield tree
+
+
+def mapped(tree: Tree[Leaf], change: Callable[[Leaf], Other]) -> Tree[Other]:
+    """The tree of the same shape with every condition changed, from left to right."""
+    if isinstance(tree, AllOf | AnyOf):
+        join = AllOf if isinstance(tree, AllOf) else AnyOf
+        return join(parts=tuple(mapped(part, change) for part in tree.parts))
+    return change(tree)
+
+
+def is_true(tree: Tree[Leaf], holds: Callable[[Leaf], bool]) -> bool:
+    """Whether the tree is true if its conditions are those that ``holds`` says."""
+    if isinstance(tree, AllOf | AnyOf):
+        parts = (is_true(part, holds) for part in tree.parts)
+        return all(parts) if isinstance(tree, AllOf) else any(parts)
+    return holds(tree)
 
 
 def condition(column: str | tuple[str, ...], operator: str, value: object) -> Condition:
@@ -209,14 +240,6 @@ def negated(predicate: Predicate) -> Predicate:
     """The predicate that is true where the given one is false; neither is where that is null."""
     if isinstance(predicate, Condition):
         return replace(predicate, operator=_OPPOSITES[predicate.operator])
-    parts = tuple(negated(part) for part in predicate.parts)
-    return AnyOf(parts=parts) if isinstance(predicate, AllOf) else AllOf(parts=parts)
-
-
-def conditions(predicate: Predicate) -> Iterator[Condition]:
-    """All conditions of the tree, from left to right."""
-    if isinstance(predicate, Condition):
-        yield predicate
-        return
-    for part in predicate.parts:
-        yield from conditions(part)
+    # De Morgan: the negation of an AND is the OR of the negations, and the other way round.
+    join = AnyOf if isinstance(predicate, AllOf) else AllOf
+    return join(parts=tuple(negated(part) for part in predicate.parts))

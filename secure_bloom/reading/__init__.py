@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from secure_bloom.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from secure_bloom.reading.file_reports import FileReadReport
     from secure_bloom.reading.pruning.plan import PlannedFile, ReadPlan
     from secure_bloom.reading.read import (
         TableRead,
@@ -20,16 +21,17 @@ if TYPE_CHECKING:
         read_row_groups,
         read_table,
     )
-    from secure_bloom.reading.report import FileReport, ReadReport
+    from secure_bloom.reading.report import ReadReport
 
 _HOMES = {
+    "file_reports": ["FileReadReport"],
     "pruning.plan": ["PlannedFile", "ReadPlan"],
     "read": ["TableRead", "explain", "plan_read", "read_batches", "read_row_groups", "read_table"],
-    "report": ["FileReport", "ReadReport"],
+    "report": ["ReadReport"],
 }
 
 __all__ = [
-    "FileReport",
+    "FileReadReport",
     "PlannedFile",
     "ReadPlan",
     "ReadReport",

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
-from typing import TYPE_CHECKING
 
+from secure_bloom.reading.file_reports import ReadTotals
 from secure_bloom.reading.pruning.plan import Note, Reason, RowGroupPlan, Step, percent
-
-if TYPE_CHECKING:
-    from secure_bloom.reading.report import ReadReport
 
 #: A filter that lets more than this share of other values pass is not much of one.
 _FULL = 0.1
@@ -26,28 +23,28 @@ _SMALL = 256 * 1024
 _PAGES_READ = (None, Step.VALUES)
 
 
-def advice(report: ReadReport) -> list[str]:
+def advice(read: ReadTotals) -> list[str]:
     """All that is to be said of a read, the weightiest first."""
-    return [sentence for rule in _RULES for sentence in rule(report)]
+    return [sentence for rule in _RULES for sentence in rule(read)]
 
 
-def _without_condition(report: ReadReport) -> Iterator[str]:
-    if not report.has_condition:
+def _without_condition(read: ReadTotals) -> Iterator[str]:
+    if not read.has_condition:
         yield "there is no condition (--where), so every row group is read"
 
 
-def _without_key(report: ReadReport) -> Iterator[str]:
-    for column in _columns(report, Reason.NO_KEY):
+def _without_key(read: ReadTotals) -> Iterator[str]:
+    for column in _columns(read, Reason.NO_KEY):
         yield (
             f"the key of {column} is missing: its condition was left out with its filter, and "
             "rows may have come that do not match"
         )
 
 
-def _without_filter(report: ReadReport) -> Iterator[str]:
-    others = ", ".join(sorted({name for file in report.files for name in file.filters}))
+def _without_filter(read: ReadTotals) -> Iterator[str]:
+    others = ", ".join(sorted({name for file in read.files for name in file.filters}))
     there = f" (there are filters of {others})" if others else ""
-    for column, count in _counts(_read_in_vain(report), Reason.NO_FILTER).items():
+    for column, count in _counts(_read_in_vain(read), Reason.NO_FILTER).items():
         groups = f"{count:,} row group{'' if count == 1 else 's'}"
         yield (
             f"{column} has no filter in {groups} that had to be read{there}: "
@@ -55,8 +52,8 @@ def _without_filter(report: ReadReport) -> Iterator[str]:
         )
 
 
-def _under_or(report: ReadReport) -> Iterator[str]:
-    columns = ", ".join(_counts(_read_in_vain(report), Reason.OTHER_PARTS))
+def _under_or(read: ReadTotals) -> Iterator[str]:
+    columns = ", ".join(_counts(_read_in_vain(read), Reason.OTHER_PARTS))
     if columns:
         yield (
             f"under `or` every part must be ruled out; the filter of {columns} alone cannot do "
@@ -64,8 +61,8 @@ def _under_or(report: ReadReport) -> Iterator[str]:
         )
 
 
-def _without_lookup(report: ReadReport) -> Iterator[str]:
-    columns = ", ".join(_columns(report, Reason.NO_LOOKUP))
+def _without_lookup(read: ReadTotals) -> Iterator[str]:
+    columns = ", ".join(_columns(read, Reason.NO_LOOKUP))
     if columns:
         yield (
             f"a filter answers = and in, and the condition on {columns} is neither; statistics "
@@ -73,8 +70,8 @@ def _without_lookup(report: ReadReport) -> Iterator[str]:
         )
 
 
-def _without_single_form(report: ReadReport) -> Iterator[str]:
-    columns = ", ".join(_columns(report, Reason.NO_SINGLE_FORM))
+def _without_single_form(read: ReadTotals) -> Iterator[str]:
+    columns = ", ".join(_columns(read, Reason.NO_SINGLE_FORM))
     if columns:
         yield (
             f"no filter can be asked for the value of {columns}: files may hold it in several "
@@ -82,8 +79,8 @@ def _without_single_form(report: ReadReport) -> Iterator[str]:
         )
 
 
-def _full_filter(report: ReadReport) -> Iterator[str]:
-    notes = _notes_in_vain(report)
+def _full_filter(read: ReadTotals) -> Iterator[str]:
+    notes = _notes_in_vain(read)
     full = [(n.column, n.fpp or 0.0) for n in notes if (n.fpp or 0.0) > _FULL]
     # In the order of their shares, the worst of a column is what is left of it.
     for column, fpp in dict(sorted(full, key=itemgetter(1))).items():
@@ -94,10 +91,10 @@ def _full_filter(report: ReadReport) -> Iterator[str]:
         )
 
 
-def _long_list(report: ReadReport) -> Iterator[str]:
+def _long_list(read: ReadTotals) -> Iterator[str]:
     weak = [
         (n.column, n.chance or 0.0)
-        for n in _notes_in_vain(report)
+        for n in _notes_in_vain(read)
         if (n.fpp or 0.0) <= _FULL < (n.chance or 0.0)
     ]
     for column, chance in dict(sorted(weak, key=itemgetter(1))).items():
@@ -108,41 +105,41 @@ def _long_list(report: ReadReport) -> Iterator[str]:
         )
 
 
-def _common_value(report: ReadReport) -> Iterator[str]:
-    if not report.has_condition or _columns(report, Reason.NO_KEY):
+def _common_value(read: ReadTotals) -> Iterator[str]:
+    if not read.has_condition or _columns(read, Reason.NO_KEY):
         return
-    count = sum(bool(group.rows_found) for group in _read(report))
-    if report.row_groups >= _MANY and count > _COMMON * report.row_groups:
+    count = sum(bool(group.rows_found) for group in _read(read))
+    if read.row_groups >= _MANY and count > _COMMON * read.row_groups:
         yield (
-            f"{count:,} of {report.row_groups:,} row groups hold rows that match: no filter can "
+            f"{count:,} of {read.row_groups:,} row groups hold rows that match: no filter can "
             "skip them; filters serve rare values, and rows that are sorted or clustered by the "
             "column"
         )
 
 
-def _one_row_group(report: ReadReport) -> Iterator[str]:
-    if not (report.has_condition and report.row_groups == report.row_groups_read == 1):
+def _one_row_group(read: ReadTotals) -> Iterator[str]:
+    if not (read.has_condition and read.row_groups == read.row_groups_read == 1):
         return
     # Rows that are many may lie in all of the smaller ones.
-    if all((group.rows_found or 0) < _MANY for group in _read(report)):
+    if all((group.rows_found or 0) < _MANY for group in _read(read)):
         yield (
             "there is one row group, which is read or skipped whole: of smaller ones "
             "(parquet.block.size when it is written) most could be skipped"
         )
 
 
-def _small_files(report: ReadReport) -> Iterator[str]:
-    pages = sum(file.bytes_pages for file in report.files)
-    is_small = report.bytes_full_scan < _SMALL * len(report.files)
-    has_judged = report.skipped or report.bytes_read > report.bytes_full_scan
-    if is_small and has_judged and report.bytes_read > 2 * pages:
+def _small_files(read: ReadTotals) -> Iterator[str]:
+    pages = sum(file.bytes_pages for file in read.files)
+    is_small = read.bytes_full_scan < _SMALL * len(read.files)
+    has_judged = read.skipped or read.bytes_read > read.bytes_full_scan
+    if is_small and has_judged and read.bytes_read > 2 * pages:
         yield (
             "the files are small: their footers and filters are most of what is read, and "
             "skipping saves little; fewer and larger files would be read faster"
         )
 
 
-_RULES: tuple[Callable[[ReadReport], Iterator[str]], ...] = (
+_RULES: tuple[Callable[[ReadTotals], Iterator[str]], ...] = (
     _without_condition,
     _without_key,
     _without_filter,
@@ -157,25 +154,25 @@ _RULES: tuple[Callable[[ReadReport], Iterator[str]], ...] = (
 )
 
 
-def _read(report: ReadReport) -> Iterator[RowGroupPlan]:
+def _read(read: ReadTotals) -> Iterator[RowGroupPlan]:
     """The row groups that nothing ruled out before their pages were read."""
-    for file in report.files:
+    for file in read.files:
         yield from (group for group in file.row_groups if group.skipped_by in _PAGES_READ)
 
 
-def _read_in_vain(report: ReadReport) -> list[RowGroupPlan]:
+def _read_in_vain(read: ReadTotals) -> list[RowGroupPlan]:
     """Those in which no row was found: they could have been skipped."""
-    return [g for g in _read(report) if g.skipped_by is Step.VALUES or g.rows_found == 0]
+    return [g for g in _read(read) if g.skipped_by is Step.VALUES or g.rows_found == 0]
 
 
-def _notes_in_vain(report: ReadReport) -> Iterator[Note]:
-    for group in _read_in_vain(report):
+def _notes_in_vain(read: ReadTotals) -> Iterator[Note]:
+    for group in _read_in_vain(read):
         yield from group.notes
 
 
-def _columns(report: ReadReport, reason: Reason) -> list[str]:
+def _columns(read: ReadTotals, reason: Reason) -> list[str]:
     """The columns of which a step gave that reason."""
-    return list(_counts(_read(report), reason))
+    return list(_counts(_read(read), reason))
 
 
 def _counts(groups: Iterable[RowGroupPlan], reason: Reason) -> dict[str, int]:

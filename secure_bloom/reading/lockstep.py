@@ -20,7 +20,7 @@ _GROWTH, _MOST = 8, 256
 
 
 @dataclass(slots=True, eq=False)
-class Outcome(Generic[T]):
+class JobResult(Generic[T]):
     """What became of a job."""
 
     _value: T | None = None
@@ -55,16 +55,16 @@ def run(job: Job[T]) -> T:
             return value
 
 
-def in_step(jobs: Iterable[Job[T]]) -> list[Outcome[T]]:
+def in_lockstep(jobs: Iterable[Job[T]]) -> list[JobResult[T]]:
     """What becomes of the jobs, in their order; one that fails does not hold up the others."""
-    begun = [(Outcome[T](), job) for job in jobs]
+    begun = [(JobResult[T](), job) for job in jobs]
     active = begun
     while active:
         active = [(outcome, job) for outcome, job in active if outcome.advance(job)]
     return [outcome for outcome, _ in begun]
 
 
-def growing(count: int, most: Callable[[int], int]) -> Iterator[range]:
+def growing_runs(count: int, most: Callable[[int], int]) -> Iterator[range]:
     """So many ordinals in runs that go together, each longer than the one before.
 
     ``most`` says how many may go together from an ordinal on, for want of memory; one always may.

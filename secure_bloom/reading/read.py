@@ -26,15 +26,16 @@ from secure_bloom.predicates.from_text import from_text
 from secure_bloom.predicates.from_tuples import from_structure
 from secure_bloom.predicates.request import request
 from secure_bloom.predicates.tree import Predicate
-from secure_bloom.reading.pruning.context import Inquiry
+from secure_bloom.reading.file_reports import FileReadReport, columns_with_filters
+from secure_bloom.reading.pruning.context import PruningContext
 from secure_bloom.reading.pruning.plan import FilePlan, PlannedFile, ReadPlan
 from secure_bloom.reading.pruning.plan_table import PlannedFiles, PlannedRun
-from secure_bloom.reading.report import FileReport, ReadReport, columns_with_filters
+from secure_bloom.reading.report import ReadReport
 from secure_bloom.reading.rows.file_reader import FileReader, Unit, stored_extents, units
 from secure_bloom.reading.rows.pyarrow_source import SourceOpener
-from secure_bloom.reading.rows.value_scan import Candidates
+from secure_bloom.reading.rows.value_scan import ValueScan
 from secure_bloom.reading.table.footer import FileFooter, read_footer
-from secure_bloom.reading.table.footer_scan import Outlines
+from secure_bloom.reading.table.footer_scan import FooterScanner
 from secure_bloom.reading.table.hive_partitions import partition_fields
 from secure_bloom.reading.table.table_files import TableFiles
 from secure_bloom.storage import CountedFile, open_input
@@ -93,7 +94,7 @@ class TableRead:
         self._workers = min(_MAX_DECODERS, os.cpu_count() or 1)
         self._seconds = {"footers": 0.0, "planning": 0.0, "rows": 0.0}
         self._running: list[str] = []
-        self._reports: dict[str, FileReport] = {}
+        self._reports: dict[str, FileReadReport] = {}
         self._open_readers: list[FileReader] = []
         self._rows = 0
         with self._timed("footers"):
@@ -107,7 +108,7 @@ class TableRead:
                 self._predicate,
                 self._files.paths,
             )
-        self._inquiry = Inquiry(
+        self._context = PruningContext(
             self.request, without_filter_keys=without_filter_keys, explain=explain
         )
 
@@ -169,7 +170,7 @@ class TableRead:
         )
 
     def _runs(self) -> Iterator[PlannedRun]:
-        runs = iter(PlannedFiles(self._files, self._inquiry))
+        runs = iter(PlannedFiles(self._files, self._context))
         while True:
             with self._timed("planning"):
                 found = next(runs, None)
@@ -206,14 +207,14 @@ class TableRead:
         To decode many units goes well with planning what follows.  To look for values in a few
         does not: both want Python's lock, and hinder one another, so that is done between.
         """
-        opener, candidates = SourceOpener(self._resolver), Candidates(self._inquiry)
+        opener, value_scan = SourceOpener(self._resolver), ValueScan(self._context)
         for run in self._runs():
             readers = [
                 FileReader(
                     plan,
                     self.request,
                     opener,
-                    candidates=candidates,
+                    value_scan=value_scan,
                     threads=len(self._files) < self._workers,
                     count_bytes=self._explain,
                 )
@@ -240,7 +241,7 @@ class TableRead:
         if self._explain and (reader.is_begun or reader.units_left == 0):
             self._reports[reader.plan.path] = self._file_report(reader)
 
-    def _file_report(self, reader: FileReader) -> FileReport:
+    def _file_report(self, reader: FileReader) -> FileReadReport:
         plan = reader.plan
         footer = plan.footer
         notes = []
@@ -253,7 +254,7 @@ class TableRead:
         ]
         judged = covered([*footer.extents, *plan.extents])
         read = covered([*footer.extents, *plan.extents, *reader.extents])
-        return FileReport(
+        return FileReadReport(
             path=plan.path,
             row_groups=reader.row_groups,
             bytes_footer=covered(footer.extents),
@@ -379,7 +380,7 @@ def read_row_groups(
     # What the plan was made of is not asked for its KMS: whoever carries it out has the keys.
     resolver = KeyResolver(asked_once(keys), plan.trust)
     with located(path=file.path), open_input(file.path) as opened:
-        footer = read_footer(CountedFile(opened), resolver, Outlines())
+        footer = read_footer(CountedFile(opened), resolver, FooterScanner())
         if (_written(footer), footer.digest) != (file.written, file.digest):
             raise FileChangedError(
                 "the file was changed after it was planned",

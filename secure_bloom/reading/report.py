@@ -2,114 +2,31 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from secure_bloom.errors import SecureBloomError
 from secure_bloom.reading.advice import advice
-from secure_bloom.reading.pruning.plan import Note, RowGroupPlan, Step
-from secure_bloom.reading.table.footer import FileFooter
+from secure_bloom.reading.file_reports import ReadTotals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileReport:
-    """One file; ``filters`` are the columns that have one in its first row group.
+class ReadReport(ReadTotals):
+    """A whole read, which returned ``rows`` rows.
 
-    Bytes are those of the file that were read: for the footer (the first look at the end of a file
-    takes up to 64 KiB), to judge by (filters, dictionaries, page indexes), for pages.  None counts
-    twice: what the footer brought along is not read again by name.  A full scan reads the footer
-    and every page of the same columns.
-    """
-
-    path: str
-    row_groups: tuple[RowGroupPlan, ...]
-    bytes_footer: int
-    bytes_judged_by: int
-    bytes_pages: int
-    bytes_full_scan: int
-    filters: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    @property
-    def bytes_read(self) -> int:
-        """All bytes that were read of the file."""
-        return self.bytes_footer + self.bytes_judged_by + self.bytes_pages
-
-    def to_json(self) -> dict[str, Any]:
-        """The file as it stands in the document of a report."""
-        return {
-            "path": self.path,
-            "bytes_read": self.bytes_read,
-            "bytes_full_scan": self.bytes_full_scan,
-            "bytes_footer": self.bytes_footer,
-            "bytes_judged_by": self.bytes_judged_by,
-            "bytes_pages": self.bytes_pages,
-            "filters": list(self.filters),
-            "notes": list(self.notes),
-            "row_groups": [_row_group_json(group) for group in self.row_groups],
-        }
-
-
-def columns_with_filters(footer: FileFooter) -> tuple[str, ...]:
-    """The columns with a filter in the first row group, as far as their metadata can be read."""
-    found = []
-    for ordinal, leaf in enumerate(footer.columns.leaves if footer.row_groups else ()):
-        # The read itself asks nothing of columns that are not wanted, and fails for none.
-        with suppress(SecureBloomError):
-            if footer.chunk(0, ordinal).meta_data.bloom_filter_offset is not None:
-                found.append(leaf.name)
-    return tuple(found)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadReport:
-    """A whole read.
-
-    ``seconds`` is wall-clock time by stage: footers, planning, rows.  ``rows`` were returned;
-    ``has_condition`` tells whether anything could be skipped at all; ``files_left`` were not
-    looked at, because there were as many rows as were wanted.  ``unverified`` are the paths of
-    signed files whose key was not at hand: what they say may be forged.
+    ``files_left`` files were not looked at, because there were as many rows as were wanted.
+    ``unverified`` are the paths of signed files whose key was not at hand: what they say may be
+    forged.  ``seconds`` is wall-clock time by pass: footers, planning, rows.
     """
 
     rows: int
-    has_condition: bool
     files_left: int
-    files: tuple[FileReport, ...]
     unverified: tuple[str, ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def bytes_read(self) -> int:
-        """Bytes that were read of all files."""
-        return sum(file.bytes_read for file in self.files)
-
-    @property
-    def bytes_full_scan(self) -> int:
-        """Bytes that a scan of the same columns without any skipping reads."""
-        return sum(file.bytes_full_scan for file in self.files)
-
-    @property
-    def row_groups(self) -> int:
-        """How many row groups the files have."""
-        return sum(len(file.row_groups) for file in self.files)
 
     @property
     def advice(self) -> list[str]:
         """What would make the read take less, in sentences; none where nothing would."""
         return advice(self)
-
-    @property
-    def skipped(self) -> dict[str, int]:
-        """How many row groups each step skipped, in the order of the steps."""
-        counts = Counter(group.skipped_by for file in self.files for group in file.row_groups)
-        return {str(step): counts[step] for step in Step if counts[step]}
-
-    @property
-    def row_groups_read(self) -> int:
-        """How many row groups were left to be read."""
-        return sum(g.skipped_by is None for file in self.files for g in file.row_groups)
 
     def to_json(self) -> dict[str, Any]:
         """The document that ``secure-bloom read --explain --json`` prints."""
@@ -126,34 +43,3 @@ class ReadReport:
             "advice": self.advice,
             "files": [file.to_json() for file in self.files],
         }
-
-
-def _row_group_json(group: RowGroupPlan) -> dict[str, Any]:
-    return {
-        "row_group": group.row_group,
-        "rows": group.rows,
-        "skipped_by": None if group.skipped_by is None else str(group.skipped_by),
-        "rows_looked_at": _looked_at(group),
-        "rows_found": group.rows_found,
-        "notes": [_note_json(note) for note in group.notes],
-    }
-
-
-def _looked_at(group: RowGroupPlan) -> int:
-    if group.skipped_by is not None:
-        return 0
-    return group.rows if group.ranges is None else sum(end - start for start, end in group.ranges)
-
-
-def _note_json(note: Note) -> dict[str, Any]:
-    step = None if note.step is None else str(note.step)
-    reason = None if note.reason is None else str(note.reason)
-    return {
-        "column": note.column,
-        "step": step,
-        "text": note.text,
-        "reason": reason,
-        "fpp": note.fpp,
-        "chance": note.chance,
-        "rows": note.rows,
-    }

@@ -24,9 +24,9 @@ from secure_bloom.parquet.logical_types import Kind, Logical, describe, logical_
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import Type
 from secure_bloom.reading.table.footer import FileFooter, read_footer
-from secure_bloom.reading.table.footer_scan import Outlines
+from secure_bloom.reading.table.footer_scan import FooterScanner
 from secure_bloom.reading.table.hive_partitions import Values, partition_values
-from secure_bloom.reading.table.schemas import FileColumns, unite
+from secure_bloom.reading.table.table_schema import FileColumns, unite
 from secure_bloom.spark.partition_types import folder_type
 from secure_bloom.storage import CountedFile, find_unmanaged, is_object_uri, open_input
 
@@ -64,7 +64,7 @@ def table_schema(
     reading a footer raises.
     """
     files = find_unmanaged(paths)
-    known = Outlines()
+    known = FooterScanner()
 
     def footer_of(path: str) -> FileFooter:
         with located(path=path), open_input(path) as opened:

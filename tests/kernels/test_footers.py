@@ -17,7 +17,7 @@ from secure_bloom.parquet.structures.trees import Sequence, Struct, Value
 CHUNK = Struct({2: (TType.I64, 4), 3: (TType.STRUCT, Struct({5: (TType.I64, 1000)}))})
 
 Fields = dict[int, tuple[int, Value]]
-Outline = tuple[int, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+FooterScan = tuple[int, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 
 
 def row_group(columns: int = 2, changed: Fields | None = None) -> Struct:
@@ -37,7 +37,7 @@ def footer(groups: list[Value]) -> bytes:
     return trees.encode(tree)[1:]
 
 
-def outline(data: bytes, columns: int = 2) -> Outline:
+def outline(data: bytes, columns: int = 2) -> FooterScan:
     return footers.outline(np.frombuffer(data, np.uint8), 0, columns)
 
 

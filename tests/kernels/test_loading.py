@@ -9,15 +9,15 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import secure_bloom.kernels.loading as module
-from secure_bloom.kernels.loading import Warmth
+from secure_bloom.kernels.loading import CompiledCode
 
 #: The method itself: for the tests of other modules it is replaced.
-_IS_WORTH = Warmth.is_worth
+_IS_WORTH = CompiledCode.is_worth
 
 
 @pytest.fixture(autouse=True)
-def _real(monkeypatch: pytest.MonkeyPatch, _warmth: None) -> None:
-    monkeypatch.setattr(Warmth, "is_worth", _IS_WORTH)
+def _real(monkeypatch: pytest.MonkeyPatch, _compiled_code: None) -> None:
+    monkeypatch.setattr(CompiledCode, "is_worth", _IS_WORTH)
 
 
 @pytest.fixture
@@ -27,37 +27,37 @@ def unloaded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_it_is_where_it_is_loaded_already(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "numba", importlib)
-    assert Warmth().is_worth(0)
+    assert CompiledCode().is_worth(0)
 
 
 @pytest.mark.usefixtures("unloaded")
 def test_small_savings_add_up() -> None:
-    warmth = Warmth()
-    assert [warmth.is_worth(0.125) for _ in range(6)] == [False] * 4 + [True] * 2
-    assert not Warmth().is_worth(0.125)
+    compiled_code = CompiledCode()
+    assert [compiled_code.is_worth(0.125) for _ in range(6)] == [False] * 4 + [True] * 2
+    assert not CompiledCode().is_worth(0.125)
 
 
 @pytest.mark.usefixtures("unloaded")
 def test_a_large_saving_is_worth_it_at_once() -> None:
-    assert Warmth().is_worth(10)
-    assert not Warmth().is_worth(0)
+    assert CompiledCode().is_worth(10)
+    assert not CompiledCode().is_worth(0)
 
 
 @pytest.mark.usefixtures("unloaded")
 def test_asking_loads_nothing() -> None:
-    assert Warmth().is_worth(10)
+    assert CompiledCode().is_worth(10)
     assert "numba" not in sys.modules
 
 
 @pytest.mark.usefixtures("unloaded")
 def test_threads_add_to_one_count() -> None:
-    warmth = Warmth()
+    compiled_code = CompiledCode()
     with ThreadPoolExecutor(max_workers=4) as pool:
-        found = list(pool.map(warmth.is_worth, [0.001] * 2000))
+        found = list(pool.map(compiled_code.is_worth, [0.001] * 2000))
     # What is lost between threads only makes it come later.
     assert found.count(False) >= 490
-    assert warmth.is_worth(0.5)
+    assert compiled_code.is_worth(0.5)
 
 
 def test_a_process_has_one() -> None:
-    assert isinstance(module.warmth, Warmth)
+    assert isinstance(module.compiled_code, CompiledCode)

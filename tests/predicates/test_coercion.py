@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secure_bloom.errors import PolicyError
-from secure_bloom.predicates.coercion import Place, places_of
+from secure_bloom.predicates.coercion import Coerced, coerced_values
 
 _DOUBLES = st.floats(allow_nan=False)
 _NUMBERS = st.one_of(
@@ -26,8 +26,8 @@ _NUMBERS = st.one_of(
 )
 
 
-def place_of(of: pa.DataType, value: Any) -> Place:
-    (place,) = places_of("x", of, [value])
+def place_of(of: pa.DataType, value: Any) -> Coerced:
+    (place,) = coerced_values("x", of, [value])
     return place
 
 
@@ -73,6 +73,12 @@ def test_decimals(digits: tuple[int, int], data: st.DataObject) -> None:
     _is_placed(of, stored, data.draw(st.integers(-(10**80), 10**80)))
     value = data.draw(st.decimals(allow_nan=False, allow_infinity=False))
     _is_placed(of, stored, value)
+
+
+def test_the_bounds_of_a_wide_decimal_are_exact() -> None:
+    """Python's own minus rounds to 28 digits: -1 counted as one of a type that ends above it."""
+    below = place_of(pa.decimal256(76, 76), -1)
+    assert below.floor is None
 
 
 @given(st.binary(min_size=3, max_size=3), st.binary(max_size=5))

@@ -177,7 +177,7 @@ def _column(draw: st.DrawFn, name: str, rows: int) -> pa.Array:
     return pa.array(values, of)
 
 
-def questions(names: Sequence[str]) -> st.SearchStrategy[Any]:
+def predicates(names: Sequence[str]) -> st.SearchStrategy[Any]:
     """Predicates as Python structures."""
     return st.recursive(
         st.sampled_from(names).flatmap(_condition),
@@ -206,16 +206,16 @@ _COMPARE = {
 }
 
 
-def expected(table: pa.Table, question: Any) -> pa.Table:
-    """The rows of the whole table for which pyarrow.compute finds the question true."""
-    return table.filter(_truth(table, question))
+def expected(table: pa.Table, where: Any) -> pa.Table:
+    """The rows of the whole table for which pyarrow.compute finds the where true."""
+    return table.filter(_truth(table, where))
 
 
-def _truth(table: pa.Table, question: Any) -> Any:
-    if question[0] in ("and", "or"):
-        join = pc.and_kleene if question[0] == "and" else pc.or_kleene
-        return functools.reduce(join, [_truth(table, part) for part in question[1:]])
-    name, operation, *value = question
+def _truth(table: pa.Table, where: Any) -> Any:
+    if where[0] in ("and", "or"):
+        join = pc.and_kleene if where[0] == "and" else pc.or_kleene
+        return functools.reduce(join, [_truth(table, part) for part in where[1:]])
+    name, operation, *value = where
     column = table.column(name)
     if operation in ("is null", "is not null"):
         return pc.is_null(column) if operation == "is null" else pc.is_valid(column)

@@ -11,27 +11,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import secure_bloom as sb
-from tests.reading.lakes import EVOLVING, POOLS, Part, expected, parts, questions, same, whole
+from tests.reading.lakes import EVOLVING, POOLS, Part, expected, parts, predicates, same, whole
 from tests.tables import KEYRING, Mode
 
 
 @st.composite
 def lakes(draw: st.DrawFn, modes: list[Mode]) -> tuple[list[Part], Any]:
-    """Some files of one table, and a question of columns that it has."""
+    """Some files of one table, and a where of columns that it has."""
     known = st.one_of(st.sampled_from(sorted(POOLS)), st.sampled_from(sorted(EVOLVING)))
     names = draw(st.lists(known, min_size=1, max_size=3, unique=True))
     files = draw(st.lists(parts(names, modes), min_size=1, max_size=3))
     present = sorted({name for file in files for name in file.table.column_names})
-    return files, draw(questions(present))
+    return files, draw(predicates(present))
 
 
-def check(files: list[Part], question: Any) -> None:
+def check(files: list[Part], where: Any) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for index, file in enumerate(files):
             file.write(Path(folder) / f"{index}.parquet")
-        found = sb.read_table(folder, where=question, keys=KEYRING)
+        found = sb.read_table(folder, where=where, keys=KEYRING)
     table = whole([file.table for file in files], found.schema)
-    assert same(found, expected(table, question))
+    assert same(found, expected(table, where))
 
 
 @settings(max_examples=150)

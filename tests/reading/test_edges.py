@@ -181,9 +181,9 @@ def test_every_operator_takes_every_comparable_type(
 ) -> None:
     path = written(tmp_path / "x.parquet", a=pa.array([*values, None], of))
     questions = [("a", "=", values[0]), ("a", "in", values[:1]), ("a", "!=", values[1])]
-    for question in questions:
-        found = sb.read_table(path, where=[question])
-        assert found.column("a").to_pylist() == values[:1], question
+    for where in questions:
+        found = sb.read_table(path, where=[where])
+        assert found.column("a").to_pylist() == values[:1], where
         assert found.schema.field("a").type == pq.read_schema(path).field("a").type
 
 

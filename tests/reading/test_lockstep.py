@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secure_bloom.errors import FormatError, located
-from secure_bloom.reading.lockstep import Job, growing, in_step, run
+from secure_bloom.reading.lockstep import Job, growing_runs, in_lockstep, run
 
 
 class Bench:
@@ -50,20 +50,22 @@ def test_the_error_of_a_job_is_raised() -> None:
 
 def test_every_stage_is_taken_by_all_jobs_before_the_next() -> None:
     bench = Bench()
-    outcomes = in_step(bench.job(name, stages) for name, stages in [("a", 3), ("b", 1), ("c", 2)])
+    outcomes = in_lockstep(
+        bench.job(name, stages) for name, stages in [("a", 3), ("b", 1), ("c", 2)]
+    )
     assert bench.done == ["a1", "b1", "c1", "a2", "c2", "a3"]
     assert [outcome.result() for outcome in outcomes] == ["A", "B", "C"]
 
 
 def test_no_jobs_have_no_outcomes() -> None:
-    assert in_step(iter(())) == []
+    assert in_lockstep(iter(())) == []
 
 
 def test_none_is_a_result() -> None:
     def job() -> Job[None]:
         yield
 
-    (outcome,) = in_step([job()])
+    (outcome,) = in_lockstep([job()])
     assert outcome.result() is None
 
 
@@ -71,7 +73,7 @@ def test_none_is_a_result() -> None:
 def test_a_job_that_fails_does_not_hold_up_the_others(stage: int) -> None:
     bench = Bench()
     failing = bench.job("b", stage, ValueError("the second"))
-    first, second, third = in_step([bench.job("a", 3), failing, bench.job("c", 4)])
+    first, second, third = in_lockstep([bench.job("a", 3), failing, bench.job("c", 4)])
     assert [first.result(), third.result()] == ["A", "C"]
     assert {"a3", f"b{stage}", "c4"} <= set(bench.done)
     for _ in range(2):
@@ -82,7 +84,7 @@ def test_a_job_that_fails_does_not_hold_up_the_others(stage: int) -> None:
 def test_each_error_is_raised_at_the_turn_of_its_job_whichever_came_first() -> None:
     bench = Bench()
     late, early = bench.job("a", 4, ValueError("late")), bench.job("b", 1, KeyError("early"))
-    outcomes = iter(in_step([bench.job("c", 2), late, early]))
+    outcomes = iter(in_lockstep([bench.job("c", 2), late, early]))
     assert next(outcomes).result() == "C"
     with pytest.raises(ValueError, match="late"):
         next(outcomes).result()
@@ -93,7 +95,7 @@ def test_each_error_is_raised_at_the_turn_of_its_job_whichever_came_first() -> N
 def test_an_interruption_is_not_put_off() -> None:
     bench = Bench()
     with pytest.raises(KeyboardInterrupt):
-        in_step([bench.job("a", 1, KeyboardInterrupt()), bench.job("b", 3)])
+        in_lockstep([bench.job("a", 1, KeyboardInterrupt()), bench.job("b", 3)])
     assert bench.done == ["a1"]
 
 
@@ -103,7 +105,7 @@ def test_a_place_is_added_to_the_errors_of_its_own_job_alone() -> None:
             yield
             return (yield from Bench().job("inner", 2, FormatError("damaged")))
 
-    outcomes = in_step(job(path) for path in ["x", "y", "z"])
+    outcomes = in_lockstep(job(path) for path in ["x", "y", "z"])
     for path, outcome in zip(["x", "y", "z"], outcomes, strict=True):
         with pytest.raises(FormatError) as caught:
             outcome.result()
@@ -128,14 +130,14 @@ def _bounded(fitting: list[int]) -> Callable[[int], int]:
 
 @given(st.integers(0, 5000), bounds)
 def test_runs_cover_all_ordinals_once_in_their_order(count: int, fitting: list[int]) -> None:
-    runs = list(growing(count, _bounded(fitting)))
+    runs = list(growing_runs(count, _bounded(fitting)))
     assert [ordinal for one in runs for ordinal in one] == list(range(count))
     assert all(runs)
 
 
 @given(st.integers(1, 5000))
 def test_the_first_goes_alone_and_no_run_but_the_last_is_shorter_than_before(count: int) -> None:
-    sizes = [len(one) for one in growing(count, _any_number)]
+    sizes = [len(one) for one in growing_runs(count, _any_number)]
     assert sizes[0] == 1
     assert sizes[:-1] == sorted(sizes[:-1])
 
@@ -143,7 +145,7 @@ def test_the_first_goes_alone_and_no_run_but_the_last_is_shorter_than_before(cou
 @given(st.integers(0, 400), bounds)
 def test_no_run_is_longer_than_fits_but_one_always_goes(count: int, fitting: list[int]) -> None:
     most = _bounded(fitting)
-    assert all(len(one) <= max(1, most(one[0])) for one in growing(count, most))
+    assert all(len(one) <= max(1, most(one[0])) for one in growing_runs(count, most))
 
 
 @given(st.integers(0, 400), bounds)
@@ -151,33 +153,33 @@ def test_a_run_is_shorter_than_before_only_where_no_more_fit(
     count: int, fitting: list[int]
 ) -> None:
     most = _bounded(fitting)
-    for before, one in pairwise(growing(count, most)):
+    for before, one in pairwise(growing_runs(count, most)):
         assert len(one) >= min(len(before), max(1, most(one[0]))) or one.stop == count
 
 
 def test_runs_grow_again_behind_one_that_was_short() -> None:
-    sizes = [len(one) for one in growing(10_000, lambda start: 1 if start == 9 else 50)]
+    sizes = [len(one) for one in growing_runs(10_000, lambda start: 1 if start == 9 else 50)]
     assert sizes[2] == 1
     assert max(sizes[:2]) > 1
     assert max(sizes[3:]) == 50
 
 
 def test_runs_grow_fast_and_not_for_ever() -> None:
-    sizes = [len(one) for one in growing(1_000_000, _any_number)]
+    sizes = [len(one) for one in growing_runs(1_000_000, _any_number)]
     # A thousand are few runs, and a million are not held in memory together.
     assert next(n for n in range(len(sizes)) if sum(sizes[:n]) >= 1000) < 10
     assert max(sizes) <= 1000
 
 
 def test_runs_are_made_when_they_are_asked_for() -> None:
-    runs: Iterator[range] = growing(10**18, _any_number)
+    runs: Iterator[range] = growing_runs(10**18, _any_number)
     assert [next(runs)[0], next(runs)[0]] == [0, 1]
 
 
 def test_how_many_fit_is_asked_when_a_run_is_due() -> None:
     """What the runs before have shown of the sizes of things then counts."""
     known = [100]
-    runs = growing(1000, lambda _: known[-1])
+    runs = growing_runs(1000, lambda _: known[-1])
     assert [len(next(runs)), len(next(runs))] == [1, 8]
     known.append(3)
     assert len(next(runs)) == 3

@@ -94,7 +94,7 @@ class HudiBloomFilter(ABC):
 
     def insert_packed(self, keys: PackedKeys) -> None:
         """:meth:`insert_many` of keys that are packed already."""
-        from secure_bloom.kernels import hudi as kernels
+        from secure_bloom.kernels import hudi_bloom as kernels
 
         start = 0
         for run in self._runs(len(keys)):
@@ -107,7 +107,7 @@ class HudiBloomFilter(ABC):
         """:meth:`check_many` of keys that are packed already."""
         import numpy as np
 
-        from secure_bloom.kernels import hudi as kernels
+        from secure_bloom.kernels import hudi_bloom as kernels
 
         found = np.empty(len(keys), np.bool_)
         kernels.check_keys(self._rows(), *self._shape(), keys.offsets, keys.data, found)

@@ -1,4 +1,4 @@
-"""Statistics of a column chunk or page -> bounds, and what they say to a question.
+"""Statistics of a column chunk or page -> bounds, and what they say to a predicate.
 
 Bounds are trusted only in the order that their writer had: ``min_value`` and ``max_value`` where
 ``column_orders`` says TYPE_ORDER, the older ``min`` and ``max`` only where signed order is the
@@ -15,7 +15,7 @@ from secure_bloom.parquet.logical_types import Kind, logical_type
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import Statistics
 from secure_bloom.predicates.tree import LOOKUPS, Operator
-from secure_bloom.reading.pruning.column_predicates import OrderKey, Question, StoredValue
+from secure_bloom.reading.pruning.column_predicates import ColumnPredicate, OrderKey, StoredValue
 
 #: Whose older `min` and `max`, in signed order, are right.
 _SIGNED_KINDS = {Kind.INTEGER, Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.FLOAT}
@@ -40,16 +40,16 @@ class Bounds(NamedTuple):
 
 
 def chunk_bounds(
-    question: Question, statistics: Statistics | None, values: int, *, has_type_order: bool
+    predicate: ColumnPredicate, statistics: Statistics | None, values: int, *, has_type_order: bool
 ) -> Bounds:
     """The bounds of a column chunk with ``values`` values."""
     if statistics is None:
         return Bounds(values=values)
     low, high = statistics.min_value, statistics.max_value
     if not has_type_order or low is None or high is None:
-        signed = has_signed_order(question.leaf)
+        signed = has_signed_order(predicate.leaf)
         low, high = (statistics.min, statistics.max) if signed else (None, None)
-    keys = keys_of(question.order, low, high)
+    keys = keys_of(predicate.order, low, high)
     return Bounds(
         low=keys[0],
         high=keys[1],
@@ -74,21 +74,21 @@ def has_signed_order(leaf: Leaf) -> bool:
     return logical.kind in _SIGNED_KINDS and logical.signed
 
 
-def remaining(question: Question, bounds: Bounds) -> tuple[StoredValue, ...] | None:
+def remaining(predicate: ColumnPredicate, bounds: Bounds) -> tuple[StoredValue, ...] | None:
     """The values that the bounds leave to be looked for; None where no row can match.
 
     Of an operator other than ``=`` and ``in`` all values are left.
     """
-    operator = question.condition.operator
+    operator = predicate.condition.operator
     if operator is Operator.IS_NULL:
         return None if bounds.nulls == 0 else ()
-    if bounds.is_all_null or (operator in LOOKUPS and question.values == ()):
+    if bounds.is_all_null or (operator in LOOKUPS and predicate.values == ()):
         return None
-    if question.values is None or bounds.low is None or operator is Operator.IS_NOT_NULL:
-        return question.values or ()
+    if predicate.values is None or bounds.low is None or operator is Operator.IS_NOT_NULL:
+        return predicate.values or ()
     if operator in LOOKUPS:
-        return question.between(bounds.low, bounds.high) or None
-    return question.values if _POSSIBLE[operator](bounds, question.keys) else None
+        return predicate.between(bounds.low, bounds.high) or None
+    return predicate.values if _POSSIBLE[operator](bounds, predicate.keys) else None
 
 
 def _differs(bounds: Bounds, keys: tuple[Any, ...]) -> bool:

@@ -41,7 +41,7 @@ class StoredValue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Question:
+class ColumnPredicate:
     """A condition on one leaf; ``ordinal`` is the leaf's place in the file.
 
     ``values`` are in the column's order; None where some value has no stored form to conclude from.
@@ -64,13 +64,13 @@ class Question:
         return (self.values or ())[start:end]
 
 
-def question(condition: BoundCondition, ordinal: int, leaf: Leaf) -> Question:
+def column_predicate(condition: BoundCondition, ordinal: int, leaf: Leaf) -> ColumnPredicate:
     """What ``condition`` asks of ``leaf``."""
     order = order_of(leaf)
     values = _stored(condition, leaf, order)
     if values is not None and order is not None:
         values = tuple(sorted(values, key=lambda value: value.key))
-    return Question(
+    return ColumnPredicate(
         condition=condition,
         ordinal=ordinal,
         leaf=leaf,

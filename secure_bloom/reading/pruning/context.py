@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Collection
 
-from secure_bloom.predicates.binding import (
-    BoundAll,
-    BoundCondition,
-    BoundPredicate,
-    bound_conditions,
-)
+from secure_bloom.predicates.binding import BoundCondition, BoundPredicate, bound_conditions
 from secure_bloom.predicates.request import Request
+from secure_bloom.predicates.tree import is_true
 from secure_bloom.reading.pruning.column_predicates import (
-    Question,
+    ColumnPredicate,
     StoredValue,
+    column_predicate,
     encodings_of,
-    question,
 )
 from secure_bloom.reading.pruning.filter_reads import Hashes
+from secure_bloom.reading.pruning.probe_values import ProbeValues
 from secure_bloom.reading.table.footer import FileFooter
 
 
-class Inquiry:
+class PruningContext:
     """One request, with its conditions as the files' columns understand them.
 
     With ``without_filter_keys`` a condition on a column whose key is not to be had is left out.
@@ -36,11 +33,14 @@ class Inquiry:
         self.without_filter_keys = without_filter_keys
         self.explain = explain
         self.conditions = bound_conditions(request.predicate)
-        self._questions: dict[tuple[int, int], Question] = {}
+        self._predicates: dict[tuple[int, int], ColumnPredicate] = {}
+        self._probe_values: dict[int, ProbeValues | None] = {}
         self._hashes: dict[int, Hashes] = {}
         self._possible: dict[frozenset[int], bool] = {}
 
-    def question(self, condition: BoundCondition, footer: FileFooter) -> Question | None:
+    def column_predicate(
+        self, condition: BoundCondition, footer: FileFooter
+    ) -> ColumnPredicate | None:
         """What the condition asks of the file; None where that is no single leaf of it."""
         ordinal = footer.columns.ordinals.get(condition.path)
         if ordinal is None:
@@ -50,23 +50,29 @@ class Inquiry:
             # Of a list its leaf knows no nulls: an empty one counts as one there.
             return None
         # Files with the same schema share their leaves.
-        known = self._questions.get((condition.ordinal, id(leaf)))
+        known = self._predicates.get((condition.ordinal, id(leaf)))
         if known is None:
-            known = question(condition, ordinal, leaf)
-            self._questions[condition.ordinal, id(leaf)] = known
+            known = column_predicate(condition, ordinal, leaf)
+            self._predicates[condition.ordinal, id(leaf)] = known
         return known
 
-    def hashes(self, asked: Question, values: tuple[StoredValue, ...]) -> Hashes:
-        """The hashes of values, a run of those that are asked for; made once for all of them."""
-        known = self._hashes.get(id(asked))
+    def probe_values(self, predicate: ColumnPredicate) -> ProbeValues | None:
+        """The values of a lookup as arrays, made once; None where compiled code cannot use them."""
+        if id(predicate) not in self._probe_values:
+            self._probe_values[id(predicate)] = ProbeValues.of(predicate)
+        return self._probe_values[id(predicate)]
+
+    def hashes(self, predicate: ColumnPredicate, values: tuple[StoredValue, ...]) -> Hashes:
+        """The hashes of ``values``, a run of the predicate's; all are made in one go, once."""
+        known = self._hashes.get(id(predicate))
         if known is None:
-            known = self._hashes[id(asked)] = Hashes.of(encodings_of(asked.values or ()))
-        if values is asked.values:
+            known = self._hashes[id(predicate)] = Hashes.of(encodings_of(predicate.values or ()))
+        if values is predicate.values:
             return known
-        if len(known.hashes) != len(asked.keys):
+        if len(known.hashes) != len(predicate.keys):
             # Some value has two forms, so places do not tell.
             return Hashes.of(encodings_of(values))
-        return known.run(bisect_left(asked.keys, values[0].key), len(values))
+        return known.run(bisect_left(predicate.keys, values[0].key), len(values))
 
     def can_match(self, ruled_out: frozenset[int]) -> bool:
         """Whether the predicate can be true while the conditions ``ruled_out`` are not."""
@@ -78,9 +84,6 @@ class Inquiry:
         return known
 
 
-def can_match(predicate: BoundPredicate, ruled_out: Iterable[int]) -> bool:
+def can_match(predicate: BoundPredicate, ruled_out: Collection[int]) -> bool:
     """Whether the predicate can be true while the conditions ``ruled_out`` are not."""
-    if isinstance(predicate, BoundCondition):
-        return predicate.ordinal not in ruled_out
-    parts = (can_match(part, ruled_out) for part in predicate.parts)
-    return all(parts) if isinstance(predicate, BoundAll) else any(parts)
+    return is_true(predicate, lambda condition: condition.ordinal not in ruled_out)

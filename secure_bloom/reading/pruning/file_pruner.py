@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from secure_bloom.errors import KeyUnavailableError
 from secure_bloom.parquet.footer import Chunk
 from secure_bloom.predicates.tree import LOOKUPS
-from secure_bloom.reading.pruning.column_predicates import Question, StoredValue
-from secure_bloom.reading.pruning.context import Inquiry
+from secure_bloom.reading.pruning.column_predicates import ColumnPredicate, StoredValue
+from secure_bloom.reading.pruning.context import PruningContext
 from secure_bloom.reading.pruning.page_bounds import Rows
 from secure_bloom.reading.pruning.plan import FilePlan, Note, Reason, RowGroupPlan, Step
 from secure_bloom.reading.table.footer import FileFooter
@@ -18,11 +18,11 @@ from secure_bloom.reading.table.hive_partitions import Values
 from secure_bloom.storage import CountedFile
 
 #: A question, the chunk that it asks, and the values that are left to be looked for.
-Lookup = tuple[Question, Chunk, tuple[StoredValue, ...]]
+Lookup = tuple[ColumnPredicate, Chunk, tuple[StoredValue, ...]]
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Group:
+class RowGroupState:
     """One row group: ``left`` has what each condition still looks for, ``chunks`` those opened.
 
     ``ruled_out`` are the ordinals of conditions that no row fulfils, ``passed`` of those whose
@@ -50,22 +50,22 @@ class Group:
         )
 
 
-class FileJudge:
+class FilePruner:
     """One file, its row groups going through the steps together.
 
-    ``questions`` are those that a single leaf of the file answers, by the ordinals of their
+    ``predicates`` are those that a single leaf of the file answers, by the ordinals of their
     conditions; ``unavailable`` are conditions whose column has no key here, ``ruled_out`` are false
     for the whole file.
     """
 
-    def __init__(self, *, inquiry: Inquiry, footer: FileFooter, partition: Values) -> None:
-        self.inquiry = inquiry
-        self.explain = inquiry.explain
+    def __init__(self, *, context: PruningContext, footer: FileFooter, partition: Values) -> None:
+        self.context = context
+        self.explain = context.explain
         self._file: CountedFile | None = None
         self.footer = footer
         self.partition = partition
         self.ruled_out: frozenset[int] = frozenset()
-        self.questions: dict[int, Question] = {}
+        self.predicates: dict[int, ColumnPredicate] = {}
         self.unavailable: dict[int, KeyUnavailableError] = {}
 
     def open(self, file: CountedFile) -> None:
@@ -80,19 +80,19 @@ class FileJudge:
         return self._file
 
     @functools.cached_property
-    def groups(self) -> list[Group]:
+    def groups(self) -> list[RowGroupState]:
         """The row groups, unless :meth:`keep` was called: then some of them."""
         return [self._group(index) for index in range(len(self.footer.row_groups))]
 
     def keep(self, left: Mapping[int, frozenset[int]]) -> None:
-        """Forget all row groups but these, of which some conditions' filters were asked."""
+        """Forget all row groups but these, of which some conditions' filters were predicate."""
         self.groups = [self._group(index, passed) for index, passed in left.items()]
 
-    def _group(self, index: int, passed: frozenset[int] = frozenset()) -> Group:
+    def _group(self, index: int, passed: frozenset[int] = frozenset()) -> RowGroupState:
         rows = self.footer.row_groups.rows[index]
-        is_left = self.inquiry.can_match(self.ruled_out)
+        is_left = self.context.can_match(self.ruled_out)
         skipped_by = None if is_left else Step.PARTITION
-        return Group(
+        return RowGroupState(
             index=index,
             rows=rows,
             ruled_out=self.ruled_out,
@@ -100,7 +100,7 @@ class FileJudge:
             skipped_by=skipped_by if rows else Step.EMPTY,
         )
 
-    def alive(self) -> list[Group]:
+    def alive(self) -> list[RowGroupState]:
         """The row groups that nothing has ruled out so far."""
         return [group for group in self.groups if group.skipped_by is None]
 
@@ -115,52 +115,52 @@ class FileJudge:
             extents=() if self._file is None else tuple(self._file.extents),
         )
 
-    def rule_out(self, group: Group, step: Step, *conditions: int) -> bool:
+    def rule_out(self, group: RowGroupState, step: Step, *conditions: int) -> bool:
         """Take the conditions as not true; whether that ends the row group."""
         group.ruled_out = group.ruled_out.union(conditions)
-        if group.skipped_by is None and not self.inquiry.can_match(group.ruled_out):
+        if group.skipped_by is None and not self.context.can_match(group.ruled_out):
             group.skipped_by = step
         return group.skipped_by is not None
 
-    def could_help(self, group: Group, conditions: Iterable[int]) -> bool:
+    def could_help(self, group: RowGroupState, conditions: Iterable[int]) -> bool:
         """Whether the row group could be skipped if none of the conditions were true."""
-        return not self.inquiry.can_match(group.ruled_out.union(conditions))
+        return not self.context.can_match(group.ruled_out.union(conditions))
 
-    def chunk(self, group: Group, asked: Question) -> Chunk | None:
+    def chunk(self, group: RowGroupState, predicate: ColumnPredicate) -> Chunk | None:
         """The chunk that a question asks; None where its key is not to be had."""
-        condition = asked.condition.ordinal
+        condition = predicate.condition.ordinal
         if condition in self.unavailable:
             return None
-        known = group.chunks.get(asked.ordinal)
+        known = group.chunks.get(predicate.ordinal)
         if known is None:
             try:
-                known = self.footer.chunk(group.index, asked.ordinal)
+                known = self.footer.chunk(group.index, predicate.ordinal)
             except KeyUnavailableError as error:
                 self.unavailable[condition] = error
                 return None
-            group.chunks[asked.ordinal] = known
+            group.chunks[predicate.ordinal] = known
         return known
 
-    def lookups(self, group: Group, serves: Callable[[Chunk], bool]) -> list[Lookup]:
+    def lookups(self, group: RowGroupState, serves: Callable[[Chunk], bool]) -> list[Lookup]:
         """The questions for single values that a step serves; none where it could not help."""
         found = []
         for ordinal, values in group.left.items():
-            asked = self.questions[ordinal]
+            predicate = self.predicates[ordinal]
             if (
                 values
                 and ordinal not in group.ruled_out
                 and ordinal not in group.passed
-                and asked.condition.operator in LOOKUPS
-                and serves(group.chunks[asked.ordinal])
+                and predicate.condition.operator in LOOKUPS
+                and serves(group.chunks[predicate.ordinal])
             ):
-                found.append((asked, group.chunks[asked.ordinal], values))
-        ordinals = [asked.condition.ordinal for asked, _, _ in found]
+                found.append((predicate, group.chunks[predicate.ordinal], values))
+        ordinals = [predicate.condition.ordinal for predicate, _, _ in found]
         return found if found and self.could_help(group, ordinals) else []
 
     def note(
         self,
-        group: Group,
-        asked: Question,
+        group: RowGroupState,
+        predicate: ColumnPredicate,
         step: Step,
         text: str,
         *,
@@ -173,7 +173,7 @@ class FileJudge:
         if self.explain:
             group.notes.append(
                 Note(
-                    column=asked.leaf.name,
+                    column=predicate.leaf.name,
                     step=step,
                     text=text,
                     reason=reason,

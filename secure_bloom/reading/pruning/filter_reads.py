@@ -21,7 +21,7 @@ from secure_bloom.reading.table.coalesced_reads import GAP, LARGEST, read_extent
 from secure_bloom.storage import InputFile
 
 #: A row group and the ordinal of a column.
-Place = tuple[int, int]
+ChunkKey = tuple[int, int]
 
 #: Fewer values are looked up one by one, which needs no compiled code.
 _FEW = 32
@@ -34,7 +34,7 @@ def has_filter(chunk: Chunk) -> bool:
     return chunk.meta_data.bloom_filter_offset is not None
 
 
-class FilterPlace(NamedTuple):
+class FilterLocation(NamedTuple):
     """Where a filter stands, as its column chunk says it, and how it is decrypted."""
 
     row_group: int
@@ -44,41 +44,45 @@ class FilterPlace(NamedTuple):
     cipher: ColumnCipher | None
 
 
-def read_filters(file: InputFile, chunks: dict[Place, Chunk]) -> dict[Place, SplitBlockBloomFilter]:
-    """The filters of the chunks that have one, in as few requests as their places allow.
+def read_filters(
+    file: InputFile, chunks: dict[ChunkKey, Chunk]
+) -> dict[ChunkKey, SplitBlockBloomFilter]:
+    """The filters of the chunks that have one, in as few requests as their locations allow.
 
     Raises IntegrityError for a module that does not authenticate, with row group and column.
     """
-    places, found = {}, {}
-    for place, chunk in chunks.items():
+    locations, found = {}, {}
+    for location, chunk in chunks.items():
         offset, length = chunk.meta_data.bloom_filter_offset, chunk.meta_data.bloom_filter_length
         if offset is not None and length is not None:
             column = chunk.leaf.name
-            places[place] = FilterPlace(chunk.row_group, column, offset, length, chunk.cipher)
+            locations[location] = FilterLocation(
+                chunk.row_group, column, offset, length, chunk.cipher
+            )
             continue
         stored = read_bloom_filter(file, chunk)
         if stored is not None:
-            found[place] = stored.filter
-    at_places = read_filters_at(file, list(places.values()))
-    return found | dict(zip(places, at_places, strict=True))
+            found[location] = stored.filter
+    at_places = read_filters_at(file, list(locations.values()))
+    return found | dict(zip(locations, at_places, strict=True))
 
 
 def read_filters_at(
-    file: InputFile, places: Sequence[FilterPlace]
+    file: InputFile, locations: Sequence[FilterLocation]
 ) -> Iterator[SplitBlockBloomFilter]:
-    """As :func:`read_filters`, from places that are known, in their order.
+    """As :func:`read_filters`, from locations that are known, in their order.
 
     All are read before the first is decrypted; one that is let go makes room for the next.
     """
-    for row_group, column, _, length, _ in places:
+    for row_group, column, _, length, _ in locations:
         if not 0 < length <= MAX_BYTES + _OVERHEAD:
             raise FormatError(
                 f"ColumnMetaData.bloom_filter_length is {length}",
                 row_group=row_group,
                 column=column,
             )
-    stored = read_extents(file, {i: place[2:4] for i, place in enumerate(places)})
-    for i, (row_group, column, _, _, cipher) in enumerate(places):
+    stored = read_extents(file, {i: location[2:4] for i, location in enumerate(locations)})
+    for i, (row_group, column, _, _, cipher) in enumerate(locations):
         with located(row_group=row_group, column=column):
             found = decode_bloom_filter(stored[i], cipher)
         yield found
@@ -103,25 +107,25 @@ class Hashes:
         part = slice(start, start + length)
         return Hashes(hashes=self.hashes[part], array=self.array[part])
 
-    def ask_together(
+    def check_together(
         self,
         file: InputFile,
-        places: NDArray[np.int64],
+        locations: NDArray[np.int64],
         runs: NDArray[np.int64],
     ) -> list[bool | None] | None:
         """Whether each of many plain filters may have one of a run of the hashes.
 
-        ``places`` has offset and length of each, ``runs`` which hashes it is asked for.  None for a
-        filter that is to be looked at by itself, and for all that do not lie together.
+        ``locations`` has rows of offset and length; ``runs`` has rows of start and end in the
+        hashes.  None for a filter in an unusual form, and None for all if they lie far apart.
         """
         from secure_bloom.kernels import filters as kernels
 
-        start, end, total = kernels.span(places, file.size)
+        start, end, total = kernels.span(locations, file.size)
         if total < 0 or end - start > min(total + GAP, LARGEST):
             return None
         data = np.frombuffer(file.view_at(start, end - start), np.uint8)
-        answers = np.empty(len(places), np.uint8)
-        kernels.ask(data, start, places, _rest_of_header(), self.array, runs, answers)
+        answers = np.empty(len(locations), np.uint8)
+        kernels.ask(data, start, locations, _rest_of_header(), self.array, runs, answers)
         return [_ANSWERS[answer] for answer in answers.tolist()]
 
     def any_in(self, bloom_filter: SplitBlockBloomFilter) -> bool:

@@ -1,7 +1,7 @@
-"""The page index of a column chunk -> the rows whose pages may match a question.
+"""The page index of a column chunk -> the rows whose pages may match a predicate.
 
     ColumnIndex:  for every data page its bounds          module type 6 of an encrypted column
-    OffsetIndex:  for every data page its place and rows   module type 7
+    OffsetIndex:  for every data page its span and rows   module type 7
 
 Parquet, "Page Index".  Rows are half-open ranges in ascending order.
 """
@@ -20,7 +20,7 @@ from secure_bloom.parquet.structures.records import decode_record
 from secure_bloom.parquet.structures.views import View
 from secure_bloom.predicates.tree import Operator
 from secure_bloom.reading.pruning.bounds import Bounds, keys_of, remaining
-from secure_bloom.reading.pruning.column_predicates import Question
+from secure_bloom.reading.pruning.column_predicates import ColumnPredicate
 
 Rows = list[tuple[int, int]]
 V = TypeVar("V", bound=View)
@@ -30,7 +30,7 @@ _MAX_INDEX = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PagePlace:
+class PageSpan:
     """One data page: its bytes in the file, header included, and its rows in the row group."""
 
     offset: int
@@ -59,8 +59,8 @@ def _extent(name: str, offset: int | None, length: int | None) -> tuple[int, int
     return offset, length
 
 
-def decode_offset_index(chunk: Chunk, content: bytes | memoryview) -> list[PagePlace]:
-    """The places of the chunk's data pages, in order; together they hold every row once."""
+def decode_offset_index(chunk: Chunk, content: bytes | memoryview) -> list[PageSpan]:
+    """The spans of the chunk's data pages, in order; together they hold every row once."""
     index = _decode(OffsetIndex, ModuleType.OFFSET_INDEX, chunk, content)
     locations = index.page_locations
     starts = [location.first_row_index for location in locations]
@@ -73,10 +73,10 @@ def decode_offset_index(chunk: Chunk, content: bytes | memoryview) -> list[PageP
     ]
 
 
-def _place(location: PageLocation, start: int, end: int) -> PagePlace:
+def _place(location: PageLocation, start: int, end: int) -> PageSpan:
     if location.offset < 0 or location.compressed_page_size <= 0:
-        raise FormatError("OffsetIndex: a page has no place")
-    return PagePlace(
+        raise FormatError("OffsetIndex: a page has no span")
+    return PageSpan(
         offset=location.offset, length=location.compressed_page_size, start=start, end=end
     )
 
@@ -87,53 +87,53 @@ def _decode(view: type[V], module_type: ModuleType, chunk: Chunk, content: bytes
 
 
 def matching_rows(
-    question: Question, chunk: Chunk, content: bytes | memoryview, places: Sequence[PagePlace]
+    predicate: ColumnPredicate, chunk: Chunk, content: bytes | memoryview, spans: Sequence[PageSpan]
 ) -> Rows:
     """The rows of the pages that may match, by the column index in ``content``."""
     index = _decode(ColumnIndex, ModuleType.COLUMN_INDEX, chunk, content)
-    bounds = _page_bounds(question, index, places)
+    bounds = _page_bounds(predicate, index, spans)
     return merged(
-        (place.start, place.end)
-        for place, page in zip(places, bounds, strict=True)
-        if remaining(question, page) is not None
+        (span.start, span.end)
+        for span, page in zip(spans, bounds, strict=True)
+        if remaining(predicate, page) is not None
     )
 
 
 def _page_bounds(
-    question: Question, index: ColumnIndex, places: Sequence[PagePlace]
+    predicate: ColumnPredicate, index: ColumnIndex, spans: Sequence[PageSpan]
 ) -> list[Bounds]:
-    count = len(places)
+    count = len(spans)
     unknown: list[int | None] = [None] * count
     nulls, nans = index.null_counts or unknown, index.nan_counts or unknown
     lists = (index.null_pages, index.min_values, index.max_values, nulls, nans)
     if any(len(values) != count for values in lists):
         raise FormatError(f"ColumnIndex and OffsetIndex do not agree: {count} pages in the latter")
     return [
-        Bounds(nulls=place.end - place.start, values=place.end - place.start)
+        Bounds(nulls=span.end - span.start, values=span.end - span.start)
         if is_null
-        else _bounds(question, low, high, null_count, nan_count, place)
-        for is_null, low, high, null_count, nan_count, place in zip(*lists, places, strict=True)
+        else _bounds(predicate, low, high, null_count, nan_count, span)
+        for is_null, low, high, null_count, nan_count, span in zip(*lists, spans, strict=True)
     ]
 
 
 def _bounds(
-    question: Question,
+    predicate: ColumnPredicate,
     low: bytes,
     high: bytes,
     nulls: int | None,
     nans: int | None,
-    place: PagePlace,
+    span: PageSpan,
 ) -> Bounds:
-    keys = keys_of(question.order, low, high)
-    return Bounds(low=keys[0], high=keys[1], nulls=nulls, nans=nans, values=place.end - place.start)
+    keys = keys_of(predicate.order, low, high)
+    return Bounds(low=keys[0], high=keys[1], nulls=nulls, nans=nans, values=span.end - span.start)
 
 
-def can_judge(question: Question) -> bool:
-    """Whether the bounds of a page can say anything to the question."""
-    if question.leaf.is_repeated:
+def has_usable_bounds(predicate: ColumnPredicate) -> bool:
+    """Whether the bounds of a page can say anything to the predicate."""
+    if predicate.leaf.is_repeated:
         return False
-    tests_null = question.condition.operator in (Operator.IS_NULL, Operator.IS_NOT_NULL)
-    return tests_null or (question.order is not None and question.values is not None)
+    tests_null = predicate.condition.operator in (Operator.IS_NULL, Operator.IS_NOT_NULL)
+    return tests_null or (predicate.order is not None and predicate.values is not None)
 
 
 def merged(ranges: Iterable[tuple[int, int]]) -> Rows:

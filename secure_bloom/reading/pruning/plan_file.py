@@ -15,97 +15,96 @@ from dataclasses import dataclass
 from secure_bloom.encryption.keys import KeyMisfitError
 from secure_bloom.errors import KeyUnavailableError
 from secure_bloom.reading.lockstep import Job
-from secure_bloom.reading.pruning.batch_pruner import Sieve, Sifted
-from secure_bloom.reading.pruning.column_predicates import Question
-from secure_bloom.reading.pruning.context import Inquiry
-from secure_bloom.reading.pruning.file_pruner import FileJudge
+from secure_bloom.reading.pruning.batch import BatchSurvivors, prune_together
+from secure_bloom.reading.pruning.column_predicates import ColumnPredicate
+from secure_bloom.reading.pruning.context import PruningContext
+from secure_bloom.reading.pruning.file_pruner import FilePruner
 from secure_bloom.reading.pruning.plan import FilePlan, Note, Reason
-from secure_bloom.reading.pruning.steps.bloom_filters import judge_filters
-from secure_bloom.reading.pruning.steps.dictionaries import judge_dictionaries
-from secure_bloom.reading.pruning.steps.page_index import judge_page_index
-from secure_bloom.reading.pruning.steps.partitions import judge_partition
-from secure_bloom.reading.pruning.steps.statistics import judge_statistics
+from secure_bloom.reading.pruning.steps.bloom_filters import prune_by_filters
+from secure_bloom.reading.pruning.steps.dictionaries import prune_by_dictionaries
+from secure_bloom.reading.pruning.steps.page_index import prune_by_page_index
+from secure_bloom.reading.pruning.steps.partitions import prune_by_partition
+from secure_bloom.reading.pruning.steps.statistics import prune_by_statistics
 from secure_bloom.reading.table.footer import FileFooter
 from secure_bloom.reading.table.hive_partitions import Values
 from secure_bloom.storage import CountedFile
 
 #: Cheapest first, behind what the footer tells; each sees what the ones before left.
 _OF_FILE = (
-    judge_dictionaries,
-    judge_filters,
-    judge_page_index,
+    prune_by_dictionaries,
+    prune_by_filters,
+    prune_by_page_index,
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Begun:
-    """A file that is being planned; ``sifted`` where its row groups were judged together."""
+class StartedFile:
+    """A file that is being planned; ``survivors`` where its row groups were judged together."""
 
-    judge: FileJudge
-    sifted: Sifted | None
+    pruner: FilePruner
+    survivors: BatchSurvivors | None
 
 
 class Planner:
     """Plans the files of one request.
 
-    Where the inquiry is one ``without_filter_keys``, a condition on a column whose key is not to be
+    Where the context is one ``without_filter_keys``, a condition on a column whose key is not to be
     had is left out; else it is an error of any file in which rows are left to be checked, as is a
     key that does not fit anyway.
     """
 
-    def __init__(self, inquiry: Inquiry) -> None:
-        self._inquiry = inquiry
-        self._sieve = Sieve(inquiry)
+    def __init__(self, context: PruningContext) -> None:
+        self._context = context
 
-    def begin(self, footer: FileFooter, partition: Values) -> Job[Begun]:
+    def begin(self, footer: FileFooter, partition: Values) -> Job[StartedFile]:
         """What the footer and the folders of a file rule out together."""
-        needed = self._inquiry.request.needed
+        needed = self._context.request.needed
         footer.refuse_clear(i for name in needed for i in footer.columns.below(name))
-        judge = FileJudge(inquiry=self._inquiry, footer=footer, partition=partition)
-        judge_partition(judge)
-        return Begun(judge=judge, sifted=(yield from self._sieve.sift(judge)))
+        pruner = FilePruner(context=self._context, footer=footer, partition=partition)
+        prune_by_partition(pruner)
+        return StartedFile(pruner=pruner, survivors=(yield from prune_together(pruner)))
 
-    def plan_by_footer(self, begun: Begun) -> FilePlan | None:
+    def plan_by_footer(self, started: StartedFile) -> FilePlan | None:
         """The plan of a file whose footer tells enough; None for one that is to be opened."""
-        judge, sifted = begun.judge, begun.sifted
-        if self._inquiry.request.predicate is None:
-            return judge.plan()
-        if sifted is None:
-            judge_statistics(judge)
-        elif not sifted.passed:
-            judge.keep({})
-        if judge.alive() if sifted is None else sifted.passed:
+        pruner, survivors = started.pruner, started.survivors
+        if self._context.request.predicate is None:
+            return pruner.plan()
+        if survivors is None:
+            prune_by_statistics(pruner)
+        elif not survivors:
+            pruner.keep({})
+        if pruner.alive() if survivors is None else survivors:
             return None
-        self._check_unavailable(judge)
-        return judge.plan()
+        self._check_unavailable(pruner)
+        return pruner.plan()
 
-    def plan(self, begun: Begun, file: CountedFile) -> FilePlan:
+    def plan(self, started: StartedFile, file: CountedFile) -> FilePlan:
         """That of another, now open; errors carry row group and column."""
-        judge = begun.judge
-        judge.open(file)
-        if begun.sifted is not None:
-            self._sieve.ask(judge, begun.sifted)
-            judge_statistics(judge)
-        for step in _OF_FILE if judge.alive() else ():
-            step(judge)
-        self._check_unavailable(judge)
-        return judge.plan()
+        pruner = started.pruner
+        pruner.open(file)
+        if started.survivors is not None:
+            started.survivors.prune_by_filters(pruner)
+            prune_by_statistics(pruner)
+        for step in _OF_FILE if pruner.alive() else ():
+            step(pruner)
+        self._check_unavailable(pruner)
+        return pruner.plan()
 
-    def _check_unavailable(self, judge: FileJudge) -> None:
+    def _check_unavailable(self, pruner: FilePruner) -> None:
         """Raise for a condition that must be checked and cannot be."""
-        for condition, error in judge.unavailable.items():
-            _note_left_out(judge, judge.questions[condition])
-            if judge.alive() and isinstance(error, KeyMisfitError):
+        for condition, error in pruner.unavailable.items():
+            _note_left_out(pruner, pruner.predicates[condition])
+            if pruner.alive() and isinstance(error, KeyMisfitError):
                 # Left out, a wrong keyring or altered material would go unnoticed.
                 raise error
-            if judge.alive() and not self._inquiry.without_filter_keys:
+            if pruner.alive() and not self._context.without_filter_keys:
                 raise _with_way_out(error)
 
 
-def _note_left_out(judge: FileJudge, asked: Question) -> None:
-    text = f"no key for column {asked.leaf.name}: the condition is left out"
-    for group in judge.groups:
-        note = Note(column=asked.leaf.name, step=None, text=text, reason=Reason.NO_KEY)
+def _note_left_out(pruner: FilePruner, predicate: ColumnPredicate) -> None:
+    text = f"no key for column {predicate.leaf.name}: the condition is left out"
+    for group in pruner.groups:
+        note = Note(column=predicate.leaf.name, step=None, text=text, reason=Reason.NO_KEY)
         group.notes.append(note)
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 from secure_bloom.errors import located
 from secure_bloom.ordered_pool import in_order
-from secure_bloom.reading.lockstep import Job, Outcome, in_step, run
-from secure_bloom.reading.pruning.context import Inquiry
+from secure_bloom.reading.lockstep import Job, JobResult, in_lockstep, run
+from secure_bloom.reading.pruning.context import PruningContext
 from secure_bloom.reading.pruning.plan import FilePlan
-from secure_bloom.reading.pruning.plan_file import Begun, Planner
+from secure_bloom.reading.pruning.plan_file import Planner, StartedFile
 from secure_bloom.reading.table.table_files import TableFiles
 
 
@@ -29,10 +29,10 @@ class PlannedFiles:
     All files, where that is to be explained.  Each footer is forgotten once its file is planned.
     """
 
-    def __init__(self, files: TableFiles, inquiry: Inquiry) -> None:
+    def __init__(self, files: TableFiles, context: PruningContext) -> None:
         self._files = files
-        self._planner = Planner(inquiry)
-        self._explain = inquiry.explain
+        self._planner = Planner(context)
+        self._explain = context.explain
 
     def __iter__(self) -> Iterator[PlannedRun]:
         """Some files at a time; an error comes behind the plans of the files before."""
@@ -51,14 +51,14 @@ class PlannedFiles:
         if self._files.workers > 1:
             yield from in_order(self._alone, ordinals, self._files.workers)
             return
-        begun = deque(in_step(self._begin(ordinal) for ordinal in ordinals))
+        started = deque(in_lockstep(self._begin(ordinal) for ordinal in ordinals))
         for ordinal in ordinals:
-            yield self._finish(ordinal, begun.popleft())
+            yield self._finish(ordinal, started.popleft())
 
     def _alone(self, ordinal: int) -> FilePlan:
-        return self._finish(ordinal, in_step([self._begin(ordinal)])[0])
+        return self._finish(ordinal, in_lockstep([self._begin(ordinal)])[0])
 
-    def _begin(self, ordinal: int) -> Job[Begun | None]:
+    def _begin(self, ordinal: int) -> Job[StartedFile | None]:
         """What the footer of a file tells together; None where it is not kept."""
         footer = self._files.kept(ordinal)
         if footer is None:
@@ -66,21 +66,21 @@ class PlannedFiles:
         with located(path=footer.path):
             return (yield from self._planner.begin(footer, self._files.partitions[ordinal]))
 
-    def _finish(self, ordinal: int, outcome: Outcome[Begun | None]) -> FilePlan:
+    def _finish(self, ordinal: int, outcome: JobResult[StartedFile | None]) -> FilePlan:
         """The plan of a file, which is opened unless its footer told enough."""
         try:
-            begun, planner = outcome.result(), self._planner
-            if begun is not None:
+            started, planner = outcome.result(), self._planner
+            if started is not None:
                 with located(path=self._files.paths[ordinal]):
-                    plan = planner.plan_by_footer(begun)
+                    plan = planner.plan_by_footer(started)
                 if plan is not None:
                     return plan
             with self._files.opened(ordinal) as (file, footer):
-                if begun is None:
-                    begun = run(planner.begin(footer, self._files.partitions[ordinal]))
-                    plan = planner.plan_by_footer(begun)
+                if started is None:
+                    started = run(planner.begin(footer, self._files.partitions[ordinal]))
+                    plan = planner.plan_by_footer(started)
                     if plan is not None:
                         return plan
-                return planner.plan(begun, file)
+                return planner.plan(started, file)
         finally:
             self._files.forget(ordinal)

@@ -1,7 +1,7 @@
 """The rows of planned row groups: the predicate's columns first, the others where rows match.
 
 A unit is a run of row groups of one file that is decoded together.  Of a unit the row groups are
-left out that turn out to have no match before they are decoded (``candidates``).  Of the others the
+left out that turn out to have no match before they are decoded (``value_scan``).  Of the others the
 columns that the predicate looks at are decoded and held against it; of row groups without a match
 nothing more is read, and where few rows match only the pages that have them.
 """
@@ -22,15 +22,16 @@ from numpy.typing import NDArray
 from secure_bloom.errors import FileChangedError, FormatError, KeyUnavailableError, located
 from secure_bloom.parquet.pages import chunk_extent, read_pages
 from secure_bloom.parquet.structures.metadata import CompressionCodec
-from secure_bloom.predicates.binding import BoundAll, BoundAny, BoundCondition, BoundPredicate
+from secure_bloom.predicates.binding import BoundCondition, BoundPredicate
 from secure_bloom.predicates.binding import bound_conditions as conditions_of
 from secure_bloom.predicates.evaluation import true_rows
 from secure_bloom.predicates.request import Request
-from secure_bloom.reading.pruning.context import Inquiry
+from secure_bloom.predicates.tree import AllOf, AnyOf
+from secure_bloom.reading.pruning.context import PruningContext
 from secure_bloom.reading.pruning.plan import FilePlan, RowGroupPlan, Step
 from secure_bloom.reading.rows.page_reads import Ranges, read_column, read_slices
 from secure_bloom.reading.rows.pyarrow_source import SourceOpener
-from secure_bloom.reading.rows.value_scan import Candidates
+from secure_bloom.reading.rows.value_scan import ValueScan
 from secure_bloom.reading.table.footer import FileFooter
 from secure_bloom.reading.table.hive_partitions import partition_scalar
 from secure_bloom.storage import CountedFile, InputFile, open_input
@@ -95,7 +96,7 @@ class FileReader:
     """Reads row groups of one file, a unit at a time; opened with the first, closed by the last.
 
     ``threads``: pyarrow may use its own.  ``extents`` are what was read, kept with ``count_bytes``.
-    ``candidates`` are those of the whole read, which learn from file to file.
+    ``value_scan`` are those of the whole read, which learn from file to file.
     """
 
     def __init__(
@@ -104,7 +105,7 @@ class FileReader:
         request: Request,
         opener: SourceOpener,
         *,
-        candidates: Candidates | None = None,
+        value_scan: ValueScan | None = None,
         threads: bool = True,
         count_bytes: bool = False,
     ) -> None:
@@ -115,7 +116,7 @@ class FileReader:
         self._ruled_out: set[int] = set()
         self._found: dict[int, int] = {}
         self._request = request
-        self._candidates = candidates or Candidates(Inquiry(request))
+        self._value_scan = value_scan or ValueScan(PruningContext(request))
         self._opener = opener
         self._threads = threads
         self._count_bytes = count_bytes
@@ -190,7 +191,7 @@ class FileReader:
         out = {
             group.row_group
             for group in groups
-            if not self._candidates.may_match(
+            if not self._value_scan.may_match(
                 file, self.plan.footer, self._predicate, group.row_group
             )
         }
@@ -461,6 +462,6 @@ def _checkable(
         return None if predicate is None or predicate.ordinal in unchecked else predicate
     parts = tuple(_checkable(part, unchecked) for part in predicate.parts)
     left = tuple(part for part in parts if part is not None)
-    if isinstance(predicate, BoundAny):
-        return BoundAny(parts=left) if len(left) == len(parts) else None
-    return BoundAll(parts=left) if left else None
+    if isinstance(predicate, AnyOf):
+        return AnyOf(parts=left) if len(left) == len(parts) else None
+    return AllOf(parts=left) if left else None

@@ -23,14 +23,14 @@ _MIN_MARKS = 1 << 15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sought:
+class ProbeFingerprints:
     """Fingerprints in ascending order, and a bit set for the lowest bits of each."""
 
     fingerprints: NDArray[np.uint64] = field(repr=False)
     marks: NDArray[np.uint8] = field(repr=False)
 
     @classmethod
-    def of(cls, encodings: Sequence[bytes]) -> Sought:
+    def of(cls, encodings: Sequence[bytes]) -> ProbeFingerprints:
         """The fingerprints of values in PLAIN encoding, without the length of a BYTE_ARRAY."""
         from secure_bloom.kernels.lookup import fingerprints
 

@@ -19,7 +19,7 @@ from secure_bloom.parquet.memory_files import MemoryColumn, memory_file, stored_
 from secure_bloom.parquet.pages import Page, data_page, read_pages
 from secure_bloom.parquet.structures.metadata import KeyValue, SchemaElement
 from secure_bloom.reading.pruning.page_bounds import (
-    PagePlace,
+    PageSpan,
     decode_offset_index,
     offset_index_extent,
 )
@@ -46,22 +46,22 @@ def read_slices(
     if extent is None:
         return None
     with located(path=footer.path, row_group=row_group, column=chunk.leaf.name):
-        places = decode_offset_index(chunk, file.read_at(*extent))
-        wanted = _wanted(places, ranges)
-        if 2 * len(wanted) > len(places):
+        spans = decode_offset_index(chunk, file.read_at(*extent))
+        wanted = _wanted(spans, ranges)
+        if 2 * len(wanted) > len(spans):
             return None
-        return _decode(file, footer, chunk, {i: places[i] for i in wanted}, ranges)
+        return _decode(file, footer, chunk, {i: spans[i] for i in wanted}, ranges)
 
 
-def _wanted(places: Sequence[PagePlace], ranges: Ranges) -> list[int]:
+def _wanted(spans: Sequence[PageSpan], ranges: Ranges) -> list[int]:
     """The ordinals of the pages that have rows of ``ranges``; both are ascending."""
     found, position = [], 0
-    for ordinal, place in enumerate(places):
-        while position < len(ranges) and ranges[position][1] <= place.start:
+    for ordinal, span in enumerate(spans):
+        while position < len(ranges) and ranges[position][1] <= span.start:
             position += 1
         if position == len(ranges):
             break
-        if ranges[position][0] < place.end and place.start < place.end:
+        if ranges[position][0] < span.end and span.start < span.end:
             found.append(ordinal)
     return found
 
@@ -85,19 +85,19 @@ def _decode(
     file: InputFile,
     footer: FileFooter,
     chunk: Chunk,
-    places: dict[int, PagePlace],
+    spans: dict[int, PageSpan],
     ranges: Ranges,
 ) -> pa.ChunkedArray:
     stored = read_extents(
-        file, {ordinal: (place.offset, place.length) for ordinal, place in places.items()}
+        file, {ordinal: (span.offset, span.length) for ordinal, span in spans.items()}
     )
-    pages = [data_page(chunk, stored[ordinal], ordinal) for ordinal in places]
+    pages = [data_page(chunk, stored[ordinal], ordinal) for ordinal in spans]
     uses_dictionary = any(page.encoding in DICTIONARY_ENCODINGS for page in pages)
     dictionary = read_dictionary_page(file, chunk) if uses_dictionary else None
     every = [*([] if dictionary is None else [dictionary]), *pages]
-    rows = sum(place.end - place.start for place in places.values())
+    rows = sum(span.end - span.start for span in spans.values())
     column = _read(_file(footer, chunk.leaf.path[0], [(chunk, every)], rows), rows)
-    return _cut(column, list(places.values()), ranges)
+    return _cut(column, list(spans.values()), ranges)
 
 
 def _read(content: bytes, rows: int) -> pa.ChunkedArray:
@@ -117,15 +117,15 @@ def _read(content: bytes, rows: int) -> pa.ChunkedArray:
     return column
 
 
-def _cut(column: pa.ChunkedArray, places: Sequence[PagePlace], ranges: Ranges) -> pa.ChunkedArray:
-    """The rows in ``ranges`` of a column that has the rows of ``places``."""
+def _cut(column: pa.ChunkedArray, spans: Sequence[PageSpan], ranges: Ranges) -> pa.ChunkedArray:
+    """The rows in ``ranges`` of a column that has the rows of ``spans``."""
     parts, seen = [], 0
-    for place in places:
+    for span in spans:
         for start, end in ranges:
-            low, high = max(start, place.start), min(end, place.end)
+            low, high = max(start, span.start), min(end, span.end)
             if low < high:
-                parts.append(column.slice(seen + low - place.start, high - low))
-        seen += place.end - place.start
+                parts.append(column.slice(seen + low - span.start, high - low))
+        seen += span.end - span.start
     return pa.chunked_array([c for part in parts for c in part.chunks], column.type)
 
 

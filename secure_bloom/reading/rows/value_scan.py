@@ -1,4 +1,4 @@
-"""Row groups that are left to be read, less those that turn out to have none of the values sought.
+"""Row groups that are left to be read, less those that turn out to have none of the values probe.
 
 A filter lets some row groups pass that do not have the value, and most of them if it is asked for
 many.  To decode a column, and to look its rows up, costs more than to hold the values against
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
-from secure_bloom.kernels.loading import warmth
+from secure_bloom.kernels.loading import compiled_code
 from secure_bloom.parquet.footer import Chunk
 from secure_bloom.parquet.logical_types import Kind, logical_type
 from secure_bloom.parquet.schema import Leaf
@@ -22,8 +22,8 @@ from secure_bloom.predicates.binding import BoundCondition, BoundPredicate, boun
 from secure_bloom.predicates.request import Request
 from secure_bloom.predicates.tree import LOOKUPS
 from secure_bloom.reading.pruning.column_predicates import encodings_of
-from secure_bloom.reading.pruning.context import Inquiry, can_match
-from secure_bloom.reading.rows.fingerprints import Sought
+from secure_bloom.reading.pruning.context import PruningContext, can_match
+from secure_bloom.reading.rows.fingerprints import ProbeFingerprints
 from secure_bloom.reading.table.footer import FileFooter
 from secure_bloom.storage import InputFile
 
@@ -46,8 +46,8 @@ _TYPES = {
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class _Asked:
-    """One condition on one column: what is sought, made once, and what came of it.
+class _ScannedCondition:
+    """One condition on one column: what is probe, made once, and what came of it.
 
     ``condition`` and ``column`` are ordinals; ``leaf`` is held because it is known by its id.
     Without ``sought`` it is not asked.  The counts are those of several threads, and may be off by
@@ -57,20 +57,20 @@ class _Asked:
     condition: int
     column: int
     leaf: Leaf
-    sought: Sought | None
+    probe: ProbeFingerprints | None
     tried: int = 0
     ruled_out: int = 0
 
     @property
     def is_worth_it(self) -> bool:
-        if self.sought is None:
+        if self.probe is None:
             return False
         return self.ruled_out + _CREDIT >= _WORTH * (self.tried + _CREDIT)
 
     def may_be_in(self, file: InputFile, chunk: Chunk) -> bool:
         """Whether the condition may be true in the chunk."""
         try:
-            found = self.sought is None or self.sought.may_be_in(file, chunk)
+            found = self.probe is None or self.probe.may_be_in(file, chunk)
         except (FormatError, UnsupportedFeatureError):
             # Who decodes the chunk may be able to, or says what is wrong.
             found = True
@@ -80,16 +80,16 @@ class _Asked:
         return found
 
 
-class Candidates:
+class ValueScan:
     """The values that one read looks for, for all of its files and threads.
 
-    ``inquiry`` may be that of the planner, which has worked out most of it.
+    ``context`` may be that of the planner, which has worked out most of it.
     """
 
-    def __init__(self, inquiry: Inquiry) -> None:
-        self._inquiry = inquiry
-        self._lookups = [c for c in inquiry.conditions if _is_lookup(c, inquiry.request)]
-        self._asked: dict[tuple[int, int], _Asked] = {}
+    def __init__(self, context: PruningContext) -> None:
+        self._context = context
+        self._lookups = [c for c in context.conditions if _is_lookup(c, context.request)]
+        self._asked: dict[tuple[int, int], _ScannedCondition] = {}
         self._lock = threading.Lock()
 
     def may_match(
@@ -100,7 +100,7 @@ class Candidates:
         Raises IntegrityError for a page that does not authenticate, with row group and column.
         """
         rows = footer.row_groups.rows[row_group]
-        if not self._lookups or not warmth.is_worth(rows * _SAVED):
+        if not self._lookups or not compiled_code.is_worth(rows * _SAVED):
             return True
         # A condition that is left out for want of a key is none of the predicate's.
         checked = {condition.ordinal for condition in bound_conditions(predicate)}
@@ -115,7 +115,7 @@ class Candidates:
                 ruled_out.add(asked.condition)
         return True
 
-    def _of(self, footer: FileFooter) -> Iterator[_Asked]:
+    def _of(self, footer: FileFooter) -> Iterator[_ScannedCondition]:
         """The conditions, as the columns of a file understand them."""
         for condition in self._lookups:
             column = footer.columns.ordinals.get(condition.path)
@@ -128,14 +128,19 @@ class Candidates:
                     self._asked[place] = self._ask(condition, column, footer)
             yield self._asked[place]
 
-    def _ask(self, condition: BoundCondition, column: int, footer: FileFooter) -> _Asked:
-        asked, leaf = self._inquiry.question(condition, footer), footer.columns.leaves[column]
+    def _ask(self, condition: BoundCondition, column: int, footer: FileFooter) -> _ScannedCondition:
+        asked, leaf = (
+            self._context.column_predicate(condition, footer),
+            footer.columns.leaves[column],
+        )
         told = asked is not None and asked.values is not None and _is_told_by_bytes(leaf)
-        return _Asked(
+        return _ScannedCondition(
             condition=condition.ordinal,
             column=column,
             leaf=leaf,
-            sought=Sought.of(encodings_of(asked.values or ())) if asked and told else None,
+            probe=ProbeFingerprints.of(encodings_of(asked.values or ()))
+            if asked and told
+            else None,
         )
 
 

@@ -45,9 +45,9 @@ from secure_bloom.parquet.structures.metadata import (
 )
 from secure_bloom.parquet.structures.records import decode_record, measured_record
 from secure_bloom.reading.lockstep import Job, run
-from secure_bloom.reading.table.footer_scan import FooterMetadata, Outline, Outlines
-from secure_bloom.reading.table.row_groups import RowGroups
-from secure_bloom.reading.table.schemas import FileColumns
+from secure_bloom.reading.table.footer_scan import FooterMetadata, FooterScan, FooterScanner
+from secure_bloom.reading.table.row_groups import FooterRowGroups
+from secure_bloom.reading.table.table_schema import FileColumns
 from secure_bloom.storage import CountedFile
 from secure_bloom.storage.counted_file import Extent
 
@@ -76,7 +76,7 @@ class FileFooter:
     plain: bytes = field(repr=False)
     columns: FileColumns
     metadata: FooterMetadata = field(repr=False)
-    row_groups: RowGroups = field(repr=False)
+    row_groups: FooterRowGroups = field(repr=False)
     algorithm: EncryptionAlgorithm | None
     file_aad: bytes
     key_metadata: bytes | None
@@ -160,10 +160,10 @@ class FileFooter:
             cipher=column_cipher,
         )
 
-    def chunk_places(self, column: int, row_groups: Sequence[int]) -> NDArray[np.int64] | None:
+    def chunk_offsets(self, column: int, row_groups: Sequence[int]) -> NDArray[np.int64] | None:
         """Where column chunks start in ``plain``; None where they are all decoded."""
-        places = self.row_groups.places
-        return None if places is None else places[row_groups, column]
+        offsets = self.row_groups.chunk_offsets
+        return None if offsets is None else offsets[row_groups, column]
 
     def cipher(
         self, row_group: int, column: int, crypto: ColumnCryptoMetaData
@@ -253,10 +253,10 @@ def fetch_footer(file: CountedFile, resolver: KeyResolver) -> StoredFooter:
     )
 
 
-def open_footer(stored: StoredFooter, outlines: Outlines) -> Job[FileFooter]:
+def open_footer(stored: StoredFooter, scanner: FooterScanner) -> Job[FileFooter]:
     """The same decrypted or verified, and decoded; errors as of :func:`read_footer`."""
     opening = _encrypted if stored.magic == MAGIC_ENCRYPTED else _clear
-    opened = yield from opening(stored.body, stored.keys, outlines)
+    opened = yield from opening(stored.body, stored.keys, scanner)
     yield
     outline = opened.outline
     return FileFooter(
@@ -278,13 +278,13 @@ def open_footer(stored: StoredFooter, outlines: Outlines) -> Job[FileFooter]:
     )
 
 
-def read_footer(file: CountedFile, resolver: KeyResolver, outlines: Outlines) -> FileFooter:
+def read_footer(file: CountedFile, resolver: KeyResolver, scanner: FooterScanner) -> FileFooter:
     """The footer of ``file``; errors as of :func:`secure_bloom.parquet.footer.unlock`.
 
     A signed footer whose key is not at hand is read all the same, as anyone can, where the run
     accepts that.
     """
-    return run(open_footer(fetch_footer(file, resolver), outlines))
+    return run(open_footer(fetch_footer(file, resolver), scanner))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,14 +293,14 @@ class _Opened:
 
     mode: FooterMode
     plain: bytes
-    outline: Outline
+    outline: FooterScan
     algorithm: EncryptionAlgorithm | None
     file_aad: bytes = b""
     key_metadata: bytes | None
     key: DataKey | None
 
 
-def _encrypted(body: bytes, keys: FileKeys, outlines: Outlines) -> Job[_Opened]:
+def _encrypted(body: bytes, keys: FileKeys, scanner: FooterScanner) -> Job[_Opened]:
     crypto, length = measured_record(FileCryptoMetaData, body)
     if cipher.frame_length(body, length) != len(body) - length:
         raise FormatError("the encrypted footer module does not fill the footer's length")
@@ -315,7 +315,7 @@ def _encrypted(body: bytes, keys: FileKeys, outlines: Outlines) -> Job[_Opened]:
     return _Opened(
         mode=FooterMode.ENCRYPTED,
         plain=plain,
-        outline=outlines.of(plain),
+        outline=scanner.of(plain),
         algorithm=algorithm,
         file_aad=file_aad,
         key_metadata=crypto.key_metadata,
@@ -323,8 +323,8 @@ def _encrypted(body: bytes, keys: FileKeys, outlines: Outlines) -> Job[_Opened]:
     )
 
 
-def _clear(body: bytes, keys: FileKeys, outlines: Outlines) -> Job[_Opened]:
-    outline = outlines.of(body)
+def _clear(body: bytes, keys: FileKeys, scanner: FooterScanner) -> Job[_Opened]:
+    outline = scanner.of(body)
     yield
     metadata, length = outline.metadata, outline.length
     algorithm = metadata.encryption_algorithm

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secure_bloom.errors import FormatError
-from secure_bloom.kernels.loading import warmth
+from secure_bloom.kernels.loading import compiled_code
 from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.metadata import (
     ColumnChunk,
@@ -32,8 +32,8 @@ from secure_bloom.parquet.structures.views import (
     list_of,
     struct_of,
 )
-from secure_bloom.reading.table.row_groups import RowGroups
-from secure_bloom.reading.table.schemas import FileColumns, SchemaCache
+from secure_bloom.reading.table.row_groups import FooterRowGroups
+from secure_bloom.reading.table.table_schema import FileColumns, SchemaCache
 
 #: Seconds that the Thrift library takes longer for a footer.
 _SAVED = 50e-6
@@ -54,36 +54,36 @@ _ROW_GROUPS = FooterMetadata.row_groups.id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outline:
+class FooterScan:
     """What the ``length`` bytes of a FileMetaData say; ``metadata`` need not have row groups."""
 
     metadata: FooterMetadata
     columns: FileColumns
-    row_groups: RowGroups
+    row_groups: FooterRowGroups
     length: int
 
 
-class Outlines:
-    """The outlines of the footers of one table, whose files mostly say the same; for threads."""
+class FooterScanner:
+    """The scanner of the footers of one table, whose files mostly say the same; for threads."""
 
     def __init__(self) -> None:
         self._schemas = SchemaCache()
         self._last: tuple[tuple[bytes, bytes], FooterMetadata, FileColumns] | None = None
 
-    def of(self, plain: bytes) -> Outline:
+    def of(self, plain: bytes) -> FooterScan:
         """That of the FileMetaData at the start of ``plain``.
 
         Raises FormatError where there is none, or where row groups have not as many chunks as the
         schema has columns.
         """
         known = self._schemas.known(plain)
-        if known is not None and trees.HAS_C_CODE and warmth.is_worth(_SAVED):
+        if known is not None and trees.HAS_C_CODE and compiled_code.is_worth(_SAVED):
             found = self._compiled(plain, *known)
             if found is not None:
                 return found
         return self._by_library(plain)
 
-    def _by_library(self, plain: bytes) -> Outline:
+    def _by_library(self, plain: bytes) -> FooterScan:
         metadata, length = measured_outline(FooterMetadata, plain, ColumnChunk)
         columns = self._schemas.columns(plain, metadata.key_value_metadata or [])
         groups = metadata.row_groups
@@ -92,24 +92,24 @@ class Outlines:
         numbers = _numbers(groups)
         chunks = [group.columns for group in groups]
         if trees.HAS_C_CODE:
-            places = np.array(chunks, np.int64).reshape(len(groups), len(columns.leaves))
-            row_groups = RowGroups(plain, numbers, places)
+            offsets = np.array(chunks, np.int64).reshape(len(groups), len(columns.leaves))
+            row_groups = FooterRowGroups(plain, numbers, offsets)
         else:
-            row_groups = RowGroups.decoded(numbers, chunks)
-        return Outline(metadata=metadata, columns=columns, row_groups=row_groups, length=length)
+            row_groups = FooterRowGroups.decoded(numbers, chunks)
+        return FooterScan(metadata=metadata, columns=columns, row_groups=row_groups, length=length)
 
-    def _compiled(self, plain: bytes, prefix: bytes, leaves: int) -> Outline | None:
+    def _compiled(self, plain: bytes, prefix: bytes, leaves: int) -> FooterScan | None:
         """The outline of a footer whose schema ends with ``prefix``; None for an unusual one."""
         from secure_bloom.kernels import footers as kernels
 
         data = np.frombuffer(plain, np.uint8)
-        length, numbers, places, parts = kernels.outline(data, len(prefix), leaves)
+        length, numbers, offsets, parts = kernels.outline(data, len(prefix), leaves)
         if length < 0 or parts[_ROW_GROUPS, 0] < 0:
             return None
         metadata, columns = self._beside(plain, prefix, parts[_ROW_GROUPS + 1 :].tolist())
         ids = [kernels.NUM_ROWS, kernels.TOTAL_BYTE_SIZE, kernels.ORDINAL]
-        row_groups = RowGroups(plain, numbers[:, ids], places)
-        return Outline(metadata=metadata, columns=columns, row_groups=row_groups, length=length)
+        row_groups = FooterRowGroups(plain, numbers[:, ids], offsets)
+        return FooterScan(metadata=metadata, columns=columns, row_groups=row_groups, length=length)
 
     def _beside(
         self, plain: bytes, prefix: bytes, parts: Sequence[tuple[int, int, int]]

@@ -13,7 +13,7 @@ from secure_bloom.parquet.structures.metadata import ColumnChunk
 from secure_bloom.parquet.structures.records import LaterRecords, RecordSource
 
 
-class RowGroupOutline(NamedTuple):
+class RowGroupSummary(NamedTuple):
     """What is looked at in a RowGroup, by the names it has there."""
 
     num_rows: int
@@ -22,27 +22,27 @@ class RowGroupOutline(NamedTuple):
     columns: Sequence[ColumnChunk]
 
 
-class RowGroups:
+class FooterRowGroups:
     """The row groups of one file, in its order.
 
-    ``numbers`` has rows, bytes and ordinal of each, the last below 0 where it has none; ``places``
-    where its chunks start in the footer's bytes, ``plain``.  Few row groups of a table are looked
-    at, so there is no object for each.
+    ``numbers`` has a row for each: its rows, its bytes, and its ordinal, below 0 where it has none.
+    ``chunk_offsets`` says where each column chunk starts in ``plain``, the bytes of the footer.
+    A read looks at few row groups of a table, so there is no object for each.
     """
 
     def __init__(
-        self, plain: bytes, numbers: NDArray[np.int64], places: NDArray[np.int64] | None
+        self, plain: bytes, numbers: NDArray[np.int64], chunk_offsets: NDArray[np.int64] | None
     ) -> None:
         self.numbers = numbers
-        self.places = places
+        self.chunk_offsets = chunk_offsets
         self._plain = plain
-        self._known: dict[int, RowGroupOutline] = {}
+        self._known: dict[int, RowGroupSummary] = {}
 
     @classmethod
     def decoded(
         cls, numbers: NDArray[np.int64], chunks: Sequence[Sequence[ColumnChunk]]
-    ) -> RowGroups:
-        """Of chunks that are decoded already, and have no places."""
+    ) -> FooterRowGroups:
+        """Of chunks that are decoded already, and have no chunk_offsets."""
         found = cls(b"", numbers, None)
         for index, columns in enumerate(chunks):
             found._known[index] = found._outline(index, columns)
@@ -62,20 +62,20 @@ class RowGroups:
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def __getitem__(self, index: int) -> RowGroupOutline:
+    def __getitem__(self, index: int) -> RowGroupSummary:
         found = self._known.get(index)
         if found is None:
-            places = [] if self.places is None else self.places[index].tolist()
-            found = self._outline(index, LaterRecords(self._source, places))
+            chunk_offsets = [] if self.chunk_offsets is None else self.chunk_offsets[index].tolist()
+            found = self._outline(index, LaterRecords(self._source, chunk_offsets))
             self._known[index] = found
         return found
 
-    def __iter__(self) -> Iterator[RowGroupOutline]:
+    def __iter__(self) -> Iterator[RowGroupSummary]:
         return map(self.__getitem__, range(len(self)))
 
-    def _outline(self, index: int, columns: Sequence[ColumnChunk]) -> RowGroupOutline:
+    def _outline(self, index: int, columns: Sequence[ColumnChunk]) -> RowGroupSummary:
         rows, size, ordinal = self.numbers[index].tolist()
-        return RowGroupOutline(rows, size, None if ordinal < 0 else ordinal, columns)
+        return RowGroupSummary(rows, size, None if ordinal < 0 else ordinal, columns)
 
     @functools.cached_property
     def _source(self) -> RecordSource[ColumnChunk]:

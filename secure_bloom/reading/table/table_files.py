@@ -13,16 +13,16 @@ import pyarrow as pa
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.errors import FileChangedError, located
 from secure_bloom.ordered_pool import in_order
-from secure_bloom.reading.lockstep import Job, growing, in_step, run
+from secure_bloom.reading.lockstep import Job, growing_runs, in_lockstep, run
 from secure_bloom.reading.table.footer import (
     FileFooter,
     fetch_footer,
     open_footer,
     read_footer,
 )
-from secure_bloom.reading.table.footer_scan import Outlines
+from secure_bloom.reading.table.footer_scan import FooterScanner
 from secure_bloom.reading.table.hive_partitions import partition_values
-from secure_bloom.reading.table.schemas import unite
+from secure_bloom.reading.table.table_schema import unite
 from secure_bloom.storage import CountedFile, find_unmanaged, is_object_uri, open_input
 
 #: Requests to an object store that wait at a time; a local disk answers at once.
@@ -45,7 +45,7 @@ class TableFiles:
         self.partitions = [partition_values(path, given) for path in self.paths]
         self.workers = _REMOTE_WORKERS if any(map(is_object_uri, self.paths)) else 1
         self._resolver = resolver
-        self._outlines = Outlines()
+        self._scanner = FooterScanner()
         self.unverified: list[str] = []
         self._identities: list[tuple[object, ...]] = []
         self._kept: dict[int, FileFooter] = {}
@@ -57,7 +57,7 @@ class TableFiles:
 
     def runs(self) -> Iterator[range]:
         """The ordinals in runs of files that may be looked at together, with little memory."""
-        return growing(len(self), self._fitting)
+        return growing_runs(len(self), self._fitting)
 
     def _fitting(self, start: int) -> int:
         """How many files from one on have footers that are kept, and not large together."""
@@ -88,7 +88,7 @@ class TableFiles:
                 )
             footer = self.kept(ordinal)
             if footer is None:
-                footer = read_footer(CountedFile(opened), self._resolver, self._outlines)
+                footer = read_footer(CountedFile(opened), self._resolver, self._scanner)
             yield CountedFile(opened), footer
 
     def _read_footers(self) -> pa.Schema:
@@ -110,8 +110,8 @@ class TableFiles:
         if self.workers > 1:
             yield from in_order(lambda path: run(self._footer(path)), self.paths, self.workers)
             return
-        for ordinals in growing(len(self.paths), lambda _: _TOGETHER // self._largest):
-            for outcome in in_step(self._footer(self.paths[ordinal]) for ordinal in ordinals):
+        for ordinals in growing_runs(len(self.paths), lambda _: _TOGETHER // self._largest):
+            for outcome in in_lockstep(self._footer(self.paths[ordinal]) for ordinal in ordinals):
                 yield outcome.result()
 
     def _footer(self, path: str) -> Job[FileFooter]:
@@ -119,4 +119,4 @@ class TableFiles:
             with open_input(path) as file:
                 stored = fetch_footer(CountedFile(file), self._resolver)
             yield
-            return (yield from open_footer(stored, self._outlines))
+            return (yield from open_footer(stored, self._scanner))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from secure_bloom.hudi import HashType
 from secure_bloom.hudi.record_keys.hadoop_hashes import hash_key, positions
 from secure_bloom.hudi.record_keys.packed_keys import PackedKeys
-from secure_bloom.kernels import hudi as kernels
+from secure_bloom.kernels import hudi_bloom as kernels
 from tests.hudi.vectors import cases
 
 SEEDS = st.integers(-(2**31), 2**31 - 1)

@@ -12,7 +12,7 @@ from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.errors import FormatError
 from secure_bloom.parquet.structures import trees
 from secure_bloom.reading.table.footer import FileFooter, read_footer
-from secure_bloom.reading.table.footer_scan import Outlines
+from secure_bloom.reading.table.footer_scan import FooterScanner
 from secure_bloom.storage import CountedFile, open_input
 from tests.tables import KEYRING, Mode, customers, write
 
@@ -21,7 +21,7 @@ ROWS = 200
 
 def _footer(path: Path) -> FileFooter:
     with open_input(str(path)) as file:
-        return read_footer(CountedFile(file), KeyResolver(KEYRING), Outlines())
+        return read_footer(CountedFile(file), KeyResolver(KEYRING), FooterScanner())
 
 
 def _lake(folder: Path, mode: Mode) -> Path:

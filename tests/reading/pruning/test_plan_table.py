@@ -24,9 +24,9 @@ from secure_bloom.errors import (
 from secure_bloom.predicates.request import request
 from secure_bloom.reading import read as read_module
 from secure_bloom.reading.lockstep import run
-from secure_bloom.reading.pruning.context import Inquiry
+from secure_bloom.reading.pruning.context import PruningContext
 from secure_bloom.reading.pruning.plan import FilePlan, Step
-from secure_bloom.reading.pruning.plan_file import Begun, Planner
+from secure_bloom.reading.pruning.plan_file import Planner, StartedFile
 from secure_bloom.reading.pruning.plan_table import PlannedFiles, PlannedRun
 from secure_bloom.reading.rows.file_reader import Unit
 from secure_bloom.reading.table import table_files
@@ -41,7 +41,7 @@ T = TypeVar("T")
 #: Far longer than anything here takes: a test that would hang fails.
 _PATIENCE = 10.0
 
-both = pytest.mark.parametrize("is_warm", [False, True], ids=["cold", "warm"])
+both = pytest.mark.parametrize("has_compiled_code", [False, True], ids=["cold", "warm"])
 
 
 def part(index: int, rows: int = 20) -> pa.Table:
@@ -64,35 +64,35 @@ def lake(folder: Path, files: int, mode: Mode = Mode.PLAIN) -> list[Path]:
 
 
 class Asked:
-    """A question of a table whose footers were read."""
+    """A where of a table whose footers were read."""
 
     def __init__(self, where: Any, files: TableFiles, options: dict[str, Any]) -> None:
         fields = partition_fields(files.partitions)
         predicate = read_module.to_predicate(where)
         self.files = files
         wanted = request(files.schema, fields, None, predicate, files.paths)
-        self.inquiry = Inquiry(wanted, **options)
+        self.context = PruningContext(wanted, **options)
 
     def __iter__(self) -> Iterator[PlannedRun]:
-        return iter(PlannedFiles(self.files, self.inquiry))
+        return iter(PlannedFiles(self.files, self.context))
 
     def plans(self) -> list[FilePlan]:
         return [plan for found in self for plan in found.plans]
 
     def by_footer(self) -> FilePlan | None:
         """The plan of the first file, where its footer tells enough."""
-        planner = Planner(self.inquiry)
+        planner = Planner(self.context)
         return planner.plan_by_footer(self._begin(planner))
 
     def by_file(self) -> FilePlan:
         """The plan of the first file, whose footer does not tell enough."""
-        planner = Planner(self.inquiry)
-        begun = self._begin(planner)
-        assert planner.plan_by_footer(begun) is None
+        planner = Planner(self.context)
+        started = self._begin(planner)
+        assert planner.plan_by_footer(started) is None
         with open_input(self.files.paths[0]) as file:
-            return planner.plan(begun, CountedFile(file))
+            return planner.plan(started, CountedFile(file))
 
-    def _begin(self, planner: Planner) -> Begun:
+    def _begin(self, planner: Planner) -> StartedFile:
         footer = self.files.kept(0)
         assert footer is not None
         return run(planner.begin(footer, self.files.partitions[0]))
@@ -126,8 +126,8 @@ def opens(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 
 @pytest.fixture
-def begun(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The files whose planning was begun."""
+def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The files whose planning was started."""
     found: list[str] = []
     real = Planner.begin
 
@@ -181,9 +181,9 @@ def _questions(files: int) -> list[pc.Expression | None]:
 def test_rows_are_those_that_pyarrow_finds(tiny: list[str], files: int) -> None:
     dataset = ds.dataset(tiny[:files], partitioning="hive")
     # Of many files not all is asked: what matters is where their runs end.
-    for question in _questions(files)[:: 3 if files > 100 else 1]:
-        wanted = dataset.to_table(filter=question)
-        assert sb.read_table(tiny[:files], where=question).equals(wanted), str(question)
+    for where in _questions(files)[:: 3 if files > 100 else 1]:
+        wanted = dataset.to_table(filter=where)
+        assert sb.read_table(tiny[:files], where=where).equals(wanted), str(where)
 
 
 @both
@@ -193,11 +193,11 @@ def test_plans_depend_on_neither_threads_nor_what_is_kept(
     tiny: list[str], monkeypatch: pytest.MonkeyPatch, room: int, workers: int
 ) -> None:
     paths = [Path(path) for path in tiny[:12]]
-    for question in _questions(12):
-        wanted = left(asked(question, *paths).plans())
+    for where in _questions(12):
+        wanted = left(asked(where, *paths).plans())
         with monkeypatch.context() as patched:
             patched.setattr(table_files, "_KEPT_FOOTERS", room)
-            table = asked(question, *paths)
+            table = asked(where, *paths)
         table.files.workers = workers
         plans = table.plans()
         assert paths_of(plans) == list(wanted)
@@ -338,15 +338,15 @@ def test_a_footer_is_forgotten_once_its_file_is_planned(
 
 
 @both
-def test_files_are_planned_when_their_plans_are_asked_for(tmp_path: Path, begun: list[str]) -> None:
+def test_files_are_planned_when_their_plans_are_wanted(tmp_path: Path, started: list[str]) -> None:
     paths = [str(path) for path in lake(tmp_path, 12)]
     runs = iter(asked([("id", "=", 25)], tmp_path, explain=True))
-    assert begun == []
+    assert started == []
     # The first alone, so that the first rows come soon.
-    assert paths_of(next(runs).plans) == begun == paths[:1]
+    assert paths_of(next(runs).plans) == started == paths[:1]
     more = paths_of(next(runs).plans)
-    assert [*paths[:1], *more] == begun
-    assert 1 < len(begun) < 12
+    assert [*paths[:1], *more] == started
+    assert 1 < len(started) < 12
     assert paths_of(next(runs).plans) == paths[1 + len(more) :]
     assert next(runs, None) is None
 
@@ -354,15 +354,15 @@ def test_files_are_planned_when_their_plans_are_asked_for(tmp_path: Path, begun:
 @both
 @pytest.mark.parametrize("where", [None, [("id", ">=", 60)]])
 def test_a_limit_spares_the_planning_of_what_is_behind_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begun: list[str], where: Any
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[str], where: Any
 ) -> None:
     paths = [str(path) for path in lake(tmp_path, 30)]
     # With more of them planning goes on while the first rows are decoded.
     monkeypatch.setattr(read_module, "_MAX_DECODERS", 1)
     found = sb.read_table(tmp_path, where=where, limit=1).column("id").to_pylist()
     assert found == ([0] if where is None else [60])
-    assert begun == paths[: len(begun)]
-    assert len(begun) == 1 if where is None else 4 <= len(begun) < 15
+    assert started == paths[: len(started)]
+    assert len(started) == 1 if where is None else 4 <= len(started) < 15
 
 
 # --- Files that were changed ---

@@ -17,14 +17,14 @@ from hypothesis import strategies as st
 import secure_bloom as sb
 from secure_bloom.encryption.keys import Keyring
 from secure_bloom.errors import IntegrityError
-from secure_bloom.kernels.loading import Warmth
+from secure_bloom.kernels.loading import CompiledCode
 from secure_bloom.parquet.pages import chunk_extent
-from secure_bloom.reading.pruning import dictionaries
+from secure_bloom.reading.pruning import dictionary_pages
 from secure_bloom.reading.rows import value_scan
 from secure_bloom.reading.rows.file_reader import FileReader
-from secure_bloom.reading.rows.fingerprints import Sought
+from secure_bloom.reading.rows.fingerprints import ProbeFingerprints
 from secure_bloom.storage.counted_file import covered
-from tests.reading.lakes import POOLS, Part, expected, parts, questions, same
+from tests.reading.lakes import POOLS, Part, expected, parts, predicates, same
 from tests.surgery import flip, opened
 from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, write
 
@@ -34,27 +34,27 @@ PRESENT = "user77@example.com"
 
 
 @pytest.fixture(scope="module")
-def is_warm() -> bool:
+def has_compiled_code() -> bool:
     return True
 
 
 @pytest.fixture(autouse=True)
 def _no_dictionaries(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a large table: dictionaries are not searched."""
-    monkeypatch.setattr(dictionaries, "_MAX_WORK", 0)
+    monkeypatch.setattr(dictionary_pages, "_MAX_WORK", 0)
 
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The columns whose values were held against a list, in order."""
     columns: list[str] = []
-    real = Sought.may_be_in
+    real = ProbeFingerprints.may_be_in
 
-    def spy(self: Sought, file: Any, chunk: Any) -> bool:
+    def spy(self: ProbeFingerprints, file: Any, chunk: Any) -> bool:
         columns.append(chunk.leaf.name)
         return real(self, file, chunk)
 
-    monkeypatch.setattr(Sought, "may_be_in", spy)
+    monkeypatch.setattr(ProbeFingerprints, "may_be_in", spy)
     return columns
 
 
@@ -139,7 +139,7 @@ def test_a_single_value_is_sought_too(tmp_path: Path, asked: list[str], where: A
 def test_nothing_is_asked_before_compiled_code_is_worth_its_loading(
     tmp_path: Path, asked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Warmth, "is_worth", lambda _self, _saved: False)
+    monkeypatch.setattr(CompiledCode, "is_worth", lambda _self, _saved: False)
     assert (
         sb.read_table(lake(tmp_path), where=[("email", "=", PRESENT)], keys=KEYRING).num_rows == 1
     )
@@ -281,7 +281,7 @@ def lakes(draw: st.DrawFn) -> tuple[list[Part], Any]:
     ones = [st.tuples(st.just(n), st.just("="), st.sampled_from(POOLS[n][1])) for n in present]
     lookups = st.one_of(*lists, *ones)
     both = st.tuples(
-        st.sampled_from(["and", "or"]), lookups, st.one_of(lookups, questions(present))
+        st.sampled_from(["and", "or"]), lookups, st.one_of(lookups, predicates(present))
     )
     return files, draw(st.one_of(lookups, both))
 
@@ -289,11 +289,11 @@ def lakes(draw: st.DrawFn) -> tuple[list[Part], Any]:
 @settings(max_examples=80)
 @given(lakes())
 def test_lookups_give_the_rows_of_a_full_scan(lake: tuple[list[Part], Any]) -> None:
-    files, question = lake
+    files, where = lake
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
         patched.setattr(value_scan, "_WORTH", 0)
         for index, file in enumerate(files):
             file.write(Path(folder) / f"{index}.parquet")
         whole = pa.concat_tables([file.table for file in files], promote_options="default")
-        found = sb.read_table(folder, where=question, keys=KEYRING)
-    assert same(found, expected(whole, question))
+        found = sb.read_table(folder, where=where, keys=KEYRING)
+    assert same(found, expected(whole, where))

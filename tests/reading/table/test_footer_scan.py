@@ -19,7 +19,7 @@ from thrift.protocol.TProtocol import TType
 from secure_bloom.errors import FormatError
 from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.trees import Map, Sequence, Struct, Value
-from secure_bloom.reading.table.footer_scan import Outline, Outlines
+from secure_bloom.reading.table.footer_scan import FooterScan, FooterScanner
 from tests.kernels import mutations
 from tests.project import ROOT
 from tests.surgery import opened
@@ -31,7 +31,7 @@ _OTHERS = ("kernels/test_fields", "kernels/test_footers", "reading/pruning/test_
 
 
 @pytest.fixture(scope="module")
-def is_warm() -> bool:
+def has_compiled_code() -> bool:
     return True
 
 
@@ -75,11 +75,11 @@ def spelled(value: Any) -> object:
     return {name: spelled(vars(value).get(name)) for name in names}
 
 
-def said(outline: Outline) -> dict[str, object]:
+def said(outline: FooterScan) -> dict[str, object]:
     """All that an outline says."""
     groups = outline.row_groups
-    assert groups.places is not None
-    assert groups.places.dtype == groups.numbers.dtype == np.int64
+    assert groups.chunk_offsets is not None
+    assert groups.chunk_offsets.dtype == groups.numbers.dtype == np.int64
     return {
         "length": outline.length,
         "metadata": spelled(outline.metadata),
@@ -88,27 +88,27 @@ def said(outline: Outline) -> dict[str, object]:
         "groups": [(g.num_rows, g.total_byte_size, g.ordinal) for g in groups],
         "rows": groups.rows,
         "ordinals": groups.ordinals,
-        "places": groups.places.tolist(),
-        "shape": groups.places.shape,
+        "places": groups.chunk_offsets.tolist(),
+        "shape": groups.chunk_offsets.shape,
     }
 
 
-def compiled(outlines: Outlines, plain: bytes) -> Outline | None:
+def scanned_by_kernel(scanner: FooterScanner, plain: bytes) -> FooterScan | None:
     """The outline of a footer whose schema is known, by compiled code alone."""
-    known = outlines._schemas.known(plain)
-    return None if known is None else outlines._compiled(plain, *known)
+    known = scanner._schemas.known(plain)
+    return None if known is None else scanner._compiled(plain, *known)
 
 
-def by_library(outlines: Outlines, plain: bytes) -> Outline:
-    return outlines._by_library(plain)
+def by_library(scanner: FooterScanner, plain: bytes) -> FooterScan:
+    return scanner._by_library(plain)
 
 
 def assert_same(plain: bytes) -> None:
-    outlines = Outlines()
-    first = outlines.of(plain)
-    found = compiled(outlines, plain)
+    scanner = FooterScanner()
+    first = scanner.of(plain)
+    found = scanned_by_kernel(scanner, plain)
     assert found is not None
-    assert said(found) == said(first) == said(by_library(outlines, plain))
+    assert said(found) == said(first) == said(by_library(scanner, plain))
     assert found.columns is first.columns
 
 
@@ -209,10 +209,10 @@ def test_unknown_maps_are_left_to_the_library(
 ) -> None:
     field = OF_THE_LIBRARY[field_id]
     unusual = edited(plain, change(lambda fields: fields.update({field_id: field})))
-    outlines = Outlines()
-    outlines.of(plain)
-    assert compiled(outlines, unusual) is None
-    assert said(outlines.of(unusual)) == said(by_library(Outlines(), unusual))
+    scanner = FooterScanner()
+    scanner.of(plain)
+    assert scanned_by_kernel(scanner, unusual) is None
+    assert said(scanner.of(unusual)) == said(by_library(FooterScanner(), unusual))
 
 
 def test_uuids_are_passed_over(plain: bytes) -> None:
@@ -235,22 +235,22 @@ def test_uuids_are_passed_over(plain: bytes) -> None:
     ],
 )
 def test_the_refusal_is_that_of_the_library(plain: bytes, change: Callable[[Fields], Any]) -> None:
-    outlines, hostile = Outlines(), edited(plain, change)
-    outlines.of(plain)
+    scanner, hostile = FooterScanner(), edited(plain, change)
+    scanner.of(plain)
     with pytest.raises(FormatError) as expected:
-        said(by_library(outlines, hostile))
+        said(by_library(scanner, hostile))
     with pytest.raises(FormatError) as refused:
-        outlines.of(hostile)
+        scanner.of(hostile)
     assert refused.value.message == expected.value.message
 
 
 def test_the_second_file_of_a_schema_is_read_by_compiled_code(
     plain: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    outlines = Outlines()
-    first = outlines.of(plain)
-    monkeypatch.setattr(Outlines, "_by_library", None)
-    assert said(outlines.of(plain + bytes(7))) == said(first)
+    scanner = FooterScanner()
+    first = scanner.of(plain)
+    monkeypatch.setattr(FooterScanner, "_by_library", None)
+    assert said(scanner.of(plain + bytes(7))) == said(first)
 
 
 def test_files_of_two_schemas_in_turns_keep_their_columns(tmp_path: Path) -> None:
@@ -259,10 +259,10 @@ def test_files_of_two_schemas_in_turns_keep_their_columns(tmp_path: Path) -> Non
         for name in ("some", "else")
     )
     assert one[-60:] == two[-60:]
-    outlines = Outlines()
+    scanner = FooterScanner()
     for footer in (one, two):
-        outlines.of(footer)
-    found = [compiled(outlines, footer) for footer in (one, two, one, two)]
+        scanner.of(footer)
+    found = [scanned_by_kernel(scanner, footer) for footer in (one, two, one, two)]
     assert [[leaf.name for leaf in it.columns.leaves] for it in found if it is not None] == [
         ["some"],
         ["else"],
@@ -272,13 +272,13 @@ def test_files_of_two_schemas_in_turns_keep_their_columns(tmp_path: Path) -> Non
 
 
 def test_another_text_is_not_that_of_the_file_before(plain: bytes) -> None:
-    outlines = Outlines()
+    scanner = FooterScanner()
     other = edited(plain, lambda fields: fields.update({6: (TType.STRING, b"somebody else")}))
-    outlines.of(plain)
+    scanner.of(plain)
     for footer in (plain, other, plain):
-        found = compiled(outlines, footer)
+        found = scanned_by_kernel(scanner, footer)
         assert found is not None
-        assert said(found) == said(by_library(Outlines(), footer))
+        assert said(found) == said(by_library(FooterScanner(), footer))
 
 
 def test_a_schema_is_not_found_in_a_text_before_it(plain: bytes) -> None:
@@ -288,24 +288,24 @@ def test_a_schema_is_not_found_in_a_text_before_it(plain: bytes) -> None:
     order = (1, 5, 2, 3, 4, 6, 7)
     fields = tree.fields | {5: (TType.LIST, Sequence(TType.STRUCT, [text]))}
     hostile = trees.encode(Struct({field_id: fields[field_id] for field_id in order}))
-    outlines = Outlines()
-    first = outlines.of(hostile)
+    scanner = FooterScanner()
+    first = scanner.of(hostile)
     assert first.length == len(hostile)
-    assert compiled(outlines, hostile) is None
-    assert said(outlines.of(hostile)) == said(first)
+    assert scanned_by_kernel(scanner, hostile) is None
+    assert said(scanner.of(hostile)) == said(first)
 
 
 def test_a_footer_known_as_a_whole_says_nothing_of_what_is_behind_it(plain: bytes) -> None:
     tree, _ = trees.decode(plain)
     reordered = {field_id: tree.fields[field_id] for field_id in (3, 1, 2, 4)}
     first = trees.encode(Struct(reordered))
-    outlines = Outlines()
-    outlines.of(first)
+    scanner = FooterScanner()
+    scanner.of(first)
     more = trees.encode(Struct({2: (TType.BOOL, True), 4: tree.fields[4]}))[1:]
-    assert outlines.of(first + more).length == len(first)
+    assert scanner.of(first + more).length == len(first)
 
 
-def outcome(read: Callable[[], Outline | None]) -> object:
+def outcome(read: Callable[[], FooterScan | None]) -> object:
     try:
         found = read()
         return None if found is None else said(found)
@@ -316,13 +316,13 @@ def outcome(read: Callable[[], Outline | None]) -> object:
 @settings(max_examples=int(os.environ.get("SECURE_BLOOM_EXAMPLES", "400")))
 @given(st.data())
 def test_hostile_footers_say_what_the_library_reads(plain: bytes, data: st.DataObject) -> None:
-    outlines = Outlines()
-    outlines.of(plain)
-    prefix, _ = outlines._schemas.known(plain) or (b"", 0)
+    scanner = FooterScanner()
+    scanner.of(plain)
+    prefix, _ = scanner._schemas.known(plain) or (b"", 0)
     hostile = data.draw(mutations(plain, start=len(prefix)))
-    found = outcome(lambda: compiled(outlines, hostile))
+    found = outcome(lambda: scanned_by_kernel(scanner, hostile))
     if found is not None:
-        assert found == outcome(lambda: by_library(outlines, hostile))
+        assert found == outcome(lambda: by_library(scanner, hostile))
 
 
 @pytest.mark.slow

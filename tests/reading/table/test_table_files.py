@@ -28,7 +28,7 @@ MODES = list(Mode)
 EMAIL = [("email", "in", ["user7@example.com", "user39@example.com"])]
 
 #: Compiled code passes over footers only where it is loaded.
-both = pytest.mark.parametrize("is_warm", [False, True], ids=["cold", "warm"])
+both = pytest.mark.parametrize("has_compiled_code", [False, True], ids=["cold", "warm"])
 
 
 def lake(folder: Path) -> list[Path]:

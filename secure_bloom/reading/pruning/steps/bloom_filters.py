@@ -8,45 +8,45 @@ from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.errors import UnsupportedFeatureError
 from secure_bloom.parquet.schema import Leaf, require_filterable
 from secure_bloom.predicates.tree import LOOKUPS
-from secure_bloom.reading.pruning.column_predicates import Question, StoredValue
-from secure_bloom.reading.pruning.file_pruner import FileJudge, Group, Lookup
+from secure_bloom.reading.pruning.column_predicates import ColumnPredicate, StoredValue
+from secure_bloom.reading.pruning.file_pruner import FilePruner, Lookup, RowGroupState
 from secure_bloom.reading.pruning.filter_reads import has_filter, read_filters
 from secure_bloom.reading.pruning.plan import Reason, Step, percent
 
 
-def judge_filters(file: FileJudge) -> None:
+def prune_by_filters(pruner: FilePruner) -> None:
     """Rule out by filters: all that could help are read first, in few requests."""
-    groups = file.alive()
-    lookups = [(group, found) for group in groups if (found := file.lookups(group, has_filter))]
+    groups = pruner.alive()
+    lookups = [(group, found) for group in groups if (found := pruner.lookups(group, has_filter))]
     filters = read_filters(
-        file.file,
+        pruner.file,
         {
-            (group.index, asked.ordinal): chunk
+            (group.index, predicate.ordinal): chunk
             for group, found in lookups
-            for asked, chunk, _ in found
+            for predicate, chunk, _ in found
         },
     )
-    if file.explain:
-        _note_unasked(file, groups)
+    if pruner.explain:
+        _note_unasked(pruner, groups)
     for group, found in lookups:
         for lookup in found:
-            if _ends(file, group, lookup, filters[group.index, lookup[0].ordinal]):
+            if _ends(pruner, group, lookup, filters[group.index, lookup[0].ordinal]):
                 break
 
 
 def _ends(
-    file: FileJudge, group: Group, lookup: Lookup, bloom_filter: SplitBlockBloomFilter
+    pruner: FilePruner, group: RowGroupState, lookup: Lookup, bloom_filter: SplitBlockBloomFilter
 ) -> bool:
     """Whether the answer to one question ends the row group."""
-    asked, _, values = lookup
-    if not file.inquiry.hashes(asked, values).any_in(bloom_filter):
-        return file.rule_out(group, Step.BLOOM_FILTER, asked.condition.ordinal)
-    if file.explain:
+    predicate, _, values = lookup
+    if not pruner.context.hashes(predicate, values).any_in(bloom_filter):
+        return pruner.rule_out(group, Step.BLOOM_FILTER, predicate.condition.ordinal)
+    if pruner.explain:
         fpp = bloom_filter.fpp()
         chance = 1 - (1 - fpp) ** len(values)
-        file.note(
+        pruner.note(
             group,
-            asked,
+            predicate,
             Step.BLOOM_FILTER,
             _maybe(chance, values),
             reason=Reason.FILTER_MAYBE,
@@ -61,15 +61,15 @@ def _maybe(chance: float, values: Sequence[StoredValue]) -> str:
     return f"maybe: the filter's false-positive probability is {percent(chance)} %{of}"
 
 
-def _note_unasked(file: FileJudge, groups: Sequence[Group]) -> None:
-    """Say of each column why its filter was not asked, where it has none or could not help."""
+def _note_unasked(pruner: FilePruner, groups: Sequence[RowGroupState]) -> None:
+    """Say of each column why its filter was not predicate, where it has none or could not help."""
     for group in groups:
-        for ordinal, asked in file.questions.items():
-            if asked.ordinal in group.chunks and ordinal not in group.ruled_out:
-                reason = _reason(file, group, asked)
+        for ordinal, predicate in pruner.predicates.items():
+            if predicate.ordinal in group.chunks and ordinal not in group.ruled_out:
+                reason = _reason(pruner, group, predicate)
                 if reason is not None:
-                    text = _UNASKED[reason].format(operator=asked.condition.operator)
-                    file.note(group, asked, Step.BLOOM_FILTER, text, reason=reason)
+                    text = _UNASKED[reason].format(operator=predicate.condition.operator)
+                    pruner.note(group, predicate, Step.BLOOM_FILTER, text, reason=reason)
 
 
 _UNASKED = {
@@ -89,14 +89,14 @@ def _is_filterable(leaf: Leaf) -> bool:
     return True
 
 
-def _reason(file: FileJudge, group: Group, asked: Question) -> Reason | None:
-    """Why the filter was not asked; None where it was."""
-    if asked.condition.operator not in LOOKUPS:
+def _reason(pruner: FilePruner, group: RowGroupState, predicate: ColumnPredicate) -> Reason | None:
+    """Why the filter was not predicate; None where it was."""
+    if predicate.condition.operator not in LOOKUPS:
         return Reason.NO_LOOKUP
-    if asked.values is None:
+    if predicate.values is None:
         return Reason.NO_SINGLE_FORM
-    if not has_filter(group.chunks[asked.ordinal]):
-        return Reason.NO_FILTER if _is_filterable(asked.leaf) else Reason.NEVER_A_FILTER
-    if not file.could_help(group, [asked.condition.ordinal]):
+    if not has_filter(group.chunks[predicate.ordinal]):
+        return Reason.NO_FILTER if _is_filterable(predicate.leaf) else Reason.NEVER_A_FILTER
+    if not pruner.could_help(group, [predicate.condition.ordinal]):
         return Reason.OTHER_PARTS
     return None

@@ -5,34 +5,34 @@ from __future__ import annotations
 from secure_bloom.errors import located
 from secure_bloom.parquet.footer import Chunk
 from secure_bloom.reading.pruning.column_predicates import encodings_of
-from secure_bloom.reading.pruning.dictionaries import (
+from secure_bloom.reading.pruning.dictionary_pages import (
     dictionary_size,
     has_all_values,
     may_be_in_dictionary,
 )
-from secure_bloom.reading.pruning.file_pruner import FileJudge, Group, Lookup
+from secure_bloom.reading.pruning.file_pruner import FilePruner, Lookup, RowGroupState
 from secure_bloom.reading.pruning.filter_reads import has_filter
 from secure_bloom.reading.pruning.plan import Reason, Step
 
 
-def judge_dictionaries(file: FileJudge) -> None:
+def prune_by_dictionaries(pruner: FilePruner) -> None:
     """Rule out by dictionaries, where no filter tells the same for fewer bytes."""
-    for group in file.alive():
-        for lookup in file.lookups(group, _is_cheaper):
-            if _ends(file, group, lookup):
+    for group in pruner.alive():
+        for lookup in pruner.lookups(group, _is_cheaper):
+            if _ends(pruner, group, lookup):
                 break
 
 
-def _ends(file: FileJudge, group: Group, lookup: Lookup) -> bool:
+def _ends(pruner: FilePruner, group: RowGroupState, lookup: Lookup) -> bool:
     """Whether the answer to one question ends the row group."""
-    asked, chunk, values = lookup
-    with located(row_group=group.index, column=asked.leaf.name):
-        found = may_be_in_dictionary(file.file, chunk, encodings_of(values))
-    if not found and file.rule_out(group, Step.DICTIONARY, asked.condition.ordinal):
+    predicate, chunk, values = lookup
+    with located(row_group=group.index, column=predicate.leaf.name):
+        found = may_be_in_dictionary(pruner.file, chunk, encodings_of(values))
+    if not found and pruner.rule_out(group, Step.DICTIONARY, predicate.condition.ordinal):
         return True
     text = "maybe: the dictionary has it" if found else "the dictionary does not have it"
     reason = Reason.DICTIONARY_MAYBE if found else None
-    file.note(group, asked, Step.DICTIONARY, text, reason=reason)
+    pruner.note(group, predicate, Step.DICTIONARY, text, reason=reason)
     return False
 
 

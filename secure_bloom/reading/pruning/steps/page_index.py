@@ -6,51 +6,52 @@ from collections.abc import Sequence
 
 from secure_bloom.errors import located
 from secure_bloom.parquet.footer import Chunk
-from secure_bloom.predicates.binding import BoundAll, BoundCondition, BoundPredicate
-from secure_bloom.reading.pruning.column_predicates import Question
-from secure_bloom.reading.pruning.file_pruner import FileJudge, Group
+from secure_bloom.predicates.binding import BoundCondition, BoundPredicate
+from secure_bloom.predicates.tree import AllOf
+from secure_bloom.reading.pruning.column_predicates import ColumnPredicate
+from secure_bloom.reading.pruning.file_pruner import FilePruner, RowGroupState
 from secure_bloom.reading.pruning.page_bounds import (
     Rows,
-    can_judge,
     column_index_extent,
     common,
     decode_offset_index,
+    has_usable_bounds,
     matching_rows,
     merged,
     offset_index_extent,
 )
 from secure_bloom.reading.pruning.plan import Step
 from secure_bloom.reading.table.coalesced_reads import read_extents
-from secure_bloom.reading.table.schemas import has_type_order
+from secure_bloom.reading.table.table_schema import has_type_order
 
 #: A row group, a column, and which of its two indexes.
-_Place = tuple[int, int, str]
+_IndexKey = tuple[int, int, str]
 
 
-def judge_page_index(file: FileJudge) -> None:
+def prune_by_page_index(pruner: FilePruner) -> None:
     """Leave the rows of pages that may match; a row group without such rows is ruled out."""
-    extents: dict[_Place, tuple[int, int] | None] = {}
+    extents: dict[_IndexKey, tuple[int, int] | None] = {}
     indexed = []
-    for group in file.alive():
-        asked = [one for one in file.questions.values() if _has_index(file, group, one)]
-        if asked:
-            indexed.append((group, asked))
-        for one in asked:
-            chunk = group.chunks[one.ordinal]
-            with located(row_group=group.index, column=one.leaf.name):
-                extents[group.index, one.ordinal, "column"] = column_index_extent(chunk)
-                extents[group.index, one.ordinal, "offset"] = offset_index_extent(chunk)
-    content = read_extents(file.file, {k: v for k, v in extents.items() if v is not None})
-    for group, asked in indexed:
-        _judge(file, group, asked, content)
+    for group in pruner.alive():
+        predicates = [it for it in pruner.predicates.values() if _has_index(pruner, group, it)]
+        if predicates:
+            indexed.append((group, predicates))
+        for predicate in predicates:
+            chunk = group.chunks[predicate.ordinal]
+            with located(row_group=group.index, column=predicate.leaf.name):
+                extents[group.index, predicate.ordinal, "column"] = column_index_extent(chunk)
+                extents[group.index, predicate.ordinal, "offset"] = offset_index_extent(chunk)
+    content = read_extents(pruner.file, {k: v for k, v in extents.items() if v is not None})
+    for group, predicates in indexed:
+        _prune(pruner, group, predicates, content)
 
 
-def _has_index(file: FileJudge, group: Group, asked: Question) -> bool:
-    chunk = group.chunks.get(asked.ordinal)
+def _has_index(pruner: FilePruner, group: RowGroupState, predicate: ColumnPredicate) -> bool:
+    chunk = group.chunks.get(predicate.ordinal)
     return (
         chunk is not None
-        and can_judge(asked)
-        and has_type_order(file.footer.metadata.column_orders, asked.ordinal)
+        and has_usable_bounds(predicate)
+        and has_type_order(pruner.footer.metadata.column_orders, predicate.ordinal)
         and _is_complete(chunk)
     )
 
@@ -66,29 +67,31 @@ def _is_complete(chunk: Chunk) -> bool:
     )
 
 
-def _judge(
-    file: FileJudge,
-    group: Group,
-    asked: Sequence[Question],
-    content: dict[_Place, memoryview],
+def _prune(
+    pruner: FilePruner,
+    group: RowGroupState,
+    predicates: Sequence[ColumnPredicate],
+    content: dict[_IndexKey, memoryview],
 ) -> None:
     rows: dict[int, Rows] = {ordinal: [] for ordinal in group.ruled_out}
-    for one in asked:
-        chunk = group.chunks[one.ordinal]
-        with located(row_group=group.index, column=one.leaf.name):
-            places = decode_offset_index(chunk, content[group.index, one.ordinal, "offset"])
-            index = content[group.index, one.ordinal, "column"]
-            if one.condition.ordinal not in rows:
-                rows[one.condition.ordinal] = matching_rows(one, chunk, index, places)
-    found = _rows_of(file.inquiry.request.predicate, rows, group.rows)
+    for predicate in predicates:
+        chunk = group.chunks[predicate.ordinal]
+        with located(row_group=group.index, column=predicate.leaf.name):
+            spans = decode_offset_index(chunk, content[group.index, predicate.ordinal, "offset"])
+            index = content[group.index, predicate.ordinal, "column"]
+            if predicate.condition.ordinal not in rows:
+                rows[predicate.condition.ordinal] = matching_rows(predicate, chunk, index, spans)
+    found = _rows_of(pruner.context.request.predicate, rows, group.rows)
     if not found:
         group.skipped_by = Step.PAGE_INDEX
     elif found != [(0, group.rows)]:
         group.ranges = found
-    for one in asked:
+    for predicate in predicates:
         # Of this condition alone: what is left of all is the row group's `ranges`.
-        left = sum(end - start for start, end in rows[one.condition.ordinal])
-        file.note(group, one, Step.PAGE_INDEX, f"leaves {left} of {group.rows} rows", rows=left)
+        left = sum(end - start for start, end in rows[predicate.condition.ordinal])
+        pruner.note(
+            group, predicate, Step.PAGE_INDEX, f"leaves {left} of {group.rows} rows", rows=left
+        )
 
 
 def _rows_of(predicate: BoundPredicate | None, known: dict[int, Rows], count: int) -> Rows:
@@ -98,7 +101,7 @@ def _rows_of(predicate: BoundPredicate | None, known: dict[int, Rows], count: in
     if isinstance(predicate, BoundCondition):
         return known.get(predicate.ordinal, [(0, count)])
     parts = [_rows_of(part, known, count) for part in predicate.parts]
-    if isinstance(predicate, BoundAll):
+    if isinstance(predicate, AllOf):
         rows = parts[0]
         for part in parts[1:]:
             rows = common(rows, part)

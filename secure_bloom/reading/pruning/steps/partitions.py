@@ -6,30 +6,30 @@ import pyarrow as pa
 
 from secure_bloom.predicates.binding import BoundCondition
 from secure_bloom.predicates.evaluation import true_rows
-from secure_bloom.reading.pruning.file_pruner import FileJudge
+from secure_bloom.reading.pruning.file_pruner import FilePruner
 from secure_bloom.reading.table.hive_partitions import partition_scalar
 
 
-def judge_partition(file: FileJudge) -> None:
-    """Rule out what the file's folders say; the other conditions become its questions."""
+def prune_by_partition(pruner: FilePruner) -> None:
+    """Rule out what the file's folders say; the other conditions become its predicates."""
     out = []
-    for condition in file.inquiry.conditions:
-        value = _value(file, condition)
+    for condition in pruner.context.conditions:
+        value = _value(pruner, condition)
         if value is None:
-            found = file.inquiry.question(condition, file.footer)
+            found = pruner.context.column_predicate(condition, pruner.footer)
             if found is not None:
-                file.questions[condition.ordinal] = found
+                pruner.predicates[condition.ordinal] = found
         elif not _is_true(condition, value):
             out.append(condition.ordinal)
-    file.ruled_out = frozenset(out)
+    pruner.ruled_out = frozenset(out)
 
 
-def _value(file: FileJudge, condition: BoundCondition) -> pa.Scalar | None:
+def _value(pruner: FilePruner, condition: BoundCondition) -> pa.Scalar | None:
     """What all rows of the file have in the condition's column; None where that may differ."""
-    column, request = condition.path[0], file.inquiry.request
+    column, request = condition.path[0], pruner.context.request
     if column in request.partitions:
-        return partition_scalar(request.schema.field(column), file.partition)
-    if column in file.footer.columns.arrow.names:
+        return partition_scalar(request.schema.field(column), pruner.partition)
+    if column in pruner.footer.columns.arrow.names:
         return None
     return pa.scalar(None, request.schema.field(column).type)
 

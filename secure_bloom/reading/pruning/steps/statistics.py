@@ -3,36 +3,38 @@
 from __future__ import annotations
 
 from secure_bloom.reading.pruning.bounds import chunk_bounds, remaining
-from secure_bloom.reading.pruning.column_predicates import Question
-from secure_bloom.reading.pruning.file_pruner import FileJudge, Group
+from secure_bloom.reading.pruning.column_predicates import ColumnPredicate
+from secure_bloom.reading.pruning.file_pruner import FilePruner, RowGroupState
 from secure_bloom.reading.pruning.plan import Step
-from secure_bloom.reading.table.schemas import has_type_order
+from secure_bloom.reading.table.table_schema import has_type_order
 
 
-def judge_statistics(file: FileJudge) -> None:
+def prune_by_statistics(pruner: FilePruner) -> None:
     """Rule out by the chunks' statistics; what they leave of a list of values is kept."""
-    orders = file.footer.metadata.column_orders
-    asked = [(one, has_type_order(orders, one.ordinal)) for one in file.questions.values()]
-    for group in file.alive():
-        for one, ordered in asked:
-            if _ends(file, group, one, has_order=ordered):
+    orders = pruner.footer.metadata.column_orders
+    predicates = [(it, has_type_order(orders, it.ordinal)) for it in pruner.predicates.values()]
+    for group in pruner.alive():
+        for predicate, has_order in predicates:
+            if _ends(pruner, group, predicate, has_order=has_order):
                 break
 
 
-def _ends(file: FileJudge, group: Group, asked: Question, *, has_order: bool) -> bool:
+def _ends(
+    pruner: FilePruner, group: RowGroupState, predicate: ColumnPredicate, *, has_order: bool
+) -> bool:
     """Whether the answer to one question ends the row group."""
-    chunk = file.chunk(group, asked)
+    chunk = pruner.chunk(group, predicate)
     if chunk is None:
         return False
     meta_data = chunk.meta_data
     bounds = chunk_bounds(
-        asked, meta_data.statistics, meta_data.num_values, has_type_order=has_order
+        predicate, meta_data.statistics, meta_data.num_values, has_type_order=has_order
     )
-    left = remaining(asked, bounds)
+    left = remaining(predicate, bounds)
     if left is None:
-        return file.rule_out(group, Step.STATISTICS, asked.condition.ordinal)
-    group.left[asked.condition.ordinal] = left
-    if file.explain:
+        return pruner.rule_out(group, Step.STATISTICS, predicate.condition.ordinal)
+    group.left[predicate.condition.ordinal] = left
+    if pruner.explain:
         text = "no bounds to conclude from" if bounds.low is None else "do not exclude it"
-        file.note(group, asked, Step.STATISTICS, text)
+        pruner.note(group, predicate, Step.STATISTICS, text)
     return False

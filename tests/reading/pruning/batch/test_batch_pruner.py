@@ -20,9 +20,9 @@ from secure_bloom.bloom.stored import encode_bloom_filter
 from secure_bloom.encryption.column_cipher import ColumnCipher
 from secure_bloom.encryption.keys import Keyring
 from secure_bloom.errors import IntegrityError, KeyUnavailableError, SecureBloomError
-from secure_bloom.kernels.loading import Warmth
+from secure_bloom.kernels.loading import CompiledCode
 from secure_bloom.parquet.structures.metadata import ColumnMetaData
-from secure_bloom.reading.pruning.file_pruner import FileJudge
+from secure_bloom.reading.pruning.file_pruner import FilePruner
 from secure_bloom.reading.pruning.filter_reads import Hashes, read_filters
 from secure_bloom.reading.pruning.steps import bloom_filters
 from secure_bloom.storage import InputFile
@@ -38,7 +38,7 @@ ABSENT = "user77@nobody.example.com"
 
 
 @pytest.fixture(scope="module")
-def is_warm() -> bool:
+def has_compiled_code() -> bool:
     return True
 
 
@@ -46,7 +46,7 @@ def is_warm() -> bool:
 def cold() -> Iterator[None]:
     """Only the steps, without compiled code."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Warmth, "is_worth", lambda _self, _saved: False)
+        patched.setattr(CompiledCode, "is_worth", lambda _self, _saved: False)
         yield
 
 
@@ -89,13 +89,13 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def kept(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
     """The row groups that were left, each time that some were judged together."""
     found: list[list[int]] = []
-    real = FileJudge.keep
+    real = FilePruner.keep
 
-    def spy(self: FileJudge, of: Any) -> None:
+    def spy(self: FilePruner, of: Any) -> None:
         found.append(list(of))
         real(self, of)
 
-    monkeypatch.setattr(FileJudge, "keep", spy)
+    monkeypatch.setattr(FilePruner, "keep", spy)
     return found
 
 
@@ -130,9 +130,9 @@ def _tables(draw: st.DrawFn) -> tuple[list[Part], Any]:
 @settings(max_examples=60)
 @given(_tables(), st.booleans())
 def test_what_is_left_is_what_the_steps_leave(table: tuple[list[Part], Any], coarse: bool) -> None:
-    files, question = table
+    files, where = table
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Warmth, "is_worth", lambda _self, _saved: True)
+        patched.setattr(CompiledCode, "is_worth", lambda _self, _saved: True)
         for index, file in enumerate(files):
             path = Path(folder) / f"{index}.parquet"
             file.write(path)
@@ -140,12 +140,12 @@ def test_what_is_left_is_what_the_steps_leave(table: tuple[list[Part], Any], coa
                 # A filter of one block for many values says "maybe" now and then.
                 options = dict.fromkeys(file.filters, sb.BloomFilterOptions(fpp=0.5))
                 sb.add_bloom_filters(path, columns=options, keys=KEYRING)
-        found = left(folder, question)
-        rows = sb.read_table(folder, where=question, keys=KEYRING)
+        found = left(folder, where)
+        rows = sb.read_table(folder, where=where, keys=KEYRING)
         with cold():
-            assert set(found) <= set(left(folder, question))
+            assert set(found) <= set(left(folder, where))
     whole = pa.concat_tables([file.table for file in files], promote_options="default")
-    assert same(rows, expected(whole, question))
+    assert same(rows, expected(whole, where))
 
 
 @pytest.mark.parametrize("mode", list(Mode))
@@ -217,15 +217,15 @@ def test_floats_and_booleans_are_left_to_the_steps(tmp_path: Path, kept: list[li
 def requests(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """What was read for the plans so far, without the footers: (requests, bytes)."""
     found: list[tuple[int, int]] = []
-    real = FileJudge.plan
+    real = FilePruner.plan
 
-    def spy(self: FileJudge) -> Any:
+    def spy(self: FilePruner) -> Any:
         # A file that is over is not opened.
         file = self._file
         found.append((0, 0) if file is None else (file.requests, file.bytes_read))
         return real(self)
 
-    monkeypatch.setattr(FileJudge, "plan", spy)
+    monkeypatch.setattr(FilePruner, "plan", spy)
     return found
 
 
@@ -629,5 +629,5 @@ def test_filters_of_other_places_are_none_of_a_file(tmp_path: Path) -> None:
         size = it.file.size
         runs = np.array([[0, 1]])
         for offset, length in [(size, 1), (size - 1, 2), (-1, 5), (0, 0), (2**62, 2**62), (5, -5)]:
-            assert hashes.ask_together(it.file, np.array([[offset, length]]), runs) is None
-        assert hashes.ask_together(it.file, np.array([[size - 8, 8]]), runs) == [None]
+            assert hashes.check_together(it.file, np.array([[offset, length]]), runs) is None
+        assert hashes.check_together(it.file, np.array([[size - 8, 8]]), runs) == [None]

@@ -18,10 +18,10 @@ from secure_bloom.kernels.fields import ABSENT
 from secure_bloom.parquet.footer import Chunk
 from secure_bloom.parquet.structures.metadata import ColumnChunk, ColumnMetaData
 from secure_bloom.reading.lockstep import run
-from secure_bloom.reading.pruning.chunk_fields import ChunkFields, read_chunk_fields
-from secure_bloom.reading.pruning.filter_reads import FilterPlace
+from secure_bloom.reading.pruning.batch.chunk_fields import ChunkFields, read_chunk_fields
+from secure_bloom.reading.pruning.filter_reads import FilterLocation
 from secure_bloom.reading.table.footer import FileFooter, read_footer
-from secure_bloom.reading.table.footer_scan import Outlines
+from secure_bloom.reading.table.footer_scan import FooterScanner
 from secure_bloom.storage import CountedFile, open_input
 from tests.surgery import Opened, edit_column, edit_footer
 from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, write
@@ -44,7 +44,7 @@ BOUNDS = {
 
 
 @pytest.fixture(scope="module")
-def is_warm() -> bool:
+def has_compiled_code() -> bool:
     return True
 
 
@@ -59,10 +59,10 @@ def lake(path: Path, mode: Mode, *, filters: bool = True) -> Path:
 
 def footer_of(path: Path, keys: Keyring | None = KEYRING, *, twice: bool = True) -> FileFooter:
     """The footer, by compiled code where it is read ``twice``."""
-    outlines = Outlines()
+    scanner = FooterScanner()
     with open_input(str(path)) as file:
         for _ in range(1 + twice):
-            footer = read_footer(CountedFile(file), KeyResolver(keys), outlines)
+            footer = read_footer(CountedFile(file), KeyResolver(keys), scanner)
     return footer
 
 
@@ -127,8 +127,8 @@ def test_filters_stand_where_the_chunks_say(tmp_path: Path) -> None:
     fields = run(read_chunk_fields(footer, ordinal, [2, 4, 6]))
     assert fields is not None
     chunks = [footer.chunk(index, ordinal) for index in (2, 6)]
-    assert fields.filter_places([0, 2]) == [
-        FilterPlace(
+    assert fields.filter_locations([0, 2]) == [
+        FilterLocation(
             row_group=it.row_group,
             column="email",
             offset=it.meta_data.bloom_filter_offset or 0,

@@ -26,7 +26,7 @@ from secure_bloom.parquet.structures.metadata import (
 )
 from secure_bloom.parquet.structures.records import decode_record
 from secure_bloom.reading.lockstep import Job
-from secure_bloom.reading.pruning.filter_reads import FilterPlace
+from secure_bloom.reading.pruning.filter_reads import FilterLocation
 from secure_bloom.reading.table.footer import FileFooter
 
 
@@ -49,12 +49,12 @@ class ChunkFields:
         """Offset and length of each chunk's filter, below zero for those that have none."""
         return self.fields[:, layout.BLOOM_FILTER_OFFSET : layout.BLOOM_FILTER_LENGTH + 1]
 
-    def filter_places(self, indices: Sequence[int]) -> list[FilterPlace]:
+    def filter_locations(self, indices: Sequence[int]) -> list[FilterLocation]:
         """Where the filters of some of the chunks stand, and how they are decrypted."""
         ciphers, found = self.ciphers, []
         for index, (offset, length) in zip(indices, self.filters[indices].tolist(), strict=True):
             cipher = None if ciphers is None else ciphers[index]
-            place = FilterPlace(self.row_groups[index], self.column, offset, length, cipher)
+            place = FilterLocation(self.row_groups[index], self.column, offset, length, cipher)
             found.append(place)
         return found
 
@@ -66,7 +66,7 @@ def read_chunk_fields(
 
     Raises KeyUnavailableError or IntegrityError, the latter with row group and column.
     """
-    starts = footer.chunk_places(column, row_groups)
+    starts = footer.chunk_offsets(column, row_groups)
     if starts is None:
         return None
     name, plain = footer.columns.leaves[column].name, footer.plain

@@ -1,0 +1,11 @@
+"""Rule out most row groups of a file in one go, in compiled code: :func:`prune_together`.
+
+This is the fast one of two ways to the same answer.  The other one, step by step, is
+:mod:`secure_bloom.reading.pruning.steps`.  ``docs/design/how-pruning-works.md`` compares them.
+"""
+
+from __future__ import annotations
+
+from secure_bloom.reading.pruning.batch.batch_pruner import BatchSurvivors, prune_together
+
+__all__ = ["BatchSurvivors", "prune_together"]
