@@ -1,9 +1,9 @@
-# `make demo` and `make test` need Python >= 3.11, make and Java 17+; the rest they install.
+# `make demo` and `make test` need Python >= 3.11, make and Java 17+; the rest goes into .venv.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PARALLEL := --numprocesses logical --maxprocesses 4 --dist loadfile --quiet
+PARALLEL := --numprocesses logical --maxprocesses 4 --quiet
 JAVA_HINT := Java 17 or later is needed by Spark: install it (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17), or set JAVA_HOME
 
 .DEFAULT_GOAL := help
@@ -12,10 +12,10 @@ JAVA_HINT := Java 17 or later is needed by Spark: install it (Debian, Ubuntu: ap
 help:  ## Show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
-demo: $(VENV)/.installed-spark java  ## The main job, end to end, on Spark (about a minute)
+demo: $(VENV)/.installed-spark install-java  ## The main job, end to end, on Spark (about a minute)
 	@$(BIN)/secure-bloom demo
 
-test: $(VENV)/.installed-dev java check  ## Style, types and tests (under 10 minutes on 2 cores)
+test: $(VENV)/.installed-dev java check  ## Style, types and tests (about 6 minutes on 2 cores)
 	$(BIN)/python -m pytest $(PARALLEL) -m "not slow"
 
 test-all: $(VENV)/.installed-dev java check  ## The same with the slow cases
@@ -63,14 +63,19 @@ $(VENV)/.installed-bench: $(VENV)/.installed-dev
 	@$(BIN)/python -m pip install --quiet --editable '.[dev,bench]'
 	@touch $@
 
-# As root on Debian a missing Java is installed; elsewhere it is said what to install.
+# The version of the Java that Spark would start, as a number.
+JAVA_VERSION = $$("$${JAVA_HOME:+$$JAVA_HOME/bin/}java" -version 2>&1 | sed -nE 's/.*version "(1\.)?([0-9]+).*/\2/p' | head -n 1)
+
+# What is missing is said, never installed.
 java:
-	@if [ -n "$$JAVA_HOME" ]; then java="$$JAVA_HOME/bin/java"; else java=java; fi; \
-	version() { "$$java" -version 2>&1 | sed -nE 's/.*version "(1\.)?([0-9]+).*/\2/p' | head -n 1; }; \
-	if [ "$$(version)" -ge 17 ] 2>/dev/null; then exit 0; fi; \
+	@[ "$(JAVA_VERSION)" -ge 17 ] 2>/dev/null || { echo "$(JAVA_HINT)" >&2; exit 1; }
+
+# The demo and CI help themselves, as root on Debian; the tests only say what is missing.
+install-java:
+	@if [ "$(JAVA_VERSION)" -ge 17 ] 2>/dev/null; then exit 0; fi; \
 	if [ "$$(id -u)" = 0 ] && [ -z "$$JAVA_HOME" ] && command -v apt-get >/dev/null; then \
 	  echo "Java 17 or later is missing: installing openjdk-17-jre-headless"; \
 	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq openjdk-17-jre-headless \
 	    || DEBIAN_FRONTEND=noninteractive apt-get install -y -qq default-jre-headless; } >/dev/null; \
 	fi; \
-	[ "$$(version)" -ge 17 ] 2>/dev/null || { echo "$(JAVA_HINT)" >&2; exit 1; }
+	$(MAKE) --no-print-directory java

@@ -1,5 +1,8 @@
 """What holds for every test: none may depend on the machine's speed.
 
+Tests of Spark run in one worker of pytest-xdist, so that they share a session and a cluster; the
+other workers take the other files.
+
 Tests of foreign readers record what they saw; it is held against the page on compatibility, or
 written there with `--compatibility`.
 """
@@ -7,11 +10,14 @@ written there with `--compatibility`.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadFileScheduling
 
 from secure_bloom.kernels.loading import CompiledCode
 from tests.compatibility import PAGE, Compatibility, parse, render
@@ -33,6 +39,18 @@ def has_compiled_code() -> bool:
 def _compiled_code(monkeypatch: pytest.MonkeyPatch, has_compiled_code: bool) -> None:
     """What is read, and why, must not depend on the tests that ran before."""
     monkeypatch.setattr(CompiledCode, "is_worth", lambda _self, _saved: has_compiled_code)
+
+
+class OneSparkWorker(LoadFileScheduling):
+    """Files are not divided among workers, and the folder of Spark's tests is one of them."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        scope: str = super()._split_scope(nodeid)
+        return "tests/spark" if scope.startswith("tests/spark/") else scope
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneSparkWorker:
+    return OneSparkWorker(config, log)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -72,3 +90,14 @@ def _no_kms_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith(("VAULT_", "BAO_")):
             monkeypatch.delenv(name)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The last line says how many tests were skipped, and why."""
+    reasons = Counter(
+        report.longrepr[2].removeprefix("Skipped: ")
+        for report in terminalreporter.stats.get("skipped", [])
+    )
+    if reasons:
+        told = "; ".join(f"{count} {reason}" for reason, count in reasons.most_common())
+        terminalreporter.write_line(f"{reasons.total()} skipped: {told}", yellow=True)

@@ -172,7 +172,8 @@ def _refuse_other_formats(file: InputFile) -> None:
         if first.startswith(magic):
             raise UnsupportedFeatureError(
                 f"{name}, and indexes are built of Parquet files",
-                hint="an index that is there can be shown, and probed with the types of its columns",
+                hint="an index that is there can be shown, "
+                "and probed with the types of its columns",
             )
 
 

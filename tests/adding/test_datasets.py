@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
+from tests.command_line import Done, run
 from tests.tables import KEYRING, Mode, customers, write
 
 
@@ -22,17 +21,10 @@ def _contents(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
-def _add(
-    path: Path, *columns: str, code: int = 0, **options: Any
-) -> subprocess.CompletedProcess[str]:
+def _add(path: Path, *columns: str, code: int = 0, **options: Any) -> Done:
     """``secure-bloom add --json``, as a process."""
     asked = [word for name in columns for word in ("--column", name)]
-    done = subprocess.run(
-        [sys.executable, "-m", "secure_bloom", "add", str(path), *asked, "--json"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run("add", path, *asked, "--json")
     assert done.returncode == code, done.stderr
     return done
 

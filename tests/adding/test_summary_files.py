@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
+from tests.command_line import run
 from tests.tables import KEYRING, Mode, customers, write
 
 
@@ -84,6 +83,5 @@ def test_a_summary_that_cannot_be_read_may_describe_anything(
 
 
 def test_the_command_line_prints_it(dataset: Path) -> None:
-    command = [sys.executable, "-m", "secure_bloom", "add", str(dataset), "--column", "email"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = run("add", dataset, "--column", "email")
     assert f"note: {dataset}/_metadata describes files that got filters" in done.stdout

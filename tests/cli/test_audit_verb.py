@@ -6,7 +6,6 @@ import io
 import json
 import shutil
 import subprocess
-import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
@@ -17,7 +16,8 @@ from secure_bloom import cli
 from secure_bloom.cli.audit_verb import audit_command
 from tests import tables
 from tests.auditing.examples import SIGNED
-from tests.cli.test_commands import POLICY, assert_clean, assert_error, run
+from tests.cli.test_commands import POLICY, assert_clean, assert_error
+from tests.command_line import COMMAND, run
 from tests.project import ROOT
 from tests.tables import Mode
 
@@ -188,7 +188,7 @@ def test_a_report_that_cannot_be_written_is_an_error_for_people(lake: Path) -> N
     policy = lake / "policy.toml"
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "secure_bloom", "audit", lake / "out", "--policy", policy],
+            [*COMMAND, "audit", lake / "out", "--policy", policy],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,

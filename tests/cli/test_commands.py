@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +13,7 @@ import pytest
 
 from secure_bloom.encryption.keys import Keyring
 from tests import tables
+from tests.command_line import COMMAND, run
 from tests.project import ROOT
 from tests.surgery import filter_place
 from tests.tables import MASTER_KEYS, SECRETS, Mode
@@ -33,17 +33,6 @@ bloom = true
 [columns.city]
 bloom = { fpp = 0.05, max_bytes = 65536 }
 """
-
-
-def run(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    """``secure-bloom`` with these arguments, as a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", "secure_bloom", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={**os.environ, "COLUMNS": "200", **environment},
-    )
 
 
 @pytest.fixture
@@ -366,7 +355,7 @@ def test_an_output_folder_that_is_the_input_is_refused(lake: Path) -> None:
 @pytest.mark.parametrize("path", ["f.parquet", "missing.parquet"])
 def test_a_full_disk_behind_stdout_is_told_in_one_line(tmp_path: Path, path: str) -> None:
     pq.write_table(pa.table({"id": [1]}), tmp_path / "f.parquet")
-    command = [sys.executable, "-m", "secure_bloom", "inspect", str(tmp_path / path), "--json"]
+    command = [*COMMAND, "inspect", str(tmp_path / path), "--json"]
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 2
@@ -384,7 +373,7 @@ def test_a_reader_that_went_away_ends_every_verb_quietly(lake: Path) -> None:
     ):
         ours, theirs = os.pipe()
         os.close(ours)
-        command = [sys.executable, "-m", "secure_bloom", *map(str, verb)]
+        command = [*COMMAND, *map(str, verb)]
         done = subprocess.run(
             command, stdout=theirs, stderr=subprocess.PIPE, text=True, check=False
         )

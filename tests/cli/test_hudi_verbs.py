@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_commands import run
+from tests.command_line import run
 from tests.hudi.files import base_file, base_table
 from tests.tables import Mode, keyring_json, write
 

@@ -14,6 +14,7 @@ import pytest
 from secure_bloom.cli import outputs
 from secure_bloom.cli.outputs import output_file, replaced
 from secure_bloom.errors import PolicyError
+from tests.command_line import run
 
 
 @pytest.fixture
@@ -25,8 +26,7 @@ def lake(tmp_path: Path) -> Path:
 
 
 def read(path: Path, *arguments: object, code: int = 0) -> str:
-    command = [sys.executable, "-m", "secure_bloom", "read", str(path), *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = run("read", path, *arguments)
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
     return done.stderr

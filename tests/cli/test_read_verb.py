@@ -8,7 +8,6 @@ import json
 import os
 import pty
 import subprocess
-import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
+from tests.command_line import COMMAND, run
 from tests.tables import KEYRING, SECRETS, Mode, customers, keyring_json, write
 
 
@@ -35,22 +35,8 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def read(lake: Path, *arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "secure_bloom",
-            "read",
-            lake / "out",
-            "--keyring",
-            lake / "keyring.json",
-            *map(str, arguments),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={**os.environ, "COLUMNS": "80"},
-    )
+    keyring = ("--keyring", lake / "keyring.json")
+    done = run("read", lake / "out", *keyring, *arguments, COLUMNS="80")
     assert done.returncode == code, done.stderr
     assert not any(secret in done.stdout + done.stderr for secret in SECRETS)
     return done
@@ -150,7 +136,7 @@ def test_the_files_of_an_explanation_fit_a_narrow_terminal(lake: Path, width: in
 def on_terminal(lake: Path, width: int, *arguments: object) -> str:
     """What a terminal of that width shows."""
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "secure_bloom", "read", lake / "out"]
+    command = [*COMMAND, "read", lake / "out"]
     environment = {**os.environ, "COLUMNS": str(width), "NO_COLOR": "1", "TERM": "dumb"}
     with subprocess.Popen(
         [*map(str, command), "--keyring", str(lake / "keyring.json"), *map(str, arguments)],

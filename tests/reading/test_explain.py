@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ import secure_bloom as sb
 from secure_bloom.cli import main
 from secure_bloom.encryption.keys import KeyMisfitError, Keyring
 from secure_bloom.reading.pruning.plan import percent
+from tests.command_line import run
 from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, keyring_json, write
 
 ROWS = 4000
@@ -306,13 +305,6 @@ def test_shares_in_percent(share: float, text: str) -> None:
 
 def explained(path: Path, where: str | None, *arguments: object) -> str:
     condition = () if where is None else ("--where", where)
-    command = [sys.executable, "-m", "secure_bloom", "read", path, *condition, "--explain"]
-    done = subprocess.run(
-        [*map(str, command), *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = run("read", path, *condition, "--explain", *arguments, COLUMNS="80")
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -1,7 +1,8 @@
 """Spark for tests: the settings of a small session, and a real standalone cluster on loopback.
 
-A process holds one SparkContext at most, so what runs on the cluster runs in a process of its own:
-``cluster.run(function, ...)`` calls a module-level function of a test file there.
+A process holds one SparkContext at most, so what runs on the cluster runs in a driver process:
+``cluster.run(function, ...)`` calls a module-level function of a test file there.  The driver and
+its executors, three JVMs, serve all tests that want the same settings.
 """
 
 from __future__ import annotations
@@ -16,8 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ VAULT_KMS = "SecureBloomVaultKms"
 
 _SECONDS = 120
 #: Tests end before a better compiler or a parallel collector would pay for itself.
-_SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _DEPLOY = "org.apache.spark.deploy"
 #: Ends the whole process group when its standard input closes: when pytest ends, however it ends.
 _GUARD = '"$@" & read -r _; kill -KILL 0'
@@ -48,11 +48,11 @@ def small_session(master: str, folder: Path, config: Mapping[str, str] | None = 
         **secure,
         "spark.jars": ",".join(map(str, (secure["spark.jars"], kms_jar(VAULT_KMS), judge_jar()))),
         "spark.driver.memory": "768m",
-        "spark.driver.extraJavaOptions": _SHORT_LIVED,
+        "spark.driver.extraJavaOptions": SHORT_LIVED,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.executor.memory": "512m",
-        "spark.executor.extraJavaOptions": _SHORT_LIVED,
+        "spark.executor.extraJavaOptions": SHORT_LIVED,
         "spark.local.dir": str(folder / "local"),
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
@@ -65,12 +65,26 @@ def small_session(master: str, folder: Path, config: Mapping[str, str] | None = 
     return SparkSession.builder.master(master).config(map=settings)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+#: Of a session on the cluster: both executors are there before a task runs, and a task that takes
+#: long gets a copy on the other one.
+ON_CLUSTER = {
+    "spark.cores.max": "2",
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    "spark.scheduler.maxRegisteredResourcesWaitingTime": "60s",
+    "spark.speculation": "true",
+    "spark.speculation.interval": "100ms",
+    "spark.speculation.multiplier": "1.1",
+    "spark.speculation.quantile": "0.5",
+}
+
+
 class Cluster:
     """A running cluster: one master, workers with one core and 1 GiB each."""
 
-    url: str
-    folder: Path
+    def __init__(self, url: str, folder: Path) -> None:
+        self._url = url
+        self.folder = folder
+        self._driver: tuple[dict[str, str], subprocess.Popen[str]] | None = None
 
     def run(
         self,
@@ -78,40 +92,50 @@ class Cluster:
         *args: Any,
         config: Mapping[str, str] | None = None,
     ) -> Any:
-        """``function(spark, *args)`` in a new process whose session is on this cluster.
+        """``function(spark, *args)`` in a process whose session is on this cluster.
 
         The function stands at the top of a test file; arguments and result pass as JSON.
         """
-        task, result = self.folder / "task.json", self.folder / "result.json"
-        task.write_text(
-            json.dumps(
-                {
-                    "url": self.url,
-                    "folder": str(self.folder),
-                    "file": function.__code__.co_filename,
-                    "function": function.__name__,
-                    "args": args,
-                    "config": dict(config or {}),
-                }
-            )
-        )
-        result.unlink(missing_ok=True)
-        assert self._drive(task, result) == 0, (self.folder / "driver.log").read_text()[-8000:]
-        return json.loads(result.read_text())
+        driver = self._driver_with({**ON_CLUSTER, **(config or {})})
+        task = {
+            "file": function.__code__.co_filename,
+            "function": function.__name__,
+            "args": args,
+        }
+        assert driver.stdin is not None
+        assert driver.stdout is not None
+        driver.stdin.write(json.dumps(task) + "\n")
+        driver.stdin.flush()
+        guard = threading.Timer(_SECONDS, driver.kill)
+        guard.start()
+        answer = driver.stdout.readline()
+        guard.cancel()
+        assert answer, (self.folder / "driver.log").read_text()[-8000:]
+        return json.loads(answer)
 
-    def _drive(self, task: Path, result: Path) -> int:
-        """Run :func:`_serve` in a process; its exit status."""
-        command = [sys.executable, "-m", "tests.spark.cluster", str(task), str(result)]
-        with (
-            (self.folder / "driver.log").open("wb") as log,
-            subprocess.Popen(
-                command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=log, stderr=log
-            ) as process,
-        ):
-            try:
-                return process.wait(_SECONDS)
-            finally:
-                process.kill()
+    def _driver_with(self, config: dict[str, str]) -> subprocess.Popen[str]:
+        """The driver with these settings; the one before it ends where its settings were others."""
+        if self._driver is None or self._driver[0] != config:
+            self.close()
+            command = [sys.executable, "-m", "tests.spark.cluster", self._url, str(self.folder)]
+            with (self.folder / "driver.log").open("ab") as log:
+                process = subprocess.Popen(
+                    [*command, json.dumps(config)],
+                    cwd=PROJECT,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    text=True,
+                )
+            self._driver = config, process
+        return self._driver[1]
+
+    def close(self) -> None:
+        """End the driver."""
+        if self._driver is not None:
+            self._driver[1].kill()
+            self._driver[1].communicate()
+            self._driver = None
 
 
 @contextmanager
@@ -134,7 +158,7 @@ def standalone_cluster(folder: Path, *, workers: int = 2) -> Iterator[Cluster]:
         ]
         for log in logs:
             _await(log, r"(Successfully registered with master)")
-        yield Cluster(url=url, folder=folder)
+        yield stack.enter_context(closing(Cluster(url, folder)))
 
 
 def worker_host(i: int) -> str:
@@ -155,7 +179,7 @@ def _daemon(log: Path, main_class: str, *args: str, host: str = "127.0.0.1") -> 
         "SPARK_LOCAL_IP": host,
         "SPARK_DAEMON_MEMORY": "256m",
         # The REST server would take the fixed port 6066.
-        "SPARK_DAEMON_JAVA_OPTS": f"-Dspark.master.rest.enabled=false {_SHORT_LIVED}",
+        "SPARK_DAEMON_JAVA_OPTS": f"-Dspark.master.rest.enabled=false {SHORT_LIVED}",
     }
     with log.open("wb") as out:
         process = subprocess.Popen(
@@ -183,24 +207,19 @@ def _await(log: Path, pattern: str) -> str:
     raise AssertionError(f"{log.name}: no {pattern}\n{log.read_text()[-4000:]}")
 
 
-def _end_with_parent() -> None:
-    """Wait until the test process closes our standard input, as it does when it is killed."""
-    os.read(0, 1)  # not sys.stdin: its lock would be held when the interpreter ends
-    os._exit(1)
-
-
-def _serve(task_file: Path, result_file: Path) -> None:
-    """The other end of :meth:`Cluster.run`."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    task = json.loads(task_file.read_text())
-    # As `__main__`, the file's functions travel to the executors by value.
-    function = runpy.run_path(task["file"], run_name="__main__")[task["function"]]
-    spark = small_session(task["url"], Path(task["folder"]), task["config"]).getOrCreate()
-    try:
-        result_file.write_text(json.dumps(function(spark, *task["args"])))
-    finally:
-        spark.stop()
+def _serve(url: str, folder: str, config: str) -> None:
+    """The other end of :meth:`Cluster.run`: until standard input closes, as it does with pytest."""
+    # Answers go where the JVM, which inherits the standard output, cannot write between them.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    spark = small_session(url, Path(folder), json.loads(config)).getOrCreate()
+    for line in sys.stdin:
+        task = json.loads(line)
+        # As `__main__`, the file's functions travel to the executors by value.
+        function = runpy.run_path(task["file"], run_name="__main__")[task["function"]]
+        print(json.dumps(function(spark, *task["args"])), file=answers, flush=True)
+    spark.stop()
 
 
 if __name__ == "__main__":
-    _serve(Path(sys.argv[1]), Path(sys.argv[2]))
+    _serve(*sys.argv[1:])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,13 @@ import pytest
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import SparkUnavailableError
 from secure_bloom.spark.jvm import java, spark_jars
-from tests.spark.cluster import POLICY, Cluster, small_session, standalone_cluster
+from tests.spark.cluster import (
+    POLICY,
+    SHORT_LIVED,
+    Cluster,
+    small_session,
+    standalone_cluster,
+)
 from tests.spark.parquet_java import forget_keys
 
 if TYPE_CHECKING:
@@ -19,12 +26,13 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def spark_installed() -> None:
-    """Skip where Spark cannot run."""
+    """Skip where Spark cannot run; every JVM from here on is for a few seconds only."""
     try:
         spark_jars()
         java()
     except SparkUnavailableError as error:
         pytest.skip(f"{error}; {error.hint}")
+    os.environ["JDK_JAVA_OPTIONS"] = SHORT_LIVED
 
 
 @pytest.fixture(scope="session")

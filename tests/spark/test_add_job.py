@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import pytest
 
@@ -421,9 +422,11 @@ def run_on_cluster(spark: SparkSession, table: str, faulty: str, marks: str) -> 
         seen["absent"] = rows_scanned(rows.where("text = 'nobody@example.com'"))
         present, scanned = collect_scanned(rows.where("text = 'user4242@example.com'"))
         seen["present"], seen["found"] = scanned, len(present)
-    add_job._survey = functools.partial(meeting_survey, marks=marks)
-    add_job._rewrite = functools.partial(faulty_rewrite, marks=marks)
-    report = add_bloom_filters(spark, faulty, POLICY, columns=COLUMNS)
+    with (
+        mock.patch.object(add_job, "_survey", functools.partial(meeting_survey, marks=marks)),
+        mock.patch.object(add_job, "_rewrite", functools.partial(faulty_rewrite, marks=marks)),
+    ):
+        report = add_bloom_filters(spark, faulty, POLICY, columns=COLUMNS)
     return {**seen, "faulty": [row.asDict() for row in report.collect()]}
 
 
@@ -469,18 +472,6 @@ def wait_for(mark: Path) -> None:
         time.sleep(0.01)
 
 
-CONFIG = {
-    "spark.speculation": "true",
-    "spark.speculation.interval": "100ms",
-    "spark.speculation.multiplier": "1.1",
-    "spark.speculation.quantile": "0.5",
-    # Tasks wait until both executors are there.
-    "spark.cores.max": "2",
-    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
-    "spark.scheduler.maxRegisteredResourcesWaitingTime": "60s",
-}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterRun:
     """Two tables after the step ran on the cluster, the second one under faults."""
@@ -499,7 +490,7 @@ def on_cluster(
     table, faulty = copy(written, folder / "table"), copy(written, folder / "faulty")
     marks = folder / "marks"
     marks.mkdir()
-    seen = cluster.run(run_on_cluster, str(table), str(faulty), str(marks), config=CONFIG)
+    seen = cluster.run(run_on_cluster, str(table), str(faulty), str(marks))
     return ClusterRun(table=table, faulty=faulty, marks=marks, seen=seen)
 
 

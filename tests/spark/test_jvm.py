@@ -75,7 +75,7 @@ def test_a_cache_that_cannot_be_made_is_replaced_for_the_process(
 
 
 def test_a_compile_error_names_class_and_line(cache: Path) -> None:
-    with pytest.raises(SecureBloomError, match=r"Greeting\.java does not compile:.*Line 1"):
+    with pytest.raises(SecureBloomError, match=r"(?s)Greeting\.java does not compile:.*Line 1"):
         jvm.compile_jar("Greeting", b"public class Greeting { int length() { return; } }")
     assert list(cache.iterdir()) == []
 

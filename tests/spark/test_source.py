@@ -32,7 +32,7 @@ from secure_bloom.errors import (
 )
 from secure_bloom.spark import register
 from secure_bloom.spark.registration import keeps_filters_apart
-from secure_bloom.spark.source import PushdownSource, RowGroups, SecureBloomSource
+from secure_bloom.spark.source import PushdownSource, SecureBloomSource, SourcePartition
 from tests.interop.columns import COLUMNS, Column
 from tests.interop.files import typed_file
 from tests.project import ROOT
@@ -52,10 +52,6 @@ pytestmark = pytest.mark.spark
 PAGE = (ROOT / "docs" / "spark.md").read_text()
 
 #: A session that ends before a better compiler would pay for itself.
-SMALL = {
-    "SPARK_LOCAL_IP": "127.0.0.1",
-    "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-}
 _INSTANT = pa.timestamp("us", "UTC")
 #: Types that Spark's own reader refuses.
 REFUSED = {
@@ -497,7 +493,7 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def planned(path: Path, keyring: Path, *filters: Filter, **options: str) -> list[RowGroups]:
+def planned(path: Path, keyring: Path, *filters: Filter, **options: str) -> list[SourcePartition]:
     """What a query would read, as the driver plans it."""
     source = PushdownSource({"path": str(path), "keyring": str(keyring), **options})
     schema = source.schema()
@@ -507,11 +503,11 @@ def planned(path: Path, keyring: Path, *filters: Filter, **options: str) -> list
     return reader.partitions()
 
 
-def planned_by(source: SecureBloomSource) -> list[RowGroups]:
+def planned_by(source: SecureBloomSource) -> list[SourcePartition]:
     return source.reader(source.schema()).partitions()
 
 
-def row_groups(partitions: list[RowGroups]) -> list[tuple[str, int]]:
+def row_groups(partitions: list[SourcePartition]) -> list[tuple[str, int]]:
     return [
         (Path(file.path).name, group.row_group)
         for partition in partitions
@@ -717,7 +713,7 @@ class TestSessions:
         done = subprocess.run(
             [sys.executable, "-W", "error::UserWarning", "-c", example],
             cwd=tmp_path,
-            env={**os.environ, **SMALL, "PYSPARK_PYTHON": sys.executable},
+            env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable},
             capture_output=True,
             text=True,
             timeout=300,

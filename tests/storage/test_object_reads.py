@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import subprocess
-import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +15,7 @@ import pyarrow.fs
 import pytest
 
 import secure_bloom as sb
+from tests.command_line import Done, run
 from tests.storage.conftest import Bucket, s3_server
 from tests.tables import KEYRING, Mode, customers, keyring_json, write
 
@@ -125,11 +124,8 @@ def test_the_command_line_reads_objects(lake: Bucket, tmp_path: Path) -> None:
     keyring.write_text(keyring_json())
     keyring.chmod(0o600)
 
-    def read(uri: str, *words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "secure_bloom", "read", uri, "--keyring", str(keyring)]
-        done = subprocess.run(
-            [*command, *words], capture_output=True, text=True, check=False, timeout=120
-        )
+    def read(uri: str, *words: str, code: int = 0) -> Done:
+        done = run("read", uri, "--keyring", keyring, *words)
         assert done.returncode == code, done.stderr
         return done
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +12,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.encryption.policy import ColumnRule
+from tests import command_line
 from tests.storage.conftest import Bucket
 from tests.tables import KEYRING, Mode, crypto_factory, customers, keyring_json, read, write
 
@@ -143,8 +142,7 @@ def test_the_command_line_takes_uris(lake: Bucket, tmp_path: Path) -> None:
     uri, email = lake.uri("lake", "s3a"), customers(ROWS, 0)["email"][0].as_py()
 
     def run(*words: str, code: int = 0) -> dict:
-        command = [sys.executable, "-m", "secure_bloom", *words, "--keyring", str(keyring)]
-        done = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False)
+        done = command_line.run(*words, "--keyring", keyring, "--json")
         assert done.returncode == code, done.stderr
         return json.loads(done.stdout)
 

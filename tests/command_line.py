@@ -1,0 +1,112 @@
+"""``secure-bloom`` as its users meet it: a process, its exit code, stdout and stderr.
+
+Most of what such a process costs are its imports.  So the processes are forked from one that has
+pyarrow and has done nothing else, or for verbs that always load compiled code, numba too.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import NoReturn
+
+import secure_bloom
+
+COMMAND = [sys.executable, "-m", "secure_bloom"]
+#: Python reads these when it starts: a process that is given one cannot be forked.
+_READ_AT_START = ("PYTHON", "LC_", "LANG")
+#: Verbs that load numba, whatever they find; for the others it depends on what they read.
+_COMPILED = {"add", "hudi"}
+_IMPORTS = ["pyarrow.parquet", "rich.console", "secure_bloom.cli"]
+_NAMES = ["add_bloom_filters", "audit", "inspect", "read_table"]
+_SECONDS = 120
+
+Done = subprocess.CompletedProcess[str]
+
+
+def run(*arguments: object, **environment: str) -> Done:
+    """``secure-bloom`` with these arguments, in a terminal of 200 columns."""
+    words = [str(argument) for argument in arguments]
+    variables = {**os.environ, "COLUMNS": "200", **environment}
+    if any(name.startswith(_READ_AT_START) for name in environment):
+        return subprocess.run(
+            [*COMMAND, *words], capture_output=True, text=True, timeout=_SECONDS, env=variables
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        out, err = Path(folder, "out"), Path(folder, "err")
+        code = _fork_server(words[0] in _COMPILED).run(words, variables, [out, err])
+        return subprocess.CompletedProcess(words, code, out.read_text(), err.read_text())
+
+
+class _ForkServer:
+    """The process that others are forked from; it ends with this one."""
+
+    def __init__(self, modules: list[str]) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.command_line", *modules],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=Path(__file__).parents[1],
+        )
+
+    def run(self, words: list[str], variables: dict[str, str], files: list[Path]) -> int:
+        """The exit code of ``secure-bloom`` with these words; stdout and stderr in two files."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        order = {
+            "words": words,
+            "variables": variables,
+            "files": [str(file) for file in files],
+            "folder": str(Path.cwd()),
+        }
+        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.flush()
+        return int(self._process.stdout.readline())
+
+
+@cache
+def _fork_server(is_compiled: bool) -> _ForkServer:
+    return _ForkServer(_IMPORTS + ["numba"] * is_compiled)
+
+
+def _serve() -> None:
+    """Fork a process for each line of standard input, and print its exit code."""
+    for module in sys.argv[1:]:
+        import_module(module)
+    for name in _NAMES:
+        getattr(secure_bloom, name)
+    gc.freeze()
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            _become(**json.loads(line))
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+
+
+def _become(words: list[str], variables: dict[str, str], files: list[str], folder: str) -> NoReturn:
+    """In the child: be ``python -m secure_bloom`` with these words."""
+    from secure_bloom.cli import main
+
+    signal.alarm(_SECONDS)
+    for number, name in enumerate([os.devnull, *files]):
+        os.dup2(os.open(name, os.O_RDWR | os.O_CREAT, 0o600), number)
+    os.environ.clear()
+    os.environ.update(variables)
+    os.chdir(folder)
+    sys.argv = ["secure-bloom", *words]
+    main()
+    raise AssertionError("main exits")
+
+
+if __name__ == "__main__":
+    _serve()
