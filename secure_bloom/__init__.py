@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from secure_bloom.encryption.policy import KeyPolicy
     from secure_bloom.encryption.trust import UnverifiedFileWarning
     from secure_bloom.errors import (
+        FileBusyError,
         FileChangedError,
         FormatError,
         IntegrityError,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
         KmsUnavailableError,
         PolicyError,
         SecureBloomError,
+        UnfinishedWriteError,
         UnsupportedFeatureError,
     )
     from secure_bloom.inspection import inspect
@@ -56,6 +58,7 @@ _HOMES = {
     "encryption.policy": ["KeyPolicy"],
     "encryption.trust": ["UnverifiedFileWarning"],
     "errors": [
+        "FileBusyError",
         "FileChangedError",
         "FormatError",
         "IntegrityError",
@@ -63,6 +66,7 @@ _HOMES = {
         "KmsUnavailableError",
         "PolicyError",
         "SecureBloomError",
+        "UnfinishedWriteError",
         "UnsupportedFeatureError",
     ],
     "hudi": [],
@@ -84,6 +88,7 @@ _HOMES = {
 __all__ = [
     "BloomFilterOptions",
     "ExplicitKeys",
+    "FileBusyError",
     "FileChangedError",
     "Finding",
     "FormatError",
@@ -99,6 +104,7 @@ __all__ = [
     "ReadReport",
     "SecureBloomError",
     "SplitBlockBloomFilter",
+    "UnfinishedWriteError",
     "UnsupportedFeatureError",
     "UnverifiedFileWarning",
     "Verdict",

@@ -73,6 +73,17 @@ class FileChangedError(SecureBloomError):
     """The file is no longer the one that was read; nothing was written.  Read it anew."""
 
 
+class FileBusyError(SecureBloomError):
+    """Another process has kept the file locked for too long; nothing was written."""
+
+
+class UnfinishedWriteError(SecureBloomError):
+    """A write was begun, and the system let it be neither ended nor taken back.
+
+    The text says what stands there now.
+    """
+
+
 class PolicyError(SecureBloomError):
     """What was asked for cannot be: a policy, option, column or value that makes no sense."""
 

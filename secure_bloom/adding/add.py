@@ -11,7 +11,7 @@ from os import PathLike
 
 from secure_bloom.adding.plan import ChunkOutcome, Mapper, Task
 from secure_bloom.adding.preflight import Survey, check_surveys, survey_file
-from secure_bloom.adding.report import AddReport, FileAddReport
+from secure_bloom.adding.report import AddReport, FileAddReport, file_notes
 from secure_bloom.adding.request import Columns, Keys, filter_request, request_resolver
 from secure_bloom.adding.rewrite import Rewriter, WriteMode, failed_report
 from secure_bloom.adding.summary_files import summary_notes
@@ -19,7 +19,8 @@ from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import PolicyError
 from secure_bloom.ordered_pool import in_order
 from secure_bloom.storage import find_files, refuse_append, refuse_managed
-from secure_bloom.storage.paths import Paths, as_paths, output_paths
+from secure_bloom.storage.output_paths import output_paths
+from secure_bloom.storage.paths import Paths, as_paths
 
 #: Called with the number of column chunks done and the number of them in all, from any thread, by
 #: one at a time.
@@ -71,12 +72,14 @@ def add_bloom_filters(
     def rewrite(survey: Survey, run: Mapper) -> FileAddReport:
         failure = failures.get(survey.path)
         if failure is not None:
-            return failed_report(survey.path, failure)
-        return rewriter.rewrite(survey.path, target=targets.get(survey.path), run=run)
+            return failed_report(survey.path, failure, cuts=(survey.cut,) if survey.cut else ())
+        target = targets.get(survey.path)
+        return rewriter.rewrite(survey.path, target=target, run=run, cut=survey.cut)
 
     reports = list(_side_by_side(rewrite, surveys, meter))
     changed = [targets.get(report.path, report.path) for report in reports if report.changes]
-    return AddReport(files=tuple(reports), notes=summary_notes(changed), dry_run=dry_run)
+    notes = (*file_notes(reports), *summary_notes(changed))
+    return AddReport(files=tuple(reports), notes=notes, dry_run=dry_run)
 
 
 def _side_by_side(

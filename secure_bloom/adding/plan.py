@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from secure_bloom.adding.append_mark import append_mark
 from secure_bloom.adding.report import FilterReport
 from secure_bloom.adding.request import FilterRequest
-from secure_bloom.adding.torn_append import append_mark
 from secure_bloom.bloom.build import BuiltFilter, build_filter
 from secure_bloom.bloom.stored import StoredBloomFilter, encode_bloom_filter, read_bloom_filter
 from secure_bloom.encryption.keys import FileKeys

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from secure_bloom.adding.request import FilterRequest
-from secure_bloom.adding.torn_append import mend
+from secure_bloom.adding.torn_append import Cut, mend
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.errors import FormatError, SecureBloomError, located
 from secure_bloom.parquet.footer import Footer, open_chunk, read_tail, unlock
@@ -20,7 +20,7 @@ class Survey:
     """What one file says to a request; ``chunks`` of its column chunks are to have filters.
 
     ``refusal`` is an error of the request itself, which stops the run; ``failure`` one of this
-    file, which does not stop the others.
+    file, which does not stop the others.  ``cut`` is what a killed run had left in it.
     """
 
     path: str
@@ -29,6 +29,7 @@ class Survey:
     chunks: int = 0
     refusal: SecureBloomError | None = None
     failure: SecureBloomError | None = None
+    cut: Cut | None = None
 
 
 def survey_file(
@@ -41,9 +42,21 @@ def survey_file(
     try:
         return _survey(path, request, resolver)
     except SecureBloomError as error:
-        if repair and isinstance(error, FormatError) and mend(path):
-            return survey_file(path, request, resolver)
+        if repair and isinstance(error, FormatError):
+            return _mended_survey(path, request, resolver, error)
         return Survey(path=path, failure=error)
+
+
+def _mended_survey(
+    path: str, request: FilterRequest, resolver: KeyResolver, error: FormatError
+) -> Survey:
+    try:
+        mended = mend(path, resolver)
+    except SecureBloomError as refusal:
+        return Survey(path=path, failure=refusal)
+    if mended is None:
+        return Survey(path=path, failure=error)
+    return replace(survey_file(path, request, resolver), cut=mended.cut)
 
 
 def _survey(path: str, request: FilterRequest, resolver: KeyResolver) -> Survey:

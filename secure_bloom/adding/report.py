@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -33,7 +34,10 @@ class FilterReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileAddReport:
-    """One file: sizes in bytes, wall-clock seconds, its filters in row-group and column order."""
+    """One file: sizes in bytes, wall-clock seconds, its filters in row-group and column order.
+
+    ``notes`` tell of what else the run did to it: bytes that it cut off, hard links that it broke.
+    """
 
     path: str
     status: FileStatus
@@ -43,6 +47,7 @@ class FileAddReport:
     filters: tuple[FilterReport, ...] = ()
     error: str | None = None
     hint: str | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def changes(self) -> bool:
@@ -54,8 +59,8 @@ class FileAddReport:
 class AddReport:
     """A whole run; ``dry_run`` when nothing was written.
 
-    ``notes`` tell of files that were left alone and should not be: summary files that describe
-    changed ones.
+    ``notes`` tell of files that were left alone and should not be, summary files that describe
+    changed ones, and repeat the notes of single files.
     """
 
     files: tuple[FileAddReport, ...]
@@ -64,7 +69,7 @@ class AddReport:
 
     @property
     def failed(self) -> tuple[FileAddReport, ...]:
-        """The files that could not be done; they are as they were."""
+        """The files that could not be done; they are as they were, unless the error says more."""
         return tuple(file for file in self.files if file.status == "failed")
 
     def to_json(self) -> dict[str, Any]:
@@ -74,3 +79,10 @@ class AddReport:
             "notes": list(self.notes),
             "dry_run": self.dry_run,
         }
+
+
+def file_notes(files: Iterable[FileAddReport]) -> Iterator[str]:
+    """The notes of single files, each with the file's path."""
+    for file in files:
+        for note in file.notes:
+            yield f"{file.path}: {note}"

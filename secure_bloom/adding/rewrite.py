@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from secure_bloom.adding.plan import Mapper, RewritePlan, plan_rewrite
 from secure_bloom.adding.report import FileAddReport
 from secure_bloom.adding.request import FilterRequest
-from secure_bloom.adding.torn_append import mend
+from secure_bloom.adding.torn_append import Cut, mend
 from secure_bloom.encryption.keys import FileKeys, KeyResolver
 from secure_bloom.errors import FileChangedError, FormatError, SecureBloomError, located
 from secure_bloom.parquet.key_material_files import file_keys, key_material_name
 from secure_bloom.storage import InputFile, append_tail, open_input, replace_tail, sibling
+from secure_bloom.text import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,41 +46,61 @@ class FileRewriter(ABC):
     def plan(self, file: InputFile, keys: FileKeys, run: Mapper, /) -> RewritePlan:
         """What is to become of one file, worked out in memory; ``run`` may work in parallel."""
 
-    def rewrite(self, path: str, *, target: str | None = None, run: Mapper = map) -> FileAddReport:
-        """Do one file, in its place or to ``target``; our errors become a report of a failure."""
+    def rewrite(
+        self,
+        path: str,
+        *,
+        target: str | None = None,
+        run: Mapper = map,
+        cut: Cut | None = None,
+    ) -> FileAddReport:
+        """Do one file, in its place or to ``target``; our errors become a report of a failure.
+
+        ``cut`` is what was cut off the file before; its bytes are forgotten when all went well.
+        """
         started = time.perf_counter()
+        cuts = [] if cut is None else [cut]
         try:
             with located(path=path):
-                plan, before = self._rewrite(path, target, run)
+                plan, file = self._rewrite(path, target, run, cuts)
         except SecureBloomError as error:
-            return failed_report(path, error, time.perf_counter() - started)
+            return failed_report(path, error, time.perf_counter() - started, cuts)
+        for cut in cuts:
+            cut.forget()
         return FileAddReport(
             path=path,
             status="unchanged" if plan.is_empty else "added",
-            bytes_before=before,
+            bytes_before=file.size,
             bytes_after=plan.size,
             seconds=round(time.perf_counter() - started, 6),
             filters=plan.filters,
+            notes=(*_notes_of(cuts, kept=False), *self._broken_links(file, plan, target)),
         )
 
-    def _rewrite(self, path: str, target: str | None, run: Mapper) -> tuple[RewritePlan, int]:
-        """Plan and write, anew where another writer was faster; the plan and the old size."""
+    def _rewrite(
+        self, path: str, target: str | None, run: Mapper, cuts: list[Cut]
+    ) -> tuple[RewritePlan, InputFile]:
+        """Plan and write, anew where another writer was faster; the plan and the old file."""
         for _ in range(2):
             try:
                 return self._rewrite_once(path, target, run)
             except FileChangedError:
                 continue
             except FormatError:
-                if not (self.mode.repairs and mend(path)):
+                mended = mend(path, self.resolver) if self.mode.repairs else None
+                if mended is None:
                     raise
+                cuts += [mended.cut] if mended.cut else []
         return self._rewrite_once(path, target, run)
 
-    def _rewrite_once(self, path: str, target: str | None, run: Mapper) -> tuple[RewritePlan, int]:
+    def _rewrite_once(
+        self, path: str, target: str | None, run: Mapper
+    ) -> tuple[RewritePlan, InputFile]:
         with open_input(path) as file:
             keys = file_keys(self.resolver, file)
             plan = self.plan(file, keys, run)
             self._write(file, plan, target)
-            return plan, file.size
+            return plan, file
 
     def _write(self, file: InputFile, plan: RewritePlan, target: str | None) -> None:
         if self.mode.dry_run or (plan.is_empty and target is None):
@@ -90,6 +112,14 @@ class FileRewriter(ABC):
             # First, so that no moment sees a file whose keys cannot be found.
             _carry_key_material(file, target)
         replace_tail(file, plan.keep, plan.tail, output=target)
+
+    def _broken_links(
+        self, file: InputFile, plan: RewritePlan, target: str | None
+    ) -> Iterator[str]:
+        is_replaced = target is None and not (self.mode.in_place or self.mode.dry_run)
+        if is_replaced and not plan.is_empty and file.names > 1:
+            others = counted(file.names - 1, "other name")
+            yield f"the old content stays behind {others} (hard link)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,8 +142,19 @@ def _carry_key_material(file: InputFile, target: str) -> None:
         replace_tail(material, material.size, (), output=sibling(target, name))
 
 
-def failed_report(path: str, error: SecureBloomError, seconds: float = 0.0) -> FileAddReport:
-    """The report of a file that could not be done and is as it was."""
+def failed_report(
+    path: str, error: SecureBloomError, seconds: float = 0.0, cuts: Iterable[Cut] = ()
+) -> FileAddReport:
+    """The report of a file that could not be done; it is as it was unless the error says more."""
     return FileAddReport(
-        path=path, status="failed", seconds=round(seconds, 6), error=str(error), hint=error.hint
+        path=path,
+        status="failed",
+        seconds=round(seconds, 6),
+        error=str(error),
+        hint=error.hint,
+        notes=tuple(_notes_of(cuts, kept=True)),
     )
+
+
+def _notes_of(cuts: Iterable[Cut], *, kept: bool) -> Iterator[str]:
+    return (cut.note(kept=kept) for cut in cuts)

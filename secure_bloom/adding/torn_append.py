@@ -3,50 +3,75 @@
 An append starts with a mark that holds the offset where it stands, so a torn one can be told from
 anything else: a file that merely ends badly is never cut.
 
-    old file | "secure-bloom append " | offset (8, LE) | filters | zeros | footer
+    old file | mark | filters | zeros | footer
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 
+from secure_bloom.adding.append_mark import find_marks, find_torn_mark
+from secure_bloom.adding.file_coverage import is_whole_file
+from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.errors import FileChangedError, FormatError, SecureBloomError
 from secure_bloom.parquet.footer import read_tail
+from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.schema import leaves
-from secure_bloom.storage import InputFile, open_input, truncate_to
-
-_MARK = b"secure-bloom append "
-_WINDOW = 1024 * 1024
+from secure_bloom.storage import InputFile, name_of, open_input, remove_kept, truncate_to
 
 
-def append_mark(offset: int) -> bytes:
-    """The first bytes of an append that starts at ``offset``, where the old file ends."""
-    return _MARK + offset.to_bytes(8, "little")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """What was cut off a file: ``bytes`` from ``offset`` on, kept in the file ``kept``."""
+
+    offset: int
+    bytes: int
+    kept: str
+
+    def forget(self) -> None:
+        """Remove the bytes that were kept; they only stay where the system refuses that."""
+        with contextlib.suppress(SecureBloomError):
+            remove_kept(self.kept)
+
+    def note(self, *, kept: bool) -> str:
+        """What a report says of it."""
+        where = f"; they are kept in {name_of(self.kept)} beside it" if kept else ""
+        return (
+            f"{self.bytes} bytes behind byte {self.offset}, left by a run that was killed, were "
+            f"cut off{where}"
+        )
 
 
-def mend(path: str) -> bool:
-    """Whether a file that was not whole when it was read is whole now.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mended:
+    """A file that is whole now; ``cut`` says what had to go, None for nothing."""
+
+    cut: Cut | None = None
+
+
+def mend(path: str, resolver: KeyResolver) -> Mended | None:
+    """Make a file whole again that was not when it was read; None where that cannot be.
 
     Cuts off what a killed ``--in-place`` run left behind: such a run leaves the old file whole
     under a torn tail, so the old end can be found again.  Waits for a run that is still writing.
+    Raises FormatError where it looks like one, and bytes of the file would be lost.
     """
     try:
         with open_input(path) as file:
-            if not _ends_whole(file, file.size):
-                _cut_back(path, file)
-            return True
+            if _ends_whole(file, file.size):
+                return Mended()
+            end = find_previous_end(file)
+            if end is None:
+                return None
+            if not is_whole_file(file, end, file_keys(resolver, file)):
+                raise _unsure(path, end)
+            kept = truncate_to(path, end, file.identity)
+            return Mended(cut=Cut(offset=end, bytes=file.size - end, kept=kept))
     except FileChangedError:
         # Its writer was alive, and has finished by now.
-        return True
-    except SecureBloomError:
-        return False
-
-
-def _cut_back(path: str, file: InputFile) -> None:
-    end = find_previous_end(file)
-    if end is None:
-        raise FormatError("holds no torn append")
-    truncate_to(path, end, file.identity)
+        return Mended()
 
 
 def find_previous_end(file: InputFile) -> int | None:
@@ -59,22 +84,9 @@ def find_previous_end(file: InputFile) -> int | None:
 
 def _marked_offsets(file: InputFile) -> Iterator[int]:
     """Offsets at which an append started: with its mark itself torn, then from behind."""
-    mark_size = len(append_mark(0))
-    last = file.read_at(file.size - min(file.size, mark_size), min(file.size, mark_size))
-    for size in range(1, len(last)):
-        if append_mark(file.size - size).startswith(last[-size:]):
-            yield file.size - size
-    end = file.size
-    while end > mark_size:
-        start = max(0, end - _WINDOW)
-        block = file.read_at(start, end - start)
-        at = block.rfind(_MARK)
-        while at >= 0:
-            if block.startswith(append_mark(start + at), at):
-                yield start + at
-            at = block.rfind(_MARK, 0, at)
-        # Blocks overlap by a mark, so that none falls between two of them.
-        end = start + mark_size if start else 0
+    yield from find_torn_mark(file)
+    for offset, _ in find_marks(file, file.size):
+        yield offset
 
 
 def _ends_whole(file: InputFile, end: int) -> bool:
@@ -86,3 +98,13 @@ def _ends_whole(file: InputFile, end: int) -> bool:
     except SecureBloomError:
         return False
     return True
+
+
+def _unsure(path: str, end: int) -> FormatError:
+    return FormatError(
+        f"the file is not whole; it looks as if a run with --in-place was killed at byte {end}, "
+        "but the footer there does not account for every byte before it, so nothing was cut",
+        hint="it may be a file in a cell of this one, or a key may be missing; if you know that "
+        f"the file ended there, cut it: truncate -s {end}",
+        path=path,
+    )

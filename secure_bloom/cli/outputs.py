@@ -81,7 +81,7 @@ def replaced(output: Path) -> Iterator[BinaryIO]:
         os.fchmod(staged.fd, mode)
         with open(staged.fd, "wb", closefd=False) as file:
             yield file
-        staged.give_name()
+        staged.sync()
         staged.publish()
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from os import PathLike
 
 from secure_bloom.adding.plan import Mapper, RewritePlan, new_tail
-from secure_bloom.adding.report import AddReport, FileAddReport, FilterReport
+from secure_bloom.adding.report import AddReport, FileAddReport, FilterReport, file_notes
 from secure_bloom.adding.rewrite import FileRewriter, WriteMode
 from secure_bloom.adding.summary_files import summary_notes
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
@@ -35,7 +35,8 @@ from secure_bloom.hudi.record_keys.simple import SimpleBloomFilter
 from secure_bloom.options import FooterMode
 from secure_bloom.parquet.footer import Chunk, Footer, read_tail, unlock
 from secure_bloom.storage import InputFile, find_files, refuse_append, refuse_managed
-from secure_bloom.storage.paths import Paths, as_paths, output_paths
+from secure_bloom.storage.output_paths import output_paths
+from secure_bloom.storage.paths import Paths, as_paths
 from secure_bloom.text import counted, named_columns
 
 
@@ -111,7 +112,7 @@ def add_record_key_filter(
     )
     reports = tuple(rewriter.rewrite(path, target=targets.get(path)) for path in files)
     changed = [targets.get(report.path, report.path) for report in reports if report.changes]
-    notes = (*_notes(reports), *summary_notes(changed))
+    notes = (*_notes(reports), *file_notes(reports), *summary_notes(changed))
     return AddReport(files=reports, notes=notes, dry_run=dry_run)
 
 

@@ -187,6 +187,19 @@ def chunk_extent(chunk: Chunk) -> tuple[int, int]:
     return start, length
 
 
+def ends_with_its_pages(file: InputFile, chunk: Chunk) -> bool:
+    """Whether the chunk's last page ends where the chunk does; FormatError as of read_pages."""
+    start, length = chunk_extent(chunk)
+    stored, end = file.view_at(start, length), 0
+
+    def read(position: int, place: Place) -> tuple[Page, int]:
+        nonlocal end
+        page, end = _read_page(chunk, stored, position, place)
+        return page, end
+
+    return all(True for _ in walk(chunk, read)) and end == length
+
+
 def has_dictionary_offset(chunk: Chunk) -> bool:
     """Whether the metadata say where the dictionary page stands."""
     # Some writers store 0 for "none".

@@ -11,13 +11,13 @@ import os
 import pickle
 import uuid
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from secure_bloom.adding.preflight import Survey, check_surveys, survey_file
-from secure_bloom.adding.report import FileAddReport
+from secure_bloom.adding.report import FileAddReport, file_notes
 from secure_bloom.adding.request import (
     Columns,
     FilterRequest,
@@ -27,6 +27,7 @@ from secure_bloom.adding.request import (
 )
 from secure_bloom.adding.rewrite import Rewriter, WriteMode, failed_report
 from secure_bloom.adding.summary_files import summary_notes
+from secure_bloom.adding.torn_append import Cut
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import SecureBloomError
@@ -97,14 +98,17 @@ def add_bloom_filters(
     mode = WriteMode(in_place=in_place, dry_run=dry_run)
     survey = functools.partial(_survey, shared=shared, mode=mode)
     tasks = task_count(spark, len(files), at_least=64, per_core=4)
-    failures = check_surveys(run_tasks(spark, files, survey, tasks=tasks))
+    surveys = run_tasks(spark, files, survey, tasks=tasks)
+    failures = check_surveys(surveys)
     todo = [path for path in files if path not in failures]
-    rewrite = functools.partial(_rewrite, shared=shared, mode=mode)
+    cuts = {survey.path: survey.cut for survey in surveys if survey.cut}
+    rewrite = functools.partial(_rewrite, shared=shared, mode=mode, cuts=cuts)
     tasks = task_count(spark, len(todo), at_least=64, per_core=16)
     with task_progress(spark, progress, done=len(failures), total=len(files), tasks=tasks):
         reports = run_tasks(spark, todo, rewrite, tasks=tasks)
     done = {report.path: report for report in reports}
-    for note in summary_notes(report.path for report in reports if report.changes):
+    changed = [report.path for report in reports if report.changes]
+    for note in (*file_notes(reports), *summary_notes(changed)):
         warnings.warn(note, stacklevel=2)
     done |= {path: failed_report(path, error) for path, error in failures.items()}
     rows = [row for path in files for row in _rows(done[path])]
@@ -142,9 +146,11 @@ def _survey(path: str, *, shared: bytes, mode: WriteMode) -> Survey:
     return survey_file(path, request, resolver, repair=mode.repairs)
 
 
-def _rewrite(path: str, *, shared: bytes, mode: WriteMode) -> FileAddReport:
+def _rewrite(
+    path: str, *, shared: bytes, mode: WriteMode, cuts: Mapping[str, Cut]
+) -> FileAddReport:
     try:
         request, resolver = _opened(shared)
     except SecureBloomError as error:
         return failed_report(path, error)
-    return Rewriter(request=request, resolver=resolver, mode=mode).rewrite(path)
+    return Rewriter(request=request, resolver=resolver, mode=mode).rewrite(path, cut=cuts.get(path))

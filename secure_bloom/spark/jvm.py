@@ -14,6 +14,7 @@ import importlib.util
 import os
 import re
 import shutil
+import stat
 import subprocess
 import tempfile
 import zipfile
@@ -51,11 +52,8 @@ def compile_jar(class_name: str, source: bytes) -> Path:
     """
     jars = spark_jars()
     name = f"{class_name}-{_fingerprint(source, jars)}.jar"
-    cached = _user_cache() / name
-    if cached.exists():
-        return cached
-    jar = _writable(cached.parent) / name
-    if not jar.exists():
+    jar = _trusted_folder(_user_cache()) / name
+    if not _is_ours_alone(jar):
         _build(class_name, source, jars, jar)
     return jar
 
@@ -114,13 +112,41 @@ def _user_cache() -> Path:
     return Path(home, "secure-bloom")
 
 
-def _writable(folder: Path) -> Path:
-    """``folder``, made if need be, or a temporary one where it cannot be written."""
+def _trusted_folder(folder: Path) -> Path:
+    """``folder``, made if need be, or a temporary one where others could put a jar into it.
+
+    Spark runs what it finds there, with the keys at hand.
+    """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        folder = folder.resolve()
     except OSError:
         return _temporary_folder()
+    if not _is_ours_alone(folder) or not all(map(_is_kept_by_its_owner, folder.parents)):
+        return _temporary_folder()
     return folder if os.access(folder, os.W_OK | os.X_OK) else _temporary_folder()
+
+
+def _is_ours_alone(path: Path) -> bool:
+    """Whether only we, or root, can have written this file or folder."""
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return False
+    shared = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return _is_trusted(status) and not shared and not stat.S_ISLNK(status.st_mode)
+
+
+def _is_kept_by_its_owner(folder: Path) -> bool:
+    """Whether nobody whom we do not trust can put another folder in the place of one in here."""
+    status = folder.stat()
+    is_open = status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX
+    return _is_trusted(status) and not is_open
+
+
+def _is_trusted(status: os.stat_result) -> bool:
+    return status.st_uid in (0, os.geteuid())
 
 
 @functools.cache
@@ -160,4 +186,5 @@ def _zip(classes: Path, jar: Path) -> Path:
     with zipfile.ZipFile(jar, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(classes.rglob("*.class")):
             archive.write(path, path.relative_to(classes))
+    jar.chmod(0o644)  # whatever the umask is: a jar that others may write is not taken again
     return jar

@@ -4,7 +4,7 @@ The one package that touches a disk or a network for data files; everything belo
 bytes.  Importing it loads neither pyarrow nor numpy.
 """
 
-from secure_bloom.storage.append import truncate_to
+from secure_bloom.storage.append import remove_kept, truncate_to
 from secure_bloom.storage.counted_file import CountedFile
 from secure_bloom.storage.direct_write import APPEND_ALIGNMENT
 from secure_bloom.storage.dispatch import append_tail, open_input, refuse_append, replace_tail
@@ -31,6 +31,7 @@ __all__ = [
     "open_input",
     "refuse_append",
     "refuse_managed",
+    "remove_kept",
     "replace_tail",
     "sibling",
     "summary_files",

@@ -1,64 +1,85 @@
 # File descriptors and strings, not Path objects, throughout.
-# ruff: noqa: PTH100, PTH116
+# ruff: noqa: PTH100, PTH116, PTH118, PTH119, PTH120
 """New bytes after the end of a local file, and the way back.
 
 After any exception (a full disk, a limit, Ctrl-C) the old file is back.  After a SIGKILL the file
 is the old one or the new one if the tail could be written at once (see ``direct_write``: the end
 must be aligned, and the file system must have O_DIRECT, as ext4 and XFS do).  Elsewhere a SIGKILL
 or a power cut in mid-write leaves the old bytes unchanged, with some of the new bytes after them.
-A caller who meets such a file finds where the old footer ends and calls :func:`truncate_to`.
+Such a file cannot be opened, because the magic at its end comes last: it is written when all before
+it is on the disk.  A caller who meets one finds where the old footer ends and calls
+:func:`truncate_to`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import itertools
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from secure_bloom.errors import FileChangedError, FormatError
+from secure_bloom.errors import FileChangedError, FormatError, UnfinishedWriteError
 from secure_bloom.storage.direct_write import write_at_once
-from secure_bloom.storage.durable_writes import remove_sidecars, write_all
+from secure_bloom.storage.durable_writes import read_all, remove_sidecar, write_all
 from secure_bloom.storage.local import LocalFile, identity_of
 from secure_bloom.storage.locks import exclusive_lock
+from secure_bloom.storage.open_folder import OpenFolder, close
 from secure_bloom.storage.os_errors import system_errors
 from secure_bloom.storage.paths import local_path
+from secure_bloom.storage.staged_file import hidden_name
 
-_FALLOC_FL_KEEP_SIZE = 1  # linux/falloc.h
-_NO_RESERVATIONS = {errno.EOPNOTSUPP, errno.ENOSYS}
+#: Without these last bytes of it, the magic, nobody opens a Parquet file.
+_MAGIC_BYTES = 4
+_CHUNK_BYTES = 1024 * 1024
 
 
 def append_local(source: LocalFile, tail: Sequence[bytes]) -> int:
     """Write the tail after the last byte of source; the new size in bytes."""
+    added = sum(map(len, tail))
     with (
         system_errors(source.path),
         _writable(source.path, source.location, source.identity) as fd,
         _undone_on_error(fd, source.size),
     ):
-        _reserve(fd, source.size, sum(map(len, tail)))
-        remove_sidecars(source.location, os.path.realpath(source.location))
-        size = source.size + sum(map(len, tail))
+        _require_room(fd, added)
+        _remove_sidecars(fd, source.location)
         if not write_at_once(fd, tail, source.size):
-            write_all(fd, tail, source.size)
+            _write_in_steps(fd, tail, source.size)
         os.fsync(fd)
-    return size
+    return source.size + added
 
 
-def truncate_to(path: str, size: int, expected_identity: tuple[object, ...]) -> None:
-    """Cut a local file back to its first ``size`` bytes, durably.
+def truncate_to(path: str, size: int, expected_identity: tuple[object, ...]) -> str:
+    """Cut a local file back to its first ``size`` bytes, durably; the path of what was cut off.
 
+    That is a hidden file beside it, to be removed when nobody misses its bytes.
     ``expected_identity`` is that of the file as it is now, from the :class:`InputFile` in which
     the torn tail was seen; :class:`FileChangedError` when the file is another by now, and
     :class:`FormatError` when it is shorter than ``size``.
     """
     location = os.path.abspath(local_path(path))
-    with system_errors(path), _writable(path, location, expected_identity) as fd:
+    folder_path, name = os.path.split(os.path.realpath(location))
+    with (
+        system_errors(path),
+        _writable(path, location, expected_identity) as fd,
+        OpenFolder(folder_path) as folder,
+    ):
         length = os.fstat(fd).st_size
         if not 0 <= size <= length:
             raise FormatError(f"cannot be cut to {size} bytes, the file has {length}", path=path)
+        kept = _keep_aside(folder, name, fd, size, length)
         os.ftruncate(fd, size)
         os.fsync(fd)
+    return os.path.join(folder_path, kept)
+
+
+def remove_kept(path: str) -> None:
+    """Remove what :func:`truncate_to` has kept."""
+    folder_path, name = os.path.split(path)
+    with system_errors(path), OpenFolder(folder_path) as folder:
+        folder.unlink(name)
 
 
 @contextmanager
@@ -71,7 +92,7 @@ def _writable(path: str, location: str, identity: tuple[object, ...]) -> Iterato
                 raise FileChangedError("the file was changed after it was read", path=path)
             yield fd
     finally:
-        os.close(fd)
+        close(fd)
 
 
 @contextmanager
@@ -79,23 +100,84 @@ def _undone_on_error(fd: int, size: int) -> Iterator[None]:
     before = os.fstat(fd)
     try:
         yield
-    except BaseException:
-        os.ftruncate(fd, size)  # also frees what was reserved
-        os.utime(fd, ns=(before.st_atime_ns, before.st_mtime_ns))
-        os.fsync(fd)
+    except BaseException as error:
+        try:
+            _cut_off(fd, size, before)
+        except OSError as exc:
+            raise UnfinishedWriteError(
+                "writing failed, and the system could not take back what was written behind the "
+                f"old file: {(exc.strerror or 'it failed').lower()}",
+                hint="add --in-place cuts it off when it runs again",
+            ) from error
         raise
 
 
-def _reserve(fd: int, offset: int, length: int) -> None:
-    """Have the disk say now that it is full; the file keeps its size, unlike posix_fallocate."""
-    if not sys.platform.startswith("linux") or length == 0:
+def _cut_off(fd: int, size: int, before: os.stat_result) -> None:
+    # Never longer: another program may have cut the file meanwhile.
+    if os.fstat(fd).st_size <= size:
         return
-    import ctypes  # slow to import, and not for readers
+    os.ftruncate(fd, size)
+    with contextlib.suppress(OSError):
+        os.utime(fd, ns=(before.st_atime_ns, before.st_mtime_ns))
+    os.fsync(fd)
 
-    fallocate = ctypes.CDLL(None, use_errno=True).fallocate
-    fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_long, ctypes.c_long]
-    if fallocate(fd, _FALLOC_FL_KEEP_SIZE, offset, length) == 0:
-        return
-    code = ctypes.get_errno()
-    if code not in _NO_RESERVATIONS:
-        raise OSError(code, os.strerror(code))
+
+def _require_room(fd: int, length: int) -> None:
+    """Have the disk say now that it is full.
+
+    Room is not reserved: a kill would leave it reserved behind the end of the file.
+    """
+    disk = os.fstatvfs(fd)
+    if disk.f_blocks and disk.f_bavail * disk.f_frsize < length:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def _write_in_steps(fd: int, tail: Sequence[bytes], offset: int) -> None:
+    """Write the first part, the rest but for the magic, the magic; each durable before the next.
+
+    A power cut keeps any of the pages that were not synced.  The first part says where the old
+    file ends, so a torn file can be mended; and no file with a magic lacks a part of its filters
+    or of its footer.
+    """
+    content = b"".join(tail)
+    first, last = len(tail[0]) if tail else 0, max(0, len(content) - _MAGIC_BYTES)
+    for start, end in itertools.pairwise([0, min(first, last), last, len(content)]):
+        if end > start:
+            write_all(fd, [content[start:end]], offset + start)
+            os.fsync(fd)
+
+
+def _remove_sidecars(fd: int, location: str) -> None:
+    """Those of the open file and of the symbolic link that leads to it."""
+    for path in dict.fromkeys((location, os.path.realpath(location))):
+        with OpenFolder(os.path.dirname(path)) as folder:
+            name = os.path.basename(path)
+            found = folder.status(name, follow=True)
+            if found is not None and os.path.samestat(found, os.fstat(fd)):
+                remove_sidecar(folder, name)
+
+
+def _keep_aside(folder: OpenFolder, name: str, fd: int, start: int, end: int) -> str:
+    """Copy bytes of the file into a new hidden file beside it, durably; its name."""
+    kept, copy = _new_file(folder, name)
+    try:
+        for offset in range(start, end, _CHUNK_BYTES):
+            data = read_all(fd, offset, min(_CHUNK_BYTES, end - offset))
+            write_all(copy, [data], offset - start)
+        os.fsync(copy)
+        folder.sync()
+    except BaseException:
+        with contextlib.suppress(OSError):
+            folder.unlink(kept)
+        raise
+    finally:
+        close(copy)
+    return kept
+
+
+def _new_file(folder: OpenFolder, name: str) -> tuple[str, int]:
+    for number in itertools.count():
+        kept = hidden_name(name, f"secure-bloom-cut-{number}" if number else "secure-bloom-cut")
+        with contextlib.suppress(FileExistsError):
+            return kept, folder.open(kept, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+    raise AssertionError  # itertools.count has no end

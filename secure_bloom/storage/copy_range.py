@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from secure_bloom.errors import FileChangedError
 
 #: A multiple of every block size, so that each step can be a reflink; small enough for Ctrl-C.
 _STEP_BYTES = 64 * 1024 * 1024
 _BUFFER_BYTES = 1024 * 1024
+#: The unit of st_blocks, whatever the file system's own is: stat(3type).
+_STAT_BLOCK = 512
 _NOT_THIS_WAY = {
     errno.EXDEV,
     errno.EINVAL,
@@ -49,20 +51,54 @@ if hasattr(os, "copy_file_range"):
 
 
 def copy_head(source: int, target: int, length: int) -> None:
-    """Copy bytes 0..``length`` from one open file to the same place of another.
+    """Copy bytes 0..``length`` from one open file to the same place of another, an empty one.
 
-    Raises :class:`FileChangedError` when the source ends early, ``OSError`` when no way works.
+    Holes stay holes.  Raises :class:`FileChangedError` when the source ends early, ``OSError``
+    when no way works.
     """
-    ways = list(_WAYS)
-    offset = 0
-    while offset < length:
+    ways, end = list(_WAYS), 0
+    for start, end in _data_ranges(source, length):
+        _copy(source, target, start, end, ways)
+    if end < length:
+        os.ftruncate(target, length)
+        if (size := os.fstat(source).st_size) < length:
+            raise _ended(size, length)
+
+
+def _data_ranges(source: int, length: int) -> Iterator[tuple[int, int]]:
+    """The parts of a file that are not holes; all of it where it takes up its size on the disk."""
+    status = os.fstat(source)
+    is_dense = status.st_blocks * _STAT_BLOCK >= status.st_size
+    if is_dense or not hasattr(os, "SEEK_DATA"):
+        yield 0, length
+        return
+    end = 0
+    while end < length:
         try:
-            copied = ways[0](source, target, offset, min(_STEP_BYTES, length - offset))
+            start = os.lseek(source, end, os.SEEK_DATA)
+        except OSError as exc:
+            if exc.errno != errno.ENXIO:
+                raise
+            return  # a hole up to the end
+        if start >= length:
+            return
+        end = min(os.lseek(source, start, os.SEEK_HOLE), length)
+        yield start, end
+
+
+def _copy(source: int, target: int, offset: int, end: int, ways: list[_Way]) -> None:
+    while offset < end:
+        try:
+            copied = ways[0](source, target, offset, min(_STEP_BYTES, end - offset))
         except OSError as exc:
             if exc.errno not in _NOT_THIS_WAY or len(ways) == 1:
                 raise
             del ways[0]
             continue
         if copied == 0:
-            raise FileChangedError(f"the file ended at {offset}, it had at least {length} bytes")
+            raise _ended(offset, end)
         offset += copied
+
+
+def _ended(offset: int, length: int) -> FileChangedError:
+    return FileChangedError(f"the file ended at {offset}, it had at least {length} bytes")

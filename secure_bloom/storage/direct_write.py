@@ -15,6 +15,10 @@ import mmap
 import os
 from collections.abc import Sequence
 
+from secure_bloom.errors import FileChangedError
+from secure_bloom.storage.durable_writes import read_all
+from secure_bloom.storage.open_folder import close
+
 #: A multiple of every disk's logical block size in use.
 APPEND_ALIGNMENT = 4096
 
@@ -40,14 +44,18 @@ def write_at_once(fd: int, parts: Sequence[bytes], offset: int) -> bool:
     try:
         return _write(direct, fd, parts, offset, end)
     finally:
-        os.close(direct)
+        close(direct)
 
 
 def _write(direct: int, fd: int, parts: Sequence[bytes], offset: int, end: int) -> bool:
     start = offset - offset % APPEND_ALIGNMENT
+    old = read_all(fd, start, offset - start)
+    if len(old) != offset - start:
+        # Written all the same, the new bytes would land on old ones.
+        raise FileChangedError(f"the file ended at {start + len(old)}, it had {offset} bytes")
     # Anonymous memory is aligned to a page, as a direct write wants it.
     with mmap.mmap(-1, end - start) as block:
-        block.write(os.pread(fd, offset - start, start))
+        block.write(old)
         for part in parts:
             block.write(part)
         try:

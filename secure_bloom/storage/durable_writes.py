@@ -1,5 +1,5 @@
 # File descriptors and strings, not Path objects, throughout.
-# ruff: noqa: PTH108, PTH118
+# ruff: noqa: PTH103, PTH120
 """Bytes and names onto the local disk: all of them, durably, with few system calls."""
 
 from __future__ import annotations
@@ -10,8 +10,23 @@ from collections import deque
 from collections.abc import Iterable
 from itertools import islice
 
+from secure_bloom.storage.open_folder import OpenFolder
+
 #: Buffers one pwritev takes: IOV_MAX of limits.h on Linux, macOS and the BSDs.
 _IOV_MAX = 1024
+
+
+def read_all(fd: int, offset: int, length: int) -> bytes:
+    """The bytes from ``offset`` on; fewer than ``length`` only where the file ends."""
+    # One call reads at most 2 GiB on Linux, and may read less than it was asked for.
+    data = os.pread(fd, length, offset)
+    if len(data) == length or not data:
+        return data
+    parts = [data]
+    while data and (missing := length - sum(map(len, parts))):
+        data = os.pread(fd, missing, offset + length - missing)
+        parts.append(data)
+    return b"".join(parts)
 
 
 def write_all(fd: int, parts: Iterable[bytes], offset: int) -> int:
@@ -19,6 +34,8 @@ def write_all(fd: int, parts: Iterable[bytes], offset: int) -> int:
     pending = deque(memoryview(part) for part in parts if part)
     while pending:
         written = os.pwritev(fd, list(islice(pending, _IOV_MAX)), offset)
+        if written == 0:
+            raise OSError(errno.EIO, "a write took no byte")  # or this would go on for ever
         offset += written
         _drop(pending, written)
     return offset
@@ -33,29 +50,26 @@ def _drop(pending: deque[memoryview], written: int) -> None:
         written -= len(head)
 
 
-def sync_folder(folder: str) -> None:
-    """Make the names in a folder durable: fsync of the folder, where the file system has that."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    except OSError as exc:
-        if exc.errno != errno.EINVAL:
-            raise
-    finally:
-        os.close(fd)
+def make_folders(path: str) -> None:
+    """Make the folder and those above it that are missing, durably."""
+    missing = []
+    while path and not os.path.isdir(path):  # noqa: PTH112
+        missing.append(path)
+        path = os.path.dirname(path)
+    for folder in reversed(missing):
+        os.makedirs(folder, exist_ok=True)
+        with OpenFolder(os.path.dirname(folder)) as parent:
+            parent.sync()
 
 
-def remove_sidecars(*paths: str) -> None:
-    """Remove Hadoop's checksum file ``.<name>.crc`` of each path, durably.
+def remove_sidecar(folder: OpenFolder, name: str) -> None:
+    """Remove Hadoop's checksum file ``.<name>.crc``, durably.
 
     Spark checks a local file against its sidecar: a stale one makes the file unreadable or,
     worse, makes Spark drop a Bloom filter without a word.  A file without one is read unchecked,
     so the sidecar must be gone, even after a power cut, before the file is another.
     """
-    for path in dict.fromkeys(paths):
-        folder, name = os.path.split(path)
-        sidecar = os.path.join(folder, f".{name}.crc")
-        # lexists, not ENOENT: beside a name of 255 bytes there is no room for a longer one.
-        if os.path.lexists(sidecar):
-            os.unlink(sidecar)
-            sync_folder(folder)
+    sidecar = f".{name}.crc"
+    if folder.status(sidecar) is not None:
+        folder.unlink(sidecar)
+        folder.sync()

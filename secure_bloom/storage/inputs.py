@@ -6,9 +6,12 @@ is noticed here, once.
 
 from __future__ import annotations
 
+import os
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from types import TracebackType
 
 from secure_bloom.errors import FormatError, PolicyError
@@ -17,14 +20,16 @@ from secure_bloom.storage.durable_writes import write_all
 #: Key material files are a few hundred bytes a column; more is not one.
 MAX_SIBLING_BYTES = 16 * 1024 * 1024
 _CHUNK_BYTES = 64 * 1024 * 1024
+_DEFAULT_MODE = 0o666
 
 
 class InputFile(ABC):
     """A file open for reading, the same for threads; use it as a context manager.
 
     ``path`` is the path as the user gave it, ``location`` the same made absolute, ``name`` its
-    last part, ``size`` the bytes at the time of opening.  ``identity`` is opaque: equal as long
-    as nobody changed the file; all but its first part is the same on every machine.
+    last part, ``size`` the bytes and ``names`` the hard links at the time of opening.
+    ``identity`` is opaque: equal as long as nobody changed the file; all but its first part is
+    the same on every machine.
     """
 
     def __init__(
@@ -37,6 +42,7 @@ class InputFile(ABC):
         self.name = name
         self.size = size
         self.identity = identity
+        self.names = 1
 
     def __enter__(self) -> InputFile:
         return self
@@ -100,8 +106,9 @@ class InputFile(ABC):
             size = write_all(fd, [chunk], size)
         return size
 
-    def carry_attributes(self, fd: int) -> None:  # noqa: B027  (most stores have none)
-        """Give the open local file ``fd`` this file's permissions, where it has such things."""
+    def carry_attributes(self, fd: int) -> None:
+        """Give the open local file ``fd`` this file's permissions, or those of any new file."""
+        os.fchmod(fd, _DEFAULT_MODE & ~_umask())
 
     def exclusive(self) -> AbstractContextManager[None]:
         """Keep other writers of this package off the file, where the store has locks."""
@@ -122,3 +129,14 @@ class InputFile(ABC):
     @abstractmethod
     def _read_sibling(self, name: str, limit: int) -> bytes | None:
         """Up to ``limit`` bytes of the sibling."""
+
+
+def _umask() -> int:
+    """The permissions that new files do not get."""
+    status = Path("/proc/self/status")
+    if status.exists() and (found := re.search(r"^Umask:\s*([0-7]+)", status.read_text(), re.M)):
+        return int(found[1], 8)
+    # It can be read only by setting it, and for a moment it is another thread's too.
+    umask = os.umask(0o077)
+    os.umask(umask)
+    return umask

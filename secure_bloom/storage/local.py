@@ -9,14 +9,14 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
 
 from secure_bloom.errors import FileChangedError, FormatError
 from secure_bloom.storage.copy_range import copy_head
-from secure_bloom.storage.durable_writes import write_all
+from secure_bloom.storage.durable_writes import read_all, write_all
 from secure_bloom.storage.inputs import InputFile
 from secure_bloom.storage.locks import exclusive_lock
+from secure_bloom.storage.open_folder import close
 from secure_bloom.storage.os_errors import system_errors
 from secure_bloom.storage.paths import local_path
 
@@ -49,6 +49,7 @@ class LocalFile(InputFile):
             size=status.st_size,
             identity=identity_of(status),
         )
+        self.names = status.st_nlink
 
     def copy_to(self, fd: int, keep: int, tail: Sequence[bytes]) -> int:
         copy_head(self._fd, fd, keep)
@@ -62,7 +63,11 @@ class LocalFile(InputFile):
                 os.fchown(fd, *owner)
         self._carry_xattrs(fd)
         # Without setuid and setgid: data has no use for them, and writing clears them anyway.
-        os.fchmod(fd, status.st_mode & (stat.S_IRWXU | stat.S_IRWXG | stat.S_IRWXO))
+        mode = status.st_mode & (stat.S_IRWXU | stat.S_IRWXG | stat.S_IRWXO)
+        if os.fstat(fd).st_gid != status.st_gid:
+            # Another group than the old file's may do no more than everybody.
+            mode &= ~stat.S_IRWXG | (mode & stat.S_IRWXO) << 3
+        os.fchmod(fd, mode)
 
     def _carry_xattrs(self, fd: int) -> None:
         if not hasattr(os, "listxattr"):
@@ -74,14 +79,17 @@ class LocalFile(InputFile):
                     with contextlib.suppress(OSError):
                         os.setxattr(fd, name, os.getxattr(self._fd, name))
 
-    def exclusive(self) -> AbstractContextManager[None]:
-        return exclusive_lock(self._fd)
+    @contextlib.contextmanager
+    def exclusive(self) -> Iterator[None]:
+        with system_errors(self.path), exclusive_lock(self._fd):
+            yield
 
     def check_unchanged(self) -> None:
-        try:
-            now = identity_of(os.stat(self.location))
-        except FileNotFoundError as exc:
-            raise FileChangedError("the file is gone", path=self.path) from exc
+        with system_errors(self.path):
+            try:
+                now = identity_of(os.stat(self.location))
+            except FileNotFoundError as exc:
+                raise FileChangedError("the file is gone", path=self.path) from exc
         if now != self.identity:
             raise FileChangedError(
                 "the file was changed after it was read",
@@ -91,12 +99,12 @@ class LocalFile(InputFile):
 
     def close(self) -> None:
         if self._fd >= 0:
-            os.close(self._fd)
+            close(self._fd)
         self._fd = -1
 
     def _read(self, offset: int, length: int) -> bytes:
         with system_errors(self.path):
-            return _pread(self._fd, offset, length)
+            return read_all(self._fd, offset, length)
 
     def _read_sibling(self, name: str, limit: int) -> bytes | None:
         sibling = os.path.join(os.path.dirname(self.location), name)
@@ -106,21 +114,9 @@ class LocalFile(InputFile):
             fd = os.open(sibling, _READ)
             try:
                 # Not the limit itself: memory for all of it would be asked of the system first.
-                return _pread(fd, 0, min(limit, os.fstat(fd).st_size))
+                return read_all(fd, 0, min(limit, os.fstat(fd).st_size))
             finally:
-                os.close(fd)
-
-
-def _pread(fd: int, offset: int, length: int) -> bytes:
-    # One call reads at most 2 GiB on Linux, so a long read takes several.
-    data = os.pread(fd, length, offset)
-    if len(data) == length or not data:
-        return data
-    parts = [data]
-    while data and (missing := length - sum(map(len, parts))):
-        data = os.pread(fd, missing, offset + length - missing)
-        parts.append(data)
-    return b"".join(parts)
+                close(fd)
 
 
 def open_local(path: str) -> LocalFile:
@@ -130,5 +126,5 @@ def open_local(path: str) -> LocalFile:
         try:
             return LocalFile(path, fd)
         except BaseException:
-            os.close(fd)
+            close(fd)
             raise

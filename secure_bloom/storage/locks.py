@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
+import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from secure_bloom.errors import FileBusyError, PolicyError
+
+#: How long a writer waits for another one, in seconds.
+LOCK_SECONDS = 60.0
+#: The environment variable that says otherwise.
+LOCK_VARIABLE = "SECURE_BLOOM_LOCK_SECONDS"
+
 # Some network file systems have no flock, or none on files opened for reading.
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EBADF, errno.EINVAL}
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.25
 
 
 @contextmanager
 def exclusive_lock(fd: int) -> Iterator[None]:
-    """Wait for the lock and hold it.
+    """Wait for the lock and hold it; :class:`FileBusyError` where it does not come in time.
 
     Without locks in the file system, the check that the file is unchanged is all there is.
     """
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
-    except OSError as exc:
-        if exc.errno not in _NO_LOCKS:
-            raise
-        yield
-        return
+    locked = _lock_in_time(fd)
     try:
         yield
     finally:
-        fcntl.flock(fd, fcntl.LOCK_UN)
+        if locked:
+            # Closing the file gives the lock back at the latest.
+            with contextlib.suppress(OSError):
+                fcntl.flock(fd, fcntl.LOCK_UN)
 
 
 def try_lock(fd: int) -> bool:
@@ -37,3 +45,43 @@ def try_lock(fd: int) -> bool:
     except OSError:
         return False
     return True
+
+
+def _lock_in_time(fd: int) -> bool:
+    """Take the lock; ``False`` where there are none.
+
+    Any process that may read a file can lock it, and keep the lock for ever.
+    """
+    deadline, pause = None, _FIRST_PAUSE
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as exc:
+            if deadline is None:
+                deadline = time.monotonic() + _patience()
+            if time.monotonic() > deadline:
+                raise _busy() from exc
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+        except OSError as exc:
+            if exc.errno not in _NO_LOCKS:
+                raise
+            return False
+        else:
+            return True
+
+
+def _patience() -> float:
+    text = os.environ.get(LOCK_VARIABLE, str(LOCK_SECONDS))
+    try:
+        return float(text)
+    except ValueError as exc:
+        raise PolicyError(f"{LOCK_VARIABLE} is {text!r}, wanted a number of seconds") from exc
+
+
+def _busy() -> FileBusyError:
+    return FileBusyError(
+        f"another process has kept this file locked for {_patience():g} seconds",
+        hint=f"run again when it is done ({LOCK_VARIABLE} sets how long to wait), or find it: "
+        "lslocks",
+    )

@@ -10,9 +10,9 @@ _HINTS = {
     errno.EACCES: "check the permissions of the file and of its folder",
     errno.EPERM: "check the permissions of the file and of its folder",
     errno.EROFS: "the file system is mounted read-only; write to another place",
-    errno.ENOSPC: "free some space and run again; nothing was changed",
-    errno.EDQUOT: "free some of your quota and run again; nothing was changed",
-    errno.EFBIG: "raise the file size limit (ulimit -f) and run again; nothing was changed",
+    errno.ENOSPC: "free some space and run again",
+    errno.EDQUOT: "free some of your quota and run again",
+    errno.EFBIG: "raise the file size limit (ulimit -f) and run again",
 }
 _CREDENTIALS = "check the credentials (AWS_PROFILE, AWS_ACCESS_KEY_ID), and what they may do there"
 #: What pyarrow writes of an answer of S3, and what is said of it.

@@ -14,7 +14,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from os import PathLike
-from pathlib import Path
 from urllib.parse import unquote
 
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
@@ -146,25 +145,3 @@ def as_paths(paths: Paths) -> list[str]:
     if not texts:
         raise PolicyError("no path is given")
     return texts
-
-
-def output_paths(files: Iterable[str], paths: Iterable[str], output: str) -> dict[str, str]:
-    """Where each file goes below ``output``: its path below the folder it was found in."""
-    folders = [local_path(path) for path in paths]
-    targets: dict[str, str] = {}
-    for file in files:
-        relative = [inner for folder in folders if (inner := below(file, folder)) is not None]
-        targets[file] = join(local_path(output), min(relative, key=len, default=name_of(file)))
-    for file, target in targets.items():
-        if Path(file).absolute() == Path(target).absolute():
-            raise PolicyError(
-                "the output would overwrite the input",
-                hint="name another folder, or leave --output out to replace the files",
-                path=file,
-            )
-    if len(set(targets.values())) < len(targets):
-        raise PolicyError(
-            "two input files would become one output file",
-            hint="give the folder that holds them, so that their paths below it are kept",
-        )
-    return targets

@@ -1,5 +1,5 @@
 # File descriptors and strings, not Path objects, throughout.
-# ruff: noqa: PTH100, PTH103, PTH112, PTH120
+# ruff: noqa: PTH100, PTH112, PTH119, PTH120
 """A new local file in the place of an old one: the whole old file or the whole new one.
 
 The order makes every moment safe to die in:
@@ -15,12 +15,14 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from secure_bloom.errors import PolicyError
-from secure_bloom.storage.durable_writes import remove_sidecars
+from secure_bloom.errors import FileChangedError, FormatError, PolicyError
+from secure_bloom.storage.durable_writes import make_folders, remove_sidecar
 from secure_bloom.storage.inputs import InputFile
+from secure_bloom.storage.local import identity_of
+from secure_bloom.storage.open_folder import OpenFolder
 from secure_bloom.storage.os_errors import system_errors
 from secure_bloom.storage.paths import local_path
-from secure_bloom.storage.staged_file import staged_file
+from secure_bloom.storage.staged_file import StagedFile, staged_file
 
 
 def replace_local(
@@ -41,30 +43,64 @@ def replace_local(
     if os.path.isdir(target):
         raise PolicyError("is a folder, a file is to be written here", path=path)
     with system_errors(path):
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        with source.exclusive():
-            return _replace(source, keep, tail, location, target, must_be_new=must_be_new)
-
-
-def _replace(
-    source: InputFile,
-    keep: int,
-    tail: Sequence[bytes],
-    location: str,
-    target: str,
-    *,
-    must_be_new: bool,
-) -> int:
-    source.check_unchanged()  # before the work, as after it: the loser of a race waited for this
-    with staged_file(target) as staged:
-        # First, while the file is empty: nobody may read more here than in the old file.
-        source.carry_attributes(staged.fd)
-        size = source.copy_to(staged.fd, keep, tail)
-        staged.give_name()
-        source.check_unchanged()
-        remove_sidecars(location, target)
-        if must_be_new:
-            staged.publish_new()
-        else:
-            staged.publish()
+        if output is not None:
+            make_folders(os.path.dirname(target))
+        with source.exclusive(), staged_file(target) as staged:
+            check = _require_other if output is not None else _require_same
+            check(source, staged)  # before the work, as after it: the loser of a race waited
+            # First, while the file is empty: nobody may read more here than in the old file.
+            source.carry_attributes(staged.fd)
+            size = _fill(staged, source, keep, tail)
+            if not must_be_new:
+                staged.give_name()
+            check(source, staged)
+            _remove_sidecars(staged, location, target)
+            if must_be_new:
+                staged.publish_new()
+            else:
+                staged.publish()
     return size
+
+
+def _fill(staged: StagedFile, source: InputFile, keep: int, tail: Sequence[bytes]) -> int:
+    size = source.copy_to(staged.fd, keep, tail)
+    written = os.fstat(staged.fd).st_size
+    if written != size:
+        raise FormatError(f"the new file has {written} bytes, {size} were written to it")
+    staged.sync()
+    return size
+
+
+def _require_same(source: InputFile, staged: StagedFile) -> None:
+    """The file that is replaced is still the one that was read, in the folder that is open."""
+    source.check_unchanged()
+    found = staged.folder.status(staged.name)
+    if found is None or identity_of(found) != source.identity:
+        raise FileChangedError(
+            "its folder was changed after it was read",
+            hint="another program moves folders here; run again when it is done",
+        )
+
+
+def _require_other(source: InputFile, staged: StagedFile) -> None:
+    """The output is not the input, whatever links lead to it."""
+    source.check_unchanged()
+    found = staged.folder.status(staged.name)
+    if found is not None and identity_of(found)[0] == source.identity[0]:
+        raise PolicyError(
+            "the output is the input under another name",
+            hint="name another file, or leave --output out to replace the input",
+        )
+
+
+def _remove_sidecars(staged: StagedFile, location: str, target: str) -> None:
+    """Those of the file and of the symbolic link that leads to it."""
+    remove_sidecar(staged.folder, staged.name)
+    old = staged.folder.status(staged.name)
+    if location == target or old is None:
+        return
+    with OpenFolder(os.path.dirname(location)) as folder:
+        name = os.path.basename(location)
+        found = folder.status(name, follow=True)
+        if found is not None and os.path.samestat(found, old):
+            remove_sidecar(folder, name)

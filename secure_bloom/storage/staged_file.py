@@ -1,12 +1,12 @@
 # File descriptors and strings, not Path objects, throughout.
-# ruff: noqa: PTH104, PTH108, PTH112, PTH118, PTH119
+# ruff: noqa: PTH119, PTH120
 """A new local file that takes its name all at once, or never existed.
 
 The file is built nameless (O_TMPFILE) where the file system can, so a kill leaves nothing.  It
 gets the temporary name ``.<name>.secure-bloom`` an instant before the rename, because linkat
 cannot replace a file; elsewhere it carries that name from the start.  The writer holds a lock on
 it for as long as it lives: a temporary file that nobody locks is a dead writer's, and the next
-writer of that file removes it.
+writer of that file removes it.  Until the caller widens its permissions it is the owner's alone.
 """
 
 from __future__ import annotations
@@ -15,33 +15,43 @@ import contextlib
 import errno
 import hashlib
 import os
-from collections.abc import Iterator
+import stat
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from secure_bloom.errors import FileChangedError
-from secure_bloom.storage.durable_writes import sync_folder
+from secure_bloom.errors import FileChangedError, PolicyError, UnfinishedWriteError
 from secure_bloom.storage.locks import try_lock
+from secure_bloom.storage.open_folder import OpenFolder, close
 
 _NAME_MAX = 255
 #: File systems without hard links: there the writers' lock on the source is all there is.
 _NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK}
 
 
+def hidden_name(name: str, ending: str) -> str:
+    """A name beside ``name`` that Spark and ``find_files`` skip, no longer than names may be."""
+    hidden = f".{name}.{ending}"
+    if len(os.fsencode(hidden)) <= _NAME_MAX:
+        return hidden
+    return f".{hashlib.sha256(os.fsencode(name)).hexdigest()}.{ending}"
+
+
 def temporary_name(name: str) -> str:
-    """The hidden name of a file under construction; Spark and ``find_files`` skip it."""
-    temporary = f".{name}.secure-bloom"
-    if len(os.fsencode(temporary)) <= _NAME_MAX:
-        return temporary
-    return f".{hashlib.sha256(os.fsencode(name)).hexdigest()}.secure-bloom"
+    """The hidden name of a file under construction."""
+    return hidden_name(name, "secure-bloom")
 
 
 class StagedFile:
-    """A file under construction: write to ``fd``, then ``give_name``, then ``publish``."""
+    """A file under construction in ``folder``, to become ``name`` there.
 
-    def __init__(self, target: str) -> None:
+    Write to ``fd``, then ``sync``, then ``publish`` or ``publish_new``.
+    """
+
+    def __init__(self, folder: OpenFolder, target: str) -> None:
         self._target = target
-        self._folder, name = os.path.split(target)
-        self._temporary = os.path.join(self._folder, temporary_name(name))
+        self.folder = folder
+        self.name = os.path.basename(target)
+        self._temporary = temporary_name(self.name)
         self._named = False
         self.fd = -1
 
@@ -51,93 +61,140 @@ class StagedFile:
             raise self._busy()
         with contextlib.suppress(OSError):
             self.fd = self._open_nameless()
-        if self.fd < 0:
-            self.fd = self._open_named()
-            self._named = True
+        if self.fd >= 0:
+            try_lock(self.fd)
+            return
+        self.fd = self._open_named()
+        self._named = True
         try_lock(self.fd)
+        # Before we had the lock, another writer could take the file for a dead one's.
+        if not self.folder.holds(self._temporary, self.fd):
+            raise self._busy()
+
+    def sync(self) -> None:
+        """Make the content durable."""
+        os.fsync(self.fd)
 
     def give_name(self) -> None:
-        """Make the content durable, and the file visible under its temporary name."""
-        os.fsync(self.fd)
-        if self._named:
-            return
-        folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            # Only with a folder's descriptor does Python follow /proc's link: open(2), O_TMPFILE.
-            os.link(
-                f"/proc/self/fd/{self.fd}", os.path.basename(self._temporary), dst_dir_fd=folder
-            )
-        except FileExistsError as exc:
-            raise self._busy() from exc
-        finally:
-            os.close(folder)
-        self._named = True
+        """Make the file visible under its temporary name."""
+        if not self._named:
+            self._take(self._temporary, lambda: self.folder.give_name(self.fd, self._temporary))
+            self._named = True
 
     def publish(self) -> None:
         """Put the file in the place of its target, durably."""
-        os.rename(self._temporary, self._target)
+        self.give_name()
+        self._take(self.name, lambda: self.folder.rename(self._temporary, self.name))
         self._named = False
-        sync_folder(self._folder)
+        self._sync_folder()
 
     def publish_new(self) -> None:
         """Put the file where nothing stands, durably; FileChangedError where something does."""
         try:
             # Unlike a rename, a link takes no other file's place.
-            os.link(self._temporary, self._target)
+            self._take(self.name, self._link)
         except OSError as exc:
-            if os.path.lexists(self._target):
+            if self.folder.status(self.name) is not None:
                 raise FileChangedError("the file is there already", path=self._target) from exc
             if exc.errno not in _NO_LINKS:
                 raise
             self.publish()
             return
-        os.unlink(self._temporary)
-        self._named = False
-        sync_folder(self._folder)
+        if self._named:
+            with contextlib.suppress(OSError):  # else the next writer removes it
+                self.folder.unlink(self._temporary)
+        self._sync_folder()
 
     def discard(self) -> None:
         """Leave nothing behind, whatever was done; after ``publish`` the new file stays."""
+        # Errors here would hide the one that led here; the next writer removes what stays.
+        with contextlib.suppress(OSError, PolicyError):
+            if self.fd < 0:
+                # Ctrl-C may have come between the system call and our taking note of it.
+                self._remove_stale()
+            elif self.folder.holds(self._temporary, self.fd):
+                self.folder.unlink(self._temporary)
         if self.fd >= 0:
-            os.close(self.fd)
+            close(self.fd)  # only now: this gives the lock back
         self.fd = -1
+
+    def _link(self) -> None:
         if self._named:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(self._temporary)
+            self.folder.link(self._temporary, self.name)
         else:
-            # Ctrl-C may have come between the system call and our taking note of it.
-            self._remove_stale()
+            self.folder.give_name(self.fd, self.name)
+
+    def _take(self, name: str, step: Callable[[], None]) -> None:
+        """Do a step that gives the file a name."""
+        try:
+            step()
+        except OSError as exc:
+            # A server may have done what it reports as failed: link(2), rename(2) of NFS.
+            if self.folder.holds(name, self.fd):
+                return
+            if isinstance(exc, FileExistsError) and name == self._temporary:
+                raise self._busy() from exc
+            raise
+
+    def _sync_folder(self) -> None:
+        try:
+            self.folder.sync()
+        except OSError as exc:
+            raise UnfinishedWriteError(
+                "the new file is in its place, but the system could not confirm that it will "
+                f"outlast a power cut: {(exc.strerror or 'it failed').lower()}",
+                hint="look after the disk, then run again",
+            ) from exc
 
     def _open_nameless(self) -> int:
-        if not os.path.isdir("/proc/self/fd"):
-            raise FileNotFoundError  # without /proc it could never be given its name
-        return os.open(self._folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666)
+        return self.folder.open_nameless()
 
     def _open_named(self) -> int:
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
         try:
-            return os.open(self._temporary, flags, 0o666)
+            return self.folder.open(self._temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL)
         except FileExistsError as exc:
             raise self._busy() from exc
 
     def _remove_stale(self) -> bool:
         """Whether the temporary name is free now: it was, or a dead writer's file was there."""
+        found = self.folder.status(self._temporary)
+        if found is None:
+            return True
+        if not stat.S_ISREG(found.st_mode):
+            raise self._in_the_way()
         try:
-            fd = os.open(self._temporary, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            fd = self.folder.open(self._temporary, os.O_RDONLY)
         except FileNotFoundError:
             return True
         try:
-            if not try_lock(fd):
-                return False
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(self._temporary)
-            return True
+            return self._remove_dead(fd)
         finally:
-            os.close(fd)
+            close(fd)
+
+    def _remove_dead(self, fd: int) -> bool:
+        # The target itself under a second name: its writer was killed between link and unlink.
+        # We hold the lock of the target where it is what we rewrite, so none can be taken here.
+        finished = self.folder.holds(self.name, fd)
+        if not finished and not try_lock(fd):
+            return False
+        # Another writer may have removed it, and made its own, before we had the lock.
+        if not self.folder.holds(self._temporary, fd):
+            return False
+        self.folder.unlink(self._temporary)
+        return True
 
     def _busy(self) -> FileChangedError:
         return FileChangedError(
             "another process is writing this file",
-            hint=f"if none is, delete {os.path.basename(self._temporary)} and run again",
+            hint=f"if none is, delete {self._temporary} and run again",
+            path=self._target,
+        )
+
+    def _in_the_way(self) -> PolicyError:
+        return PolicyError(
+            f"{self._temporary}, the name of its temporary file, is taken by something that is "
+            "not a file",
+            hint="find out who made it, remove it, and run again",
             path=self._target,
         )
 
@@ -145,9 +202,10 @@ class StagedFile:
 @contextmanager
 def staged_file(target: str) -> Iterator[StagedFile]:
     """A new file that is to take the place of ``target``, a real path; gone unless published."""
-    staged = StagedFile(target)
-    try:
-        staged.create()
-        yield staged
-    finally:
-        staged.discard()
+    with OpenFolder(os.path.dirname(target)) as folder:
+        staged = StagedFile(folder, target)
+        try:
+            staged.create()
+            yield staged
+        finally:
+            staged.discard()

@@ -142,6 +142,17 @@ def test_output_goes_to_another_folder(table_folder: Path, tmp_path: Path) -> No
         assert filter_of(copy / name, 0, "email").fill() > 0
 
 
+def test_hard_links_that_a_replace_leaves_behind_are_told(tmp_path: Path) -> None:
+    path, other = write(tmp_path / "x.parquet", customers(5)), tmp_path / "other"
+    other.hardlink_to(path)
+    old = path.read_bytes()
+    assert _add(path, dry_run=True).notes == ()
+    report = _add(path)
+    assert report.notes == (f"{path}: the old content stays behind 1 other name (hard link)",)
+    assert report.files[0].notes == ("the old content stays behind 1 other name (hard link)",)
+    assert other.read_bytes() == old
+
+
 def test_output_copies_a_file_that_needs_nothing(tmp_path: Path) -> None:
     path = write(tmp_path / "x.parquet", customers(10))
     _add(path)

@@ -11,9 +11,9 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.adding import plan
+from secure_bloom.adding.append_mark import append_mark
 from secure_bloom.adding.plan import RewritePlan, plan_rewrite
 from secure_bloom.adding.request import filter_request
-from secure_bloom.adding.torn_append import append_mark
 from secure_bloom.encryption.policy import ColumnRule, KeyPolicy
 from secure_bloom.errors import IntegrityError, PolicyError, UnsupportedFeatureError
 from secure_bloom.options import BloomFilterOptions

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from secure_bloom.adding.append_mark import append_mark
 from secure_bloom.adding.preflight import Survey, check_surveys, survey_file
 from secure_bloom.adding.request import filter_request
-from secure_bloom.adding.torn_append import append_mark
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.encryption.policy import ColumnRule, KeyPolicy
 from secure_bloom.errors import (

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from secure_bloom.adding import torn_append
-from secure_bloom.adding.torn_append import append_mark, find_previous_end, mend
-from secure_bloom.errors import FileChangedError
+from secure_bloom.adding.add import add_bloom_filters
+from secure_bloom.adding.append_mark import append_mark
+from secure_bloom.adding.torn_append import Mended, find_previous_end, mend
+from secure_bloom.encryption.keys import KeyResolver
+from secure_bloom.errors import FileChangedError, FormatError, PolicyError
 from secure_bloom.storage import open_input
-from tests.tables import Mode, customers, write
+from tests.storage.conftest import contents
+from tests.tables import KEYRING, Mode, customers, write
+
+RESOLVER = KeyResolver(KEYRING)
 
 
 def _file(folder: Path, mode: Mode = Mode.PLAIN) -> tuple[Path, bytes]:
@@ -26,8 +34,14 @@ def test_the_old_end_is_found_under_a_tail_torn_anywhere(
     path, good = _file(tmp_path, mode)
     tail = append_mark(len(good)) + b"PAR1" + bytes(1_200_000)
     path.write_bytes(good + tail[:size])
-    assert mend(str(path))
+    mended = mend(str(path), RESOLVER)
     assert path.read_bytes() == good
+    assert mended is not None
+    assert mended.cut is not None
+    assert (mended.cut.offset, mended.cut.bytes) == (len(good), size)
+    assert Path(mended.cut.kept).read_bytes() == tail[:size]
+    mended.cut.forget()
+    assert contents(tmp_path) == {"x.parquet": good}
 
 
 def test_a_mark_that_falls_between_two_windows_of_the_search_is_found(tmp_path: Path) -> None:
@@ -46,14 +60,73 @@ def test_a_mark_that_falls_between_two_windows_of_the_search_is_found(tmp_path: 
 def test_a_file_that_merely_ends_badly_is_never_cut(tmp_path: Path, tail: bytes) -> None:
     path, good = _file(tmp_path)
     path.write_bytes(good + tail + b"\x00")
-    assert not mend(str(path))
+    assert mend(str(path), RESOLVER) is None
     assert path.read_bytes() == good + tail + b"\x00"
 
 
 def test_a_truncated_file_with_a_whole_one_in_a_cell_is_never_cut(tmp_path: Path) -> None:
     path, good = _file(tmp_path)
     path.write_bytes(b"PAR1 some pages" + good + b"more of the cell" + bytes(100))
-    assert not mend(str(path))
+    assert mend(str(path), RESOLVER) is None
+
+
+def _with_a_file_in_a_cell(folder: Path, end: bytes = b"") -> tuple[Path, int]:
+    """A file whose uncompressed column holds what looks like an appended file; where it ends."""
+    inner = write(folder / "inner.parquet", customers(5)).read_bytes()
+    path = folder / "x.parquet"
+    pq.write_table(
+        pa.table({"a": pa.array(["x" * 3000]), "b": pa.array([inner + end + bytes(99)])}),
+        path,
+        compression="none",
+        use_dictionary=False,
+        write_statistics=False,
+    )
+    (folder / "inner.parquet").unlink()
+    return path, path.read_bytes().index(inner) + len(inner)
+
+
+def test_a_cell_that_looks_like_a_torn_append_is_not_taken_for_one(tmp_path: Path) -> None:
+    _, end = _with_a_file_in_a_cell(tmp_path, append_mark(10**6))
+    path, _ = _with_a_file_in_a_cell(tmp_path, append_mark(end))
+    cut_short = path.read_bytes()[:-20]
+    path.write_bytes(cut_short)
+    with pytest.raises(FormatError, match=f"killed at byte {end}, but the footer there") as caught:
+        mend(str(path), RESOLVER)
+    assert f"truncate -s {end}" in str(caught.value.hint)
+    report = add_bloom_filters(path, columns=["a"], in_place=True)
+    assert [file.status for file in report.files] == ["failed"]
+    assert "nothing was cut" in str(report.files[0].error)
+    assert contents(tmp_path) == {"x.parquet": cut_short}
+
+
+def test_a_file_that_was_appended_to_before_is_mended_too(tmp_path: Path) -> None:
+    path, _ = _file(tmp_path)
+    for column in ("email", "id"):
+        report = add_bloom_filters(path, columns=[column], in_place=True)
+        assert [file.status for file in report.files] == ["added"]
+    good = path.read_bytes()
+    path.write_bytes(good + append_mark(len(good)) + bytes(70))
+    report = add_bloom_filters(path, columns=["iban"], in_place=True)
+    assert [file.status for file in report.files] == ["added"]
+    assert any(f"98 bytes behind byte {len(good)}" in note for note in report.notes)
+    assert set(contents(tmp_path)) == {"x.parquet"}
+
+
+def test_what_was_cut_off_is_kept_when_the_run_does_not_end_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, good = _file(tmp_path)
+    tail = append_mark(len(good)) + bytes(70)
+    path.write_bytes(good + tail)
+
+    def failing(*_: object) -> None:
+        raise FormatError("nothing works today")
+
+    monkeypatch.setattr("secure_bloom.adding.rewrite.append_tail", failing)
+    report = add_bloom_filters(path, columns=["email"], in_place=True)
+    assert [file.status for file in report.files] == ["failed"]
+    assert contents(tmp_path) == {"x.parquet": good, ".x.parquet.secure-bloom-cut": tail}
+    assert any("kept in .x.parquet.secure-bloom-cut" in note for note in report.notes)
 
 
 def test_a_file_that_its_writer_finished_meanwhile_is_whole(
@@ -67,10 +140,12 @@ def test_a_file_that_its_writer_finished_meanwhile_is_whole(
         raise FileChangedError("the file was changed after it was read")
 
     monkeypatch.setattr(torn_append, "truncate_to", finished)
-    assert mend(str(path))
+    assert mend(str(path), RESOLVER) == Mended()
 
 
 def test_what_is_not_there_or_not_ours_cannot_be_mended(tmp_path: Path) -> None:
-    assert not mend(str(tmp_path / "nothing"))
-    assert not mend(str(tmp_path))
-    assert mend(str(_file(tmp_path)[0]))
+    with pytest.raises(PolicyError):
+        mend(str(tmp_path / "nothing"), RESOLVER)
+    with pytest.raises(FormatError):
+        mend(str(tmp_path), RESOLVER)
+    assert mend(str(_file(tmp_path)[0]), RESOLVER) == Mended()

@@ -343,10 +343,15 @@ def test_the_kms_of_a_policy_is_asked_though_the_policy_names_no_key(lake: Path)
     assert done.returncode == 0, done.stderr
 
 
-def test_an_output_folder_that_is_the_input_is_refused(lake: Path) -> None:
+@pytest.mark.parametrize("way", ["itself", "dots", "link"])
+def test_an_output_folder_that_is_the_input_is_refused(lake: Path, way: str) -> None:
     before = (lake / "out" / "part-0.parquet").read_bytes()
     policy = lake / "policy.toml"
-    done = run("add", lake / "out", "--policy", policy, "--output", lake / "out")
+    output = {"itself": lake / "out", "dots": lake / "out" / ".." / "out", "link": lake / "link"}[
+        way
+    ]
+    (lake / "link").symlink_to("out")
+    done = run("add", lake / "out", "--policy", policy, "--output", output)
     assert_error(done, "overwrite the input")
     assert (lake / "out" / "part-0.parquet").read_bytes() == before
 

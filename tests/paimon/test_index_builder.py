@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import shutil
+import signal
+import subprocess
+import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -37,6 +40,27 @@ EPOCH = dt.datetime(1970, 1, 1)
 
 def read(path: Path) -> FileIndex:
     return FileIndex.from_bytes(Path(f"{path}.index").read_bytes())
+
+
+DYING_BETWEEN_LINK_AND_UNLINK = """
+import os, signal, sys
+from secure_bloom import paimon
+from secure_bloom.storage.staged_file import StagedFile
+def refused(self): raise OSError
+StagedFile._open_nameless = refused
+os.unlink = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)
+paimon.build_index(sys.argv[1], ["id"])
+"""
+
+
+def test_a_build_that_was_killed_at_its_last_step_does_not_stop_the_next(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.parquet", customers(5), Mode.PLAIN)
+    command = [sys.executable, "-c", DYING_BETWEEN_LINK_AND_UNLINK, str(path)]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    assert len(list(tmp_path.iterdir())) == 3
+    paimon.build_index(path, ["city"])
+    assert [column.name for column in read(path).columns] == ["id", "city"]
+    assert {file.name for file in tmp_path.iterdir()} == {"x.parquet", "x.parquet.index"}
 
 
 def build_on_another_machine(path: Path, column: str) -> None:

@@ -74,6 +74,28 @@ def test_a_cache_that_cannot_be_made_is_replaced_for_the_process(
     assert jar.parent.stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.parametrize("which", ["cache", "folder of the cache", "jar"])
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_what_somebody_else_can_put_there_is_not_run(cache: Path, which: str) -> None:
+    jar = jvm.compile_jar("Greeting", GREETING % 1)
+    jar.write_bytes(b"not ours")
+    others = {"cache": cache, "folder of the cache": cache.parent, "jar": jar}[which]
+    os.chown(others, 1234, 1234)
+    taken = jvm.compile_jar("Greeting", GREETING % 1)
+    assert zipfile.is_zipfile(taken)
+    assert taken.stat().st_uid == 0
+    assert taken.parent.stat().st_mode & 0o022 == 0
+    if which != "jar":
+        assert taken.parent != cache
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o775])
+def test_a_cache_that_others_may_write_is_not_used(cache: Path, mode: int) -> None:
+    cache.mkdir(parents=True)
+    cache.chmod(mode)
+    assert jvm.compile_jar("Greeting", GREETING % 1).parent != cache
+
+
 def test_a_compile_error_names_class_and_line(cache: Path) -> None:
     with pytest.raises(SecureBloomError, match=r"(?s)Greeting\.java does not compile:.*Line 1"):
         jvm.compile_jar("Greeting", b"public class Greeting { int length() { return; } }")

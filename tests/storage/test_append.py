@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from secure_bloom.errors import FileChangedError, FormatError, PolicyError
+from secure_bloom.errors import FileChangedError, FormatError, PolicyError, UnfinishedWriteError
 from secure_bloom.storage import append as appending
-from secure_bloom.storage import append_tail, open_input, replace_tail, truncate_to
+from secure_bloom.storage import append_tail, open_input, remove_kept, replace_tail, truncate_to
 from secure_bloom.storage.direct_write import write_at_once
 from tests.storage.conftest import OLD, TAIL, contents
 
@@ -80,7 +80,7 @@ def test_a_full_disk_is_noticed_before_the_first_byte(
 def test_a_full_disk_that_cannot_be_asked(
     small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(appending, "_reserve", lambda *_: None)
+    monkeypatch.setattr(appending, "_require_room", lambda *_: None)
     _fill_and_append(small_disk)
 
 
@@ -127,11 +127,84 @@ def test_an_exception_after_the_write_takes_it_back(
         file.check_unchanged()
 
 
-def test_the_disk_may_be_without_reservations(
+def test_an_append_that_cannot_be_taken_back_says_so(
     data_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys, "platform", "darwin")
-    assert appended(data_file) == len(ADDED)
+    def failing(*_: object) -> None:
+        raise OSError(errno.EIO, "I/O error")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fsync", failing)
+        with pytest.raises(UnfinishedWriteError, match="could not take back") as caught:
+            appended(data_file)
+    assert "nothing was changed" not in f"{caught.value} {caught.value.hint}"
+
+
+def test_a_short_read_does_not_put_the_tail_over_old_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "x.parquet"
+    path.write_bytes(b"o" * 5000)
+    tail = [b"n" * (8192 - 5000)]
+    pread = os.pread
+    monkeypatch.setattr(os, "pread", lambda fd, length, at: pread(fd, min(length, 100), at))
+    with open_input(str(path)) as file:
+        append_tail(file, tail)
+    assert path.read_bytes() == b"o" * 5000 + tail[0]
+
+
+def test_a_file_cut_by_another_program_is_neither_written_nor_lengthened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "x.parquet"
+    path.write_bytes(b"o" * 5000)
+    require_room = appending._require_room
+
+    def cut(fd: int, length: int) -> None:
+        require_room(fd, length)
+        os.truncate(path, 4200)
+
+    monkeypatch.setattr(appending, "_require_room", cut)
+    with open_input(str(path)) as file, pytest.raises(FileChangedError, match="ended at 4200"):
+        append_tail(file, [b"n" * (8192 - 5000)])
+    assert contents(tmp_path) == {"x.parquet": b"o" * 4200}
+
+
+def test_without_direct_writes_the_magic_comes_when_all_else_is_on_the_disk(
+    data_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[tuple[str, bytes]] = []
+    fsync, pwritev = os.fsync, os.pwritev
+
+    def synced(fd: int) -> None:
+        calls.append(("fsync", b""))
+        fsync(fd)
+
+    def written(fd: int, parts: list[memoryview], offset: int) -> int:
+        calls.append(("write", b"".join(parts)))
+        return pwritev(fd, parts, offset)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "pwritev", written)
+    with open_input(str(data_file)) as file:
+        append_tail(file, [b"the mark", b"filters", b"footer", b"PAR1"])
+    writes = [("write", part) for part in (b"the mark", b"filtersfooter", b"PAR1")]
+    assert [call for call in calls if call[1]] == writes
+    assert all(calls[calls.index(write) + 1][0] == "fsync" for write in writes)
+
+
+DYING_AT_THE_FIRST_WRITE = """
+import os, signal
+os.pwritev = lambda *a: os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_killed_append_leaves_no_room_reserved_behind_the_end(data_file: Path, run: Run) -> None:
+    before = data_file.stat().st_blocks
+    killed = run(DYING_AT_THE_FIRST_WRITE + APPEND, data_file, 1 << 20)
+    assert killed.returncode == -signal.SIGKILL
+    assert data_file.read_bytes() == OLD
+    assert data_file.stat().st_blocks == before
 
 
 APPEND = """
@@ -153,7 +226,9 @@ def test_a_kill_leaves_the_old_bytes_and_the_way_back(tmp_path: Path) -> None:
         assert content[: len(OLD)] == OLD
         assert torn == b"N" * len(torn)
         with open_input(str(path)) as file:
-            truncate_to(str(path), len(OLD), file.identity)
+            kept = truncate_to(str(path), len(OLD), file.identity)
+        assert Path(kept).read_bytes() == torn
+        remove_kept(kept)
         assert contents(tmp_path) == {"x.parquet": OLD}
 
 

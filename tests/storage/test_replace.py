@@ -7,6 +7,8 @@ import fcntl
 import os
 import resource
 import signal
+import socket
+import stat
 import subprocess
 import sys
 import time
@@ -15,8 +17,15 @@ from pathlib import Path
 
 import pytest
 
-from secure_bloom.errors import FileChangedError, FormatError, PolicyError
-from secure_bloom.storage import copy_range, open_input, replace_tail
+from secure_bloom.errors import (
+    FileBusyError,
+    FileChangedError,
+    FormatError,
+    PolicyError,
+    UnfinishedWriteError,
+)
+from secure_bloom.storage import append_tail, copy_range, open_input, replace_tail
+from secure_bloom.storage.local import LocalFile
 from secure_bloom.storage.staged_file import StagedFile, temporary_name
 from tests.storage.conftest import KEEP, NEW, OLD, TAIL, contents
 
@@ -185,9 +194,9 @@ def test_the_stale_checksum_is_gone_before_the_new_file_is_there(
     sidecar.write_bytes(b"crc")
     rename, seen = os.rename, []
 
-    def watched(*arguments: str) -> None:
+    def watched(*arguments: str, **folders: int) -> None:
         seen.append((sidecar.exists(), data_file.read_bytes() == OLD))
-        rename(*arguments)
+        rename(*arguments, **folders)
 
     monkeypatch.setattr(os, "rename", watched)
     replaced(data_file)
@@ -320,6 +329,206 @@ both_stagings = pytest.mark.parametrize(
 )
 
 
+def test_a_disk_that_fails_behind_the_rename_is_not_said_to_have_the_old_file(
+    data_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fsync = os.fsync
+
+    def failing_for_folders(fd: int) -> None:
+        if stat.S_ISDIR(os.fstat(fd).st_mode):
+            raise OSError(errno.ENOSPC, "no space left on device")
+        fsync(fd)
+
+    monkeypatch.setattr(os, "fsync", failing_for_folders)
+    with pytest.raises(UnfinishedWriteError, match="new file is in its place") as caught:
+        replaced(data_file)
+    assert "nothing was changed" not in f"{caught.value} {caught.value.hint}"
+    assert contents(data_file.parent) == {"part-0.parquet": NEW}
+
+
+@pytest.mark.usefixtures("staging")
+@pytest.mark.parametrize("call", ["rename", "link"])
+def test_a_server_that_reports_as_failed_what_it_did(
+    data_file: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    done = getattr(os, call)
+
+    def lost_answer(*arguments: str, **options: int) -> None:
+        done(*arguments, **options)
+        raise OSError(errno.EIO, "I/O error")
+
+    monkeypatch.setattr(os, call, lost_answer)
+    replaced(data_file)
+    assert contents(data_file.parent) == {"part-0.parquet": NEW}
+
+
+@pytest.mark.usefixtures("staging")
+def test_nobody_else_can_read_the_new_file_before_it_has_the_old_ones_permissions(
+    data_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data_file.chmod(0o600)
+    carry_attributes, modes = LocalFile.carry_attributes, []
+
+    def watched(self: LocalFile, fd: int) -> None:
+        modes.append(stat.S_IMODE(os.fstat(fd).st_mode))
+        carry_attributes(self, fd)
+
+    monkeypatch.setattr(LocalFile, "carry_attributes", watched)
+    umask = os.umask(0)
+    try:
+        replaced(data_file)
+    finally:
+        os.umask(umask)
+    assert modes == [0o600]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_a_group_that_cannot_be_carried_over_gets_no_more_rights_than_all(
+    data_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.chown(data_file, -1, 5678)
+    data_file.chmod(0o664)
+
+    def forbidden(*_: int) -> None:
+        raise PermissionError(errno.EPERM, "not yours")
+
+    monkeypatch.setattr(os, "fchown", forbidden)
+    replaced(data_file)
+    assert data_file.stat().st_mode & 0o7777 == 0o644
+
+
+@pytest.mark.usefixtures("staging")
+@pytest.mark.parametrize("moment", ["create", "sync", "give_name"])
+def test_a_folder_swapped_for_a_link_leads_to_no_other_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    ours, victim = tmp_path / "ours", tmp_path / "victim"
+    for folder in (ours, victim):
+        folder.mkdir()
+        (folder / "x.parquet").write_bytes(OLD + folder.name.encode())
+        (folder / ".x.parquet.crc").write_bytes(b"crc")
+    before = contents(victim)
+    step = getattr(StagedFile, moment)
+
+    def swapped(self: StagedFile) -> None:
+        if ours.is_dir() and not ours.is_symlink():
+            ours.rename(tmp_path / "moved")
+            ours.symlink_to("victim")
+        step(self)
+
+    monkeypatch.setattr(StagedFile, moment, swapped)
+    with pytest.raises(FileChangedError):
+        replaced(ours / "x.parquet")
+    assert contents(victim) == before
+    assert set(contents(tmp_path / "moved")) == set(before)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "folder", "socket"])
+def test_something_else_under_the_temporary_name_is_an_error_and_no_wait(
+    data_file: Path, run: Run, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    left = data_file.with_name(temporary_name("part-0.parquet"))
+    if kind == "pipe":
+        os.mkfifo(left)
+    elif kind == "link":
+        left.symlink_to("part-0.parquet")
+    elif kind == "folder":
+        left.mkdir()
+    else:
+        with socket.socket(socket.AF_UNIX) as listener:
+            monkeypatch.chdir(left.parent)  # a socket's path has to be short
+            listener.bind(left.name)
+    done = run(REPLACE, data_file, KEEP, 10)
+    assert "is taken by something that is not a file" in done.stderr
+    assert left.name in done.stderr
+    assert data_file.read_bytes() == OLD
+
+
+def test_holes_stay_holes(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    with path.open("wb") as file:
+        for offset in (0, 1 << 20, 5 << 20):
+            file.seek(offset)
+            file.write(b"data")
+        file.truncate(8 << 20)
+    with open_input(str(path)) as file:
+        if not hasattr(os, "SEEK_DATA") or path.stat().st_blocks * 512 > 1 << 20:
+            pytest.skip("the file system has no holes")
+        old = path.read_bytes()
+        replace_tail(file, 7 << 20, [b"tail"])
+    assert path.read_bytes() == old[: 7 << 20] + b"tail"
+    assert path.stat().st_blocks * 512 < 1 << 20
+
+
+def test_a_sparse_file_that_was_cut_meanwhile_is_noticed(tmp_path: Path) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.touch()
+    os.truncate(source, 1 << 20)
+    with source.open("rb") as old, target.open("wb") as new:
+        os.truncate(source, 1000)
+        with pytest.raises(FileChangedError, match="ended at 1000"):
+            copy_range.copy_head(old.fileno(), new.fileno(), 1 << 20)
+
+
+@pytest.mark.parametrize("way", ["link", "hard link", "dots"])
+def test_the_output_is_not_the_input_under_another_name(data_file: Path, way: str) -> None:
+    output = data_file.with_name("other")
+    if way == "link":
+        output.symlink_to(data_file)
+    elif way == "hard link":
+        output.hardlink_to(data_file)
+    else:
+        output = data_file.parent / "new" / ".." / data_file.name
+    with pytest.raises(PolicyError, match="input under another name"):
+        replaced(data_file, output=str(output))
+    assert data_file.read_bytes() == OLD
+
+
+def test_a_reader_that_keeps_a_lock_is_waited_for_so_long_and_no_longer(
+    data_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECURE_BLOOM_LOCK_SECONDS", "0.2")
+    with data_file.open("rb") as reader:
+        fcntl.flock(reader, fcntl.LOCK_SH)
+        with pytest.raises(FileBusyError, match=r"locked for 0.2 seconds") as caught:
+            replaced(data_file)
+        with open_input(str(data_file)) as file, pytest.raises(FileBusyError):
+            append_tail(file, TAIL)
+    assert "SECURE_BLOOM_LOCK_SECONDS" in str(caught.value.hint)
+    assert contents(data_file.parent) == {"part-0.parquet": OLD}
+    monkeypatch.setenv("SECURE_BLOOM_LOCK_SECONDS", "soon")
+    with data_file.open("rb") as reader:
+        fcntl.flock(reader, fcntl.LOCK_SH)
+        with pytest.raises(PolicyError, match="wanted a number of seconds"):
+            replaced(data_file)
+
+
+DYING_BETWEEN_LINK_AND_UNLINK = (
+    WITHOUT_O_TMPFILE
+    + """
+import os, signal
+os.unlink = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)
+import sys
+from secure_bloom.storage import open_input, replace_tail
+with open_input(sys.argv[1]) as file:
+    replace_tail(file, 0, [b"index"], output=sys.argv[2], must_be_new=True)
+"""
+)
+
+
+def test_a_kill_between_link_and_unlink_does_not_lock_the_next_writer_out(
+    data_file: Path, run: Run
+) -> None:
+    target = data_file.with_name("new")
+    killed = run(DYING_BETWEEN_LINK_AND_UNLINK, data_file, target)
+    assert killed.returncode == -signal.SIGKILL
+    left = temporary_name("new")
+    assert contents(data_file.parent) == {data_file.name: OLD, "new": b"index", left: b"index"}
+    with open_input(str(target)) as file:
+        replace_tail(file, 0, [b"another"])
+    assert contents(data_file.parent) == {data_file.name: OLD, "new": b"another"}
+
+
 @both_stagings
 def test_a_kill_before_any_system_call_leaves_the_old_file_or_the_new_one(
     data_file: Path, run: Run, before: str
@@ -373,7 +582,9 @@ def _run_and_kill(program: str, path: Path, keep: int, size: int, *, after: floa
 
 
 def test_a_kill_between_the_temporary_name_and_the_rename(data_file: Path, run: Run) -> None:
-    program = "import os, signal\nos.rename = lambda *a: os.kill(os.getpid(), signal.SIGKILL)\n"
+    program = (
+        "import os, signal\nos.rename = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
     assert run(program + REPLACE, data_file, KEEP, 10).returncode == -signal.SIGKILL
     left = temporary_name("part-0.parquet")
     assert set(contents(data_file.parent)) == {"part-0.parquet", left}

@@ -1,0 +1,105 @@
+# File descriptors and strings, not Path objects, throughout.
+"""A folder held open: its names mean the same files for as long as it is held.
+
+A path is looked up anew at every call, and whoever owns a folder on the way can put a symbolic
+link in its place between two calls.  A writer with more rights than the owner would then create,
+rename or remove files somewhere else.  So the folder is opened once, and each name is looked up in
+its descriptor (openat(2) and its relatives), never through a symbolic link.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from types import TracebackType
+
+#: Permissions of a new file: they are widened when it is known who may read it.
+PRIVATE = 0o600
+
+_READ_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_EVERY_FILE = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+#: No file can have such a name, or none is there.
+_NO_SUCH_NAME = {errno.ENOENT, errno.ENAMETOOLONG}
+
+
+class OpenFolder:
+    """One folder by its descriptor; use it as a context manager."""
+
+    __slots__ = ("_fd",)
+
+    def __init__(self, path: str) -> None:
+        self._fd = os.open(path, _READ_FOLDER)
+
+    def __enter__(self) -> OpenFolder:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        close(self._fd)
+
+    def open(self, name: str, flags: int) -> int:
+        """Open a name, or create it private; a symbolic link is an error, a pipe does not block."""
+        return os.open(name, flags | _EVERY_FILE, PRIVATE, dir_fd=self._fd)
+
+    def open_nameless(self) -> int:
+        """A new private file without a name; OSError where the file system has no such thing."""
+        if not os.path.isdir("/proc/self/fd"):  # noqa: PTH112
+            raise FileNotFoundError  # without /proc it could never be given its name
+        return os.open(".", os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, PRIVATE, dir_fd=self._fd)
+
+    def status(self, name: str, *, follow: bool = False) -> os.stat_result | None:
+        """What stands at the name; None for nothing."""
+        try:
+            return os.stat(name, dir_fd=self._fd, follow_symlinks=follow)
+        except OSError as exc:
+            if exc.errno in _NO_SUCH_NAME:
+                return None
+            raise
+
+    def holds(self, name: str, fd: int) -> bool:
+        """Whether the open file ``fd`` has this name."""
+        found = self.status(name)
+        return found is not None and os.path.samestat(found, os.fstat(fd))
+
+    def give_name(self, fd: int, name: str) -> None:
+        """Name a nameless file; FileExistsError where the name is taken."""
+        # Only with a folder's descriptor does Python follow /proc's link: open(2), O_TMPFILE.
+        os.link(f"/proc/self/fd/{fd}", name, dst_dir_fd=self._fd)
+
+    def link(self, name: str, new: str) -> None:
+        """Give a file a second name; FileExistsError where that is taken."""
+        os.link(name, new, src_dir_fd=self._fd, dst_dir_fd=self._fd, follow_symlinks=False)
+
+    def rename(self, name: str, new: str) -> None:
+        """Rename a file; it takes the place of another one, atomically."""
+        os.rename(name, new, src_dir_fd=self._fd, dst_dir_fd=self._fd)
+
+    def unlink(self, name: str) -> None:
+        """Remove a name; none there is as good."""
+        try:
+            os.unlink(name, dir_fd=self._fd)
+        except FileNotFoundError:
+            return
+
+    def sync(self) -> None:
+        """Make the names durable: fsync of the folder, where the file system has that."""
+        try:
+            os.fsync(self._fd)
+        except OSError as exc:
+            if exc.errno != errno.EINVAL:
+                raise
+
+
+def close(fd: int) -> None:
+    """Give a descriptor back; Linux does so even where it reports an error.
+
+    Nothing is lost by ignoring it: what was written has been synced before.
+    """
+    try:
+        os.close(fd)
+    except OSError:
+        return

@@ -1,0 +1,32 @@
+"""Where the copies of files go, and that none of them takes the place of a file that is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from secure_bloom.errors import PolicyError
+from secure_bloom.storage.listing import file_key
+from secure_bloom.storage.paths import below, join, local_path, name_of
+
+
+def output_paths(files: Iterable[str], paths: Iterable[str], output: str) -> dict[str, str]:
+    """Where each file goes below ``output``: its path below the folder it was found in."""
+    folders = [local_path(path) for path in paths]
+    targets: dict[str, str] = {}
+    for file in files:
+        relative = [inner for folder in folders if (inner := below(file, folder)) is not None]
+        targets[file] = join(local_path(output), min(relative, key=len, default=name_of(file)))
+    keys = {file_key(target): file for file, target in targets.items()}
+    for file in targets:
+        if file_key(file) in keys:
+            raise PolicyError(
+                "the output would overwrite the input",
+                hint="name another folder, or leave --output out to replace the files",
+                path=file,
+            )
+    if len(keys) < len(targets):
+        raise PolicyError(
+            "two input files would become one output file",
+            hint="give the folder that holds them, so that their paths below it are kept",
+        )
+    return targets
