@@ -12,7 +12,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.predicates.from_text import from_text
 from secure_bloom.predicates.joined_terms import joined
-from secure_bloom.predicates.tree import AllOf, AnyOf, Condition, conditions
+from secure_bloom.predicates.tree import AllOf, AnyOf, Condition, leaves
 
 CASES = {
     "a = 1 or a = 2 or a in (3, null)": 1,
@@ -33,7 +33,7 @@ def test_the_rows_stay_the_same(tmp_path: Path, text: str) -> None:
     rows = [{"a": a, "b": b} for a in numbers for b in numbers]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "x.parquet", row_group_size=7)
     given = from_text(text)
-    assert len(list(conditions(joined(given)))) == CASES[text]
+    assert len(list(leaves(joined(given)))) == CASES[text]
     wanted = [row for row in rows if _is_true(given, row)]
     assert sb.read_table(tmp_path / "x.parquet", where=text).to_pylist() == wanted
 
