@@ -14,18 +14,18 @@ from dataclasses import dataclass
 
 import click
 
-from secure_bloom.cli.commands import cli
+from secure_bloom.cli.verbs import cli
 from secure_bloom.errors import SecureBloomError, causes
 
 EXIT_ERROR = 2
 _EXIT_INTERRUPTED = 130
-#: As a shell tells of a program that the end of its pipe ended.
+#: The code that shells give a program whose pipe was closed (128 + SIGPIPE).
 _EXIT_NO_READER = 141
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Failure:
-    """Why there is no result, as told on stderr and, with ``--json``, on stdout."""
+    """Why there is no result: printed on stderr and, with ``--json``, on stdout."""
 
     message: str
     hint: str | None = None
@@ -60,13 +60,13 @@ def _run(arguments: list[str]) -> int | _Failure:
             code=_EXIT_INTERRUPTED,
         )
     except (BrokenPipeError, SystemExit):
-        # The reader of our output went away, of which click makes an exit; what it saw was right,
-        # and no code of a verb may tell of what it did not see.
+        # The reader of our output went away; click turns that into an exit.  The exit code of the
+        # verb would tell of results that the reader never saw, so it gets a code of its own.
         _close_stdout()
         return _EXIT_NO_READER
     except Exception as error:
         if isinstance(error, OSError) and error.errno is not None and error.filename is None:
-            # No file of a user's: it is stdout that is full or gone.
+            # An error without a file name is about stdout, which is full or gone.
             _close_stdout()
             return _Failure(message=f"the output cannot be written: {os.strerror(error.errno)}")
         if os.environ.get("SECURE_BLOOM_DEBUG"):

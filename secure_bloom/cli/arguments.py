@@ -1,8 +1,10 @@
-"""What the verbs share: options, column texts, keys."""
+"""What the verbs share: options, the texts of columns, keys."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -47,17 +49,49 @@ _ALLOW_UNPROTECTED = click.option(
 )
 
 
-def with_policy_options(function: F) -> F:
-    """``--policy`` of a verb that reads, and what files it accepts all the same."""
-    policy = click.option(
-        "--policy", "policy_path", type=click.Path(path_type=Path), help=POLICY_HELP
-    )
-    return policy(_ALLOW_UNVERIFIED(_ALLOW_UNPROTECTED(function)))
+_POLICY = click.option("--policy", "policy_path", type=click.Path(path_type=Path), help=POLICY_HELP)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """What a verb was told about keys, the policy, and files that it takes all the same."""
+
+    keyring: Path | None
+    policy_path: Path | None
+    allowed: Mapping[str, bool]
+
+    def arguments(self) -> dict[str, Any]:
+        """The same as arguments of a library function; keyring and policy are read now."""
+        return {
+            "keys": load_keys(self.keyring),
+            "policy": load_policy(self.policy_path),
+            **self.allowed,
+        }
+
+
+def with_access_to_read(function: Callable[..., int]) -> Callable[..., int]:
+    """``--policy`` and ``--allow-...`` of a verb that reads; the verb gets them as ``access``."""
+    return _POLICY(_ALLOW_UNVERIFIED(_ALLOW_UNPROTECTED(_with_access(function))))
+
+
+def with_access_to_sign(function: Callable[..., int]) -> Callable[..., int]:
+    """The same for a verb that signs footers anew: it cannot do without a footer's key."""
+    return _POLICY(_ALLOW_UNPROTECTED(_with_access(function)))
 
 
 def with_unprotected_option(function: F) -> F:
-    """The same of a verb that signs footers anew, for which it needs every footer's key."""
+    """``--allow-unprotected`` alone."""
     return _ALLOW_UNPROTECTED(function)
+
+
+def _with_access(function: Callable[..., int]) -> Callable[..., int]:
+    @functools.wraps(function)
+    def call(*args: Any, keyring: Path | None, policy_path: Path | None, **options: Any) -> int:
+        allowed = {name: options.pop(name) for name in list(options) if name.startswith("allow_un")}
+        access = Access(keyring=keyring, policy_path=policy_path, allowed=allowed)
+        return function(*args, access=access, **options)
+
+    return call
 
 
 def parse_columns(texts: tuple[str, ...]) -> dict[str, BloomFilterOptions] | None:
@@ -82,7 +116,7 @@ def parse_settings(
 def _parse_column(
     text: str, settings: Mapping[str, Callable[[str], float]]
 ) -> tuple[str, dict[str, Any]]:
-    # From behind, as far as there are settings: a name may hold colons itself.
+    # Read settings from the end, because a name may hold colons itself.
     name, options = text, dict[str, Any]()
     while ":" in name and "=" in name.rpartition(":")[2]:
         name, _, setting = name.rpartition(":")
@@ -98,14 +132,14 @@ def _parse_column(
 
 
 def load_keys(keyring: Path | None, policy: KeyPolicy | None = None) -> Keyring | KmsClient | None:
-    """The keyring that was named, else the policy's KMS, else none."""
+    """The keys of the named keyring, else of the policy's KMS, else none."""
     if keyring is not None:
         return Keyring.load(keyring)
     return policy.kms_client() if policy is not None and policy.kms else None
 
 
 def load_policy(path: Path | None) -> KeyPolicy | None:
-    """The policy that was named, if any."""
+    """The named policy, if any."""
     if path is None:
         return None
     from secure_bloom.encryption.policy import KeyPolicy

@@ -1,26 +1,18 @@
-"""``secure-bloom audit``: does every file obey the policy; as text, JSON, SARIF or a page."""
+"""``secure-bloom audit``: does every file obey the policy."""
 
 from __future__ import annotations
 
-import io
-import json
-import sys
-from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from secure_bloom.cli.arguments import load_keys, with_common_options
-from secure_bloom.cli.commands import progress_bar
+from secure_bloom.cli.print_audit import FORMS, write_report
+from secure_bloom.cli.progress_bar import progress_bar
 from secure_bloom.errors import PolicyError
 
-if TYPE_CHECKING:
-    from secure_bloom.auditing.findings import AuditReport
-
 EXIT_CLEAN, EXIT_FINDINGS, EXIT_INTERRUPTED = 0, 1, 130
-_FILE_WIDTH = 100
+
 _PATH = click.Path(path_type=Path)
 
 
@@ -50,7 +42,7 @@ _PATH = click.Path(path_type=Path)
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["text", "json", "sarif", "html"]),
+    type=click.Choice(list(FORMS)),
     default="text",
     show_default=True,
     help="How to write the report.",
@@ -104,7 +96,7 @@ def audit_command(
     except KeyboardInterrupt:
         click.echo("secure-bloom: error: interrupted; an audit changes nothing", err=True)
         return EXIT_INTERRUPTED
-    _write(_FORMS["json" if as_json else form], report, paths, output)
+    write_report("json" if as_json else form, report, paths, output)
     return EXIT_FINDINGS if report.findings else EXIT_CLEAN
 
 
@@ -117,60 +109,3 @@ def _properties(path: Path | None) -> dict[str, str] | None:
         return parse_properties(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as exc:
         raise PolicyError("the properties cannot be read as text", path=str(path)) from exc
-
-
-_Form = Callable[["AuditReport", tuple[str, ...], bool], str]
-
-
-def _write(form: _Form, report: AuditReport, paths: tuple[str, ...], output: Path | None) -> None:
-    text = form(report, paths, output is None and sys.stdout.isatty())
-    try:
-        if output is None:
-            click.echo(text, color=True)
-        else:
-            output.write_text(text + "\n", encoding="utf-8")
-    except BrokenPipeError:
-        raise
-    except (OSError, UnicodeEncodeError) as exc:
-        reason = exc.strerror if isinstance(exc, OSError) else "it holds what is no text"
-        path = "stdout" if output is None else str(output)
-        raise PolicyError(f"the report cannot be written: {reason}", path=path) from exc
-
-
-def _text(report: AuditReport, _paths: tuple[str, ...], on_terminal: bool) -> str:
-    from rich.console import Console
-
-    from secure_bloom.auditing.formats.terminal import render_text
-
-    width = None if on_terminal else _FILE_WIDTH
-    content = io.StringIO()
-    console = Console(file=content, width=width, force_terminal=on_terminal, highlight=False)
-    render_text(report, console)
-    return content.getvalue().rstrip("\n")
-
-
-def _json(report: AuditReport, _paths: tuple[str, ...], _on_terminal: bool) -> str:
-    return json.dumps(report.to_json(), indent=2)
-
-
-def _sarif(report: AuditReport, _paths: tuple[str, ...], _on_terminal: bool) -> str:
-    from secure_bloom.auditing.formats.sarif import render_sarif
-
-    return render_sarif(report, meanings=_meanings())
-
-
-def _html(report: AuditReport, paths: tuple[str, ...], _on_terminal: bool) -> str:
-    from secure_bloom.auditing.formats.html import render_html
-
-    return render_html(
-        report, subject=", ".join(paths), created=datetime.now(UTC), meanings=_meanings()
-    )
-
-
-def _meanings() -> dict[str, str]:
-    from secure_bloom.auditing.rules import RULES
-
-    return {rule.id: rule.meaning for rule in RULES.values()}
-
-
-_FORMS: dict[str, _Form] = {"text": _text, "json": _json, "sarif": _sarif, "html": _html}

@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import click
 
 from secure_bloom.cli.arguments import (
-    POLICY_HELP,
-    load_keys,
-    load_policy,
+    Access,
+    with_access_to_read,
+    with_access_to_sign,
     with_common_options,
-    with_policy_options,
-    with_unprotected_option,
 )
-from secure_bloom.cli.commands import complain
+from secure_bloom.cli.exit_codes import complain
+from secure_bloom.cli.tables import print_json
 from secure_bloom.errors import PolicyError
 
-if TYPE_CHECKING:
-    from secure_bloom.adding.report import AddReport
-    from secure_bloom.hudi.filter_reader import RecordKeyReport
-    from secure_bloom.hudi.key_lookup import LookupReport
-
 EXIT_FOUND, EXIT_NOWHERE = 0, 1
-_POLICY = click.option("--policy", "policy_path", type=click.Path(path_type=Path), help=POLICY_HELP)
+
+
 _COLUMN = click.option(
     "--column", default="_hoodie_record_key", show_default=True, help="The key column."
 )
@@ -45,15 +40,12 @@ def hudi() -> None:
 @hudi.command("show")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option("--range", "show_range", is_flag=True, help="Also the smallest and largest key.")
-@with_policy_options
+@with_access_to_read
 @with_common_options
 def show_command(
     paths: tuple[str, ...],
     show_range: bool,
-    policy_path: Path | None,
-    allow_unverified: bool,
-    allow_unprotected: bool,
-    keyring: Path | None,
+    access: Access,
     as_json: bool,
     verbose: bool,
 ) -> int:
@@ -66,53 +58,18 @@ def show_command(
 
     Exit code: 0 done, 2 error.
     """
-    from secure_bloom.cli import tables
+    from secure_bloom.cli.print_hudi import print_filters
     from secure_bloom.hudi.filter_reader import show
 
     report = show(
         paths,
-        keys=load_keys(keyring),
-        policy=load_policy(policy_path),
-        allow_unverified=allow_unverified,
-        allow_unprotected=allow_unprotected,
+        **access.arguments(),
     )
     if as_json:
-        tables.print_json(report.to_json(show_range=show_range))
+        print_json(report.to_json(show_range=show_range))
     else:
-        _print_filters(report, show_range=show_range, verbose=verbose)
+        print_filters(report, show_range=show_range, verbose=verbose)
     return complain(report.failed)
-
-
-def _print_filters(report: RecordKeyReport, *, show_range: bool, verbose: bool) -> None:
-    from secure_bloom.cli import tables
-    from secure_bloom.hudi.record_keys.description import RecordKeyDescription
-
-    headers = ["file", "type", "rows>", "bytes>", "fpp>", "bits set>", "column"]
-    if verbose:
-        headers += ["bits a row>", "hash", "hashes>", "keys a row>", "in the last>"]
-    names = tables.short_names([file.path for file in report.files])
-    rows: list[list[object]] = []
-    readable = [file for file in report.files if file.error is None]
-    for file in report.files:
-        if file.error is not None and file.hudi is None:
-            continue
-        told = file.hudi or RecordKeyDescription()
-        kind = "unreadable" if file.error else told.type or "none"
-        fpp = None if told.fpp is None else f"{told.fpp:.2g}"
-        fill = tables.percent(told.fill)
-        column = "not said" if file.hudi and told.column is None else tables.visible(told.column)
-        row: list[object] = [names[file.path], kind, told.rows, told.bytes]
-        row += [fpp, fill, column]
-        if verbose:
-            row += [told.vector_size, told.hash, told.num_hashes, told.nr, told.current]
-        rows.append(row)
-    if rows:
-        tables.print_table(headers, rows)
-    if show_range and readable:
-        ends = [
-            (names[f.path], tables.visible(f.min_key), tables.visible(f.max_key)) for f in readable
-        ]
-        tables.print_table(("file", "smallest key", "largest key"), ends)
 
 
 @hudi.command("add")
@@ -137,8 +94,7 @@ def _print_filters(report: RecordKeyReport, *, show_range: bool, verbose: bool) 
 @click.option("--replace-filters", is_flag=True, help="Build filters anew where there are some.")
 @click.option("--dry-run", is_flag=True, help="Work everything out, write nothing.")
 @_COLUMN
-@_POLICY
-@with_unprotected_option
+@with_access_to_sign
 @with_common_options
 def add_command(
     paths: tuple[str, ...],
@@ -147,9 +103,7 @@ def add_command(
     replace_filters: bool,
     dry_run: bool,
     column: str,
-    policy_path: Path | None,
-    allow_unprotected: bool,
-    keyring: Path | None,
+    access: Access,
     as_json: bool,
     verbose: bool,
     **options: Any,
@@ -164,58 +118,24 @@ def add_command(
 
     Exit code: 0 done, 2 error.
     """
-    from secure_bloom.cli import tables
+    from secure_bloom.cli.print_hudi import print_added
     from secure_bloom.hudi.filter_writer import RecordKeyFilterOptions, add_record_key_filter
 
     report = add_record_key_filter(
         paths,
         column=column,
         options=RecordKeyFilterOptions(**options),
-        keys=load_keys(keyring),
-        policy=load_policy(policy_path),
+        **access.arguments(),
         in_place=in_place,
         output=output,
         replace=replace_filters,
         dry_run=dry_run,
-        allow_unprotected=allow_unprotected,
     )
     if as_json:
-        tables.print_json(report.to_json())
+        print_json(report.to_json())
     else:
-        _print_added(report, verbose=verbose)
+        print_added(report, verbose=verbose)
     return complain(report.failed)
-
-
-def _print_added(report: AddReport, *, verbose: bool) -> None:
-    from secure_bloom.cli import tables
-
-    headers = ["file", "filter", "keys>", "bytes>", "fpp>", "before>", "after>"]
-    if verbose:
-        headers += ["fpp asked for>", "footer key", "seconds>"]
-    names = tables.short_names([file.path for file in report.files])
-    rows: list[list[object]] = []
-    for file in report.files:
-        sizes = (tables.human_bytes(file.bytes_before), tables.human_bytes(file.bytes_after))
-        for told in file.filters:
-            fpp = f"{told.fpp or 0.0:.2g}"
-            row: list[object] = [
-                names[file.path],
-                told.action,
-                told.values,
-                told.bytes,
-                fpp,
-                *sizes,
-            ]
-            if verbose:
-                key = told.key or ("" if told.encrypted else "in clear")
-                row += [told.fpp_requested, key, f"{file.seconds:.2f}"]
-            rows.append(row)
-    if rows:
-        tables.print_table(headers, rows)
-    for note in report.notes:
-        click.echo(f"note: {note}")
-    if report.dry_run:
-        click.echo("note: a dry run, nothing was written")
 
 
 @hudi.command("lookup")
@@ -225,17 +145,14 @@ def _print_added(report: AddReport, *, verbose: bool) -> None:
     "--from", "source", type=click.File("rb"), help="File of keys, one a line; - is stdin."
 )
 @_COLUMN
-@with_policy_options
+@with_access_to_read
 @with_common_options
 def lookup_command(
     path: str,
     keys: tuple[str, ...],
     source: Any,
     column: str,
-    policy_path: Path | None,
-    allow_unverified: bool,
-    allow_unprotected: bool,
-    keyring: Path | None,
+    access: Access,
     as_json: bool,
     verbose: bool,
 ) -> int:
@@ -252,7 +169,7 @@ def lookup_command(
 
     Exit code: 0 a key was found, 1 none was, 2 error.
     """
-    from secure_bloom.cli import tables
+    from secure_bloom.cli.print_hudi import print_lookup
     from secure_bloom.hudi.key_lookup import lookup
 
     _refuse_paths(keys)
@@ -263,21 +180,18 @@ def lookup_command(
         path,
         wanted,
         column=column,
-        keys=load_keys(keyring),
-        policy=load_policy(policy_path),
-        allow_unverified=allow_unverified,
-        allow_unprotected=allow_unprotected,
+        **access.arguments(),
     )
     if as_json:
-        tables.print_json(report.to_json())
+        print_json(report.to_json())
     else:
-        _print_lookup(report, verbose=verbose)
+        print_lookup(report, verbose=verbose)
     found = any(report.found.values())
     return complain(report.failed) or (EXIT_FOUND if found else EXIT_NOWHERE)
 
 
 def _refuse_paths(keys: tuple[str, ...]) -> None:
-    """PolicyError for what a shell made of a glob: the paths behind the first would be keys."""
+    """PolicyError for a key that is a path: a shell has expanded a glob into several paths."""
     for key in keys:
         # Not Path.exists: it raises for a key that is longer than any path.
         is_there = os.path.exists(key)  # noqa: PTH110
@@ -290,7 +204,7 @@ def _refuse_paths(keys: tuple[str, ...]) -> None:
 
 
 def _keys_in(source: BinaryIO | None) -> list[str]:
-    """The keys in a file, one a line, empty lines left out; UTF-8 whatever the locale is."""
+    """The keys in a file, one a line, without empty lines; always UTF-8, whatever the locale."""
     if source is None:
         return []
     try:
@@ -303,29 +217,3 @@ def _keys_in(source: BinaryIO | None) -> list[str]:
             path=source.name,
         ) from None
     return [line for line in text.replace("\r\n", "\n").split("\n") if line]
-
-
-def _print_lookup(report: LookupReport, *, verbose: bool) -> None:
-    from secure_bloom.cli import tables
-    from secure_bloom.hudi.key_lookup import LookupStatus
-    from secure_bloom.text import counted
-
-    for key, paths in report.found.items():
-        for path in paths or ("nowhere",):
-            click.echo(f"{tables.visible(key)}  {path}")
-    if verbose:
-        headers = ("file", "status", "keys in range>", "candidates>", "found>")
-        rows = [
-            (file.path, file.status.replace("_", " "), file.in_range, file.candidates, file.found)
-            for file in report.files
-        ]
-        tables.print_table(headers, rows)
-    without = report.read_without_filter
-    unfiltered = f"; {without:,} read without a filter" if without else ""
-    click.echo(
-        f"{counted(len(report.files), 'file')}: "
-        f"{report.count(LookupStatus.SKIPPED_BY_RANGE)} skipped by range, "
-        f"{report.count(LookupStatus.SKIPPED_BY_FILTER)} by filter, "
-        f"{report.count(LookupStatus.READ)} read, {report.count(LookupStatus.FAILED)} failed; "
-        f"{counted(report.false_positives, 'false positive')}{unfiltered}"
-    )

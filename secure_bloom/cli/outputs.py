@@ -18,7 +18,7 @@ from secure_bloom.errors import PolicyError
 from secure_bloom.storage import is_object_uri, local_path
 from secure_bloom.storage.staged_file import staged_file
 
-#: Rows of an encrypted table in clear: for others to read only if their owner says so.
+#: The output holds rows of an encrypted table in clear, so only its owner may read it.
 _PRIVATE = 0o600
 
 
@@ -47,10 +47,10 @@ def output_file(text: str) -> Path:
 def refuse_part_of_table(
     output: Path, form: str, given: Sequence[str], files: Sequence[str]
 ) -> None:
-    """Raise PolicyError where rows in clear would replace a file that is read, or join the table.
+    """Raise PolicyError where rows in clear would replace an input file, or join the table.
 
-    ``given`` are the paths as the caller named them: in a folder among them every Parquet file is
-    a part of the table from then on.
+    ``given`` are the paths as the caller named them.  Any Parquet file in a folder among them would
+    be a part of the table from then on.
     """
     target = output.resolve()
     if target in _resolved(files):
@@ -71,9 +71,9 @@ def _resolved(paths: Sequence[str]) -> set[Path]:
 
 @contextmanager
 def replaced(output: Path) -> Iterator[BinaryIO]:
-    """A file to write to that takes the output's place at the end, or goes away.
+    """A new file to write to; it takes the place of ``output`` at the end, or goes away.
 
-    It keeps the permissions of a file that is replaced; a new one its owner alone may read.
+    A replaced file keeps its permissions.  Only the owner may read a new file.
     """
     target = output.resolve()
     mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else _PRIVATE
@@ -87,7 +87,7 @@ def replaced(output: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def told() -> Iterator[None]:
-    """A full disk and the like as an error that says so."""
+    """Turn errors of the system, such as a full disk, into PolicyError."""
     try:
         yield
     except BrokenPipeError:
@@ -98,7 +98,7 @@ def told() -> Iterator[None]:
 
 @contextmanager
 def flushed() -> Iterator[None]:
-    """Write out what stdout holds back; where that fails, nothing more is tried."""
+    """Flush stdout at the end; after a failure write nothing more to it."""
     try:
         yield
         sys.stdout.flush()

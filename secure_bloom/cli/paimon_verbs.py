@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from secure_bloom.cli.arguments import (
-    load_keys,
-    load_policy,
+    Access,
     parse_settings,
+    with_access_to_read,
     with_common_options,
-    with_policy_options,
 )
-from secure_bloom.cli.commands import EXIT_ABSENT, EXIT_MAYBE, EXIT_NO_FILTER, complain
+from secure_bloom.cli.exit_codes import complain, verdict_code
+from secure_bloom.cli.tables import print_json
 from secure_bloom.errors import PolicyError
-
-if TYPE_CHECKING:
-    from secure_bloom.paimon.build_report import BuildReport
-    from secure_bloom.paimon.index_description import PaimonInspection, ShowReport
-    from secure_bloom.paimon.probe_report import PaimonProbe
 
 
 @click.group("paimon")
@@ -51,50 +45,15 @@ def show_command(paths: tuple[str, ...], keyring: Path | None, as_json: bool, ve
     Exit code: 0 done, 2 error.
     """
     del keyring  # taken so that every verb takes it
-    from secure_bloom.cli import tables
+    from secure_bloom.cli.print_paimon import print_indexes
     from secure_bloom.paimon.index_description import show
 
     report = show(paths)
     if as_json:
-        tables.print_json(report.to_json())
+        print_json(report.to_json())
     else:
-        _print_indexes(report, verbose=verbose)
+        print_indexes(report, verbose=verbose)
     return complain(report.failed)
-
-
-def _print_indexes(report: ShowReport, *, verbose: bool) -> None:
-    from secure_bloom.cli import tables
-    from secure_bloom.text import counted
-
-    for index in report.indexes:
-        if index.error is None:
-            click.echo(f"{index.path}: {tables.human_bytes(index.bytes)}")
-            _print_columns(index)
-    if report.without:
-        click.echo(f"{counted(len(report.without), 'data file')} without an index")
-    for path in report.without if verbose else ():
-        click.echo(f"  {path}")
-
-
-def _print_columns(index: PaimonInspection) -> None:
-    from secure_bloom.cli import tables
-
-    headers = ("column", "index", "bytes>", "hashes>", "bits set>", "fpp>", "values about>", "note")
-    rows = [
-        (
-            tables.visible(each.column),
-            tables.visible(each.type),
-            each.bytes,
-            each.hash_functions,
-            tables.percent(each.fill),
-            tables.percent(each.fpp),
-            each.values,
-            each.note,
-        )
-        for each in index.indexes
-    ]
-    if rows:
-        tables.print_table(headers, rows)
 
 
 @paimon.command("build")
@@ -118,7 +77,7 @@ def _print_columns(index: PaimonInspection) -> None:
     help="Write a new index in the place of one that cannot be read; what it held is lost.",
 )
 @click.option("--dry-run", is_flag=True, help="Work everything out, write nothing.")
-@with_policy_options
+@with_access_to_read
 @with_common_options
 def build_command(
     paths: tuple[str, ...],
@@ -126,10 +85,7 @@ def build_command(
     allow_clear_index: bool,
     replace_damaged: bool,
     dry_run: bool,
-    policy_path: Path | None,
-    allow_unverified: bool,
-    allow_unprotected: bool,
-    keyring: Path | None,
+    access: Access,
     as_json: bool,
     verbose: bool,
 ) -> int:
@@ -144,7 +100,7 @@ def build_command(
 
     Exit code: 0 done, 2 error.
     """
-    from secure_bloom.cli import tables
+    from secure_bloom.cli.print_paimon import print_built
     from secure_bloom.paimon.build_report import IndexOptions
     from secure_bloom.paimon.index_builder import build_indexes
 
@@ -152,38 +108,16 @@ def build_command(
     report = build_indexes(
         paths,
         {name: IndexOptions(**options) for name, options in columns.items()},
-        keys=load_keys(keyring),
-        policy=load_policy(policy_path),
-        allow_unverified=allow_unverified,
-        allow_unprotected=allow_unprotected,
+        **access.arguments(),
         allow_clear_index=allow_clear_index,
         replace_damaged=replace_damaged,
         dry_run=dry_run,
     )
     if as_json:
-        tables.print_json(report.to_json())
+        print_json(report.to_json())
     else:
-        _print_built(report, verbose=verbose)
+        print_built(report, verbose=verbose)
     return complain(report.failed)
-
-
-def _print_built(report: BuildReport, *, verbose: bool) -> None:
-    from secure_bloom.cli import tables
-
-    headers = ("file", "column", "values>", "items>", "bytes>", "fpp>")
-    names = tables.short_names([file.path for file in report.files])
-    rows = [
-        (names[file.path], c.column, c.values, c.items, c.bytes, tables.percent(c.fpp))
-        for file in report.files
-        for c in file.columns
-    ]
-    if rows:
-        tables.print_table(headers, rows)
-    for file in report.files if verbose else ():
-        for kept in file.kept:
-            click.echo(f"kept: {file.path}, {tables.visible(kept)}")
-    for note in report.notes:
-        click.echo(f"note: {note}")
 
 
 @paimon.command("probe")
@@ -201,17 +135,14 @@ def _print_built(report: BuildReport, *, verbose: bool) -> None:
     is_flag=True,
     help="Tell which files Paimon 0.9 skips by these indexes, and where it may lose rows.",
 )
-@with_policy_options
+@with_access_to_read
 @with_common_options
 def probe_command(
     paths: tuple[str, ...],
     where: str,
     type_texts: tuple[str, ...],
     as_paimon: bool,
-    policy_path: Path | None,
-    allow_unverified: bool,
-    allow_unprotected: bool,
-    keyring: Path | None,
+    access: Access,
     as_json: bool,
     verbose: bool,
 ) -> int:
@@ -231,7 +162,7 @@ def probe_command(
 
     Exit code: 0 a file may have such rows, 1 none has, 3 some file has no index, 2 error.
     """
-    from secure_bloom.cli import tables
+    from secure_bloom.cli.print_paimon import print_verdicts
     from secure_bloom.paimon.index_probe import probe
     from secure_bloom.paimon.skipping_rules import Rules
 
@@ -239,17 +170,14 @@ def probe_command(
         paths,
         where,
         types=_parse_types(type_texts),
-        keys=load_keys(keyring),
-        policy=load_policy(policy_path),
-        allow_unverified=allow_unverified,
-        allow_unprotected=allow_unprotected,
+        **access.arguments(),
         rules=Rules.PAIMON_0_9 if as_paimon else Rules.SAFE,
     )
     if as_json:
-        tables.print_json(report.to_json())
+        print_json(report.to_json())
     else:
-        _print_verdicts(report, verbose=verbose)
-    return complain(report.failed) or _probe_code(report)
+        print_verdicts(report, verbose=verbose)
+    return complain(report.failed) or verdict_code(report.verdicts)
 
 
 def _parse_types(texts: tuple[str, ...]) -> dict[str, str]:
@@ -260,35 +188,3 @@ def _parse_types(texts: tuple[str, ...]) -> dict[str, str]:
             raise PolicyError(f"--type {text} names no type", hint="write id=BIGINT")
         types[name] = data_type
     return types
-
-
-def _probe_code(report: PaimonProbe) -> int:
-    from secure_bloom.bloom.probe import Verdict
-
-    if Verdict.MAYBE in report.verdicts:
-        return EXIT_MAYBE
-    return EXIT_NO_FILTER if Verdict.NO_FILTER in report.verdicts else EXIT_ABSENT
-
-
-def _print_verdicts(report: PaimonProbe, *, verbose: bool) -> None:
-    from secure_bloom.bloom.probe import Verdict
-    from secure_bloom.cli import tables
-    from secure_bloom.paimon.skipping_rules import Rules
-    from secure_bloom.text import counted
-
-    as_paimon = report.rules is Rules.PAIMON_0_9
-    words = {
-        Verdict.ABSENT: "skipped by Paimon 0.9" if as_paimon else "can be skipped",
-        Verdict.MAYBE: "read by Paimon 0.9" if as_paimon else "may have such rows",
-        Verdict.NO_FILTER: "without an index to ask",
-    }
-    for verdict, meaning in words.items():
-        found = [file.path for file in report.files if file.verdict is verdict]
-        click.echo(f"{len(found):,} of {counted(len(report.files), 'file')} {meaning}")
-        for path in found if verbose or verdict is Verdict.MAYBE else ():
-            click.echo(f"  {path}")
-    for file in report.files:
-        if file.note is not None:
-            click.echo(f"note: {file.path}: {file.note}")
-    for note in report.notes:
-        click.echo(f"note: {tables.visible(note)}")

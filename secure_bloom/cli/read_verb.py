@@ -1,4 +1,4 @@
-"""``secure-bloom read``: rows of tables through their filters, and why it took what it took."""
+"""``secure-bloom read``: rows of tables through their filters, or why they were read."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from secure_bloom.cli.arguments import (
-    load_keys,
-    load_policy,
+    Access,
+    with_access_to_read,
     with_common_options,
-    with_policy_options,
 )
-from secure_bloom.cli.explanation import print_report
 from secure_bloom.cli.outputs import output_file, refuse_part_of_table
+from secure_bloom.cli.print_read import print_report
 from secure_bloom.cli.rows import FORMATS, TABLE_ROWS, format_of, json_of, rows_of, write_rows
 from secure_bloom.errors import PolicyError
 
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     help="How to write rows; a table on a terminal, CSV elsewhere, or by the output's name.",
 )
 @click.option("--output", metavar="FILE", help="Where to write rows, in clear.")
-@with_policy_options
+@with_access_to_read
 @click.option(
     "--without-filter-keys",
     is_flag=True,
@@ -55,11 +54,8 @@ def read_command(
     explain: bool,
     form: str | None,
     output: str | None,
-    policy_path: Path | None,
-    allow_unverified: bool,
-    allow_unprotected: bool,
+    access: Access,
     without_filter_keys: bool,
-    keyring: Path | None,
     as_json: bool,
     verbose: bool,
 ) -> int:
@@ -87,10 +83,7 @@ def read_command(
         where=where,
         columns=None if columns is None else column_names(columns),
         limit=TABLE_ROWS + 1 if cut else limit,
-        keys=load_keys(keyring),
-        policy=load_policy(policy_path),
-        allow_unverified=allow_unverified,
-        allow_unprotected=allow_unprotected,
+        **access.arguments(),
         without_filter_keys=without_filter_keys,
         explain=explain,
     )
@@ -105,7 +98,7 @@ def read_command(
 
 
 def column_names(text: str) -> list[str]:
-    """The names in ``A,B``; one with a comma stands in double quotes."""
+    """The names in ``A,B``; a name with a comma stands in double quotes."""
     found = [name.strip() for row in csv.reader([text], skipinitialspace=True) for name in row]
     if not found or not all(found):
         raise PolicyError(

@@ -1,7 +1,7 @@
-"""Rows as a person or a program wants them: a table, CSV, JSON lines or a Parquet file.
+"""Rows as a table, CSV, JSON lines or a Parquet file.
 
-CSV and JSON lines hold what the rows hold, so that a program gets it back; a table is for a
-terminal, which no character of a value may drive.
+From CSV and JSON lines a program gets the values back.  A table is for a terminal: no character of
+a value may act on it.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ Batches = Iterable[Any]
 
 FILE_FORMATS = ("csv", "jsonl", "parquet")
 FORMATS = ("table", *FILE_FORMATS)
-#: More rows are for programs.
+#: A table shows no more rows than these.
 TABLE_ROWS = 100
 #: A table whose columns would be narrower is shown row by row instead.
 _NARROWEST = 12
-#: Of a value a terminal shows no more.
+#: A table shows no more characters of a value than these.
 _LONGEST = 10_000
-#: What makes a CSV field stand in quotes.
+#: The characters that put a CSV field in quotes.
 _CSV_QUOTED = frozenset(',"\r\n')
 
 
 def format_of(given: str | None, output: Path | None) -> str:
-    """The format that was asked for, by option, by the output's name, or by where it goes."""
+    """The format that the option names, else the output's name, else a fitting one for stdout."""
     if given is None and output is not None:
         given = output.suffix.lstrip(".").lower()
         if given not in FILE_FORMATS:
@@ -58,9 +58,9 @@ def format_of(given: str | None, output: Path | None) -> str:
 
 
 def write_rows(form: str, schema: Any, batches: Batches, output: Path | None) -> int:
-    """Write the rows to ``output`` or stdout; how many there were.
+    """Write the rows to ``output`` or stdout and return how many there were.
 
-    A file that is there already is replaced when all rows are written, and stays if that fails.
+    An old file is replaced only after all rows were written; it stays if that fails.
     """
     if output is None:
         with told(), flushed():
@@ -92,7 +92,7 @@ def _write_csv(schema: Any, batches: Batches, file: IO[str]) -> int:
 
 
 def _csv_line(fields: Iterable[str | None]) -> str:
-    """RFC 4180, where a null is nothing at all and an empty text two quotes."""
+    """A line of CSV (RFC 4180): a null is an empty field, an empty text is two quotes."""
     return ",".join("" if field is None else _csv_field(field) for field in fields) + "\n"
 
 
@@ -147,7 +147,7 @@ def _cell(value: object) -> str:
 
 
 def text_of(value: object) -> str:
-    """A value as text: as it is written in a condition, nested ones as JSON."""
+    """A value as text, as a condition takes it; nested values as JSON."""
     if isinstance(value, dict | list):
         return _json_text(value)
     if isinstance(value, bool):
@@ -164,7 +164,7 @@ def _duration(value: timedelta) -> str:
     return duration_text(value // timedelta(microseconds=1) * 1000)
 
 
-#: Values of Python whose own text no condition takes, or not in this form; and the commonest.
+#: Types whose ``str()`` a condition would not take, and ``str``, which is the commonest.
 _FORMS: dict[type, Callable[[Any], str]] = {
     str: str,
     bytes: lambda value: f"hex:{value.hex()}",
@@ -175,7 +175,7 @@ _FORMS: dict[type, Callable[[Any], str]] = {
 
 
 def _json_text(value: object) -> str:
-    """JSON in one line, in which no character acts on a terminal or ends the line."""
+    """JSON in one line; characters that would act on a terminal are escaped."""
     text = json.dumps(json_of(value), ensure_ascii=False)
     if text.isprintable():
         return text
@@ -183,7 +183,7 @@ def _json_text(value: object) -> str:
 
 
 def json_of(value: Any) -> Any:
-    """A value as JSON has it; bytes, dates, decimals and NaN as the texts that they are in CSV."""
+    """A value for JSON; bytes, dates, decimals and NaN become the same texts as in CSV."""
     if isinstance(value, dict):
         return {str(key): json_of(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

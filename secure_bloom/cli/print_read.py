@@ -1,4 +1,4 @@
-"""Why a read took what it took, as a terminal shows it."""
+"""What ``secure-bloom read --explain`` prints: what was skipped, what was read, and why."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from secure_bloom.reading import FileReadReport, ReadReport
     from secure_bloom.reading.pruning.plan import Note, RowGroupPlan, Step
 
-#: Files that are told of one by one without -v.
+#: How many files are listed without -v.
 _SHOWN_FILES = 20
 
 
@@ -77,7 +77,7 @@ def _reasons(report: ReadReport) -> list[str]:
 
 
 def _by_kind(notes: Sequence[Note]) -> dict[tuple[str, Step | None, str], list[Note]]:
-    """Of one column, two notes of a step are of a kind where they differ by a number alone."""
+    """Notes by kind: those of one column and step that differ only in a number are one kind."""
     found: dict[tuple[str, Step | None, str], list[Note]] = {}
     for note in notes:
         kind = note.reason or ("rows" if note.rows is not None else note.text)
@@ -129,13 +129,13 @@ def _print_files(report: ReadReport, *, verbose: bool) -> None:
 
 
 def _width(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> int:
-    """Columns of a terminal that a table takes whole, its edges and gaps included."""
+    """How many characters wide the table is, with its edges and gaps."""
     columns = zip([name.removesuffix(">") for name in headers], *rows, strict=True)
     return 1 + sum(2 + max(len(str(cell)) for cell in column) for column in columns)
 
 
 def _print_file_by_file(rows: Sequence[Sequence[object]]) -> None:
-    """What the table says, where the terminal is too narrow for it."""
+    """The same rows as the table, for a terminal that is too narrow for it."""
     for name, row_groups, read, skipped, size in rows:
         click.echo(name)
         click.echo(f"  {read} of {row_groups} read, {size}")

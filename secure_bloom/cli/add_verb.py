@@ -1,0 +1,88 @@
+"""``secure-bloom add``: filters for Parquet files that are already written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from secure_bloom.cli.arguments import (
+    load_keys,
+    load_policy,
+    parse_columns,
+    with_common_options,
+    with_unprotected_option,
+)
+from secure_bloom.cli.exit_codes import complain
+from secure_bloom.cli.progress_bar import progress_bar
+
+
+@click.command("add")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option(
+    "--policy",
+    "policy_path",
+    type=click.Path(path_type=Path),
+    help="Policy file (TOML): which columns get filters, under which keys.",
+)
+@click.option(
+    "--column",
+    "column_texts",
+    multiple=True,
+    metavar="NAME[:fpp=F][:max_bytes=N]",
+    help="A column that gets filters, instead of the policy's; may be repeated.",
+)
+@click.option("--output", metavar="DIR", help="Write the new files below DIR, leave the old ones.")
+@click.option("--in-place", is_flag=True, help="Append to the files; costs no copy of the data.")
+@click.option("--replace-filters", is_flag=True, help="Build filters anew where there are some.")
+@click.option("--dry-run", is_flag=True, help="Work everything out, write nothing.")
+@with_unprotected_option
+@with_common_options
+def add_command(
+    paths: tuple[str, ...],
+    policy_path: Path | None,
+    column_texts: tuple[str, ...],
+    output: str | None,
+    in_place: bool,
+    replace_filters: bool,
+    dry_run: bool,
+    allow_unprotected: bool,
+    keyring: Path | None,
+    as_json: bool,
+    verbose: bool,
+) -> int:
+    """Add Bloom filters to Parquet files; no data page is touched.
+
+    PATH is a file, a folder or a glob.  Files are replaced atomically (or appended to, with
+    --in-place); a file that fails does not stop the others.
+
+    \b
+    secure-bloom add out/ --policy keys/policy.toml
+    secure-bloom add out/ --column email:fpp=0.01 --keyring keys/dev-keyring.json
+    secure-bloom add out/ --column id --dry-run --json
+
+    Exit code: 0 done, 2 error.
+    """
+    from secure_bloom.adding.add import add_bloom_filters
+    from secure_bloom.cli.print_add import print_add_report
+    from secure_bloom.cli.tables import print_json
+
+    policy = load_policy(policy_path)
+    with progress_bar("adding filters", quiet=as_json) as progress:
+        report = add_bloom_filters(
+            paths,
+            columns=parse_columns(column_texts),
+            policy=policy,
+            keys=load_keys(keyring, policy),
+            in_place=in_place,
+            output=output,
+            replace_filters=replace_filters,
+            dry_run=dry_run,
+            allow_unprotected=allow_unprotected,
+            progress=progress,
+        )
+    if as_json:
+        print_json(report.to_json())
+    else:
+        print_add_report(report, verbose=verbose)
+    return complain(report.failed) or 0

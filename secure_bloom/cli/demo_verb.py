@@ -1,0 +1,24 @@
+"""``secure-bloom demo``: the main job, end to end, on Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command("demo")
+@click.argument("folder", required=False, type=click.Path(path_type=Path))
+@click.option("--rows", default=300_000, show_default=True, help="Rows of the demo table.")
+def demo_command(folder: Path | None, rows: int) -> int:
+    """Do the main job end to end on Spark: write encrypted, add filters, look values up.
+
+    The table goes to FOLDER (a new one), else to a temporary folder.  Needs Java 17 or later and
+    the extra "spark".
+
+    Exit code: 0 done, 2 error.
+    """
+    from secure_bloom.spark.demo import run_demo
+
+    run_demo(folder, rows)
+    return 0

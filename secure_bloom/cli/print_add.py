@@ -1,0 +1,76 @@
+"""What ``secure-bloom add`` prints."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from secure_bloom.adding.report import AddReport, FileAddReport, FilterReport
+from secure_bloom.cli.tables import human_bytes, percent, print_table, short_names
+
+
+def print_add_report(report: AddReport, *, verbose: bool) -> None:
+    """What became of each file, then the sums."""
+    headers = ("file", "status", "filters", "before>", "after>", "seconds>")
+    names = short_names([file.path for file in report.files])
+    print_table(headers, (_file_row(file, names[file.path]) for file in report.files))
+    if verbose:
+        _print_filters(report)
+    actions = Counter(f.action for file in report.files for f in file.filters)
+    grown = sum((f.bytes_after or 0) - (f.bytes_before or 0) for f in report.files)
+    counted = ", ".join(f"{count} {action}" for action, count in sorted(actions.items()))
+    would = "would be " if report.dry_run else ""
+    size = f"{human_bytes(abs(grown))} {'smaller' if grown < 0 else 'larger'}"
+    click.echo(f"filters: {counted or 'none'}; the files {would or 'are '}{size}")
+    remarks = {_remark(f) for file in report.files for f in file.filters} - {None}
+    for line in (*sorted(remarks, key=str), *report.notes):
+        click.echo(f"note: {line}")
+
+
+def _file_row(file: FileAddReport, name: str) -> tuple[object, ...]:
+    actions = Counter(f.action for f in file.filters)
+    return (
+        name,
+        file.status,
+        ", ".join(f"{count} {action}" for action, count in sorted(actions.items())),
+        human_bytes(file.bytes_before),
+        human_bytes(file.bytes_after),
+        f"{file.seconds:.2f}",
+    )
+
+
+def _remark(report: FilterReport) -> str | None:
+    """What the user should know about a filter that differs from the request."""
+    if report.action == "skipped":
+        return f"column {report.column} is missing in some files: {report.reason}"
+    if report.action == "replaced" and report.reason:
+        return f"column {report.column}, filters that were replaced: {report.reason}"
+    if report.reason and (report.fpp or 0.0) > (report.fpp_requested or 1.0):
+        return (
+            f"column {report.column}: false positives above the {report.fpp_requested:.3g} "
+            f"asked for in some row groups: {report.reason}"
+        )
+    return None
+
+
+def _print_filters(report: AddReport) -> None:
+    headers = ("row group>", "column", "action", "from", "values>", "bytes>", "fpp>", "key")
+    for file in report.files:
+        rows = [
+            (
+                f.row_group,
+                f.column,
+                f.action,
+                f.source,
+                f.values,
+                f.bytes,
+                percent(f.fpp),
+                f.key or ("" if f.encrypted else "in clear"),
+            )
+            for f in file.filters
+        ]
+        if rows:
+            print_table(headers, rows, title=file.path)

@@ -1,0 +1,79 @@
+"""What ``secure-bloom audit`` prints: the report as text, JSON, SARIF or a page."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from secure_bloom.errors import PolicyError
+
+if TYPE_CHECKING:
+    from secure_bloom.auditing.findings import AuditReport
+
+_FILE_WIDTH = 100
+
+_Form = Callable[["AuditReport", tuple[str, ...], bool], str]
+
+
+def write_report(
+    form: str, report: AuditReport, paths: tuple[str, ...], output: Path | None
+) -> None:
+    """Write the report in this form to a file, or to stdout."""
+    text = FORMS[form](report, paths, output is None and sys.stdout.isatty())
+    try:
+        if output is None:
+            click.echo(text, color=True)
+        else:
+            output.write_text(text + "\n", encoding="utf-8")
+    except BrokenPipeError:
+        raise
+    except (OSError, UnicodeEncodeError) as exc:
+        reason = exc.strerror if isinstance(exc, OSError) else "it holds what is no text"
+        path = "stdout" if output is None else str(output)
+        raise PolicyError(f"the report cannot be written: {reason}", path=path) from exc
+
+
+def _text(report: AuditReport, _paths: tuple[str, ...], on_terminal: bool) -> str:
+    from rich.console import Console
+
+    from secure_bloom.auditing.formats.terminal import render_text
+
+    width = None if on_terminal else _FILE_WIDTH
+    content = io.StringIO()
+    console = Console(file=content, width=width, force_terminal=on_terminal, highlight=False)
+    render_text(report, console)
+    return content.getvalue().rstrip("\n")
+
+
+def _json(report: AuditReport, _paths: tuple[str, ...], _on_terminal: bool) -> str:
+    return json.dumps(report.to_json(), indent=2)
+
+
+def _sarif(report: AuditReport, _paths: tuple[str, ...], _on_terminal: bool) -> str:
+    from secure_bloom.auditing.formats.sarif import render_sarif
+
+    return render_sarif(report, meanings=_meanings())
+
+
+def _html(report: AuditReport, paths: tuple[str, ...], _on_terminal: bool) -> str:
+    from secure_bloom.auditing.formats.html import render_html
+
+    return render_html(
+        report, subject=", ".join(paths), created=datetime.now(UTC), meanings=_meanings()
+    )
+
+
+def _meanings() -> dict[str, str]:
+    from secure_bloom.auditing.rules import RULES
+
+    return {rule.id: rule.meaning for rule in RULES.values()}
+
+
+FORMS: dict[str, _Form] = {"text": _text, "json": _json, "sarif": _sarif, "html": _html}

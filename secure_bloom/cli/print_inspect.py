@@ -1,0 +1,93 @@
+"""What ``secure-bloom inspect`` prints."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from secure_bloom.hudi.record_keys.description import RecordKeyDescription
+    from secure_bloom.inspection import ColumnInspection, FileInspection, InspectReport
+    from secure_bloom.paimon.index_description import PaimonInspection
+from secure_bloom.cli.tables import human_bytes, percent, print_table, visible
+
+
+def print_inspect_report(report: InspectReport, *, verbose: bool) -> None:
+    """One table a file."""
+    for file in report.files:
+        if file.error is None:
+            _print_file(file, verbose=verbose)
+    for file, group, column in report.wrong:
+        missed = column.bloom.missed if column.bloom else 0
+        click.echo(
+            f"wrong filter: {file.path}, row group {group.row_group}, column {column.column}: "
+            f"misses {missed} values, queries lose rows; add --replace-filters mends it"
+        )
+
+
+def _print_file(file: FileInspection, *, verbose: bool) -> None:
+    footer = f"{file.footer} footer"
+    if file.algorithm:
+        footer += f", {file.algorithm}, footer key {file.key or 'unnamed'}"
+    groups = len(file.row_groups)
+    content = "" if file.rows is None else f"; {file.rows} rows in {groups} row groups"
+    click.echo(f"{file.path}: {footer}{content}")
+    if file.hudi is not None:
+        click.echo(f"  Hudi record keys: {_record_keys(file.hudi)}")
+    if file.paimon is not None:
+        click.echo(f"  Paimon index: {_paimon_index(file.paimon)}")
+    columns = [column for group in file.row_groups for column in group.columns]
+    notes = {f"column {column.column}: {column.note}" for column in columns if column.note}
+    for note in (*([file.note] if file.note else []), *sorted(notes)):
+        click.echo(f"  note: {note}")
+    headers = ("column", "type", "key", "filters", "bytes>", "fpp>", "bits set>")
+    if not verbose:
+        by_column = zip(*(group.columns for group in file.row_groups), strict=True)
+        if file.row_groups:
+            print_table(headers, (_column_row(list(chunks)) for chunks in by_column))
+        return
+    for group in file.row_groups:
+        print_table(
+            headers,
+            (_column_row([column]) for column in group.columns),
+            title=f"row group {group.row_group}, {group.rows} rows",
+        )
+
+
+def _record_keys(told: RecordKeyDescription) -> str:
+    """Hudi's filter and key range, in one line."""
+    ends = "key range" if told.range else "no key range"
+    if told.type is None:
+        damage = told.note and f"filter that cannot be read: {told.note}"
+        return f"{damage or 'no filter'}; {ends}"
+    size, rows = human_bytes(told.bytes), "1 row" if told.rows == 1 else f"{told.rows} rows"
+    return f"{told.type} filter of {size} in {rows}, fpp {percent(told.fpp)}; {ends}"
+
+
+def _paimon_index(told: PaimonInspection) -> str:
+    """Paimon's index and its columns, in one line."""
+    if told.error is not None:
+        return f"cannot be read: {told.error}"
+    columns = ", ".join(f"{visible(each.column)} ({visible(each.type)})" for each in told.indexes)
+    return f"{human_bytes(told.bytes)} in clear beside the file: {columns or 'no columns'}"
+
+
+_KEY_PLACES = {"no": "in clear", "footer_key": "{key} (footer)", "column_key": "{key}"}
+
+
+def _column_row(chunks: list[ColumnInspection]) -> tuple[object, ...]:
+    first = chunks[0]
+    blooms = [chunk.bloom for chunk in chunks if chunk.bloom is not None]
+    unknown = not blooms and any(chunk.note for chunk in chunks)
+    have = "?" if unknown else f"{len(blooms)} of {len(chunks)}"
+    return (
+        first.column,
+        # The logical type says more to a person than how it is stored.
+        first.type.rpartition(" ")[2].lower(),
+        _KEY_PLACES[first.encrypted].format(key=first.key or "unnamed"),
+        have,
+        sum(bloom.bytes or 0 for bloom in blooms) or None,
+        percent(max((b.fpp for b in blooms if b.fpp is not None), default=None)),
+        percent(max((b.fill for b in blooms if b.fill is not None), default=None)),
+    )
