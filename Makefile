@@ -7,7 +7,7 @@ PARALLEL := --numprocesses logical --maxprocesses 4 --quiet
 JAVA_HINT := Java 17 or later is needed by Spark: install it (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17), or set JAVA_HOME
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check compatibility bench faults format clean java
+.PHONY: help demo test test-all check coverage mutants compatibility bench faults format clean java
 
 help:  ## Show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -26,6 +26,13 @@ check: $(VENV)/.installed-dev  ## Style and types alone
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
+coverage: $(VENV)/.installed-measure java  ## Which lines and branches the tests run (longer than make test)
+	$(BIN)/python -m pytest $(PARALLEL) -m "not slow" --cov --cov-report=term:skip-covered
+
+mutants: $(VENV)/.installed-measure  ## Which changes of the program the tests notice (about 15 minutes)
+	$(BIN)/python -m mutmut run
+	$(BIN)/python -m tests.mutants --show
+
 compatibility: $(VENV)/.installed-dev java  ## Write docs/compatibility.md from what readers were seen to do
 	$(BIN)/python -m pytest tests/interop tests/spark -m "not slow" --compatibility docs/compatibility.md
 
@@ -41,7 +48,7 @@ format: $(VENV)/.installed-dev  ## Put the code into shape
 	$(BIN)/ruff check --fix .
 
 clean:  ## Remove the virtual environment and all caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage mutants
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -58,6 +65,10 @@ $(VENV)/.installed-dev: $(VENV)/bin/python pyproject.toml
 	@echo "installing into $(VENV) (PySpark is large: a minute or two)"
 	@$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@ $(VENV)/.installed-spark
+
+$(VENV)/.installed-measure: $(VENV)/.installed-dev
+	@$(BIN)/python -m pip install --quiet --editable '.[dev,measure]'
+	@touch $@
 
 $(VENV)/.installed-bench: $(VENV)/.installed-dev
 	@$(BIN)/python -m pip install --quiet --editable '.[dev,bench]'

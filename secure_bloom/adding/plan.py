@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from secure_bloom.adding.append_mark import append_mark
 from secure_bloom.adding.report import FilterReport
@@ -67,20 +68,27 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewFilter:
-    """A filter as it goes into the file, encrypted where its column is."""
+class KeptFilter:
+    """The chunk of a task keeps the filter that it has."""
 
+    task: Task
+    stored: StoredBloomFilter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewFilter:
+    """The chunk of a task gets a new filter, in the place of ``old`` if it has one.
+
+    ``modules`` are the filter as it goes into the file: encrypted where its column is.
+    """
+
+    task: Task
+    old: StoredBloomFilter | None
     modules: bytes
     report: FilterReport
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChunkOutcome:
-    """A chunk's filter: the ``old`` one, or a ``new`` one in its place."""
-
-    task: Task
-    old: StoredBloomFilter | None
-    new: NewFilter | None = None
+ChunkOutcome: TypeAlias = KeptFilter | NewFilter
 
 
 def plan_rewrite(
@@ -157,18 +165,14 @@ def _outcomes(tasks: list[Task], run: Mapper) -> list[ChunkOutcome]:
 def _work(task: Task) -> ChunkOutcome:
     old = _old_filter(task)
     if old is not None and not task.replace:
-        return ChunkOutcome(task=task, old=old)
+        return KeptFilter(task=task, stored=old)
     values = read_entries(task.file, task.chunk)
     before = None if old is None else old.filter
     built = build_filter(task.chunk.leaf, values, task.options, old=before)
-    return ChunkOutcome(task=task, old=old, new=_new_filter(task, built))
-
-
-def _new_filter(task: Task, built: BuiltFilter) -> NewFilter:
-    # Here and not where the file is put together: threads share the work, and the bits are held
-    # once.
+    # Encoded here and not where the file is put together: threads share the work, and the bits are
+    # held once.
     modules = encode_bloom_filter(built.filter, task.chunk.cipher)
-    return NewFilter(modules=modules, report=_built_report(task, built))
+    return NewFilter(task=task, old=old, modules=modules, report=_built_report(task, built))
 
 
 def _old_filter(task: Task) -> StoredBloomFilter | None:
@@ -184,7 +188,7 @@ def _old_filter(task: Task) -> StoredBloomFilter | None:
 
 def _needs_footer(outcomes: list[ChunkOutcome]) -> bool:
     return any(
-        outcome.new is not None or outcome.task.chunk.meta_data.bloom_filter_length is None
+        isinstance(outcome, NewFilter) or outcome.task.chunk.meta_data.bloom_filter_length is None
         for outcome in outcomes
     )
 
@@ -199,7 +203,7 @@ def _reclaimed_end(footer: Footer, outcomes: list[ChunkOutcome]) -> int:
     replaced = {
         outcome.old.offset + outcome.old.length: outcome.old.offset
         for outcome in outcomes
-        if outcome.new is not None and outcome.old is not None
+        if isinstance(outcome, NewFilter) and outcome.old is not None
     }
     while end in replaced:
         end = replaced[end]
@@ -212,15 +216,15 @@ def _lay_out(outcomes: list[ChunkOutcome], start: int) -> tuple[list[bytes], lis
     reports = []
     for outcome in outcomes:
         chunk = outcome.task.chunk
-        if outcome.new is not None:
-            parts.append(outcome.new.modules)
-            set_bloom_filter(chunk, start, len(parts[-1]))
-            start += len(parts[-1])
-            reports.append(outcome.new.report)
-        elif outcome.old is not None:
-            reports.append(_kept_report(outcome.task, outcome.old))
-            if chunk.meta_data.bloom_filter_length is None:
-                set_bloom_filter(chunk, outcome.old.offset, outcome.old.length)
+        if isinstance(outcome, NewFilter):
+            set_bloom_filter(chunk, start, len(outcome.modules))
+            start += len(outcome.modules)
+            parts.append(outcome.modules)
+            reports.append(outcome.report)
+            continue
+        reports.append(_kept_report(outcome.task, outcome.stored))
+        if chunk.meta_data.bloom_filter_length is None:
+            set_bloom_filter(chunk, outcome.stored.offset, outcome.stored.length)
     return parts, reports
 
 

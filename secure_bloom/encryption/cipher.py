@@ -23,6 +23,7 @@ from secure_bloom.errors import (
     FormatError,
     IntegrityError,
     KeyUnavailableError,
+    SecureBloomError,
     UnsupportedFeatureError,
 )
 
@@ -106,18 +107,16 @@ def _suffix(number: int, row_group: int | None, column: int | None, page: int | 
         raise ValueError(f"a {module_type.name} module takes the ordinals {names}")
     for name, ordinal in zip(names, ordinals, strict=True):
         if not 0 <= ordinal <= _MAX_ORDINAL:
-            _check_ordinal(name, ordinal)
+            raise _bad_ordinal(name.replace("_", " "), ordinal)
     return _SUFFIXES[len(ordinals)].pack(module_type, *ordinals)
 
 
-def _check_ordinal(name: str, ordinal: int) -> None:
+def _bad_ordinal(name: str, ordinal: int) -> SecureBloomError:
     if ordinal < 0:
-        raise FormatError(f"the {name.replace('_', ' ')} ordinal is {ordinal}, it counts from 0")
-    if ordinal > _MAX_ORDINAL:
-        raise UnsupportedFeatureError(
-            f"{name.replace('_', ' ')} ordinal {ordinal} in an encrypted file, "
-            f"Parquet encryption ends at {_MAX_ORDINAL}"
-        )
+        return FormatError(f"the {name} ordinal is {ordinal}, it counts from 0")
+    return UnsupportedFeatureError(
+        f"{name} ordinal {ordinal} in an encrypted file, Parquet encryption ends at {_MAX_ORDINAL}"
+    )
 
 
 def frame_length(buffer: BytesLike, offset: int = 0, *, room: int | None = None) -> int:

@@ -13,6 +13,7 @@ import secure_bloom as sb
 from secure_bloom.adding import plan
 from secure_bloom.adding.append_mark import append_mark
 from secure_bloom.adding.plan import RewritePlan, plan_rewrite
+from secure_bloom.adding.report import FilterReport
 from secure_bloom.adding.request import filter_request
 from secure_bloom.encryption.policy import ColumnRule, KeyPolicy
 from secure_bloom.errors import IntegrityError, PolicyError, UnsupportedFeatureError
@@ -75,7 +76,25 @@ def test_a_plan_for_what_is_there_is_empty(tmp_path: Path, mode: Mode, append: b
     plan = _plan(path, "email", "id", append=append)
     assert plan.is_empty
     assert plan.size == plan.keep == path.stat().st_size
-    assert {f.action for f in plan.filters} == {"kept"}
+    assert list(plan.filters) == [
+        FilterReport(
+            row_group=row_group,
+            column=column,
+            bytes=filter_of(path, row_group, column).byte_count,
+            values=None,
+            fpp_requested=0.01,
+            fpp=filter_of(path, row_group, column).fpp(),
+            encrypted=mode is Mode.UNIFORM or (mode is not Mode.PLAIN and column == "email"),
+            key={Mode.PLAIN: None, Mode.UNIFORM: "k_footer"}.get(
+                mode, "k_pii" if column == "email" else None
+            ),
+            source=None,
+            action="kept",
+            reason="it was there already",
+        )
+        for row_group in (0, 1)
+        for column in ("email", "id")
+    ]
 
 
 def test_a_report_tells_size_source_key_and_exact_fpp(tmp_path: Path) -> None:
@@ -84,12 +103,20 @@ def test_a_report_tells_size_source_key_and_exact_fpp(tmp_path: Path) -> None:
     _apply(path, plan)
     for report, key in zip(plan.filters, ["k_pii", None], strict=True):
         stored = filter_of(path, 0, report.column)
-        assert (report.bytes, report.fpp) == (stored.byte_count, stored.fpp())
-        assert report.fpp is not None
-        assert report.fpp <= report.fpp_requested == 0.01
-        assert (report.values, report.source) == (500, "dictionary")
-        assert (report.encrypted, report.key) == (key is not None, key)
-        assert (report.action, report.reason) == ("added", None)
+        assert stored.fpp() <= 0.01
+        assert report == FilterReport(
+            row_group=0,
+            column="email" if key else "id",
+            bytes=stored.byte_count,
+            values=500,
+            fpp_requested=0.01,
+            fpp=stored.fpp(),
+            encrypted=key is not None,
+            key=key,
+            source="dictionary",
+            action="added",
+            reason=None,
+        )
 
 
 def test_a_bound_that_breaks_the_fpp_is_reported(tmp_path: Path) -> None:
@@ -105,11 +132,19 @@ def test_a_bound_that_breaks_the_fpp_is_reported(tmp_path: Path) -> None:
 
 
 def test_a_missing_column_is_reported_as_skipped(tmp_path: Path) -> None:
-    plan = _plan(write(tmp_path / "x.parquet", customers(10)), "id", "nobody")
-    assert [(f.column, f.action, f.reason) for f in plan.filters] == [
-        ("id", "added", None),
-        ("nobody", "skipped", "the file has no such column"),
-    ]
+    path = write(tmp_path / "x.parquet", customers(10))
+    options = {"id": BloomFilterOptions(), "nobody": BloomFilterOptions(fpp=0.25)}
+    with opened(path) as it:
+        plan = plan_rewrite(it.file, it.keys, filter_request(options, None))
+    added, skipped = plan.filters
+    assert (added.column, added.action, added.reason) == ("id", "added", None)
+    assert skipped == FilterReport(
+        row_group=None,
+        column="nobody",
+        fpp_requested=0.25,
+        action="skipped",
+        reason="the file has no such column",
+    )
 
 
 @MODES
@@ -156,7 +191,7 @@ def test_a_damaged_filter_is_an_error_and_can_be_replaced(tmp_path: Path) -> Non
     with pytest.raises(IntegrityError) as caught:
         _plan(path, "email")
     assert (caught.value.row_group, caught.value.column) == (1, "email")
-    assert "--replace-filters" in str(caught.value.hint)
+    assert caught.value.hint == "a damaged filter can be built anew: --replace-filters"
     _apply(path, _plan(path, "email", replace_filters=True))
     assert _plan(path, "email").is_empty
 

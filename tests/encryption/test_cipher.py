@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -14,6 +15,7 @@ from secure_bloom.errors import (
     FormatError,
     IntegrityError,
     KeyUnavailableError,
+    SecureBloomError,
     UnsupportedFeatureError,
 )
 
@@ -181,6 +183,26 @@ class TestFrames:
             with pytest.raises(FormatError):
                 call()
 
+    def test_a_frame_ends_in_the_room_that_it_has(self) -> None:
+        frame = cipher.encrypt_gcm(b"page", KEY, b"")
+        # The whole frame, or no more than its length field, is at hand; the room decides.
+        for buffer in (frame, frame[:4]):
+            assert cipher.frame_length(buffer, room=len(frame)) == len(frame)
+            with pytest.raises(FormatError, match="length field"):
+                cipher.frame_length(buffer, room=len(frame) - 1)
+        behind = b"other" + frame[:4]
+        assert cipher.frame_length(behind, 5, room=5 + len(frame)) == len(frame)
+        for cut in (frame[:3], b"other" + frame[:3]):
+            with pytest.raises(FormatError, match="truncated"):
+                cipher.frame_length(cut, len(cut) - 3, room=100)
+
+    def test_a_frame_behind_others_ends_with_the_buffer(self) -> None:
+        frame = cipher.encrypt_gcm(b"page", KEY, b"")
+        buffer = bytes(40) + frame
+        assert cipher.frame_length(buffer, 40) == len(frame)
+        with pytest.raises(FormatError, match=f"and the {len(frame) - 5} bytes that remain"):
+            cipher.frame_length(buffer[:-1], 40)
+
     def test_bytes_behind_the_frame_are_refused(self) -> None:
         with pytest.raises(FormatError, match="length field"):
             cipher.decrypt_gcm(cipher.encrypt_gcm(b"page", KEY, b"") + b"\0", KEY, b"")
@@ -200,12 +222,97 @@ class TestFrames:
     def test_two_gibibytes_are_refused_before_they_are_read(self) -> None:
         # Pages of an anonymous map cost nothing until they are touched.
         with mmap.mmap(-1, 2**31 - 12) as large, memoryview(large) as view:
-            for call in (
-                lambda: cipher.encrypt_gcm(view, KEY, b""),
-                lambda: cipher.encrypt_ctr(view, KEY),
+            for call, most in (
+                # One byte more than fits with nonce and tag, or with the nonce.
+                (lambda: cipher.encrypt_gcm(view[: 2**31 - 28], KEY, b""), 2**31 - 1 - 28),
+                (lambda: cipher.encrypt_ctr(view, KEY), 2**31 - 1 - 12),
             ):
-                with pytest.raises(UnsupportedFeatureError):
+                with pytest.raises(UnsupportedFeatureError) as error:
                     call()
+                assert str(error.value) == (
+                    f"a module of {most + 1} bytes, an encrypted one ends at {most}"
+                )
+
+
+def _gcm(body: int) -> bytes:
+    """A frame of so many bytes behind its length field."""
+    return body.to_bytes(4, "little") + bytes(body)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (
+            lambda: cipher.frame_length(b"abc"),
+            FormatError,
+            "an encrypted module is truncated: 3 bytes remain, its length field has 4",
+        ),
+        (
+            lambda: cipher.frame_length(b"abc", 5),
+            FormatError,
+            "an encrypted module is truncated: 0 bytes remain, its length field has 4",
+        ),
+        (
+            lambda: cipher.frame_length(_gcm(11)),
+            FormatError,
+            (
+                "the length field of an encrypted module is 11, it must lie between 12 and the 11 "
+                "bytes that remain"
+            ),
+        ),
+        (
+            lambda: cipher.decrypt_gcm(_gcm(30) + b"!", KEY, b""),
+            FormatError,
+            "the length field of an encrypted module is 30, 31 bytes follow it",
+        ),
+        (
+            lambda: cipher.decrypt_gcm(_gcm(27), KEY, b""),
+            FormatError,
+            "an encrypted module of 27 bytes is too short, nonce and tag alone have 28",
+        ),
+        (
+            lambda: cipher.decrypt_gcm(_gcm(28), KEY, b""),
+            IntegrityError,
+            "an encrypted module does not authenticate: wrong key or altered bytes",
+        ),
+        (
+            lambda: cipher.decrypt_footer(_gcm(28), KEY, b""),
+            IntegrityError,
+            "the footer does not authenticate: wrong key or altered bytes",
+        ),
+        (
+            lambda: cipher.verify_footer(b"footer", bytes(28), KEY, b""),
+            IntegrityError,
+            "the footer signature does not match: wrong key or altered bytes",
+        ),
+        (
+            lambda: cipher.verify_footer(b"footer", bytes(27), KEY, b""),
+            FormatError,
+            "the footer signature has 27 bytes, wanted 28",
+        ),
+        (
+            lambda: cipher.module_aad(b"", ModuleType.COLUMN_META_DATA, -1, 0),
+            FormatError,
+            "the row group ordinal is -1, it counts from 0",
+        ),
+        (
+            lambda: cipher.module_aad(b"", ModuleType.DATA_PAGE, 0, 0, 32768),
+            UnsupportedFeatureError,
+            "page ordinal 32768 in an encrypted file, Parquet encryption ends at 32767",
+        ),
+        (
+            lambda: cipher.check_key_size(bytes(15)),
+            KeyUnavailableError,
+            "a key has 15 bytes, AES takes 16, 24 or 32",
+        ),
+    ],
+)
+def test_an_error_says_what_was_found_and_wanted(
+    call: Callable[[], object], error: type[SecureBloomError], message: str
+) -> None:
+    with pytest.raises(error) as raised:
+        call()
+    assert str(raised.value) == message
 
 
 class TestKeySizes:
@@ -283,6 +390,15 @@ class TestModuleAad:
         assert len(set(aads)) == len(aads)
 
 
+class TestFooter:
+    @given(small, keys, small)
+    def test_it_is_a_module_of_its_own_type(
+        self, footer: bytes, key: bytes, file_aad: bytes
+    ) -> None:
+        aad = cipher.module_aad(file_aad, ModuleType.FOOTER)
+        assert cipher.decrypt_footer(cipher.encrypt_gcm(footer, key, aad), key, file_aad) == footer
+
+
 class TestSignature:
     @given(small, keys, small)
     def test_both_ways(self, footer: bytes, key: bytes, file_aad: bytes) -> None:
@@ -318,3 +434,10 @@ def test_sealed_both_ways(plain: bytes, key: bytes, aad: bytes) -> None:
     sealed = cipher.seal(plain, key, aad)
     assert cipher.unseal(sealed, key, aad) == plain
     assert cipher.encrypt_gcm(plain, key, aad, _nonce=sealed[:12])[4:] == sealed
+
+
+def test_a_prepared_key_opens_what_the_key_opens() -> None:
+    module = cipher.encrypt_gcm(b"page", KEY, FILE_AAD)
+    assert cipher.decrypt_gcm(module, cipher.prepare(KEY), FILE_AAD) == b"page"
+    with pytest.raises(IntegrityError):
+        cipher.decrypt_gcm(module, cipher.prepare(bytes(16)), FILE_AAD)

@@ -172,3 +172,16 @@ def test_other_tables_are_not_refused(tmp_path: Path) -> None:
         tmp_path, "t/x.parquet", "t/metadata/readme.json", "other/_delta_log/0.json", "t/_metadata"
     )
     refuse_managed([tmp_path / "t", tmp_path / "t/x.parquet", f"{tmp_path}/t/*.parquet"])
+
+
+def test_paths_without_files_are_told_and_the_others_are_taken(tmp_path: Path) -> None:
+    made(tmp_path, "full/x.parquet", "empty/notes.txt")
+    paths = [tmp_path / "empty", tmp_path / "full", tmp_path / "nothing"]
+    refused: list[PolicyError] = []
+    assert find_files(paths, refused=refused) == [str(tmp_path / "full/x.parquet")]
+    assert [(error.path, error.message) for error in refused] == [
+        (str(tmp_path / "empty"), "holds no Parquet file"),
+        (str(tmp_path / "nothing"), "no such file or folder"),
+    ]
+    with pytest.raises(PolicyError, match="holds no Parquet file"):
+        find_files([paths[0], paths[2]], refused=[])
