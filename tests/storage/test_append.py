@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import resource
 import signal
@@ -12,12 +13,20 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from secure_bloom.errors import FileChangedError, FormatError, PolicyError, UnfinishedWriteError
+from secure_bloom.storage import (
+    APPEND_ALIGNMENT,
+    append_tail,
+    open_input,
+    remove_kept,
+    replace_tail,
+    truncate_to,
+)
 from secure_bloom.storage import append as appending
-from secure_bloom.storage import append_tail, open_input, remove_kept, replace_tail, truncate_to
 from secure_bloom.storage.direct_write import write_at_once
 from tests.storage.conftest import OLD, TAIL, contents
 
@@ -314,3 +323,32 @@ def _is_tmpfs(folder: Path) -> bool:
     mounts = [line.split()[1:3] for line in Path("/proc/mounts").read_text().splitlines()]
     inside = [(point, kind) for point, kind in mounts if folder.is_relative_to(point)]
     return max(inside, key=lambda mount: len(mount[0]))[1] == "tmpfs"
+
+
+@pytest.mark.parametrize("call", ["open", "pwritev"])
+@pytest.mark.parametrize("code", [errno.EINVAL, errno.EIO])
+def test_the_file_system_may_have_no_direct_writes(
+    data_file: Path, monkeypatch: pytest.MonkeyPatch, call: str, code: int
+) -> None:
+    """EINVAL says that there are none: then the tail is written in another way."""
+    genuine = getattr(os, call)
+
+    def refusing(target: str | int, given: Any, *rest: int, **options: int) -> object:
+        is_flags = isinstance(given, int)
+        is_direct = (
+            given & os.O_DIRECT if is_flags else any(isinstance(part, mmap.mmap) for part in given)
+        )
+        if is_direct:
+            raise OSError(code, os.strerror(code))
+        return genuine(target, given, *rest, **options)
+
+    monkeypatch.setattr(os, call, refusing)
+    tail = b"x" * (APPEND_ALIGNMENT - len(OLD) % APPEND_ALIGNMENT)
+    with open_input(str(data_file)) as file:
+        if code == errno.EINVAL:
+            assert append_tail(file, [tail]) == len(OLD) + len(tail)
+        else:
+            with pytest.raises(PolicyError, match="input/output error"):
+                append_tail(file, [tail])
+    wanted = OLD + tail if code == errno.EINVAL else OLD
+    assert contents(data_file.parent) == {"part-0.parquet": wanted}
