@@ -2,8 +2,8 @@
 
     sources (policy, files, folders)  x  checks  ->  findings
 
-Each group of checks is a module; :mod:`~secure_bloom.auditing.rules` is the table of everything
-they can find.
+Each subject has its module of checks; :mod:`~secure_bloom.auditing.rules` is the table of
+everything that they can find.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an audit has to do: the policy checked, the files found, the keys at hand."""
+"""The plan of an audit: the policy is checked, the files are listed, the keys are at hand."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from secure_bloom.storage.paths import Paths, as_paths
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditPlan:
-    """The ``files`` to be held against ``request``, and what was found before.
+    """The ``files`` to be held against ``request``, and what was found already.
 
-    ``request`` is None, and there are no files, where the policy cannot be taken.  ``roots`` are
-    the paths as given, ``listed`` all files there, also those that a sample leaves out.
+    For a policy that cannot be used ``request`` is None, and there are no files.  ``roots`` are the
+    paths as given.  ``listed`` are all files there, also those that a sample leaves out.
     """
 
     request: AuditRequest | None
@@ -40,7 +40,7 @@ class AuditPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditOptions:
-    """How far an audit looks, and what of it counts; see :func:`secure_bloom.audit`."""
+    """How far an audit looks, and which findings count; see :func:`secure_bloom.audit`."""
 
     ignore: Iterable[str] = ()
     severity: Severity | str | None = None
@@ -56,7 +56,7 @@ def plan_audit(
     keys: Keys | None,
     options: AuditOptions,
 ) -> AuditPlan:
-    """Work out what there is to do; no data file is read.
+    """Plan an audit without reading any data file.
 
     Raises PolicyError where there is nothing to audit: no file, no policy, no KMS to ask.
     """
@@ -103,7 +103,7 @@ def _policy(
 
 
 def audit_keys(request: AuditRequest, keys: Keys | None = None) -> Keys | None:
-    """The keys of an audit: those given, else the policy's KMS; none where none are wanted."""
+    """The keys of an audit: the given ones, else the policy's KMS; none for an outsider's view."""
     policy = request.policy
     if not request.with_keys:
         return None
@@ -113,7 +113,7 @@ def audit_keys(request: AuditRequest, keys: Keys | None = None) -> Keys | None:
 
 
 def _sample(files: Sequence[str], size: int | None) -> tuple[str, ...]:
-    """``size`` of the files, spread over all folders; always the same ones."""
+    """``size`` of the files, spread over all folders, always the same."""
     if size is not None and (not isinstance(size, int) or isinstance(size, bool)):
         raise PolicyError(f"sample is a {type(size).__name__}, wanted a whole number")
     if size is None or size >= len(files):

@@ -1,4 +1,4 @@
-"""What an audit holds files against, in a form that travels to other processes: without keys."""
+"""What an audit holds files against; it travels to other processes, so it holds no keys."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from secure_bloom.parquet.schema import Leaf
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What the policy wants of one leaf: the master key that protects it, and a filter."""
+    """What the policy wants for one leaf: the master key that protects it, and a filter."""
 
     key: str | None
     bloom: BloomFilterOptions | None
@@ -22,8 +22,8 @@ class Wanted:
 class AuditRequest:
     """The policy, and how far to look.
 
-    Without ``with_keys`` only what an outsider sees is looked at.  With ``check_values`` some
-    values of each column that has a filter are read, and looked for in it.
+    Without ``with_keys`` the audit looks only at what an outsider sees.  With ``check_values`` it
+    reads some values of each column that has a filter, and looks them up there.
     """
 
     policy: KeyPolicy
@@ -31,7 +31,7 @@ class AuditRequest:
     check_values: bool = False
 
     def wanted(self, leaves: tuple[Leaf, ...]) -> tuple[Wanted, ...]:
-        """What the policy wants of each leaf of a file."""
+        """What the policy wants for each leaf of a file."""
         blooms = FilterRequest(columns=self.policy.bloom_columns()).resolve(leaves)
         return tuple(
             Wanted(key=self.policy.key_for(leaf.path), bloom=blooms.get(ordinal))

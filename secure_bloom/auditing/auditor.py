@@ -1,4 +1,4 @@
-"""Audit a dataset: the policy, then the files one by one, then what shows only in all of them."""
+"""Audit a dataset: the policy, then each file, then what only all files together show."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from functools import partial
 from os import PathLike
 
 from secure_bloom.adding.request import Keys
-from secure_bloom.auditing import rules
 from secure_bloom.auditing.audit_plan import AuditOptions, AuditPlan, plan_audit
 from secure_bloom.auditing.checks import copies, folders
 from secure_bloom.auditing.checks.mixed_protection import Mixture
@@ -17,6 +16,8 @@ from secure_bloom.auditing.file_audit import FileAudit, audit_file
 from secure_bloom.auditing.findings import AuditReport, Finding, Severity
 from secure_bloom.auditing.naming import secret_partition
 from secure_bloom.auditing.path_mask import PathMask
+from secure_bloom.auditing.rules.policy_rules import POLICY_COLUMN_UNKNOWN
+from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_SAMPLE
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.ordered_pool import in_order
@@ -26,10 +27,10 @@ from secure_bloom.storage.paths import Paths, is_object_uri, local_path
 #: Called with the number of files done and the number of files in all.
 Progress = Callable[[int, int], None]
 
-#: So many requests to an object store wait at a time.  On a local disk one thread is faster: an
-#: audit computes in Python, and more of them got in each other's way (2.3 s became 2.9 s).
+#: The requests to an object store that wait at a time.  On a local disk one thread is faster: an
+#: audit computes in Python, and several threads took 2.9 s where one took 2.3 s.
 _THREADS = 16
-#: Files whose audit is done and waits for that of a file before them.
+#: The files whose audit may be done before that of an earlier file.
 _WAITING = 16
 
 
@@ -46,15 +47,15 @@ def audit(
     spark_properties: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> AuditReport:
-    """Hold every Parquet file at ``paths`` against ``policy``; docs/audit.md tells each finding.
+    """Hold every Parquet file at ``paths`` against ``policy``; docs/audit.md lists all findings.
 
-    ``keys`` defaults to the policy's KMS; ``without_keys`` looks as an outsider does.  Of a policy
-    that is given by its path every mistake is a finding, and then no file is looked at.
+    ``keys`` defaults to the policy's KMS; ``without_keys`` looks as an outsider does.  In a policy
+    that is given by its path a mistake is a finding, and then no file is looked at.
 
-    ``ignore`` holds texts ``ID`` or ``ID:COLUMN``, ``severity`` is the lowest one that counts: the
-    rest is reported as ``ignored``.  ``sample`` looks at so many files, spread evenly.
-    ``check_values`` reads the first page of each column chunk that has a filter, and looks for its
-    values in there.  ``spark_properties`` are held against the policy too.
+    ``ignore`` holds texts ``ID`` or ``ID:COLUMN``, ``severity`` is the lowest that counts; other
+    findings are reported as ``ignored``.  ``sample`` is the number of files to look at, spread
+    evenly.  ``check_values`` reads the first page of each column chunk that has a filter, and looks
+    its values up in the filter.  ``spark_properties`` are held against the policy too.
 
     Only footers, Bloom filters, and bytes that nothing refers to are read.  A file that cannot be
     read or opened is a finding as well.  Raises PolicyError where there is nothing to audit: no
@@ -87,7 +88,7 @@ def _audits(plan: AuditPlan, progress: Progress | None) -> Iterator[FileAudit]:
 
 
 def conclude(plan: AuditPlan, files: Iterable[FileAudit]) -> AuditReport:
-    """The report of all files, with what shows only in all of them together."""
+    """The report of all files, with the findings that only all files together show."""
     if plan.request is None:
         return _report(plan, list(plan.findings), 0)
     found, summed = list(plan.findings), _Summary()
@@ -105,12 +106,12 @@ def conclude(plan: AuditPlan, files: Iterable[FileAudit]) -> AuditReport:
     if plan.properties is not None:
         found += check_properties(plan.properties, policy, summed.columns)
     if left_out:
-        found.append(rules.UNCHECKED_SAMPLE.finding("files outside the sample were not looked at"))
+        found.append(UNCHECKED_SAMPLE.finding("files outside the sample were not looked at"))
     return _report(plan, found, summed.checked)
 
 
 class _Summary:
-    """What is kept of all files: little, and no more for 10,000 files that are alike."""
+    """What is kept of the files: 10,000 equal files take no more memory than one."""
 
     def __init__(self) -> None:
         self.columns: set[str] = set()
@@ -143,10 +144,10 @@ def _unknown_columns(
         if path in columns or path in parents:
             continue
         if rule.key is not None and path in partitions:
-            # Told as what it is: values in names of folders.
+            # Another rule tells of it: values in names of folders.
             continue
         error = unknown_column(path, columns, files)
-        yield rules.POLICY_COLUMN_UNKNOWN.finding(f"{error.message} ({error.hint})", column=path)
+        yield POLICY_COLUMN_UNKNOWN.finding(f"{error.message} ({error.hint})", column=path)
 
 
 def _report(plan: AuditPlan, found: Iterable[Finding], checked: int) -> AuditReport:

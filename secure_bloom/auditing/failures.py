@@ -1,13 +1,14 @@
-"""An error that stopped a check -> the finding that says so: never a crash, never clean."""
+"""An error that stopped a check -> a finding that says so: no crash, and not clean either."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, TypeVar
 
-from secure_bloom.auditing import rules
 from secure_bloom.auditing.findings import Finding
 from secure_bloom.auditing.rules import Rule
+from secure_bloom.auditing.rules.key_rules import KEY_MATERIAL_UNUSABLE, NOT_AUTHENTIC
+from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_FEATURE, UNCHECKED_FILE
 from secure_bloom.encryption.keys import KeyMisfitError
 from secure_bloom.errors import (
     IntegrityError,
@@ -16,12 +17,12 @@ from secure_bloom.errors import (
     UnsupportedFeatureError,
 )
 
-#: What an error is in general; the first that fits counts.
+#: The rule of each class of errors; the first class that fits counts.
 _RULES: tuple[tuple[type[Exception], Rule], ...] = (
-    (IntegrityError, rules.NOT_AUTHENTIC),
-    (KeyMisfitError, rules.KEY_MATERIAL_UNUSABLE),
-    (UnsupportedFeatureError, rules.UNCHECKED_FEATURE),
-    (Exception, rules.UNCHECKED_FILE),
+    (IntegrityError, NOT_AUTHENTIC),
+    (KeyMisfitError, KEY_MATERIAL_UNUSABLE),
+    (UnsupportedFeatureError, UNCHECKED_FEATURE),
+    (Exception, UNCHECKED_FILE),
 )
 
 
@@ -36,7 +37,7 @@ S = TypeVar("S", bound=Subject)
 
 
 def rule_of(error: Exception) -> Rule:
-    """The rule for an error that nothing better is known of.
+    """The rule for an error, by its class.
 
     Raises a KmsUnavailableError as it is: while the KMS fails, nothing can be said of any file.
     """
@@ -46,9 +47,9 @@ def rule_of(error: Exception) -> Rule:
 
 
 def told(error: Exception) -> str:
-    """What a finding says of an error: of one that nobody foresaw no text, which may hold values.
+    """What a finding says about an error.
 
-    Running out of memory is such a one too.
+    The text of an unforeseen error may hold values, so only its class is named.
     """
     if isinstance(error, SecureBloomError):
         return error.message

@@ -1,4 +1,4 @@
-"""One file -> its findings: opened as far as the keys go, and every check run on what shows."""
+"""One file -> its findings: it is opened as far as the keys reach, then every check runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from secure_bloom.auditing import rules
 from secure_bloom.auditing.audit_request import AuditRequest
 from secure_bloom.auditing.checks import (
     bloom_filters,
@@ -24,6 +23,12 @@ from secure_bloom.auditing.failures import failure, file_failure, rule_of, run_c
 from secure_bloom.auditing.findings import Finding
 from secure_bloom.auditing.metered_file import MeteredFile
 from secure_bloom.auditing.rules import Rule
+from secure_bloom.auditing.rules.unchecked_rules import (
+    UNCHECKED_COLUMN,
+    UNCHECKED_FILE,
+    UNCHECKED_FOOTER,
+    UNCHECKED_SIGNATURE,
+)
 from secure_bloom.encryption.keys import FileKeys, KeyMisfitError, KeyResolver
 from secure_bloom.errors import (
     KeyUnavailableError,
@@ -74,7 +79,7 @@ _CHUNK_CHECKS: tuple[Callable[[ChunkSubject], Findings], ...] = (
     contradictions.check_encodings,
     contradictions.check_pages,
 )
-#: Footers of 10,000 column chunks have a few MiB; one that has more than this would take minutes.
+#: A footer of 10,000 column chunks has a few MiB.  A larger one than this would take minutes.
 _MOST_FOOTER = 64 * 1024 * 1024
 #: A hostile footer could have millions of findings.
 _MOST_FINDINGS = 10_000
@@ -82,10 +87,10 @@ _MOST_FINDINGS = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileAudit:
-    """What one file came to.
+    """The result of one file.
 
-    ``columns`` are those it has, ``columns_checked`` how many of them were looked at wholly;
-    ``protection`` is how a file is protected that breaks no rule on keys.
+    ``columns`` are the columns of the file, ``columns_checked`` how many of them were checked
+    wholly.  ``protection`` says how the file is protected, if it breaks no rule about keys.
     """
 
     path: str
@@ -126,7 +131,7 @@ def _audit(file: InputFile, request: AuditRequest, resolver: KeyResolver) -> Fil
     findings += islice(_inside(opened), _MOST_FINDINGS)
     if len(findings) >= _MOST_FINDINGS:
         what = f"more than {_MOST_FINDINGS:,} findings, the rest of the file was not looked at"
-        findings.append(subject.finding(rules.UNCHECKED_FILE, what))
+        findings.append(subject.finding(UNCHECKED_FILE, what))
     return FileAudit(
         path=file.path,
         findings=tuple(findings),
@@ -147,7 +152,7 @@ def _check_footer_length(file: InputFile) -> None:
 
 
 def _unlocked(subject: FileSubject) -> tuple[Footer | None, SecureBloomError | None]:
-    """The footer, as far as it can be read, and what stood against reading it as it should be."""
+    """The footer, as far as it can be read, and the error that its check ended with."""
     try:
         return unlock(subject.tail, subject.keys), None
     except KmsUnavailableError:
@@ -158,7 +163,7 @@ def _unlocked(subject: FileSubject) -> tuple[Footer | None, SecureBloomError | N
 
 def _footer_rule(subject: FileSubject, error: SecureBloomError) -> Rule:
     if isinstance(error, KeyUnavailableError) and not isinstance(error, KeyMisfitError):
-        return rules.UNCHECKED_SIGNATURE if subject.is_readable else rules.UNCHECKED_FOOTER
+        return UNCHECKED_SIGNATURE if subject.is_readable else UNCHECKED_FOOTER
     return rule_of(error)
 
 
@@ -194,7 +199,7 @@ def _open_chunk(
 
 
 def _inside(opened: FooterSubject) -> Iterator[Finding]:
-    """What is found behind the footer, worst hidden first: chunk by chunk, then the file's own."""
+    """The findings behind the footer: chunk by chunk, then those of the whole file."""
     for chunk in opened.chunks:
         yield from _of_chunk(chunk)
     yield from run_checks(_FOOTER_CHECKS, opened)
@@ -210,9 +215,9 @@ def _of_chunk(chunk: ChunkSubject) -> Iterator[Finding]:
 def _not_opened(chunk: ChunkSubject, error: SecureBloomError) -> Iterator[Finding]:
     if not isinstance(error, KeyUnavailableError) or isinstance(error, KeyMisfitError):
         yield failure(chunk, error)
-    # Of a column without a rule there is nothing to say that its key would tell.
+    # Without a rule for the column, its key would tell nothing that the policy asks about.
     elif chunk.wanted.key is not None or chunk.wanted.bloom is not None:
-        yield chunk.finding(rules.UNCHECKED_COLUMN, error.message)
+        yield chunk.finding(UNCHECKED_COLUMN, error.message)
 
 
 def _tells_of_lost_key(findings: list[Finding]) -> bool:
@@ -224,7 +229,7 @@ def _breaks_rules(findings: list[Finding]) -> bool:
 
 
 def _count_checked(opened: FooterSubject, findings: list[Finding]) -> int:
-    """The columns that could be opened in every row group, and of which nothing is unchecked."""
+    """How many columns could be opened in every row group, and have nothing unchecked."""
     stopped = {chunk.leaf.name for chunk in opened.chunks if chunk.chunk is None}
     stopped |= {f.column for f in findings if f.column and f.id.startswith("unchecked-")}
     return len({leaf.name for leaf in opened.footer.leaves} - stopped)

@@ -21,7 +21,7 @@ class Severity(enum.StrEnum):
 class Finding:
     """One thing that is wrong, or could not be checked, at one place.
 
-    ``what`` says it without the place, so that the same mistake in many files reads the same;
+    ``what`` does not name the place, so that the same mistake in many files reads the same.
     ``message`` is the line that names file, row group and column too.  ``fix`` says what to do.
     """
 
@@ -64,9 +64,9 @@ class AuditReport:
     """All findings of an audit, and what was looked at.
 
     ``paths`` are the files that were looked at and ``columns`` the policy's columns, both in the
-    order of a report; ``columns_checked`` counts columns of files whose state was established.
-    ``ignored`` are findings that the caller asked not to be told of: they are counted and shown,
-    and do not make the audit fail.
+    order of a report.  ``columns_checked`` counts the columns of files that were checked wholly.
+    ``ignored`` are findings that do not count for this caller: they are shown, and do not make the
+    audit fail.
     """
 
     findings: tuple[Finding, ...] = ()

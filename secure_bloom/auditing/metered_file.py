@@ -1,4 +1,4 @@
-"""A file that gives no more bytes than an honest reader needs.
+"""A file that is not read much more than once.
 
 A hostile footer may point a thousand times at the same 128 MiB.  The parts of a sound file do not
 overlap, so that reading all of them once reads no more than the file has.
@@ -9,9 +9,10 @@ from __future__ import annotations
 from secure_bloom.errors import FormatError
 from secure_bloom.storage.counted_file import CountedFile
 
-#: What is read besides: the end of the file, and heads of parts before the parts themselves.
+#: Room for the end of the file, and for the heads of parts, which are read before the parts.
 _ROOM = 1024 * 1024
-#: Gaps, indexes and filters, then sampled pages, and those of a chunk in search of a zero twice.
+#: Once gaps, indexes and filters; once sampled pages; and twice the pages of a chunk whose zeros
+#: are looked for.
 _TIMES = 4
 
 

@@ -1,6 +1,6 @@
-"""Names of columns and folders as people and writers vary them: case, marks, a letter, elements.
+"""Variants of the names of columns and folders: other case, other marks, a letter changed.
 
-Spark finds columns whatever their case, so what differs by that alone is the same column.
+Spark ignores case in names of columns, so two names that differ only in case are one column.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from urllib.parse import unquote
 
 from secure_bloom.encryption.policy import KeyPolicy
 
-#: How Parquet's writers call the two levels of a list.  LogicalTypes.md, Lists.
+#: Names that writers give the two levels of a list (LogicalTypes.md, Lists).
 _LEVELS = {"bag": "list", "item": "element", "array": "element", "array_element": "element"}
 _ONLY_PARQUET = {"list", "bag", "key_value", "entries", "map"}
-#: Two names of at least so many letters are alike from this ratio of difflib's on.
+#: Two names are alike from this ratio of difflib on; shorter and longer names are not compared.
 _ALIKE, _SHORTEST, _LONGEST = 0.8, 5, 100
 
 
@@ -25,19 +25,19 @@ def are_alike(one: Sequence[str], other: Sequence[str]) -> bool:
         return True
     if not all(_SHORTEST <= len(name) <= _LONGEST for name in (a, b)):
         return False
-    # The first two are quick bounds of the third.
+    # The first two ratios are quick upper bounds of the third.
     matcher = difflib.SequenceMatcher(a=a, b=b, autojunk=False)
     ratios = (matcher.real_quick_ratio, matcher.quick_ratio, matcher.ratio)
     return all(ratio() >= _ALIKE for ratio in ratios)
 
 
 def column_levels(path: Sequence[str]) -> tuple[str, ...]:
-    """The path without the levels that only Parquet has, so that schemas of other tools fit."""
+    """The path without the levels that only Parquet has, to compare it with other schemas."""
     return (path[0], *(_LEVELS.get(part, part) for part in path[1:] if part not in _ONLY_PARQUET))
 
 
 def short(text: str) -> str:
-    """A name from a file, cut in its middle where it has more than any honest one."""
+    """A name from a file; the middle is left out where it is longer than any honest name."""
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 30]}…{text[-29:]}"
 
 
@@ -47,7 +47,7 @@ def _plain(path: Sequence[str]) -> str:
 
 
 def secret_partition(folder: str, policy: KeyPolicy) -> str | None:
-    """The sensitive column whose value the name of a folder is, as the policy writes it."""
+    """The sensitive column whose value this folder's name holds, as the policy writes it."""
     name, equals, _ = folder.partition("=")
     if not equals:
         return None

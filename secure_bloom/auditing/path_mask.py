@@ -1,4 +1,4 @@
-"""Paths without the values of sensitive columns: a report goes where the table may not.
+"""Paths without the values of sensitive columns: more people may see a report than the table.
 
     email=user1@example.com/x.parquet -> email=***1/x.parquet
 
@@ -15,7 +15,7 @@ from secure_bloom.encryption.policy import KeyPolicy
 
 
 class PathMask:
-    """Masks paths, the same path always alike."""
+    """Masks paths; the same path is always masked alike."""
 
     def __init__(self, policy: KeyPolicy) -> None:
         self._policy = policy

@@ -1,4 +1,4 @@
-"""What a caller wants to be told: by severity, and by ids and columns to be ignored."""
+"""Which findings count: by their severity, and without the ids and columns to ignore."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ _RANKS = {severity: rank for rank, severity in enumerate(Severity)}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Findings of at least ``severity`` count, but for ``ignored`` ids, of a column or of all."""
+    """Findings of at least ``severity`` count, except the ``ignored`` pairs of id and column.
+
+    The column is None where the id is ignored for all columns.
+    """
 
     severity: Severity = Severity.LOW
     ignored: frozenset[tuple[str, str | None]] = frozenset()
@@ -30,7 +33,7 @@ class Selection:
 def selection(ignore: Iterable[str] | str, severity: Severity | str | None) -> Selection:
     """The selection of ``ID`` and ``ID:COLUMN`` texts, and the name of a severity.
 
-    Raises PolicyError for an id or severity that there is not: it would be ignored in silence.
+    Raises PolicyError for an unknown id or severity, which would change nothing, in silence.
     """
     return Selection(
         severity=Severity.LOW if severity is None else _severity(severity),

@@ -1,23 +1,32 @@
-"""Checks of one column chunk's Bloom filter: there, sealed, whole, of use, and right."""
+"""Checks of a column chunk's Bloom filter: it is there, encrypted, undamaged, useful and right."""
 
 from __future__ import annotations
 
-from secure_bloom.auditing import rules
 from secure_bloom.auditing.checks.filter_search import HEADER_SIZE, is_plain_filter
 from secure_bloom.auditing.checks.subjects import ChunkSubject, Findings
 from secure_bloom.auditing.checks.zero_signs import check_zeros
 from secure_bloom.auditing.rules import Rule
+from secure_bloom.auditing.rules.filter_rules import (
+    FILTER_DAMAGED,
+    FILTER_IMPOSSIBLE,
+    FILTER_IN_CLEAR,
+    FILTER_LENGTH_ABSENT,
+    FILTER_MISSING,
+    FILTER_NOT_AUTHENTIC,
+    FILTER_SATURATED,
+)
+from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_FILE
 from secure_bloom.bloom.stored import StoredBloomFilter, read_bloom_filter
 from secure_bloom.errors import FormatError, IntegrityError, UnsupportedFeatureError
 from secure_bloom.parquet.footer import Chunk
 from secure_bloom.parquet.schema import require_filterable
 
-#: How far above the request a filter's own probability may be: other writers size by a formula
-#: that is too small by 1.15 times at 10 % and by 10 times at 0.001 %.
+#: How many times the requested probability a filter may have.  The formula of other writers gives
+#: filters that miss the request 1.15 times at 10 %, and 10 times at 0.001 %.
 _FAR = 4.0
-#: Bytes of filters that are read of one file: no honest one has as many.
+#: The most bytes of filters that are read of one file: no honest file has as many.
 MOST_FILTERS = 256 * 1024 * 1024
-#: A filter that says "maybe" to every second absent value is of no use, whatever was asked for.
+#: A filter that says "maybe" to every second absent value is useless, whatever was requested.
 _USELESS = 0.5
 
 
@@ -30,12 +39,10 @@ def check_filter(subject: ChunkSubject) -> Findings:
     if offset is None:
         yield from _check_missing(subject)
     elif subject.is_encrypted and _is_in_clear(subject, offset):
-        yield subject.finding(
-            rules.FILTER_IN_CLEAR, "the column is encrypted, its filter is in clear"
-        )
+        yield subject.finding(FILTER_IN_CLEAR, "the column is encrypted, its filter is in clear")
     else:
         if meta_data.bloom_filter_length is None:
-            yield subject.finding(rules.FILTER_LENGTH_ABSENT, "the filter's length is not stored")
+            yield subject.finding(FILTER_LENGTH_ABSENT, "the filter's length is not stored")
         if subject.chunk is not None:
             yield from _check_content(subject, subject.chunk)
 
@@ -46,9 +53,9 @@ def _check_missing(subject: ChunkSubject) -> Findings:
     try:
         require_filterable(subject.leaf)
     except UnsupportedFeatureError as error:
-        yield subject.finding(rules.FILTER_IMPOSSIBLE, error.message)
+        yield subject.finding(FILTER_IMPOSSIBLE, error.message)
         return
-    yield subject.finding(rules.FILTER_MISSING, "the policy asks for a filter, there is none")
+    yield subject.finding(FILTER_MISSING, "the policy asks for a filter, there is none")
 
 
 def _is_in_clear(subject: ChunkSubject, offset: int) -> bool:
@@ -62,7 +69,7 @@ def _is_in_clear(subject: ChunkSubject, offset: int) -> bool:
 def _check_content(subject: ChunkSubject, chunk: Chunk) -> Findings:
     if subject.of.tally.filter_bytes >= MOST_FILTERS:
         yield subject.finding(
-            rules.UNCHECKED_FILE, "the filter was not read: those before it are too large together"
+            UNCHECKED_FILE, "the filter was not read: those before it are too large together"
         )
         return
     try:
@@ -80,29 +87,29 @@ def _check_content(subject: ChunkSubject, chunk: Chunk) -> Findings:
 
 def _broken(error: IntegrityError | FormatError) -> Rule:
     is_altered = isinstance(error, IntegrityError)
-    return rules.FILTER_NOT_AUTHENTIC if is_altered else rules.FILTER_DAMAGED
+    return FILTER_NOT_AUTHENTIC if is_altered else FILTER_DAMAGED
 
 
 def _check_saturated(subject: ChunkSubject, stored: StoredBloomFilter) -> Findings:
     fpp, wanted = stored.filter.fpp(), subject.wanted.bloom
     if fpp > _USELESS:
         yield subject.finding(
-            rules.FILTER_SATURATED, "the filter lets more than half of absent values pass"
+            FILTER_SATURATED, "the filter lets more than half of absent values pass"
         )
     elif (
         wanted is not None
         and fpp > _FAR * wanted.fpp
-        # The policy itself wants it no larger.
+        # Unless the policy itself bounds the size.
         and 2 * stored.filter.byte_count <= wanted.max_bytes
     ):
         yield subject.finding(
-            rules.FILTER_SATURATED,
+            FILTER_SATURATED,
             f"the policy says fpp {wanted.fpp:.3g}, the filter has more than {_FAR:.0f} times that",
         )
 
 
 def _check_values(subject: ChunkSubject, chunk: Chunk, stored: StoredBloomFilter) -> Findings:
-    # Imported here: all but this needs no pyarrow.
+    # Imported here: the other checks need no pyarrow.
     from secure_bloom.auditing.checks.sampled_values import check_sample
 
     yield from check_sample(subject, chunk, stored.filter)

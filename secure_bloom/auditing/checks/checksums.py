@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import zlib
 
-from secure_bloom.auditing import rules
 from secure_bloom.auditing.checks.subjects import FileSubject, Findings
+from secure_bloom.auditing.rules.contradiction_rules import CHECKSUM_STALE
 from secure_bloom.errors import FormatError
 from secure_bloom.storage import InputFile, is_object_uri
 
@@ -33,7 +33,7 @@ def check_checksums(subject: FileSubject) -> Findings:
         # Larger than the file itself.
         stored = b""
     if stored is not None and not _are_right(file, stored):
-        yield subject.finding(rules.CHECKSUM_STALE, "the .crc file beside it is of other bytes")
+        yield subject.finding(CHECKSUM_STALE, "the .crc file beside it is of other bytes")
 
 
 def _are_right(file: InputFile, stored: bytes) -> bool:

@@ -1,7 +1,7 @@
-"""Whether a stray filter in clear is an older one of a column in clear, told by its bits alone.
+"""Whether a stray filter in clear is an older filter of a column in clear, told by its bits.
 
-An older filter has the values of the present one, in another size, or some of them: folded to one
-size both are equal, or the bits of the older one are among those of the present one.
+An older filter has the same values as the present one, or some of them, perhaps in another size.
+Folded to one size, both are equal, or the present one has all bits of the older one.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 
 #: A filter that lets more than half of absent values pass equals others by chance.
 _USELESS = 0.5
-#: So seldom the bits of other values may be among those of a filter.
+#: The chance that a filter has all bits of a filter of other values must be below this.
 _CHANCE = 1e-3
 _BITS_PER_VALUE = 8
-#: Bytes of filters that are compared bit by bit; beyond that nothing is explained by its bits.
+#: How many bytes of filters are compared bit by bit; the rest counts as unexplained.
 _MOST_COMPARED = 1 << 30
 
 #: Blocks of a filter, and a digest of its bits.
@@ -37,7 +37,7 @@ class ClearFilters:
         self._left = _MOST_COMPARED
 
     def explain(self, found: SplitBlockBloomFilter) -> bool:
-        """Whether ``found`` tells nothing that these do not: its values are theirs, or none."""
+        """Whether ``found`` tells nothing new: its values are values of these filters, or none."""
         if found.fill() in (0.0, 1.0):
             return True
         levels = list(map(_level, _foldings(found)))
@@ -46,7 +46,7 @@ class ClearFilters:
         return any(self._is_part(found, each) for each in self._filters)
 
     def _is_part(self, found: SplitBlockBloomFilter, other: SplitBlockBloomFilter) -> bool:
-        """Whether all bits of ``found`` are in ``other``, and that is no chance."""
+        """Whether ``other`` has all bits of ``found``, and not by chance."""
         self._left -= max(found.byte_count, other.byte_count)
         smaller = min(found.block_count, other.block_count)
         one, all_ = _folded_to(found, smaller), _folded_to(other, smaller)
@@ -58,7 +58,7 @@ class ClearFilters:
 
 
 def _foldings(made: SplitBlockBloomFilter) -> Iterator[SplitBlockBloomFilter]:
-    """The filter and all its foldings, as long as they still tell something."""
+    """The filter and its foldings, as far as they are not useless."""
     while made.fpp() <= _USELESS:
         yield made
         if made.block_count % 2:

@@ -10,8 +10,16 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
-from secure_bloom.auditing import rules
 from secure_bloom.auditing.checks.subjects import ChunkSubject, Findings, FooterSubject
+from secure_bloom.auditing.rules.contradiction_rules import (
+    IMPOSSIBLE_COUNTS,
+    IMPOSSIBLE_ENCODINGS,
+    IMPOSSIBLE_PAGE_INDEX,
+    IMPOSSIBLE_PAGES,
+    IMPOSSIBLE_SIZES,
+    IMPOSSIBLE_STATISTICS,
+)
+from secure_bloom.auditing.rules.key_rules import NOT_AUTHENTIC
 from secure_bloom.errors import FormatError, IntegrityError
 from secure_bloom.parquet import contradictions
 from secure_bloom.parquet.dictionary_pages import DICTIONARY_ENCODINGS
@@ -38,7 +46,7 @@ def check_counts(subject: ChunkSubject) -> Findings:
     chunk = subject.chunk
     if chunk is not None:
         for what in contradictions.in_counts(chunk.leaf, chunk.meta_data, chunk.num_rows):
-            yield subject.finding(rules.IMPOSSIBLE_COUNTS, what)
+            yield subject.finding(IMPOSSIBLE_COUNTS, what)
 
 
 def check_footer_counts(subject: FooterSubject) -> Findings:
@@ -47,11 +55,11 @@ def check_footer_counts(subject: FooterSubject) -> Findings:
     rows = [group.num_rows for group in groups]
     if metadata.num_rows != sum(rows) or min(rows, default=0) < 0:
         yield subject.finding(
-            rules.IMPOSSIBLE_COUNTS,
+            IMPOSSIBLE_COUNTS,
             f"FileMetaData.num_rows is {metadata.num_rows}, its row groups have {sum(rows)} rows",
         )
     if any(group.total_byte_size < 0 for group in groups):
-        yield subject.finding(rules.IMPOSSIBLE_SIZES, "RowGroup.total_byte_size is below 0")
+        yield subject.finding(IMPOSSIBLE_SIZES, "RowGroup.total_byte_size is below 0")
 
 
 def check_sizes(subject: ChunkSubject) -> Findings:
@@ -63,16 +71,16 @@ def check_sizes(subject: ChunkSubject) -> Findings:
     try:
         start, length = chunk_extent(chunk)
     except FormatError as error:
-        yield subject.finding(rules.IMPOSSIBLE_SIZES, error.message)
+        yield subject.finding(IMPOSSIBLE_SIZES, error.message)
         return
     meta_data, end = chunk.meta_data, subject.of.tail.offset
     dictionary = meta_data.dictionary_page_offset or 0
     if length > end - start or not dictionary <= meta_data.data_page_offset < start + length:
         yield subject.finding(
-            rules.IMPOSSIBLE_SIZES, "the pages do not stand where the file has its data"
+            IMPOSSIBLE_SIZES, "the pages do not stand where the file has its data"
         )
     if dictionary < 0 or meta_data.total_uncompressed_size < 0:
-        yield subject.finding(rules.IMPOSSIBLE_SIZES, "an offset or a size is below 0")
+        yield subject.finding(IMPOSSIBLE_SIZES, "an offset or a size is below 0")
 
 
 def check_overlaps(subject: FooterSubject) -> Findings:
@@ -88,7 +96,7 @@ def check_overlaps(subject: FooterSubject) -> Findings:
     found.sort(key=lambda extent: extent[:2])
     for (_, end, _), (start, _, one) in pairwise(found):
         if start < end:
-            yield one.finding(rules.IMPOSSIBLE_SIZES, "its pages are those of another column chunk")
+            yield one.finding(IMPOSSIBLE_SIZES, "its pages are those of another column chunk")
 
 
 def check_statistics(subject: ChunkSubject) -> Findings:
@@ -97,7 +105,7 @@ def check_statistics(subject: ChunkSubject) -> Findings:
     if chunk is None:
         return
     for what in _in_statistics(chunk):
-        yield subject.finding(rules.IMPOSSIBLE_STATISTICS, what)
+        yield subject.finding(IMPOSSIBLE_STATISTICS, what)
 
 
 def _in_statistics(chunk: Chunk) -> Iterator[str]:
@@ -121,7 +129,7 @@ def check_encodings(subject: ChunkSubject) -> Findings:
     """No encoding has less than no pages."""
     stats = None if subject.chunk is None else subject.chunk.meta_data.encoding_stats
     if any(stat.count < 0 for stat in stats or []):
-        yield subject.finding(rules.IMPOSSIBLE_ENCODINGS, "PageEncodingStats.count is below 0")
+        yield subject.finding(IMPOSSIBLE_ENCODINGS, "PageEncodingStats.count is below 0")
 
 
 def check_page_indexes(subject: FooterSubject) -> Findings:
@@ -138,11 +146,11 @@ def check_page_indexes(subject: FooterSubject) -> Findings:
         found = content.get((number, "column")), content.get((number, "offset"))
         try:
             for what in _in_indexes(one, *found):
-                yield one.finding(rules.IMPOSSIBLE_PAGE_INDEX, what)
+                yield one.finding(IMPOSSIBLE_PAGE_INDEX, what)
         except FormatError as error:
-            yield one.finding(rules.IMPOSSIBLE_PAGE_INDEX, error.message)
+            yield one.finding(IMPOSSIBLE_PAGE_INDEX, error.message)
         except IntegrityError as error:
-            yield one.finding(rules.NOT_AUTHENTIC, error.message)
+            yield one.finding(NOT_AUTHENTIC, error.message)
 
 
 def _index_extents(chunk: Chunk, size: int) -> tuple[Extent | None, Extent | None]:
@@ -193,11 +201,11 @@ def check_pages(subject: ChunkSubject) -> Findings:
     try:
         pages = list(read_headers(subject.of.file, chunk))
     except FormatError as error:
-        yield subject.finding(rules.IMPOSSIBLE_PAGES, error.message)
+        yield subject.finding(IMPOSSIBLE_PAGES, error.message)
         return
     if not all(_has_its_entries(chunk, page) for page in pages if page.is_dictionary):
         yield subject.finding(
-            rules.IMPOSSIBLE_PAGES, "the dictionary page has other entries than its header counts"
+            IMPOSSIBLE_PAGES, "the dictionary page has other entries than its header counts"
         )
     data = [page for page in pages if not page.is_dictionary]
     stats = chunk.meta_data.encoding_stats
@@ -208,7 +216,7 @@ def check_pages(subject: ChunkSubject) -> Findings:
                 said[_plain_name(stat.encoding)] += stat.count
         if said != Counter(_plain_name(page.encoding) for page in data):
             yield subject.finding(
-                rules.IMPOSSIBLE_ENCODINGS, "encoding_stats are not those of the pages' headers"
+                IMPOSSIBLE_ENCODINGS, "encoding_stats are not those of the pages' headers"
             )
     yield from _check_rows(subject, chunk, data)
 
@@ -237,5 +245,5 @@ def _check_rows(subject: ChunkSubject, chunk: Chunk, data: list[Page]) -> Findin
         page.num_values for page in data
     ]:
         yield subject.finding(
-            rules.IMPOSSIBLE_PAGE_INDEX, "the pages have other rows than OffsetIndex says"
+            IMPOSSIBLE_PAGE_INDEX, "the pages have other rows than OffsetIndex says"
         )

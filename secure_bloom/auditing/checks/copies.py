@@ -1,6 +1,6 @@
-"""Check for Parquet files that no reader of the table takes: copies, and what a writer left.
+"""Check for Parquet files that readers of the table skip: copies, and what writers left behind.
 
-Their names are hidden, or end in something else; their first and last bytes tell what they are.
+Their names are hidden or have another ending; their first and last bytes tell what they are.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 
-from secure_bloom.auditing import rules
 from secure_bloom.auditing.findings import Finding
+from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_COPY
 from secure_bloom.errors import PolicyError
 from secure_bloom.parquet.footer import MAGIC, TRAILER_SIZE
 from secure_bloom.parquet.key_material_files import KEY_MATERIAL_PREFIX
@@ -17,10 +17,10 @@ from secure_bloom.storage import file_key, name_of, open_input
 from secure_bloom.storage.folder_trees import Tree
 from secure_bloom.storage.tree_of import tree_of
 
-#: What is known to be no data: summaries have a check of their own.
+#: Files that are no data; summaries have a check of their own.
 _NO_DATA = ("_metadata", "_common_metadata", "_SUCCESS")
 _NO_DATA_ENDS = (".crc", ".index", ".json", ".toml")
-#: So many folders are looked into, and so many files opened, of each path.
+#: How many folders are looked into, and how many files are opened, for each path.
 _MOST_FOLDERS, _MOST_OPENED = 10_000, 1_000
 _LONGEST_NAME = 60
 
@@ -28,7 +28,7 @@ _LONGEST_NAME = 60
 def check_copies(roots: Iterable[str], listed: Collection[str]) -> Iterator[Finding]:
     """One finding for each folder that holds Parquet files which are not ``listed``.
 
-    Files with an encrypted footer are none: they show nothing.
+    Files with an encrypted footer do not count: they show nothing.
     """
     names = frozenset(listed)
     for root in roots:
@@ -45,17 +45,17 @@ def check_copies(roots: Iterable[str], listed: Collection[str]) -> Iterator[Find
 
 def _told(folder: str, paths: list[str]) -> Finding:
     first = name_of(paths[0])[:_LONGEST_NAME]
-    return rules.UNCHECKED_COPY.finding(
+    return UNCHECKED_COPY.finding(
         f"{len(paths):,} Parquet files that readers skip, such as {first}", path=folder
     )
 
 
 def _candidates(root: str, listed: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Folder and path of what may be data."""
+    """The folder and path of each file that may be data."""
     tree = tree_of(root)
     if not tree.can_see_folder(root):
         return
-    # What cannot be looked into was told where the files were listed.
+    # Folders that cannot be read are findings already, from listing the files.
     refused: list[PolicyError] = []
     for folder, _, names in islice(tree.walk(root, refused), _MOST_FOLDERS):
         yield from _in_folder(tree, folder, names, listed)
@@ -81,5 +81,5 @@ def _is_readable_parquet(path: str) -> bool:
             ends = (file.read_at(0, len(MAGIC)), file.read_at(file.size - len(MAGIC), len(MAGIC)))
             return file.size > TRAILER_SIZE and ends == (MAGIC, MAGIC)
     except Exception:
-        # What cannot be read is no copy that anyone could read.
+        # Nobody else can read this file either.
         return False

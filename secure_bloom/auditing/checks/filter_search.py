@@ -1,9 +1,9 @@
-"""Bloom filters in clear, found from bytes alone, as anyone who has the file could find them.
+"""Search for Bloom filters in clear by their bytes alone, as anyone with the file can do.
 
     15 <numBytes> 1c 1c 00 00 1c 1c 00 00 1c 1c 00 00 00 | bitset
 
-is how Thrift's compact protocol writes the header of the one algorithm, hash and compression that
-there are: field 1 is a zigzag varint, fields 2 to 4 are unions of empty structures.
+Thrift's compact protocol always writes this header, because there is only one algorithm, hash and
+compression: field 1 is a zigzag varint, fields 2 to 4 are unions of empty structures.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ def is_plain_filter(head: bytes, room: int) -> bool:
 
 
 def plain_filters(data: bytes, room: int) -> Iterator[int]:
-    """Where in ``data`` filters begin that end within ``room`` bytes from its start."""
+    """The places in ``data`` where filters begin that end within ``room`` bytes from its start."""
     return (found.start() for found in _HEADER.finditer(data) if _fits(found, room))
 
 
 def plain_filter(data: bytes) -> SplitBlockBloomFilter:
-    """The filter that ``data`` begins with, one that was found to be there."""
+    """The filter that ``data`` begins with."""
     found = _HEADER.match(data)
     if found is None:
         raise FormatError("there is no Bloom filter in clear")

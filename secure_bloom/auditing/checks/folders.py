@@ -1,16 +1,23 @@
-"""Checks of what lies beside and above data files: in their folders, and in the folders' names."""
+"""Checks of the folders that data files lie in: other files there, and the folders' names."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 
-from secure_bloom.auditing import rules
 from secure_bloom.auditing.checks.leaks import has_bounds, shown_record_keys, texts_of
 from secure_bloom.auditing.checks.writer_schemas import told_columns
 from secure_bloom.auditing.failures import file_failure
 from secure_bloom.auditing.findings import Finding
 from secure_bloom.auditing.naming import secret_partition
+from secure_bloom.auditing.rules.key_rules import KEY_MATERIAL_ORPHANED
+from secure_bloom.auditing.rules.leak_rules import (
+    HUDI_KEYS_IN_CLEAR,
+    PAIMON_INDEX_IN_CLEAR,
+    PARTITION_IN_CLEAR,
+    SCHEMA_IN_CLEAR,
+    SUMMARY_IN_CLEAR,
+)
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import UnsupportedFeatureError, located
 from secure_bloom.options import FooterMode
@@ -23,17 +30,17 @@ from secure_bloom.storage.tree_of import tree_of
 _SUMMARIES = ("_metadata", "_common_metadata")
 _MATERIAL_PREFIX, _MATERIAL_SUFFIX = key_material_name("|").split("|")
 _PATTERN = re.compile(r"[^/]*[*?\[].*", re.DOTALL)
-#: What an index or a summary may have: they are read whole.
+#: The most bytes of an index or a summary: they are read whole.
 _MOST_READ = 64 * 1024 * 1024
 
 
 def check_folders(
     files: Iterable[str], roots: Iterable[str], policy: KeyPolicy
 ) -> Iterator[Finding]:
-    """Look into the folders of ``files``, and those above them.
+    """Look into the folders of ``files``, and into the folders above them.
 
-    That is up to one of ``roots``, of a pattern the folder it begins with, and out of the folders
-    of partitions in any case.
+    The way up ends at one of ``roots``, or at the folder that a pattern begins with; it always
+    leads out of the folders of partitions.
     """
     by_folder: dict[str, list[str]] = {}
     for file in files:
@@ -55,7 +62,7 @@ def _folder(path: str) -> str:
 
 
 def _above(folders: Iterable[str], tops: Collection[str]) -> Iterator[str]:
-    """The folders that hold others of these, down from the paths that were given."""
+    """The folders above these, as far as the paths that were given."""
     for folder in folders:
         while "=" in name_of(folder) or any(below(folder, top) for top in tops):
             folder = _folder(folder)
@@ -67,7 +74,7 @@ def _check_orphans(tree: Tree, folder: str, names: Collection[str]) -> Iterator[
         if name.startswith(_MATERIAL_PREFIX) and name.endswith(_MATERIAL_SUFFIX):
             of = name.removeprefix(_MATERIAL_PREFIX).removesuffix(_MATERIAL_SUFFIX)
             if of not in names:
-                yield rules.KEY_MATERIAL_ORPHANED.finding(
+                yield KEY_MATERIAL_ORPHANED.finding(
                     "its data file is not beside it", path=tree.join(folder, name)
                 )
 
@@ -81,8 +88,8 @@ def _check_partitions(folders: Iterable[str], policy: KeyPolicy) -> Iterator[Fin
             if column is not None:
                 found[("/".join(parts[:depth]) or ".", column)] = None
     for above, column in found:
-        # The path ends above the folder: its name is a value.
-        yield rules.PARTITION_IN_CLEAR.finding(
+        # The path of the finding ends above the folder, whose name is a value.
+        yield PARTITION_IN_CLEAR.finding(
             "the column's values are names of folders", path=above, column=column
         )
 
@@ -101,13 +108,13 @@ def _index_findings(file: InputFile, policy: KeyPolicy) -> Iterator[Finding]:
     from secure_bloom.paimon import container
 
     if file.read_at(0, min(file.size, len(container.MAGIC))) != container.MAGIC:
-        # Another tool's.
+        # The index of another tool.
         return
     for column in container.FileIndex.from_bytes(file.read_at(0, file.size)).columns:
-        # A key of a map is indexed as m[k].
+        # Paimon indexes the key of a map under the name m[k].
         name = column.name.partition("[")[0]
         if policy.key_for(name.split(".")) is not None:
-            yield rules.PAIMON_INDEX_IN_CLEAR.finding(
+            yield PAIMON_INDEX_IN_CLEAR.finding(
                 "an index beside the data file holds the column in clear",
                 path=file.path,
                 column=name,
@@ -132,7 +139,7 @@ def _summary_findings(file: InputFile, policy: KeyPolicy) -> Iterator[Finding]:
         if policy.key_for(leaf.path) is not None and any(
             meta_data is not None and has_bounds(meta_data) for meta_data in shown
         ):
-            yield rules.SUMMARY_IN_CLEAR.finding(
+            yield SUMMARY_IN_CLEAR.finding(
                 "the summary shows the column's smallest and largest values",
                 path=file.path,
                 column=leaf.name,
@@ -141,15 +148,15 @@ def _summary_findings(file: InputFile, policy: KeyPolicy) -> Iterator[Finding]:
 
 
 def _summary_texts(path: str, footer: Footer, policy: KeyPolicy) -> Iterator[Finding]:
-    """What the texts of a summary tell, as those of a data file's readable footer."""
+    """What the texts in a summary show, as in the readable footer of a data file."""
     texts = texts_of(footer)
     shown = shown_record_keys(texts)
     if shown is not None:
-        yield rules.HUDI_KEYS_IN_CLEAR.finding(shown, path=path)
+        yield HUDI_KEYS_IN_CLEAR.finding(shown, path=path)
     for writer, columns in told_columns(texts).items():
         for column in sorted(columns):
             if policy.key_for(column.split(".")) is not None:
-                yield rules.SCHEMA_IN_CLEAR.finding(
+                yield SCHEMA_IN_CLEAR.finding(
                     f"the {writer} schema in the summary holds metadata of the column",
                     path=path,
                     column=column,

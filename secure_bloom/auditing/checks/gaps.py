@@ -1,15 +1,14 @@
 """Check of the bytes that nothing refers to: filters in clear that a rewrite left, or that hide.
 
-Owned are column chunks, filters and the footer, each where its own metadata says; only where a
-column's metadata cannot be read, its whole row group.  All else is searched, page indexes too: a
-length that only claims bytes hides nothing.  64 MiB at most.
+Column chunks, filters and the footer own the bytes that their metadata names.  Where a column's
+metadata cannot be read, its whole row group is owned.  All other bytes are searched, up to 64 MiB,
+also page indexes: a forged length must not hide a filter.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from secure_bloom.auditing import rules
 from secure_bloom.auditing.checks.bloom_filters import MOST_FILTERS
 from secure_bloom.auditing.checks.clear_filters import ClearFilters
 from secure_bloom.auditing.checks.filter_search import (
@@ -19,6 +18,8 @@ from secure_bloom.auditing.checks.filter_search import (
     plain_filters,
 )
 from secure_bloom.auditing.checks.subjects import FileSubject, Findings, FooterSubject
+from secure_bloom.auditing.rules.filter_rules import FILTER_STRAY
+from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_FILTER, UNCHECKED_GAPS
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.bloom.stored import StoredBloomFilter, read_bloom_filter
 from secure_bloom.errors import SecureBloomError
@@ -31,38 +32,36 @@ Region = tuple[int, int]
 
 _MOST_SEARCHED = 64 * 1024 * 1024
 _STEP = 4 * 1024 * 1024
-#: Before a footer that cannot be read: where filters stand, when nothing says where.
+#: Where filters are looked for if the footer cannot be read: in the bytes before it.
 _TAIL = 1024 * 1024
 _WHAT = "a Bloom filter in clear stands where nothing refers to it"
 
 
 def check_gaps(subject: FooterSubject) -> Findings:
-    """No filter in clear in the gaps of a file that has anything to hide."""
+    """The gaps of a file with sensitive columns hold no filter in clear."""
     if not subject.sensitive():
         return
     left = _MOST_SEARCHED
     known: ClearFilters | None = None
     for start, end in _gaps(_owned(subject), subject.of.tail.offset):
         if left < end - start:
-            yield subject.of.finding(
-                rules.UNCHECKED_GAPS, "more than 64 MiB that nothing refers to"
-            )
+            yield subject.of.finding(UNCHECKED_GAPS, "more than 64 MiB that nothing refers to")
             return
         left -= end - start
         for offset in _search(subject.of.file, start, end):
             known = ClearFilters(_filters_in_clear(subject)) if known is None else known
             if not known.explain(_filter_at(subject.of.file, offset, end)):
-                yield subject.of.finding(rules.FILTER_STRAY, _WHAT)
+                yield subject.of.finding(FILTER_STRAY, _WHAT)
 
 
 def check_before_footer(subject: FileSubject) -> Findings:
-    """The same for a file whose footer cannot be read: its last MiB before the footer.
+    """The last MiB before a footer that cannot be read holds no filter in clear.
 
-    Where the policy asks for filters of columns in clear, one that is found may be of those.
+    If the policy asks for filters of columns in clear, a filter may be one of those.
     """
     policy, end = subject.request.policy, subject.tail.offset
     may_be = any(policy.key_for(path.split(".")) is None for path in policy.bloom_columns())
-    rule = rules.UNCHECKED_FILTER if may_be else rules.FILTER_STRAY
+    rule = UNCHECKED_FILTER if may_be else FILTER_STRAY
     what = "a Bloom filter in clear, which may be of a column in clear" if may_be else _WHAT
     for _ in _search(subject.file, max(len(MAGIC), end - _TAIL), end):
         yield subject.finding(rule, what)
@@ -74,7 +73,7 @@ def _filter_at(file: InputFile, offset: int, end: int) -> SplitBlockBloomFilter:
 
 
 def _filters_in_clear(subject: FooterSubject) -> Iterator[SplitBlockBloomFilter]:
-    """The filters of columns that are not sensitive, as many as were read for their own checks."""
+    """The filters of columns in clear, up to the bytes that their own checks read."""
     left = MOST_FILTERS
     for chunk in subject.chunks:
         if chunk.chunk is None or chunk.is_sensitive:
@@ -91,19 +90,19 @@ def _stored(file: InputFile, chunk: Chunk) -> StoredBloomFilter | None:
     try:
         return read_bloom_filter(file, chunk)
     except SecureBloomError:
-        # Told where the filter itself is looked at.
+        # The check of the filter itself tells of the error.
         return None
 
 
 def _search(file: InputFile, start: int, end: int) -> Iterator[int]:
-    """Where filters in clear begin between two offsets; one that lies across a step counts once."""
+    """Where filters in clear begin between two offsets; one across two steps counts once."""
     for offset in range(start, end, _STEP):
         data = file.read_at(offset, min(_STEP + HEADER_SIZE - 1, end - offset))
         yield from (offset + at for at in plain_filters(data, end - offset) if at < _STEP)
 
 
 def _gaps(owned: Iterable[Region], end: int) -> Iterator[Region]:
-    """What the regions leave free between the first magic bytes and ``end``."""
+    """The regions between the first magic bytes and ``end`` that nothing owns."""
     position = len(MAGIC)
     for start, stop in sorted(owned):
         if start > position:

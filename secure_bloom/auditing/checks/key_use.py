@@ -1,38 +1,50 @@
-"""Checks of keys: is what the policy protects encrypted, under the key it names, with long keys.
+"""Checks of keys: what the policy protects is encrypted, under its key, with keys long enough.
 
-All of it can be said without any key: key material names its master key, and its length tells how
-long the key in it is.  That it unwraps is seen when the file is opened.
+No key is needed to check this: key material names its master key, and its length tells how long
+the key inside is.  Whether the key unwraps shows when the file is opened.
 """
 
 from __future__ import annotations
 
 import base64
 
-from secure_bloom.auditing import rules
 from secure_bloom.auditing.checks.subjects import ChunkSubject, FileSubject, Findings, FooterSubject
 from secure_bloom.auditing.failures import Subject
 from secure_bloom.auditing.naming import short
 from secure_bloom.auditing.rules import Rule
+from secure_bloom.auditing.rules.key_rules import (
+    COLUMN_IN_CLEAR,
+    COLUMN_UNDER_FOOTER_KEY,
+    COLUMN_WRONG_KEY,
+    FOOTER_NOT_ENCRYPTED,
+    FOOTER_NOT_SIGNED,
+    FOOTER_WRONG_KEY,
+    KEY_MATERIAL_DAMAGED,
+    KEY_MATERIAL_MISSING,
+    KEY_TOO_SHORT,
+    WEAKER_ALGORITHM,
+)
+from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_KEY_NAME
 from secure_bloom.encryption import cipher
 from secure_bloom.encryption.keys import DataKey, FileKeys, KeyMaterial
 from secure_bloom.encryption.policy import Algorithm
 from secure_bloom.errors import FormatError, KeyUnavailableError
 from secure_bloom.options import FooterMode
 
-#: Findings that say why a key is not to be had: what depends on it need not say so again.
-LOST_KEY = frozenset({rules.KEY_MATERIAL_DAMAGED.id, rules.KEY_MATERIAL_MISSING.id})
-#: Findings after which it is no wonder that a file is not protected as others are.
+#: Findings that say why a key is not available; what depends on the key need not say it again.
+LOST_KEY = frozenset({KEY_MATERIAL_DAMAGED.id, KEY_MATERIAL_MISSING.id})
+#: Findings that explain why a file is protected in another way than others.
 BROKEN_RULES = LOST_KEY | {
     rule.id
     for rule in (
-        rules.COLUMN_IN_CLEAR,
-        rules.COLUMN_WRONG_KEY,
-        rules.COLUMN_UNDER_FOOTER_KEY,
-        rules.FOOTER_NOT_ENCRYPTED,
-        rules.FOOTER_NOT_SIGNED,
-        rules.FOOTER_WRONG_KEY,
-        rules.WEAKER_ALGORITHM,
-        rules.UNCHECKED_KEY_NAME,
+        COLUMN_IN_CLEAR,
+        COLUMN_WRONG_KEY,
+        COLUMN_UNDER_FOOTER_KEY,
+        FOOTER_NOT_ENCRYPTED,
+        FOOTER_NOT_SIGNED,
+        FOOTER_WRONG_KEY,
+        WEAKER_ALGORITHM,
+        UNCHECKED_KEY_NAME,
     )
 }
 
@@ -42,10 +54,10 @@ def check_footer_mode(subject: FileSubject) -> Findings:
     wanted, found = subject.request.policy.footer_mode, subject.tail.mode
     if wanted is FooterMode.ENCRYPTED and found is not FooterMode.ENCRYPTED:
         yield subject.finding(
-            rules.FOOTER_NOT_ENCRYPTED, f"the policy says encrypted, the footer is {found}"
+            FOOTER_NOT_ENCRYPTED, f"the policy says encrypted, the footer is {found}"
         )
     elif wanted is FooterMode.SIGNED and found is FooterMode.PLAINTEXT:
-        yield subject.finding(rules.FOOTER_NOT_SIGNED, "the policy says signed, the footer is not")
+        yield subject.finding(FOOTER_NOT_SIGNED, "the policy says signed, the footer is not")
 
 
 def check_algorithm(subject: FileSubject) -> Findings:
@@ -55,9 +67,7 @@ def check_algorithm(subject: FileSubject) -> Findings:
         return
     wanted, found = subject.request.policy.encryption.algorithm, algorithm.member()
     if wanted is Algorithm.AES_GCM_V1 and found != wanted:
-        yield subject.finding(
-            rules.WEAKER_ALGORITHM, f"the policy says {wanted}, the file uses {found}"
-        )
+        yield subject.finding(WEAKER_ALGORITHM, f"the policy says {wanted}, the file uses {found}")
 
 
 def check_footer_key(subject: FileSubject) -> Findings:
@@ -65,7 +75,7 @@ def check_footer_key(subject: FileSubject) -> Findings:
     if subject.tail.algorithm is not None:
         wanted = subject.request.policy.footer_key
         yield from _check_name(
-            subject, subject, subject.tail.key_metadata, wanted, rules.FOOTER_WRONG_KEY
+            subject, subject, subject.tail.key_metadata, wanted, FOOTER_WRONG_KEY
         )
 
 
@@ -82,14 +92,12 @@ def check_column_key(subject: ChunkSubject) -> Findings:
     if crypto is None:
         if wanted is not None:
             yield subject.finding(
-                rules.COLUMN_IN_CLEAR, f"the policy says {wanted}, the column is stored in clear"
+                COLUMN_IN_CLEAR, f"the policy says {wanted}, the column is stored in clear"
             )
         return
     own = crypto.ENCRYPTION_WITH_COLUMN_KEY
     if own is not None:
-        yield from _check_name(
-            subject, subject.of, own.key_metadata, wanted, rules.COLUMN_WRONG_KEY
-        )
+        yield from _check_name(subject, subject.of, own.key_metadata, wanted, COLUMN_WRONG_KEY)
     elif crypto.member() and wanted is not None:
         yield from _check_under_footer_key(subject, wanted)
 
@@ -108,23 +116,23 @@ def check_column_key_length(subject: ChunkSubject) -> Findings:
 def _check_name(
     subject: Subject, of: FileSubject, key_metadata: bytes | None, wanted: str | None, rule: Rule
 ) -> Findings:
-    """The key material is whole, and names the master key that is ``wanted``."""
+    """The key material is undamaged, and names the ``wanted`` master key."""
     try:
         material = None if key_metadata is None else of.keys.material(key_metadata)
         if material is not None:
             _wrapped_bits(material)
     except KeyUnavailableError as error:
-        yield subject.finding(rules.KEY_MATERIAL_MISSING, error.message)
+        yield subject.finding(KEY_MATERIAL_MISSING, error.message)
         return
     except FormatError as error:
-        yield subject.finding(rules.KEY_MATERIAL_DAMAGED, error.message)
+        yield subject.finding(KEY_MATERIAL_DAMAGED, error.message)
         return
     if wanted is None:
         return
     name = of.keys.describe(key_metadata)
     if name is None:
         yield subject.finding(
-            rules.UNCHECKED_KEY_NAME, f"the policy says {wanted}, the file does not name the key"
+            UNCHECKED_KEY_NAME, f"the policy says {wanted}, the file does not name the key"
         )
     elif name != wanted:
         yield subject.finding(rule, f"the policy says {wanted}, the file {short(name)}")
@@ -135,34 +143,34 @@ def _check_under_footer_key(subject: ChunkSubject, wanted: str) -> Findings:
     try:
         name = subject.of.keys.describe(tail.key_metadata)
     except FormatError:
-        # Told where the footer's key was looked at.
+        # The check of the footer's key tells of the damage.
         return
     if name is None:
         yield subject.finding(
-            rules.UNCHECKED_KEY_NAME,
+            UNCHECKED_KEY_NAME,
             f"the policy says {wanted}, the column is under a footer key without a name",
         )
     elif name != wanted:
         yield subject.finding(
-            rules.COLUMN_UNDER_FOOTER_KEY,
+            COLUMN_UNDER_FOOTER_KEY,
             f"the policy says {wanted}, the column is under the footer key {short(name)}",
         )
 
 
 def _key_bits(keys: FileKeys, key: DataKey | None, key_metadata: bytes | None) -> int | None:
-    """The length of a data key: of the key itself, else as its key material tells it."""
+    """The length of a data key in bits: of the key itself, else by its key material."""
     if key is not None:
         return 8 * len(key.key)
     try:
         material = None if key_metadata is None else keys.material(key_metadata)
         return None if material is None else _wrapped_bits(material)
     except (FormatError, KeyUnavailableError):
-        # Told where the key's name was looked at.
+        # The check of the key's name tells of the damage.
         return None
 
 
 def _wrapped_bits(material: KeyMaterial) -> int | None:
-    """The length of the key in ``material``; None where a KMS wrapped it, in a form of its own."""
+    """The length of the wrapped key; None for one that a KMS wrapped in a form of its own."""
     if material.kek is None:
         return None
     try:
@@ -176,5 +184,5 @@ def _check_bits(subject: Subject, of: FileSubject, bits: int | None) -> Findings
     wanted = of.request.policy.encryption.data_key_bits
     if bits is not None and bits < wanted:
         yield subject.finding(
-            rules.KEY_TOO_SHORT, f"the policy says {wanted} bits, the data key has {bits}"
+            KEY_TOO_SHORT, f"the policy says {wanted} bits, the data key has {bits}"
         )

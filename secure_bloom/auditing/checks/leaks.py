@@ -1,13 +1,20 @@
-"""Checks of what tells of a sensitive column beside its pages: statistics, page indexes, texts."""
+"""Checks of what a file shows of a sensitive column: statistics, page indexes, texts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from secure_bloom.auditing import rules
 from secure_bloom.auditing.checks.subjects import ChunkSubject, Findings, FooterSubject
 from secure_bloom.auditing.checks.writer_schemas import has_attributes, told_columns
 from secure_bloom.auditing.naming import column_levels
+from secure_bloom.auditing.rules.leak_rules import (
+    ENCODING_DATA_IN_CLEAR,
+    HUDI_KEYS_IN_CLEAR,
+    HUDI_KEYS_UNRULED,
+    PAGE_INDEX_IN_CLEAR,
+    SCHEMA_IN_CLEAR,
+    STATISTICS_IN_CLEAR,
+)
 from secure_bloom.encryption import cipher
 from secure_bloom.errors import FormatError
 from secure_bloom.hudi.record_keys.footer_entry import COLUMN as KEY_COLUMN
@@ -17,19 +24,19 @@ from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.metadata import ColumnMetaData, KeyValue, Statistics
 
 _HUDI_COLUMN = "_hoodie_record_key"
-#: What an index may have at most; real ones have some hundred bytes for a page.
+#: The most bytes of a page index; a real one has some hundred bytes for each page.
 _MOST_INDEX = 16 * 1024 * 1024
 
 
 def check_statistics(subject: ChunkSubject) -> Findings:
-    """What is readable without the column's key shows no values of it, and no counts."""
+    """Without the column's key neither its values nor its counts can be read."""
     shown = subject.column_chunk.meta_data
     if shown is None or not _is_shown_to_others(subject):
         return
     readers = "anyone" if subject.of.is_readable else "whoever has the footer key"
     if has_bounds(shown):
         yield subject.finding(
-            rules.STATISTICS_IN_CLEAR, f"{readers} can read its smallest and largest values"
+            STATISTICS_IN_CLEAR, f"{readers} can read its smallest and largest values"
         )
     beside = [
         name
@@ -42,12 +49,12 @@ def check_statistics(subject: ChunkSubject) -> Findings:
     ]
     if beside:
         yield subject.finding(
-            rules.ENCODING_DATA_IN_CLEAR, f"{readers} can read its {' and '.join(beside)}"
+            ENCODING_DATA_IN_CLEAR, f"{readers} can read its {' and '.join(beside)}"
         )
 
 
 def _is_shown_to_others(subject: ChunkSubject) -> bool:
-    """Whether those see the listed metadata who do not have the key of the column."""
+    """Whether people without the column's key see the metadata in the footer."""
     crypto = subject.column_chunk.crypto_metadata
     if crypto is None:
         return False
@@ -78,12 +85,12 @@ def check_page_indexes(subject: ChunkSubject) -> Findings:
     ):
         if offset is not None and length is not None and _is_in_clear(subject, offset, length):
             yield subject.finding(
-                rules.PAGE_INDEX_IN_CLEAR, f"the column is encrypted, its {name} is in clear"
+                PAGE_INDEX_IN_CLEAR, f"the column is encrypted, its {name} is in clear"
             )
 
 
 def _is_in_clear(subject: ChunkSubject, offset: int, length: int) -> bool:
-    """Whether a Thrift structure stands there, not a module; FormatError where neither does."""
+    """Whether a Thrift structure stands there instead of a module; FormatError for neither."""
     if not cipher.LENGTH_SIZE <= length <= _MOST_INDEX:
         raise FormatError(f"a page index has {length} bytes")
     file = subject.of.file
@@ -97,25 +104,25 @@ def _is_in_clear(subject: ChunkSubject, offset: int, length: int) -> bool:
 
 
 def check_hudi(subject: FooterSubject) -> Findings:
-    """No record keys in the texts of a footer that anyone can read, where they are sensitive."""
+    """A footer that anyone can read shows no sensitive record keys."""
     shown = shown_record_keys(_texts(subject))
     if shown is not None and _has_secret_record_keys(subject):
-        yield subject.of.finding(rules.HUDI_KEYS_IN_CLEAR, shown)
+        yield subject.of.finding(HUDI_KEYS_IN_CLEAR, shown)
     elif _has_unruled_record_keys(subject):
         yield subject.of.finding(
-            rules.HUDI_KEYS_UNRULED, "the record keys are in clear", column=_HUDI_COLUMN
+            HUDI_KEYS_UNRULED, "the record keys are in clear", column=_HUDI_COLUMN
         )
 
 
 def shown_record_keys(texts: Mapping[str, str]) -> str | None:
-    """What the texts of a footer show of Hudi's record keys; None where they show nothing."""
+    """What a footer's texts show of Hudi's record keys; None if they show nothing."""
     filters, bounds = texts.keys() & {FILTER, OLD_FILTER}, texts.keys() & {MIN_KEY, MAX_KEY}
     shown = ["a Bloom filter of"] * bool(filters) + ["the smallest and largest of"] * bool(bounds)
     return f"anyone can read {' and '.join(shown)} the record keys" if shown else None
 
 
 def _has_secret_record_keys(subject: FooterSubject) -> bool:
-    """Whether what is shown is of a sensitive column, or of columns of which some are."""
+    """Whether the shown keys are of a sensitive column, or made of columns that may be."""
     sensitive = subject.sensitive()
     name = _texts(subject).get(KEY_COLUMN, _HUDI_COLUMN)
     is_column = any(leaf.name == name for leaf in subject.footer.leaves)
@@ -123,7 +130,7 @@ def _has_secret_record_keys(subject: FooterSubject) -> bool:
 
 
 def _has_unruled_record_keys(subject: FooterSubject) -> bool:
-    """Whether record keys are a column in clear, by no rule, of a file with sensitive columns."""
+    """Whether a file with sensitive columns has record keys in clear that no rule names."""
     sensitive = subject.sensitive()
     return (
         bool(sensitive)
@@ -134,14 +141,14 @@ def _has_unruled_record_keys(subject: FooterSubject) -> bool:
 
 
 def check_own_texts(subject: ChunkSubject) -> Findings:
-    """What is readable of an encrypted column without its key holds no texts of a writer's own."""
+    """Without the column's key, no metadata that its writer added can be read."""
     shown = subject.column_chunk.meta_data
     if shown is not None and shown.key_value_metadata and _is_shown_to_others(subject):
-        yield subject.finding(rules.SCHEMA_IN_CLEAR, "the footer holds metadata of the column")
+        yield subject.finding(SCHEMA_IN_CLEAR, "the footer holds metadata of the column")
 
 
 def check_schemas(subject: FooterSubject) -> Findings:
-    """No schema of another tool in a readable footer tells more of a sensitive column."""
+    """No schema of another tool in a readable footer tells more about a sensitive column."""
     sensitive = subject.sensitive()
     if not sensitive:
         return
@@ -155,13 +162,13 @@ def check_schemas(subject: FooterSubject) -> Findings:
         for column in sorted(columns):
             if column_levels(column.split(".")) in known:
                 yield subject.of.finding(
-                    rules.SCHEMA_IN_CLEAR,
+                    SCHEMA_IN_CLEAR,
                     f"the {writer} schema in the footer holds metadata of the column",
                     column=column,
                 )
     if has_attributes(texts):
         yield subject.of.finding(
-            rules.SCHEMA_IN_CLEAR, "the pandas schema in the footer holds attributes of the table"
+            SCHEMA_IN_CLEAR, "the pandas schema in the footer holds attributes of the table"
         )
 
 

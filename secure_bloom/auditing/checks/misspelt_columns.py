@@ -1,13 +1,13 @@
-"""Check for a sensitive column that a file has under another spelling, in clear."""
+"""Check for a sensitive column that a file has in clear, under another spelling."""
 
 from __future__ import annotations
 
-from secure_bloom.auditing import rules
 from secure_bloom.auditing.checks.subjects import Findings, FooterSubject
 from secure_bloom.auditing.naming import are_alike
+from secure_bloom.auditing.rules.key_rules import COLUMN_ALIKE
 from secure_bloom.parquet.schema import Leaf
 
-#: Of more columns in clear than these the others are not compared: each is with each rule.
+#: How many columns in clear are compared, each with every rule.
 _MOST_COMPARED = 2_000
 
 
@@ -22,7 +22,7 @@ def check_spelling(subject: FooterSubject) -> Findings:
         for leaf in _in_clear(subject):
             if len(leaf.path) >= depth and are_alike(leaf.path[:depth], wanted):
                 yield subject.of.finding(
-                    rules.COLUMN_ALIKE,
+                    COLUMN_ALIKE,
                     f"the policy has {'.'.join(wanted)}, which the file lacks; this column is "
                     "spelt like it and stored in clear",
                     column=leaf.name,
@@ -33,7 +33,7 @@ def _in_clear(subject: FooterSubject) -> list[Leaf]:
     found = {
         chunk.leaf.name: chunk.leaf
         for chunk in subject.chunks
-        # What a rule of its own leaves in clear is another column.
+        # A column with a rule of its own is meant to be in clear.
         if not chunk.is_sensitive and chunk.leaf.name not in subject.of.request.policy.columns
     }
     return list(found.values())[:_MOST_COMPARED]

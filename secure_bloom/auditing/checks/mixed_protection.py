@@ -1,27 +1,27 @@
-"""Files of one dataset under different rules: each obeys the policy, and yet not alike."""
+"""Files of one dataset that all obey the policy, but are protected in different ways."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from secure_bloom.auditing import rules
 from secure_bloom.auditing.checks.subjects import FooterSubject
 from secure_bloom.auditing.findings import Finding
 from secure_bloom.auditing.naming import short
+from secure_bloom.auditing.rules.key_rules import MIXED_RULES
 from secure_bloom.encryption.keys import FileKeys
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.parquet.footer import Tail
 from secure_bloom.parquet.structures.metadata import ColumnChunk
 
-#: What one file does with each of its parts: "" is the footer, others are columns.
+#: How each part of a file is protected; "" is the footer, the other names are columns.
 Protection = Mapping[str, str]
 
 _FOOTER = ""
 
 
 def protection_of(subject: FooterSubject) -> Protection:
-    """How each part of a file is protected; of a column in all row groups together."""
+    """How each part of a file is protected; a column's row groups are taken together."""
     tail, keys = subject.of.tail, subject.of.keys
     columns: dict[str, set[str]] = {}
     for chunk in subject.chunks:
@@ -55,7 +55,7 @@ def _name(keys: FileKeys, key_metadata: bytes | None) -> str:
 
 
 class Mixture:
-    """How the files of a dataset are protected, one after the other; equal ones are held once."""
+    """How the files of a dataset are protected; equal protections are held once."""
 
     def __init__(self) -> None:
         self._paths: dict[frozenset[tuple[str, str]], list[str]] = {}
@@ -65,7 +65,7 @@ class Mixture:
         self._paths.setdefault(frozenset(protection.items()), []).append(path)
 
     def findings(self) -> Iterator[Finding]:
-        """One for each part of each file that differs from most others."""
+        """A finding for each part of a file that is protected in another way than in most files."""
         usual = self._usual()
         for parts, paths in self._paths.items():
             for part, state in sorted(parts):
@@ -73,17 +73,15 @@ class Mixture:
                     what = f"{short(state)}, in most files {short(usual[part])}"
                     subject = "the footer is " if part == _FOOTER else "the column is "
                     for path in paths:
-                        yield rules.MIXED_RULES.finding(
-                            subject + what, path=path, column=part or None
-                        )
+                        yield MIXED_RULES.finding(subject + what, path=path, column=part or None)
 
     def _usual(self) -> dict[str, str]:
-        """What most files that have a part do with it."""
+        """How most files protect each part."""
         counts: dict[str, Counter[str]] = {}
         for parts, paths in self._paths.items():
             for part, state in parts:
                 counts.setdefault(part, Counter())[state] += len(paths)
-        # Of as many the first in the alphabet, so that a report does not depend on an order.
+        # A tie goes to the first in the alphabet, whatever the order of the files.
         return {
             part: min(states, key=lambda state: (-states[state], state))
             for part, states in counts.items()

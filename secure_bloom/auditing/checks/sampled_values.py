@@ -1,11 +1,12 @@
-"""Checks that read values: the first data page of a column chunk, with its dictionary."""
+"""Checks that read values: of the first data page of a chunk, with its dictionary."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from secure_bloom.auditing import rules
 from secure_bloom.auditing.checks.subjects import ChunkSubject, Findings
+from secure_bloom.auditing.rules.filter_rules import FILTER_WRONG
+from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_VALUES
 from secure_bloom.bloom.entries import count_missed
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.errors import SecureBloomError
@@ -14,23 +15,23 @@ from secure_bloom.parquet.footer import Chunk
 from secure_bloom.parquet.pages import read_pages
 from secure_bloom.storage import InputFile
 
-#: A column chunk that has more bytes, stored or decompressed, is not read to the end for a zero.
+#: A chunk with more bytes, stored or decompressed, is not searched for a zero.
 _MOST_READ = 64 * 1024 * 1024
 
 
 def check_sample(
     subject: ChunkSubject, chunk: Chunk, bloom_filter: SplitBlockBloomFilter
 ) -> Findings:
-    """The filter has the values of the chunk's first page."""
+    """The filter has all values of the chunk's first page."""
     try:
         sample = read_sample(subject.of.file, chunk)
         # A zero of the other sign is no value of the column: its absence is a finding of its own.
         missed = sum(count_missed(bloom_filter, one, both_zeros=False) for one in sample)
     except SecureBloomError as error:
-        yield subject.finding(rules.UNCHECKED_VALUES, error.message)
+        yield subject.finding(UNCHECKED_VALUES, error.message)
         return
     if missed:
-        yield subject.finding(rules.FILTER_WRONG, "the filter does not have values of its column")
+        yield subject.finding(FILTER_WRONG, "the filter does not have values of its column")
 
 
 def has_zero(file: InputFile, chunk: Chunk) -> bool | None:

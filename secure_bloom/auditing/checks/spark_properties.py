@@ -1,7 +1,7 @@
 """Checks of Spark properties: what a session with them would leave unprotected.
 
-parquet-java takes its keys from `parquet.encryption.*`; Spark passes on what stands behind
-`spark.hadoop.`.  A name that is misspelt is ignored in silence.
+parquet-java takes its keys from `parquet.encryption.*`.  Spark passes these on from properties that
+begin with `spark.hadoop.`.  Both ignore a misspelt name in silence.
 """
 
 from __future__ import annotations
@@ -12,8 +12,19 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from secure_bloom.auditing import rules
 from secure_bloom.auditing.findings import Finding
+from secure_bloom.auditing.rules.spark_rules import (
+    SPARK_COLUMN_UNKNOWN,
+    SPARK_COLUMN_UNPROTECTED,
+    SPARK_COLUMN_WRONG_KEY,
+    SPARK_FOOTER_KEY,
+    SPARK_FOOTER_MODE,
+    SPARK_INVALID,
+    SPARK_NO_ENCRYPTION,
+    SPARK_TWO_KEYS,
+    SPARK_UNKNOWN_WORD,
+    SPARK_WEAKER,
+)
 from secure_bloom.encryption.configuration import close_match
 from secure_bloom.encryption.policy import CRYPTO_FACTORY, DATA_KEY_BITS, Algorithm, KeyPolicy
 from secure_bloom.options import FooterMode
@@ -21,7 +32,7 @@ from secure_bloom.options import FooterMode
 _PREFIX = "spark.hadoop."
 _FACTORY = "parquet.crypto.factory.class"
 _ENCRYPTION, _BLOOM = "parquet.encryption.", "parquet.bloom.filter."
-#: What parquet-java 1.17 reads.
+#: The properties that parquet-java 1.17 reads.
 _WORDS = {
     _ENCRYPTION: (
         "footer.key",
@@ -49,29 +60,30 @@ _WORDS = {
         "candidates.number",
     ),
 }
-#: What is spelt like one of these and is another property of parquet-java's.
+#: Another property of parquet-java that is spelt like one of these.
 _OTHERS = {"parquet.filter.bloom.enabled"}
 _DEFAULT_BITS = 128
-#: A name, with whatever is escaped in it, and its value behind ``=``, ``:`` or blanks.
+#: A name, which may have escapes, and its value behind ``=``, ``:`` or blanks.
 _LINE = re.compile(r"((?:\\.|[^\\\s=:])*)\s*[=:]?\s*(.*)\Z", re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|(.))", re.DOTALL)
 _ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _ENDS_OPEN = re.compile(r"(?<!\\)(?:\\\\)*\\\Z")
-#: Names that have so much in common with a known one, by difflib's ratio, are misspelt ones.
+#: A name is misspelt if it is as like a known one as this, by difflib's ratio; longer names are not
+#: compared.
 _ALIKE, _LONGEST = 0.88, 200
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """The properties in the text of a Java properties file or of a `spark-defaults.conf`.
+    """The properties in a Java properties file or a `spark-defaults.conf`.
 
-    Both have the syntax of `java.util.Properties.load`; Spark takes blanks off the ends of values.
+    Both have the syntax of `java.util.Properties.load`; Spark strips blanks off the ends of values.
     """
     found = (_LINE.match(line) for line in _logical_lines(text))
     return {_plain(match[1]): _plain(match[2]).strip() for match in found if match is not None}
 
 
 def _logical_lines(text: str) -> Iterator[str]:
-    """Lines with those that go on behind a backslash; comments never do."""
+    """The logical lines: a backslash joins a line with the next one, but not in a comment."""
     begun: str | None = None
     for natural in re.split(r"\r\n|\r|\n", text):
         line = natural.lstrip(" \t\f")
@@ -95,10 +107,10 @@ def _plain(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Session:
-    """What parquet-java makes of the properties."""
+    """The properties as parquet-java understands them."""
 
     properties: Mapping[str, str]
-    #: Column and key, as often as they are named.
+    #: Pairs of column and key, repeated ones too.
     column_keys: tuple[tuple[str, str], ...]
 
     def get(self, word: str) -> str:
@@ -131,7 +143,7 @@ def check_properties(
     entries = [entry for entry in plain.get(f"{_ENCRYPTION}column.keys", "").split(";") if entry]
     malformed = [entry for entry in entries if not _is_well_formed(entry)]
     if malformed:
-        yield rules.SPARK_INVALID.finding("parquet.encryption.column.keys is not key:column,column")
+        yield SPARK_INVALID.finding("parquet.encryption.column.keys is not key:column,column")
     named = [pair for entry in entries if entry not in malformed for pair in _pairs(entry)]
     session = _Session(properties=plain, column_keys=tuple(named))
     yield from _check_names(session, policy, columns)
@@ -163,7 +175,7 @@ def _check_words(properties: Mapping[str, str]) -> Iterator[Finding]:
             word = name.removeprefix(prefix).partition("#")[0]
             if name.startswith(prefix) and word not in words:
                 hint = close_match(word, words)
-                yield rules.SPARK_UNKNOWN_WORD.finding(f"there is no {prefix}{word}: {hint}")
+                yield SPARK_UNKNOWN_WORD.finding(f"there is no {prefix}{word}: {hint}")
 
 
 def _check_name(name: str) -> Iterator[Finding]:
@@ -174,7 +186,7 @@ def _check_name(name: str) -> Iterator[Finding]:
     if len(plain) <= _LONGEST and plain not in _OTHERS:
         known = [*full, *(_PREFIX + each for each in full)]
         for match in difflib.get_close_matches(plain, known, n=1, cutoff=_ALIKE):
-            yield rules.SPARK_UNKNOWN_WORD.finding(f"there is no {plain}: did you mean {match!r}?")
+            yield SPARK_UNKNOWN_WORD.finding(f"there is no {plain}: did you mean {match!r}?")
 
 
 def _check_names(
@@ -183,15 +195,13 @@ def _check_names(
     """Every column that a property names is there, once."""
     counts = Counter(column for column, _ in session.column_keys)
     for column in sorted(column for column, count in counts.items() if count > 1):
-        yield rules.SPARK_TWO_KEYS.finding(
-            "parquet.encryption.column.keys names it twice", column=column
-        )
+        yield SPARK_TWO_KEYS.finding("parquet.encryption.column.keys names it twice", column=column)
     known = set(columns) or set(policy.columns)
     filtered = {name.partition("#")[2] for name in session.properties if name.startswith(_BLOOM)}
     for column in sorted((counts.keys() | filtered - {""}) - known):
         if columns or policy.key_for(column.split(".")) is None:
             hint = close_match(column, known)
-            yield rules.SPARK_COLUMN_UNKNOWN.finding(
+            yield SPARK_COLUMN_UNKNOWN.finding(
                 f"neither the policy nor a file has it: {hint}", column=column
             )
 
@@ -200,27 +210,27 @@ def _check_session(
     session: _Session, policy: KeyPolicy, columns: Collection[str]
 ) -> Iterator[Finding]:
     if not session.properties.get(_FACTORY, "").strip() or not session.footer_key:
-        yield rules.SPARK_NO_ENCRYPTION.finding("a session with these properties encrypts nothing")
+        yield SPARK_NO_ENCRYPTION.finding("a session with these properties encrypts nothing")
         return
     if session.properties[_FACTORY].strip() != CRYPTO_FACTORY:
-        yield rules.SPARK_INVALID.finding(
+        yield SPARK_INVALID.finding(
             f"{_FACTORY} is another class than {CRYPTO_FACTORY}, which reads these properties"
         )
     if session.footer_key != policy.footer_key:
-        yield rules.SPARK_FOOTER_KEY.finding(
+        yield SPARK_FOOTER_KEY.finding(
             f"the policy says {policy.footer_key}, the properties {session.footer_key}"
         )
     if policy.footer_mode is FooterMode.ENCRYPTED and session.is_true("plaintext.footer"):
-        yield rules.SPARK_FOOTER_MODE.finding("the policy says encrypted, the properties plaintext")
+        yield SPARK_FOOTER_MODE.finding("the policy says encrypted, the properties plaintext")
     yield from _check_strength(session, policy)
     for column, wanted in _sensitive(policy, columns, session).items():
         found = session.key_of(column)
         if found is None:
-            yield rules.SPARK_COLUMN_UNPROTECTED.finding(
+            yield SPARK_COLUMN_UNPROTECTED.finding(
                 f"the policy says {wanted}, the properties leave it in clear", column=column
             )
         elif found != wanted:
-            yield rules.SPARK_COLUMN_WRONG_KEY.finding(
+            yield SPARK_COLUMN_WRONG_KEY.finding(
                 f"the policy says {wanted}, the properties {found}", column=column
             )
 
@@ -228,16 +238,16 @@ def _check_session(
 def _check_strength(session: _Session, policy: KeyPolicy) -> Iterator[Finding]:
     algorithm = session.get("algorithm") or Algorithm.AES_GCM_V1
     if policy.encryption.algorithm is Algorithm.AES_GCM_V1 and algorithm != Algorithm.AES_GCM_V1:
-        yield rules.SPARK_WEAKER.finding(
+        yield SPARK_WEAKER.finding(
             f"the policy says {policy.encryption.algorithm}, the properties {algorithm}"
         )
     lengths = [str(length) for length in DATA_KEY_BITS]
     for word in ("data.key.length.bits", "kek.length.bits"):
         if session.get(word) and session.get(word) not in lengths:
-            yield rules.SPARK_INVALID.finding(f"{_ENCRYPTION}{word} is none of 128, 192 and 256")
+            yield SPARK_INVALID.finding(f"{_ENCRYPTION}{word} is none of 128, 192 and 256")
     bits = session.get("data.key.length.bits") or str(_DEFAULT_BITS)
     if bits in lengths and int(bits) < policy.encryption.data_key_bits:
-        yield rules.SPARK_WEAKER.finding(
+        yield SPARK_WEAKER.finding(
             f"the policy says keys of {policy.encryption.data_key_bits} bits, the properties {bits}"
         )
 

@@ -1,4 +1,4 @@
-"""What a check looks at: the end of a file, its footer, one of its column chunks."""
+"""What checks look at: the end of a file, its footer, or one of its column chunks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from secure_bloom.storage import InputFile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSubject:
-    """A file whose end was read; ``keys`` may have none."""
+    """A file whose end was read; ``keys`` may be without any key."""
 
     file: InputFile
     tail: Tail
@@ -51,15 +51,16 @@ class FooterSubject:
         return self.of.finding(rule, what)
 
     def sensitive(self) -> dict[str, Leaf]:
-        """The columns that the policy gives a key, or the file an encryption, by name."""
+        """The columns that have a key in the policy, or are encrypted in the file, by name."""
         return {chunk.leaf.name: chunk.leaf for chunk in self.chunks if chunk.is_sensitive}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkSubject:
-    """One column chunk: ``column_chunk`` as the footer lists it, ``chunk`` or why it is not open.
+    """One column chunk: ``column_chunk`` as the footer lists it, and ``chunk`` once it is opened.
 
-    ``meta_data`` of the former may be what an outsider sees, that of the latter is the whole.
+    The metadata of ``column_chunk`` may be only what an outsider sees; ``chunk`` has all of it.
+    ``error`` says why the chunk could not be opened.
     """
 
     of: FileSubject
@@ -77,7 +78,7 @@ class ChunkSubject:
 
     @property
     def is_sensitive(self) -> bool:
-        """Whether the policy gives it a key, or the file an encryption."""
+        """Whether it has a key in the policy, or is encrypted in the file."""
         return self.wanted.key is not None or self.is_encrypted
 
     @property
@@ -92,5 +93,5 @@ class ChunkSubject:
         )
 
 
-#: What a check gives.
+#: What a check returns.
 Findings = Iterator[Finding]

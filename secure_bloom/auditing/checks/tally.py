@@ -1,4 +1,4 @@
-"""What is counted over all column chunks of one file: bytes of filters, and signs of zero."""
+"""Counts over all column chunks of a file: bytes of filters, and signs of zero."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True, kw_only=True)
 class ZeroTally:
-    """Of one column: row groups whose filter knows one zero, and how many would do so by chance.
+    """One column's row groups whose filter has exactly one of the two zeros.
 
-    ``by_chance`` is the expected number, over all row groups of which statistics do not tell.
+    ``by_chance`` is how many of them chance explains: the expected number, over the row groups
+    whose statistics do not tell whether there is a zero.
     """
 
     row_groups: list[int] = field(default_factory=list)
@@ -18,7 +19,7 @@ class ZeroTally:
 
 @dataclass(slots=True, kw_only=True)
 class Tally:
-    """Of one file: ``filter_bytes`` that were read, and ``zeros`` by the name of the column."""
+    """The ``filter_bytes`` that were read of a file, and ``zeros`` by the name of the column."""
 
     filter_bytes: int = 0
     zeros: dict[str, ZeroTally] = field(default_factory=dict)

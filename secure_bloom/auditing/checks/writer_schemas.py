@@ -1,7 +1,7 @@
-"""The schemas that other tools leave in a footer -> the columns of which they tell more.
+"""The schemas that other tools leave in a footer -> the columns that they tell more about.
 
-Arrow, pandas and Spark each store their own schema as a text.  Names and types the Parquet schema
-has too; more are metadata of a column: comments, categories, whatever a program put there.
+Arrow, pandas and Spark each store their own schema as a text.  The Parquet schema has the names and
+types too.  Metadata of a column is more: comments, categories, whatever a program put there.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-#: What the tools themselves note, and Parquet's schema says too.
+#: Metadata that the tools add by themselves, and that the Parquet schema has too.
 _HARMLESS_ARROW = (b"PARQUET:", b"ARROW:extension:")
 _HARMLESS_PANDAS = {"timezone", "unit", "encoding", "precision", "scale"}
-#: The types inside a type, and where Spark's writer puts them.
+#: The types inside a type of Spark, and their paths in Parquet.
 _SPARK_LEVELS = {
     "elementType": "list.element.",
     "keyType": "key_value.key.",
@@ -22,15 +22,15 @@ _SPARK_LEVELS = {
     "sqlType": "",
 }
 _HARMLESS_SPARK = {"__CHAR_VARCHAR_TYPE_STRING"}
-#: More text than that is no schema that should be parsed for an audit.
+#: A longer text is not parsed.
 _MOST_TEXT = 16 * 1024 * 1024
 _MOST_DEPTH = 100
 
 
 def told_columns(texts: Mapping[str, str]) -> dict[str, frozenset[str]]:
-    """By tool the names of the columns of which its schema has metadata of their own.
+    """The columns that have metadata of their own in a tool's schema, by the name of the tool.
 
-    A text that is no schema tells nothing: the tool that reads it would not understand it either.
+    A text that is no schema tells nothing: the tool would not understand it either.
     """
     found: dict[str, frozenset[str]] = {}
     for name, (writer, columns) in _SCHEMAS.items():
@@ -41,7 +41,7 @@ def told_columns(texts: Mapping[str, str]) -> dict[str, frozenset[str]]:
 
 
 def has_attributes(texts: Mapping[str, str]) -> bool:
-    """Whether pandas stored attributes of the whole table: anything, of any column."""
+    """Whether pandas stored attributes of the whole table, which may tell of any column."""
     text = texts.get("pandas", "")
     return bool(text) and len(text) <= _MOST_TEXT and bool(_json(text).get("attributes"))
 
@@ -52,7 +52,7 @@ def _arrow_columns(text: str) -> Iterator[str]:
 
     try:
         schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text, validate=True)))
-        # Names are decoded only here, and may be no text.
+        # Names are decoded here, and may not be valid text.
         found = [name for field in schema for name in _arrow_fields(field.name, field)]
     except (ValueError, OSError, EOFError, RecursionError, pa.ArrowException):
         return
@@ -111,7 +111,7 @@ def _objects(value: object) -> list[dict[str, Any]]:
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
-#: The name of each text: whose schema it is, and how the columns are found in it.
+#: The key of each text in the footer -> the tool, and how to find the columns.
 _SCHEMAS: dict[str, tuple[str, Callable[[str], Iterator[str]]]] = {
     "ARROW:schema": ("Arrow", _arrow_columns),
     "pandas": ("pandas", _pandas_columns),

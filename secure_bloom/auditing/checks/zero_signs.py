@@ -1,7 +1,7 @@
-"""Check of the zero hazard: a filter that knows one sign of zero, of a column that has a zero.
+"""Check of both zeros: a filter has 0.0 and -0.0, or neither, or its column has no zero.
 
-Filters hash bits, engines find 0.0 equal to -0.0.  Whether the column has a zero is told by its
-statistics where its smallest or largest value is one; else only the values tell.
+Filters hash bits, but engines find 0.0 equal to -0.0.  The statistics tell that a column has a zero
+if its smallest or largest value is one; otherwise only the values tell.
 """
 
 from __future__ import annotations
@@ -9,16 +9,18 @@ from __future__ import annotations
 import math
 import struct
 
-from secure_bloom.auditing import rules
 from secure_bloom.auditing.checks.subjects import ChunkSubject, Findings, FooterSubject
 from secure_bloom.auditing.checks.tally import ZeroTally
+from secure_bloom.auditing.rules.filter_rules import FILTER_ONE_ZERO
+from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_ZEROS
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.parquet.footer import Chunk
 from secure_bloom.parquet.logical_types import Kind, logical_type
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import Type
 
-#: A filter that has other values knows one zero by chance; what is less likely is told.
+#: A filter may have one zero by chance, by the bits of other values.  What is less likely than this
+#: is a finding.
 _CHANCE = 1e-6
 _FORMATS = {Type.FLOAT: "<f", Type.DOUBLE: "<d"}
 
@@ -38,23 +40,23 @@ def check_zeros(
     if plus == minus:
         return
     if has_zero is None and subject.of.request.check_values:
-        # Imported here: all but this needs no pyarrow.
+        # Imported here: the other checks need no pyarrow.
         from secure_bloom.auditing.checks.sampled_values import has_zero as look
 
         has_zero = look(subject.of.file, chunk)
     if has_zero:
-        yield subject.finding(rules.FILTER_ONE_ZERO, "the filter holds one sign of zero only")
+        yield subject.finding(FILTER_ONE_ZERO, "the filter holds one sign of zero only")
     elif has_zero is None:
         tally.row_groups.append(subject.row_group)
 
 
 def check_doubts(subject: FooterSubject) -> Findings:
-    """No column has more filters that know one zero than would do so by chance."""
+    """No column has more filters with one zero than chance explains."""
     for column, tally in subject.of.tally.zeros.items():
         if _is_chance(len(tally.row_groups), tally.by_chance):
             continue
         for row_group in tally.row_groups:
-            yield rules.UNCHECKED_ZEROS.finding(
+            yield UNCHECKED_ZEROS.finding(
                 "the filter knows one sign of zero, the values were not read",
                 path=subject.of.file.path,
                 row_group=row_group,
@@ -63,7 +65,7 @@ def check_doubts(subject: FooterSubject) -> Findings:
 
 
 def _is_chance(count: int, expected: float) -> bool:
-    """Whether as many may come by chance: Chernoff's bound on the tail of Poisson's distribution.
+    """Whether chance explains so many: Chernoff's bound on the tail of a Poisson distribution.
 
     P(X >= n) <= e^-m (e m / n)^n for a mean m below n.
     """
@@ -89,6 +91,6 @@ def _statistics_say(chunk: Chunk, layout: str) -> bool | None:
         return None
     low, high = (struct.unpack(layout, bound)[0] for bound in bounds if bound is not None)
     if low == 0 or high == 0:
-        # Writers widen a zero to the sign that covers both, but never invent one.
+        # Writers may change the sign of a zero bound so that it covers both, but invent no zero.
         return True
     return None if low < 0 < high else False

@@ -1,7 +1,7 @@
 """The output formats of an audit: one report, as text, as SARIF or as a page.
 
-JSON is the report's own ``to_json``.  Paths and column names come from files and folders that
-anybody may have written: every format shows them by :func:`~.legible.legible`, and escapes them.
+JSON is the report's own ``to_json``.  Anybody may have written the paths and the names of columns:
+every format shows them by :func:`secure_bloom.text.legible`, and escapes them.
 """
 
 from secure_bloom.auditing.formats.html import render_html

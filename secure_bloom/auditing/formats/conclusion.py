@@ -1,4 +1,4 @@
-"""AuditReport -> what it comes to: one state, one sentence, the counts behind it."""
+"""AuditReport -> its conclusion: one state, one sentence, and counts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Conclusion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateCount:
-    """How much there is of one state: different mistakes, and the places that have them."""
+    """How many mistakes are in one state, and in how many places."""
 
     state: State
     mistakes: int
@@ -30,7 +30,7 @@ class StateCount:
 
 
 def tallies(groups: Iterable[Mistake]) -> tuple[StateCount, ...]:
-    """One tally for each state but ``CLEAN``, worst first, nothing left out."""
+    """The counts of every state but ``CLEAN``, worst first."""
     mistakes: Counter[State] = Counter()
     places: Counter[State] = Counter()
     for group in groups:
@@ -41,7 +41,7 @@ def tallies(groups: Iterable[Mistake]) -> tuple[StateCount, ...]:
 
 
 def verdict(report: AuditReport, groups: Sequence[Mistake]) -> Conclusion:
-    """What the audit comes to; only one that looked at files, and at all of them, is clean."""
+    """The conclusion of an audit; clean means that there are files, and all were looked at."""
     found = [group for group in groups if group.state is not State.IGNORED]
     state = min((group.state for group in found), key=lambda s: s.rank, default=State.CLEAN)
     if not report.files:

@@ -25,7 +25,7 @@ _EXAMPLES = 3
 _MOST_PATHS = 100
 _MOST_PATHS_OF_ALL = 2_000
 _LONGEST = 2_000
-#: Of a column's name, where there is little room.
+#: The letters of a column's name where there is little room.
 _SHORT = 30
 _DENSE_COLUMNS = 6
 _HEADINGS = {
@@ -33,7 +33,7 @@ _HEADINGS = {
     "Could not be checked": {State.UNCHECKED},
     "Ignored": {State.IGNORED},
 }
-#: What a cell of one file shows; a cell of many shows how many of them are in its state.
+#: The sign in a cell of one file; a cell of several files shows how many are in its state.
 _SIGNS = {
     State.CRITICAL: "C",
     State.HIGH: "H",
@@ -186,7 +186,7 @@ def _row(row: Row, columns: Sequence[str | None], groups: Sequence[Mistake]) -> 
 def _cell(cell: Cell, column: str | None, count: int, groups: Sequence[Mistake]) -> str:
     state = cell.state
     if state is State.CLEAN:
-        # What concerns no file says nothing of the columns it does not name.
+        # The row without files says nothing about columns that no finding names.
         return f'<td class="clean">{_SIGNS[state]}</td>' if count else "<td></td>"
     sign = f"{len(cell.files[state]):,}" if count > 1 else _SIGNS[state]
     doubt = "?" if State.UNCHECKED in cell.files and state is not State.UNCHECKED else ""

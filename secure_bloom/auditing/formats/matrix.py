@@ -16,7 +16,7 @@ from secure_bloom.auditing.formats.path_rows import PathRow, common_folder, path
 _MOST_ROWS = 366
 _MOST_CELLS = 8_000
 _MOST_COLUMNS = 80
-#: The column of what concerns a file as a whole; it stands before the named ones.
+#: The first column of the matrix: findings about a file as a whole.
 WHOLE_FILE = None
 _Column = str | None
 
@@ -25,7 +25,7 @@ _Column = str | None
 class Cell:
     """One column in the files of one row: which files are in which state.
 
-    ``groups`` are indexes of the groups that have findings here, those of ``worst`` first met.
+    ``groups`` are the indexes of the mistakes that have findings here, by state.
     """
 
     files: dict[State, set[str | None]] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matrix:
-    """Rows by columns; ``hidden`` columns found no place, those that have the least to tell."""
+    """Rows by columns; there was no room for ``hidden`` columns, which have the least to tell."""
 
     columns: tuple[_Column, ...]
     rows: tuple[Row, ...]
@@ -68,7 +68,7 @@ class Matrix:
 def matrix_of(report: AuditReport, groups: Sequence[Mistake]) -> Matrix:
     """The matrix of a report, fit for one page however many files and columns there are.
 
-    What concerns no file, the policy above all, is the first row, with no files.
+    Findings that concern no file, such as mistakes in the policy, are the first row, without files.
     """
     columns = _columns(report, groups)
     shown = _shown_columns(columns, groups)
@@ -92,7 +92,7 @@ def _columns(report: AuditReport, groups: Sequence[Mistake]) -> tuple[_Column, .
 
 def _shown_columns(columns: tuple[_Column, ...], groups: Sequence[Mistake]) -> tuple[_Column, ...]:
     """As many as fit, the worst of them, in their order."""
-    # Groups come worst first, and so do their columns here.
+    # Mistakes come worst first, and so do their columns here.
     worst = dict.fromkeys(column for group in groups for column in group.columns)
     kept = {*list(dict.fromkeys((WHOLE_FILE, *worst, *columns)))[:_MOST_COLUMNS]}
     return tuple(column for column in columns if column in kept)

@@ -1,4 +1,4 @@
-"""Findings -> groups: the same mistake in 10,000 files is one group, worst first."""
+"""Findings -> mistakes, worst first: the same finding in 10,000 files is one mistake."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from secure_bloom.auditing.findings import AuditReport, Finding, Severity
 from secure_bloom.text import counted
 
-#: One id in more wordings than this is one group: what hostile files say of themselves is endless.
+#: An id with more wordings than this is one mistake: hostile files can word findings endlessly.
 _MOST_WORDINGS = 12
 
 
 class State(enum.StrEnum):
-    """How one place stands, worst first; what could not be checked is never clean."""
+    """The state of one place, worst first; what could not be checked is never clean."""
 
     CRITICAL = "critical"
     HIGH = "high"
@@ -64,9 +64,9 @@ class Mistake:
 
 
 def group_report(report: AuditReport) -> tuple[Mistake, ...]:
-    """All groups, in the order to read them in: findings, what is unchecked, what is ignored.
+    """All mistakes, in reading order: what was found, what is unchecked, what is ignored.
 
-    Among equals the widest come first, and groups of one id stay together.
+    Among equals the widest come first, and the mistakes of one id stay together.
     """
     groups = [*_groups(report.findings), *_groups(report.ignored, State.IGNORED)]
     widest: Counter[tuple[State, str]] = Counter()
@@ -82,7 +82,7 @@ def group_report(report: AuditReport) -> tuple[Mistake, ...]:
 
 
 def _groups(findings: Iterable[Finding], state: State | None = None) -> Iterable[Mistake]:
-    """One group for each mistake; all are of ``state`` where that is given."""
+    """Findings with the same key become one mistake; ``state`` overrules their own states."""
     findings = tuple(findings)
     wordings = Counter(finding.id for finding in {_key(f): f for f in findings}.values())
     by_key: dict[_Key, list[Finding]] = {}

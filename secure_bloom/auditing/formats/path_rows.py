@@ -1,4 +1,4 @@
-"""Paths as people read them: below one folder, and in as few rows as a page can hold."""
+"""Paths in rows: named from their common folder on, and no more rows than a page can hold."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby, takewhile
 
-#: A path may have thousands of folders; rows are not made of more than these.
+#: A path may have thousands of folders; rows name no more than these.
 _DEEPEST = 12
 
 
@@ -22,7 +22,7 @@ def common_folder(paths: Sequence[str]) -> str:
     """The deepest folder that holds all paths, with its slash; empty where there is none."""
     if not paths:
         return ""
-    # What the first and the last in order have in common, all between them have.
+    # The folders that the first and the last path in order share, all paths between share too.
     first, last = (path.split("/")[:-1] for path in (min(paths), max(paths)))
     same = takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
     common = "".join(f"{name}/" for name, _ in same)
@@ -32,7 +32,7 @@ def common_folder(paths: Sequence[str]) -> str:
 def path_rows(paths: Sequence[str], folder: str, most: int) -> list[PathRow]:
     """At most ``most`` rows, named from ``folder`` on: files, else folders, else runs of them.
 
-    Folders that do not fit are taken a level higher, as long as that leaves more than one.
+    If the folders do not fit, the level above is tried, as long as it has more than one folder.
     """
     names = [path.removeprefix(folder) for path in paths]
     if len(paths) <= most:

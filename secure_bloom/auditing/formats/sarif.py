@@ -1,8 +1,8 @@
 """AuditReport -> SARIF 2.1.0, as code-scanning tools take it.
 
-One rule for each id; one result for each mistake in a file, its row groups put together.  Such
-tools show 5,000 results of a run, so what is more than that is told by folder, or for the dataset,
-with the first files as locations.  Ignored findings are results that are suppressed.
+There is one rule for each id, and one result for each mistake in a file, for all its row groups.
+The tools show 5,000 results of a run.  If there are more, results are made by folder, or for the
+dataset, with the first files as locations.  Ignored findings are suppressed results.
 https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
 """
 
@@ -51,7 +51,7 @@ _PLACEHOLDER = re.compile(r"\{(\d+)\}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Result:
-    """Findings that are one result; ``place`` is the file or folder that it is told for."""
+    """Findings that make one result, about ``place``: a file, a folder or the dataset."""
 
     place: str
     suppressed: bool
@@ -59,7 +59,7 @@ class _Result:
 
     @property
     def order(self) -> tuple[bool, int, str, str, str, str]:
-        """Worst first, so that what is left out matters least."""
+        """Worst first, so that the least severe are left out."""
         first = self.findings[0]
         rank = _SEVERITIES.index(first.severity)
         return self.suppressed, rank, first.id, self.place, first.column or "", first.what
@@ -88,7 +88,7 @@ def _driver(rules: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _invocation(left_out: int) -> dict[str, Any]:
-    """That the audit ran, and what of it is not told here: nothing is left out in silence."""
+    """That the audit ran, and how many results are left out: never in silence."""
     invocation: dict[str, Any] = {"executionSuccessful": True}
     if left_out:
         text = f"{counted(left_out, 'result')} left out, the least severe; --format json has all"
@@ -152,7 +152,7 @@ def _results(report: AuditReport, place: _Place) -> list[_Result]:
 
 
 def _result_json(result: _Result, indexes: dict[str, int], most: int) -> dict[str, Any]:
-    """A result with at most so many locations; its message counts all."""
+    """A result with at most ``most`` locations; its message counts all files."""
     first = result.findings[0]
     document: dict[str, Any] = {
         "ruleId": first.id,
@@ -168,7 +168,7 @@ def _result_json(result: _Result, indexes: dict[str, int], most: int) -> dict[st
 
 
 def _message(result: _Result) -> str:
-    """What is wrong and where in the file, then what to do."""
+    """Where in the file, what is wrong, and what to do."""
     first = result.findings[0]
     files = len({finding.path for finding in result.findings})
     row_groups = [f.row_group for f in result.findings if f.row_group is not None]
@@ -221,7 +221,7 @@ def _uri(path: str) -> str:
 
 
 def _fingerprint(result: _Result) -> str:
-    """The same for the same mistake at the same place, whatever else a later run finds.
+    """Equal for the same mistake at the same place, whatever else a later run finds.
 
     Row groups do not count, so a file that is written anew with more of them keeps its alert.
     The name is the one that code scanning reads.

@@ -1,4 +1,4 @@
-"""AuditReport -> terminal: one paragraph for each mistake, then what it comes to."""
+"""AuditReport -> terminal: a paragraph for each mistake, then the conclusion."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def render_text(report: AuditReport, console: Console) -> None:
 def _print(console: Console, indent: int, line: Text) -> None:
     from rich.text import Text
 
-    # Folded, not cropped: a path that does not fit goes on in the next line.
+    # Folded, not cropped: a long path continues in the next line.
     for part in line.wrap(console, console.width - indent, overflow="fold") or [Text()]:
         part.rstrip()
         console.print(Text(" " * indent).append_text(part), highlight=False, no_wrap=True)
@@ -71,7 +71,7 @@ def _paragraph(group: Mistake, folder: str) -> Iterator[_Line]:
 
 
 def _ignored(groups: list[Mistake]) -> Iterator[_Line]:
-    """One line for each mistake that the caller asked not to be told of."""
+    """One line for each ignored mistake."""
     from rich.text import Text
 
     for group in groups:

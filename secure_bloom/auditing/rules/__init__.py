@@ -1,0 +1,37 @@
+"""The table of everything an audit can find: id, severity, what it means, what to do about it.
+
+An id never changes its meaning; ``docs/audit.md`` shows the same table with an example of each.
+"""
+
+from __future__ import annotations
+
+from secure_bloom.auditing.rules import (
+    contradiction_rules,
+    filter_rules,
+    key_rules,
+    leak_rules,
+    policy_rules,
+    spark_rules,
+    unchecked_rules,
+)
+from secure_bloom.auditing.rules.rule import Rule
+
+_SUBJECTS = (
+    policy_rules,
+    spark_rules,
+    key_rules,
+    contradiction_rules,
+    filter_rules,
+    leak_rules,
+    unchecked_rules,
+)
+
+#: Every rule by its id, in the order of the page.
+RULES: dict[str, Rule] = {
+    rule.id: rule
+    for subject in _SUBJECTS
+    for rule in vars(subject).values()
+    if isinstance(rule, Rule)
+}
+
+__all__ = ["RULES", "Rule"]

@@ -1,0 +1,77 @@
+"""Rules about Bloom filters: missing, in clear, damaged or wrong."""
+
+from __future__ import annotations
+
+from secure_bloom.auditing.findings import Severity
+from secure_bloom.auditing.rules.rule import Rule
+
+FILTER_MISSING = Rule(
+    id="filter-missing",
+    severity=Severity.LOW,
+    meaning="The policy asks for a Bloom filter and the column chunk has none. parquet-java writes "
+    "none for a chunk that is all dictionary-encoded.",
+    fix="run: secure-bloom add PATH --policy FILE",
+)
+FILTER_IMPOSSIBLE = Rule(
+    id="filter-impossible",
+    severity=Severity.LOW,
+    meaning="The policy asks for a Bloom filter of a column that cannot have one, or not safely.",
+    fix="remove 'bloom' from the column's rule",
+)
+FILTER_IN_CLEAR = Rule(
+    id="filter-in-clear",
+    severity=Severity.CRITICAL,
+    meaning="The Bloom filter of an encrypted column is in clear: anyone can ask it which values "
+    "are there. The Rust parquet crate up to 59.2, so DataFusion, writes such filters.",
+    fix="write the file again and destroy this copy, then: secure-bloom add PATH --policy FILE",
+)
+FILTER_STRAY = Rule(
+    id="filter-stray-in-clear",
+    severity=Severity.HIGH,
+    meaning="A Bloom filter in clear stands between the parts of a file that has sensitive "
+    "columns, where no footer refers to it, and its bits are not those of a filter of a column in "
+    "clear: hidden, or left behind by a rewrite. Of which column it is cannot be told: it may be "
+    "a damaged or very small filter of a column in clear that was replaced in place.",
+    fix="write the file again from its rows (secure-bloom add copies bytes that it does not know), "
+    "and destroy this copy if the filter may be of a sensitive column",
+)
+FILTER_NOT_AUTHENTIC = Rule(
+    id="filter-not-authentic",
+    severity=Severity.HIGH,
+    meaning="The header or the bits of an encrypted filter do not authenticate. parquet-java "
+    "skips such a filter in silence, and fails queries with long IN lists.",
+    fix="run: secure-bloom add PATH --policy FILE --replace-filters",
+)
+FILTER_DAMAGED = Rule(
+    id="filter-damaged",
+    severity=Severity.HIGH,
+    meaning="A filter is not one: its header does not parse, or its size cannot be.",
+    fix="run: secure-bloom add PATH --policy FILE --replace-filters",
+)
+FILTER_LENGTH_ABSENT = Rule(
+    id="filter-length-absent",
+    severity=Severity.MEDIUM,
+    meaning="The metadata has a filter's offset and not its length. parquet-java 1.14.0 to 1.15.2 "
+    "returned empty results from such files.",
+    fix="run: secure-bloom add PATH --policy FILE, which enters the length",
+)
+FILTER_SATURATED = Rule(
+    id="filter-saturated",
+    severity=Severity.LOW,
+    meaning="The exact false-positive probability of the filter's bits is far above the policy's: "
+    "four times as much, or more than one half.",
+    fix="run: secure-bloom add PATH --policy FILE --replace-filters",
+)
+FILTER_WRONG = Rule(
+    id="filter-wrong",
+    severity=Severity.CRITICAL,
+    meaning="The filter does not contain values that its column has: queries lose rows.",
+    fix="run: secure-bloom add PATH --policy FILE --replace-filters",
+)
+FILTER_ONE_ZERO = Rule(
+    id="filter-one-zero",
+    severity=Severity.HIGH,
+    meaning="A floating-point column has a zero and its filter holds one sign of zero only: "
+    "engines find 0.0 equal to -0.0, and queries for the other one lose rows.",
+    fix="run: secure-bloom add PATH --policy FILE --replace-filters",
+)

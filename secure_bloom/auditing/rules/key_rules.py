@@ -1,0 +1,107 @@
+"""Rules about keys: what is encrypted, and under which key."""
+
+from __future__ import annotations
+
+from secure_bloom.auditing.findings import Severity
+from secure_bloom.auditing.rules.rule import Rule
+
+COLUMN_IN_CLEAR = Rule(
+    id="column-in-clear",
+    severity=Severity.CRITICAL,
+    meaning="A sensitive column is stored without encryption: pages, statistics and all.",
+    fix="write the file again under the policy and destroy this copy; look for a misspelt column "
+    "in the writer's options",
+)
+COLUMN_ALIKE = Rule(
+    id="column-alike-in-clear",
+    severity=Severity.HIGH,
+    meaning="A file lacks a sensitive column and has one in clear that is spelt like it: in other "
+    "capitals, which Spark takes for the same, with other marks, or, in names of five letters or "
+    "more, with about one letter in five changed. Compared are the first 2,000 columns in clear.",
+    fix="write the file again with the policy's name and destroy this copy; if it is another "
+    "column, give it a rule without a key",
+)
+COLUMN_WRONG_KEY = Rule(
+    id="column-wrong-key",
+    severity=Severity.HIGH,
+    meaning="A sensitive column is encrypted under another master key than the policy names: other "
+    "people can read it.",
+    fix="write the file again under the policy's key",
+)
+COLUMN_UNDER_FOOTER_KEY = Rule(
+    id="column-under-footer-key",
+    severity=Severity.HIGH,
+    meaning="A sensitive column has no key of its own: whoever may read the footer can read it.",
+    fix="write the file again with column keys: uniform encryption knows the footer key alone",
+)
+FOOTER_NOT_ENCRYPTED = Rule(
+    id="footer-not-encrypted",
+    severity=Severity.HIGH,
+    meaning="The policy wants the footer encrypted, and anyone can read it: schema, row counts, "
+    "statistics of all columns that are in clear.",
+    fix="write the file again with an encrypted footer (parquet.encryption.plaintext.footer=false)",
+)
+FOOTER_NOT_SIGNED = Rule(
+    id="footer-not-signed",
+    severity=Severity.HIGH,
+    meaning="The policy wants the footer signed, and it is not: nobody can tell if it was altered.",
+    fix="write the file again under the policy",
+)
+FOOTER_WRONG_KEY = Rule(
+    id="footer-wrong-key",
+    severity=Severity.HIGH,
+    meaning="The footer is under another master key than the policy names.",
+    fix="write the file again under the policy's footer key",
+)
+WEAKER_ALGORITHM = Rule(
+    id="weaker-algorithm",
+    severity=Severity.MEDIUM,
+    meaning="The file uses AES_GCM_CTR_V1, the policy AES_GCM_V1: altered pages go unnoticed.",
+    fix="write the file again with parquet.encryption.algorithm=AES_GCM_V1",
+)
+KEY_TOO_SHORT = Rule(
+    id="key-too-short",
+    severity=Severity.MEDIUM,
+    meaning="A data key has fewer bits than the policy's data_key_bits.",
+    fix="write the file again with parquet.encryption.data.key.length.bits as the policy says",
+)
+KEY_MATERIAL_DAMAGED = Rule(
+    id="key-material-damaged",
+    severity=Severity.HIGH,
+    meaning="The key material is not the JSON that it must be: nobody can open what it protects.",
+    fix="restore the file from a copy, or write it again",
+)
+KEY_MATERIAL_MISSING = Rule(
+    id="key-material-missing",
+    severity=Severity.HIGH,
+    meaning="The key material is stored outside the file and is not there: nobody can open it.",
+    fix="bring _KEY_MATERIAL_FOR_<file name>.json back: it must follow when a file moves",
+)
+KEY_MATERIAL_UNUSABLE = Rule(
+    id="key-material-unusable",
+    severity=Severity.HIGH,
+    meaning="The master key that the file names does not unwrap its data key: the key was "
+    "exchanged, or the material altered.",
+    fix="find the master key the file was written with, or write the file again",
+)
+KEY_MATERIAL_ORPHANED = Rule(
+    id="key-material-orphaned",
+    severity=Severity.LOW,
+    meaning="A key material file has no data file beside it: one was renamed without the other, "
+    "or a deleted file left it.",
+    fix="rename it after its data file, or remove it",
+)
+NOT_AUTHENTIC = Rule(
+    id="not-authentic",
+    severity=Severity.CRITICAL,
+    meaning="The footer, or a column's metadata in it, does not authenticate under its key: the "
+    "bytes were altered.",
+    fix="treat the file as tampered with; restore it from a copy that authenticates",
+)
+MIXED_RULES = Rule(
+    id="mixed-rules",
+    severity=Severity.MEDIUM,
+    meaning="The file obeys the policy and is yet protected in another way than most files of its "
+    "dataset: two writers follow different rules.",
+    fix="find the writer with the other options, and write its files again",
+)

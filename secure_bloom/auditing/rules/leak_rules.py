@@ -1,0 +1,73 @@
+"""Rules about what tells of a sensitive column beside its pages and its filter."""
+
+from __future__ import annotations
+
+from secure_bloom.auditing.findings import Severity
+from secure_bloom.auditing.rules.rule import Rule
+
+STATISTICS_IN_CLEAR = Rule(
+    id="statistics-in-clear",
+    severity=Severity.CRITICAL,
+    meaning="The footer shows the smallest and largest values of an encrypted column to whoever "
+    "does not have the column's key.",
+    fix="write the file again with a writer that strips them, or without statistics, and destroy "
+    "this copy",
+)
+ENCODING_DATA_IN_CLEAR = Rule(
+    id="encoding-data-in-clear",
+    severity=Severity.LOW,
+    meaning="The footer shows sizes, counts or encodings of an encrypted column: how long its "
+    "values are, how many are null. Signed footers of parquet-java 1.17 and pyarrow 26 do.",
+    fix='write the file with an encrypted footer, mode = "encrypted" in the policy; where the '
+    "policy's own mode is plaintext, writers leave this open: --ignore encoding-data-in-clear "
+    "accepts it",
+)
+PAGE_INDEX_IN_CLEAR = Rule(
+    id="page-index-in-clear",
+    severity=Severity.CRITICAL,
+    meaning="A page index of an encrypted column is in clear: a column index shows the smallest "
+    "and largest values of every page.",
+    fix="write the file again, with encrypted page indexes or without any, and destroy this copy",
+)
+HUDI_KEYS_IN_CLEAR = Rule(
+    id="hudi-record-keys-in-clear",
+    severity=Severity.CRITICAL,
+    meaning="A readable footer holds Hudi's Bloom filter of record keys, or the smallest and "
+    "largest of them: anyone can ask which keys are there.",
+    fix="write the table with an encrypted footer, and destroy this copy",
+)
+HUDI_KEYS_UNRULED = Rule(
+    id="hudi-record-keys-without-rule",
+    severity=Severity.LOW,
+    meaning="Hudi's column of record keys is in clear and the policy has no rule for it: record "
+    "keys are made of other columns, and repeat a sensitive one if it is among them.",
+    fix="give _hoodie_record_key a key, or a rule without one where no sensitive column is in it",
+)
+PAIMON_INDEX_IN_CLEAR = Rule(
+    id="paimon-index-in-clear",
+    severity=Severity.CRITICAL,
+    meaning="A Paimon file index beside a data file holds filters of a sensitive column. Paimon "
+    "does not encrypt them.",
+    fix="take the column out of file-index.bloom-filter.columns and destroy the index files",
+)
+SUMMARY_IN_CLEAR = Rule(
+    id="summary-in-clear",
+    severity=Severity.CRITICAL,
+    meaning="A summary file (_metadata, _common_metadata) shows the smallest and largest values of "
+    "a sensitive column.",
+    fix="destroy the summary file, and set parquet.summary.metadata.level=NONE",
+)
+SCHEMA_IN_CLEAR = Rule(
+    id="schema-in-clear",
+    severity=Severity.LOW,
+    meaning="The Arrow, pandas or Spark schema in a readable footer, or the column's own metadata "
+    "there, says more of a sensitive column than its name and type: comments, categories, "
+    "attributes.",
+    fix="write the file with an encrypted footer, or without the column's metadata",
+)
+PARTITION_IN_CLEAR = Rule(
+    id="partition-in-clear",
+    severity=Severity.CRITICAL,
+    meaning="A sensitive column partitions the table: its values are the names of folders.",
+    fix="write the table again, partitioned by something else, and destroy this copy",
+)

@@ -1,0 +1,84 @@
+"""Rules about what could not be checked; their ids begin with ``unchecked-``."""
+
+from __future__ import annotations
+
+from secure_bloom.auditing.findings import Severity
+from secure_bloom.auditing.rules.rule import Rule
+
+UNCHECKED_FILE = Rule(
+    id="unchecked-file",
+    severity=Severity.MEDIUM,
+    meaning="A file, or a part of it, cannot be read: damaged, cut short, or not to be opened.",
+    fix="see what is wrong with the file, or remove it from the dataset",
+)
+UNCHECKED_COPY = Rule(
+    id="unchecked-copy",
+    severity=Severity.MEDIUM,
+    meaning="A folder holds Parquet files with a readable footer that no reader of the table "
+    "takes: hidden ones, temporary ones, or with another ending. They were not held against the "
+    "policy.",
+    fix="destroy what a writer or a backup left, or audit it: a file that is named outright is "
+    "taken whatever its name",
+)
+UNCHECKED_FEATURE = Rule(
+    id="unchecked-feature",
+    severity=Severity.MEDIUM,
+    meaning="A file uses something that is not known here.",
+    fix="look at the file with the tool that wrote it",
+)
+UNCHECKED_FOOTER = Rule(
+    id="unchecked-footer",
+    severity=Severity.MEDIUM,
+    meaning="The footer is encrypted and its key is not at hand: nothing inside was checked.",
+    fix="audit with a keyring or KMS that has the footer key",
+)
+UNCHECKED_SIGNATURE = Rule(
+    id="unchecked-signature",
+    severity=Severity.MEDIUM,
+    meaning="The footer is signed and its key is not at hand: what it says may be forged.",
+    fix="audit with a keyring or KMS that has the footer key",
+)
+UNCHECKED_COLUMN = Rule(
+    id="unchecked-column",
+    severity=Severity.MEDIUM,
+    meaning="The key of a column is not at hand: its metadata and filter were not checked.",
+    fix="audit with a keyring or KMS that has the column's key",
+)
+UNCHECKED_KEY_NAME = Rule(
+    id="unchecked-key-name",
+    severity=Severity.MEDIUM,
+    meaning="The file does not name the master key of its footer or of a sensitive column.",
+    fix="write files with key material (PKMT1), as parquet-java and pyarrow do by default",
+)
+UNCHECKED_FILTER = Rule(
+    id="unchecked-filter",
+    severity=Severity.LOW,
+    meaning="A filter in clear stands before a footer that cannot be read: of a column that the "
+    "policy leaves in clear, or of a sensitive one.",
+    fix="audit with a keyring or KMS that has the footer key",
+)
+UNCHECKED_GAPS = Rule(
+    id="unchecked-gaps",
+    severity=Severity.LOW,
+    meaning="The file has more bytes that nothing refers to than are searched for stray filters.",
+    fix="write the file again: 64 MiB that nothing refers to are no part of a sound file",
+)
+UNCHECKED_ZEROS = Rule(
+    id="unchecked-zeros",
+    severity=Severity.LOW,
+    meaning="Filters of a floating-point column know one sign of zero, in more row groups of a "
+    "file than chance explains; statistics do not tell whether the column has a zero.",
+    fix="audit with --check-values, which looks whether the column has a zero",
+)
+UNCHECKED_VALUES = Rule(
+    id="unchecked-values",
+    severity=Severity.LOW,
+    meaning="The values of a column could not be read to be looked for in its filter.",
+    fix="see what is wrong with the column's pages: secure-bloom inspect PATH --check",
+)
+UNCHECKED_SAMPLE = Rule(
+    id="unchecked-sample",
+    severity=Severity.LOW,
+    meaning="A sample of the files was asked for; the others were not looked at.",
+    fix="audit without --sample",
+)
