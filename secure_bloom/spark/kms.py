@@ -7,11 +7,13 @@ files or from the environment of each process.
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from secure_bloom.encryption.configuration import ConfigTable
+from secure_bloom.encryption.keys.aws import encryption_context
 from secure_bloom.encryption.keys.providers import check_kms
 from secure_bloom.encryption.keys.vault import VaultSettings
 from secure_bloom.encryption.policy import KeyPolicy
@@ -67,6 +69,14 @@ def _vault(table: ConfigTable, base: Path) -> dict[str, str]:
     return {f"vault.{word}": _java(value) for word, value in given.items() if value is not None}
 
 
+def _aws(table: ConfigTable, _base: Path) -> dict[str, str]:
+    given = {f"aws.{word}": table.entries.get(word) for word in ("region", "endpoint_url")}
+    given["aws.retry_seconds"] = table.get("retry_seconds", int)
+    context = encryption_context(table)
+    given["aws.encryption_context"] = json.dumps(context) if context else None
+    return {name: _java(value) for name, value in given.items() if value is not None}
+
+
 def _java(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
@@ -74,4 +84,5 @@ def _java(value: object) -> str:
 JVM_CLIENTS: Mapping[str, JvmClient] = {
     "keyring": JvmClient(name="SecureBloomKms", properties=_keyring),
     "vault": JvmClient(name="SecureBloomVaultKms", properties=_vault),
+    "aws": JvmClient(name="SecureBloomAwsKms", properties=_aws),
 }

@@ -1,4 +1,4 @@
-"""AWS KMS as a KMS client: wrap = Encrypt, unwrap = Decrypt, no EncryptionContext.
+"""AWS KMS as a KMS client: wrap = Encrypt, unwrap = Decrypt, rewrap = ReEncrypt.
 
 A wrapped key is the base64 text of AWS's CiphertextBlob.  Needs the extra ``aws`` (boto3).
 """
@@ -6,61 +6,245 @@ A wrapped key is the base64 text of AWS's CiphertextBlob.  Needs the extra ``aws
 from __future__ import annotations
 
 import base64
-from typing import Any
+import re
+from collections.abc import Mapping
+from typing import Any, Final
 
-from secure_bloom.errors import FormatError, KeyUnavailableError, PolicyError
+from secure_bloom.encryption.configuration import ConfigTable
+from secure_bloom.encryption.keys.calls import (
+    AT_ONCE,
+    RETRY_SECONDS,
+    TIMEOUT_SECONDS,
+    Calls,
+    TransientFailureError,
+)
+from secure_bloom.encryption.keys.client import misfit
+from secure_bloom.errors import (
+    FormatError,
+    KeyUnavailableError,
+    KmsUnavailableError,
+    PolicyError,
+    SecureBloomError,
+)
+
+#: The words of [kms] with client "aws", and their types.
+WORDS: Mapping[str, type] = {
+    "region": str,
+    "endpoint_url": str,
+    "encryption_context": dict,
+    "retry_seconds": int,
+}
+#: Error codes after which AWS says to call again.
+_TRANSIENT: Final = frozenset(
+    {
+        "DependencyTimeoutException",
+        "InternalFailure",
+        "InternalServerError",
+        "KMSInternalException",
+        "KeyUnavailableException",
+        "LimitExceededException",
+        "RequestLimitExceeded",
+        "RequestTimeout",
+        "ServiceUnavailable",
+        "ServiceUnavailableException",
+        "SlowDown",
+        "Throttling",
+        "ThrottlingException",
+        "TooManyRequestsException",
+    }
+)
+#: Error codes about the caller's credentials; they say nothing about a key.
+_LOGIN: Final = frozenset(
+    {
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "IncompleteSignature",
+        "InvalidClientTokenId",
+        "InvalidSignatureException",
+        "MissingAuthenticationToken",
+        "MissingAuthenticationTokenException",
+        "OptInRequired",
+        "RequestExpired",
+        "SignatureDoesNotMatch",
+        "UnrecognizedClientException",
+    }
+)
+#: Error codes for a blob that is not one of this key, or has another encryption context.
+_MISFIT: Final = frozenset({"IncorrectKeyException", "InvalidCiphertextException"})
+_SERVER_ERROR: Final = 500
+#: arn:PARTITION:kms:REGION:ACCOUNT:key/ID or alias/NAME
+_ARN: Final = re.compile(r"(arn:[\w-]+:kms):([a-z0-9-]+):(\d+:(?:key|alias)/.+)")
 
 
 class AwsKmsClient:
     """A :class:`~.client.KmsClient`; master key ids are key ids, ARNs or ``alias/...``.
 
     ``region`` and ``endpoint_url`` default to those of the AWS configuration, as credentials do.
+    A key given by ARN is asked for in its own region; a multi-region key in ``region``, where a
+    replica of it is expected.  ``encryption_context`` goes along with every call.
     """
 
-    def __init__(self, *, region: str | None = None, endpoint_url: str | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        region: str | None = None,
+        endpoint_url: str | None = None,
+        encryption_context: Mapping[str, str] | None = None,
+        retry_seconds: float = RETRY_SECONDS,
+    ) -> None:
         try:
             import boto3
+            from botocore.config import Config
             from botocore.exceptions import BotoCoreError, ClientError
         except ImportError as exc:
             raise PolicyError(
                 "the KMS client 'aws' needs boto3", hint="pip install 'secure-bloom[aws]'"
             ) from exc
         self._errors = (BotoCoreError, ClientError)
+        self._session: Any = boto3.session.Session()
+        self._settings: dict[str, Any] = {
+            "endpoint_url": endpoint_url,
+            "config": Config(
+                connect_timeout=TIMEOUT_SECONDS,
+                read_timeout=TIMEOUT_SECONDS,
+                max_pool_connections=AT_ONCE,
+                # Repeating is done in one place for all providers.
+                retries={"total_max_attempts": 1},
+            ),
+        }
+        self._context = dict(encryption_context or {})
+        home = self._made(region)
+        self._region: str = home.meta.region_name
+        self._by_region: dict[str, Any] = {self._region: home}
+        self._place = f"AWS KMS at {home.meta.endpoint_url}"
+        self._calls = Calls(self._place, retry_seconds=retry_seconds)
+
+    @classmethod
+    def of(cls, table: ConfigTable) -> AwsKmsClient:
+        """The client of a [kms] table."""
+        seconds = table.get("retry_seconds", int)
+        return cls(
+            region=table.text("region"),
+            endpoint_url=table.text("endpoint_url"),
+            encryption_context=encryption_context(table),
+            retry_seconds=RETRY_SECONDS if seconds is None else seconds,
+        )
+
+    def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
+        """``key_bytes`` encrypted by AWS; KeyUnavailableError with AWS's error code."""
+        region, key_id = self._located(master_key_identifier)
+        answer = self._ask("encrypt", region, KeyId=key_id, Plaintext=key_bytes, **self._in_context)
+        return _text(answer)
+
+    def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
+        """The key that :meth:`wrap_key` wrapped; KeyUnavailableError with AWS's error code."""
+        blob = _blob(wrapped_key)
+        region, key_id = self._located(master_key_identifier)
+        # KeyId makes AWS refuse a blob that another key wrapped, whatever the blob itself says.
+        answer = self._ask("decrypt", region, KeyId=key_id, CiphertextBlob=blob, **self._in_context)
+        return bytes(answer["Plaintext"])
+
+    def rewrap_key(self, wrapped_key: str, master_key_identifier: str) -> str:
+        """The same key under the newest material of its master key; it never leaves AWS."""
+        region, key_id = self._located(master_key_identifier)
+        answer = self._ask(
+            "re_encrypt",
+            region,
+            CiphertextBlob=_blob(wrapped_key),
+            SourceKeyId=key_id,
+            DestinationKeyId=key_id,
+            SourceEncryptionContext=self._context,
+            DestinationEncryptionContext=self._context,
+        )
+        return _text(answer)
+
+    @property
+    def _in_context(self) -> dict[str, Mapping[str, str]]:
+        return {"EncryptionContext": self._context} if self._context else {}
+
+    def _made(self, region: str | None) -> Any:
         try:
-            self._kms = boto3.client("kms", region_name=region, endpoint_url=endpoint_url)
-        except (BotoCoreError, ValueError) as exc:
+            return self._session.client("kms", region_name=region, **self._settings)
+        except (*self._errors, ValueError) as exc:
             raise PolicyError(
                 f"the AWS KMS client cannot be made: {type(exc).__name__}",
                 hint="give region, and endpoint_url if need be, in [kms], or configure AWS",
             ) from exc
 
-    def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
-        """``key_bytes`` encrypted by AWS; KeyUnavailableError with AWS's error code."""
-        answer = self._ask("encrypt", KeyId=master_key_identifier, Plaintext=key_bytes)
-        return base64.b64encode(answer["CiphertextBlob"]).decode("ascii")
+    def _located(self, master_key_id: str) -> tuple[str, str]:
+        """The region in which to ask for a master key, and its id there."""
+        arn = _ARN.fullmatch(master_key_id)
+        if arn is None or arn[2] == self._region:
+            return self._region, master_key_id
+        if ":key/mrk-" in arn[3]:
+            return self._region, f"{arn[1]}:{self._region}:{arn[3]}"
+        return arn[2], master_key_id
 
-    def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
-        """The key that :meth:`wrap_key` wrapped; KeyUnavailableError with AWS's error code."""
-        try:
-            blob = base64.b64decode(wrapped_key, validate=True)
-        except ValueError as exc:
-            raise FormatError("a wrapped key is not base64") from exc
-        # KeyId makes AWS refuse a blob that another key wrapped, whatever the blob itself says.
-        answer = self._ask("decrypt", KeyId=master_key_identifier, CiphertextBlob=blob)
-        return bytes(answer["Plaintext"])
+    def _ask(self, operation: str, region: str, **parameters: object) -> Any:
+        kms = self._by_region.get(region)
+        if kms is None:
+            kms = self._by_region[region] = self._made(region)
+        key_id = str(parameters.get("KeyId", parameters.get("SourceKeyId")))
 
-    def _ask(self, operation: str, **parameters: object) -> Any:
-        try:
-            return getattr(self._kms, operation)(**parameters)
-        except self._errors as exc:
-            raise KeyUnavailableError(
-                f"AWS KMS did not {operation} under master key {parameters['KeyId']!r}: "
-                f"{_reason(exc)}",
-                hint="check the key's id, region and policy, and the credentials",
-            ) from exc
+        def call() -> Any:
+            try:
+                return getattr(kms, operation)(**parameters)
+            except self._errors as exc:
+                raise self._failure(operation, key_id, exc) from exc
+
+        return self._calls.run(call)
+
+    def _failure(self, operation: str, key_id: str, exc: Exception) -> Exception:
+        """AWS's exception as ours, with its code alone: its text may repeat what was sent."""
+        response: Mapping[str, Any] = getattr(exc, "response", None) or {}
+        code = str(response.get("Error", {}).get("Code") or type(exc).__name__)
+        status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+        reason = code if status is None else f"HTTP {status} {code}"
+        if code in _TRANSIENT or _is_no_answer(exc) or (status or 0) >= _SERVER_ERROR:
+            return TransientFailureError(reason)
+        return self._refused(operation, key_id, code, reason, has_answer=status is not None)
+
+    def _refused(
+        self, operation: str, key_id: str, code: str, reason: str, *, has_answer: bool
+    ) -> SecureBloomError:
+        if code in _LOGIN or not has_answer:
+            return KmsUnavailableError(
+                f"{self._place} did not take the credentials: {reason}",
+                hint="check the AWS credentials of this process, and that they have not expired",
+            )
+        if code in _MISFIT:
+            return misfit(key_id)
+        return KeyUnavailableError(
+            f"{self._place} did not {operation} under master key {key_id!r}: {reason}",
+            hint="check the key's id, region, state and policy, and the rights of the credentials",
+        )
 
 
-def _reason(exc: Exception) -> str:
-    """AWS's error code, else the kind of failure: texts may repeat what was sent."""
-    response = getattr(exc, "response", None) or {}
-    return str(response.get("Error", {}).get("Code") or type(exc).__name__)
+def encryption_context(table: ConfigTable) -> dict[str, str]:
+    """The pairs of texts of ``encryption_context``; PolicyError for anything else."""
+    context = table.table("encryption_context", "'encryption_context' of [kms]")
+    if context is None:
+        return {}
+    return {name: context.get(name, str) or "" for name in context.entries}
+
+
+def _is_no_answer(exc: Exception) -> bool:
+    """Whether no server answered; botocore's errors of that kind have no common root."""
+    from botocore.exceptions import ConnectionError as NoConnectionError
+    from botocore.exceptions import HTTPClientError
+
+    return isinstance(exc, NoConnectionError | HTTPClientError)
+
+
+def _text(answer: Mapping[str, Any]) -> str:
+    return base64.b64encode(answer["CiphertextBlob"]).decode("ascii")
+
+
+def _blob(wrapped_key: str) -> bytes:
+    try:
+        return base64.b64decode(wrapped_key, validate=True)
+    except ValueError as exc:
+        raise FormatError(
+            "a wrapped key is not base64, as those of AWS are",
+            hint="another KMS wrapped it: name that one in [kms]",
+        ) from exc

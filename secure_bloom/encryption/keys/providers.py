@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from secure_bloom.encryption.configuration import ConfigTable, close_match
-from secure_bloom.encryption.keys import vault
+from secure_bloom.encryption.keys import aws, vault
 from secure_bloom.encryption.keys.aws import AwsKmsClient
 from secure_bloom.encryption.keys.client import KmsClient
 from secure_bloom.encryption.keys.keyring import Keyring
@@ -63,7 +63,7 @@ def _keyring(table: ConfigTable, base: Path) -> KmsClient:
 
 
 def _aws(table: ConfigTable, _base: Path) -> KmsClient:
-    return AwsKmsClient(region=table.text("region"), endpoint_url=table.text("endpoint_url"))
+    return AwsKmsClient.of(table)
 
 
 def _vault(table: ConfigTable, base: Path) -> KmsClient:
@@ -72,7 +72,7 @@ def _vault(table: ConfigTable, base: Path) -> KmsClient:
 
 _PROVIDERS = {
     "keyring": _Provider(words={"keyring": str}, build=_keyring),
-    "aws": _Provider(words={"region": str, "endpoint_url": str}, build=_aws),
+    "aws": _Provider(words=aws.WORDS, build=_aws),
     "vault": _Provider(words=vault.WORDS, build=_vault),
 }
 
