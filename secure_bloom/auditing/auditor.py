@@ -102,7 +102,7 @@ def conclude(plan: AuditPlan, files: Iterable[FileAudit]) -> AuditReport:
         found += guarded(copies.check_copies(map(local_path, plan.roots), plan.listed))
     left_out = len(plan.listed) - len(plan.files)
     if summed.all_read and not left_out:
-        found += _unknown_columns(policy, summed.columns, plan.files)
+        found += _unknown_columns(policy, set(summed.columns), plan.files)
     if plan.properties is not None:
         found += check_properties(plan.properties, policy, summed.columns)
     if left_out:
@@ -114,7 +114,7 @@ class _Summary:
     """What is kept of the files: 10,000 equal files take no more memory than one."""
 
     def __init__(self) -> None:
-        self.columns: set[str] = set()
+        self.columns: dict[str, tuple[str, ...]] = {}
         self.checked = 0
         self.all_read = True
         self.mixture = Mixture()

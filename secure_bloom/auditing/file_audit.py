@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import islice
 
 from secure_bloom.auditing.audit_request import AuditRequest
@@ -89,13 +89,13 @@ _MOST_FINDINGS = 10_000
 class FileAudit:
     """The result of one file.
 
-    ``columns`` are the columns of the file, ``columns_checked`` how many of them were checked
-    wholly.  ``protection`` says how the file is protected, if it breaks no rule about keys.
+    ``columns`` are its leaves by their dotted names, ``columns_checked`` how many of them were
+    checked wholly.  ``protection`` says how the file is protected, if it breaks no rule about keys.
     """
 
     path: str
     findings: tuple[Finding, ...]
-    columns: tuple[str, ...] = ()
+    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     columns_checked: int = 0
     protection: Protection | None = None
 
@@ -135,7 +135,7 @@ def _audit(file: InputFile, request: AuditRequest, resolver: KeyResolver) -> Fil
     return FileAudit(
         path=file.path,
         findings=tuple(findings),
-        columns=tuple(leaf.name for leaf in footer.leaves),
+        columns={leaf.name: leaf.path for leaf in footer.leaves},
         columns_checked=0 if error is not None else _count_checked(opened, findings),
         protection=None if _breaks_rules(findings) else protection_of(opened),
     )

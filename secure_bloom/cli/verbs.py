@@ -17,7 +17,9 @@ _VERBS: Final = {
     "demo": ("demo_verb", "demo_command"),
     "hudi": ("hudi_verbs", "hudi"),
     "inspect": ("inspect_verb", "inspect_command"),
+    "keys": ("keys_verbs", "keys"),
     "paimon": ("paimon_verbs", "paimon"),
+    "policy": ("policy_verbs", "policy"),
     "probe": ("probe_verb", "probe_command"),
     "read": ("read_verb", "read_command"),
 }

@@ -8,9 +8,14 @@ configuration.
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.encryption.spark_columns import check_spark_columns, spark_leaves
 from secure_bloom.spark.kms import kms_config
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
 
 #: Of a policy's properties, what a reader needs too: footers tell which keys they want.
 READER_PROPERTIES = ("parquet.crypto.factory.class",)
@@ -21,13 +26,16 @@ def session_config(
     *,
     writes: bool = True,
     kms_client_class: str | None = None,
+    schema: StructType | None = None,
 ) -> dict[str, str]:
     """The configuration for `SparkSession.builder.config(map=...)` under ``policy``.
 
     ``policy`` is a :class:`KeyPolicy` or the path of a `policy.toml`.  Keyrings, Vault and OpenBao
     are served by Java classes that come along; for another `[kms]` name a class of your own in
     ``kms_client_class``, and bring its jar in `spark.jars`.  The result is empty for a policy that
-    encrypts nothing.  Raises :class:`PolicyError` where no class serves the policy's KMS, and what
+    encrypts nothing.  ``schema`` is that of the table to be written, where it is at hand: then a
+    column that Spark cannot encrypt by its name is refused here, and not by a task.  Raises
+    :class:`PolicyError` for such a column, and where no class serves the policy's KMS, and what
     :func:`.jvm.kms_jar` raises.
 
     Things to know:
@@ -53,6 +61,8 @@ def session_config(
     properties = loaded.spark_properties()
     if not properties:
         return {}
+    if writes:
+        check_spark_columns(loaded, None if schema is None else spark_leaves(schema.jsonValue()))
     wanted = properties.keys() if writes else READER_PROPERTIES
     return {
         **{f"spark.hadoop.{name}": properties[name] for name in wanted},

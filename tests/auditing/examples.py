@@ -300,6 +300,15 @@ def spark_column_unknown(folder: Path) -> Example:
     return found
 
 
+@example("spark-not-a-leaf")
+def spark_not_a_leaf(folder: Path) -> Example:
+    """`parquet.encryption.column.keys = k_pii:email,address` for a table with `address.zip`."""
+    found = _session(folder, column_keys="k_pii:email,address;k_finance:iban")
+    rows = customers(ROWS).append_column("address", pa.array([{"zip": "1"}] * ROWS))
+    write(found.path, rows, Mode.ENCRYPTED)
+    return found
+
+
 @example("spark-footer-key")
 def spark_footer_key(folder: Path) -> Example:
     """`parquet.encryption.footer.key = k_pii`."""

@@ -28,8 +28,9 @@ from tests.spark.parquet_java import judge_jar
 
 POLICY = PROJECT / "keys" / "policy.toml"
 
-#: The class that asks Vault and OpenBao, for tests that name it in the options of one table.
+#: The classes that ask Vault or OpenBao and AWS, for tests that name one in the options of a table.
 VAULT_KMS = "SecureBloomVaultKms"
+AWS_KMS = "SecureBloomAwsKms"
 
 _SECONDS = 120
 #: Tests end before a better compiler or a parallel collector would pay for itself.
@@ -46,7 +47,9 @@ def small_session(master: str, folder: Path, config: Mapping[str, str] | None = 
     secure = session_config(POLICY)
     settings: dict[str, Any] = {
         **secure,
-        "spark.jars": ",".join(map(str, (secure["spark.jars"], kms_jar(VAULT_KMS), judge_jar()))),
+        "spark.jars": ",".join(
+            map(str, (secure["spark.jars"], kms_jar(VAULT_KMS), kms_jar(AWS_KMS), judge_jar()))
+        ),
         "spark.driver.memory": "768m",
         "spark.driver.extraJavaOptions": SHORT_LIVED,
         "spark.driver.host": "127.0.0.1",

@@ -236,8 +236,8 @@ class TestConfig:
         assert json.loads(Path(keyring).read_text())["version"] == 1
 
     def test_another_kms_needs_a_java_class_of_the_callers(self, policy: KeyPolicy) -> None:
-        elsewhere = dataclasses.replace(policy, kms={"client": "aws"})
-        with pytest.raises(PolicyError, match="aws") as caught:
+        elsewhere = dataclasses.replace(policy, kms={"client": "my.kms:Client"})
+        with pytest.raises(PolicyError, match=r"my\.kms:Client") as caught:
             session_config(elsewhere)
         assert "kms_client_class" in str(caught.value.hint)
         config = session_config(elsewhere, kms_client_class="com.example.Kms")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 from secure_bloom.auditing.findings import Finding
@@ -16,12 +15,9 @@ from secure_bloom.auditing.rules.policy_rules import (
     POLICY_UNKNOWN_WORD,
 )
 from secure_bloom.encryption.configuration import UnknownWordError
-from secure_bloom.encryption.keys import KeyInventory, KmsClient, unwrap_with, wrap_with
+from secure_bloom.encryption.keys import KeyInventory, KmsClient, try_master_key
 from secure_bloom.encryption.policy import ColumnRule, KeyPolicy
-from secure_bloom.errors import FormatError, KeyUnavailableError, PolicyError
-
-#: The length of a key that is wrapped and unwrapped to try a master key.
-_TRIAL_BYTES = 16
+from secure_bloom.errors import PolicyError
 
 
 def check_draft(problems: tuple[PolicyError, ...], path: str) -> Iterator[Finding]:
@@ -62,17 +58,6 @@ def check_master_keys(policy: KeyPolicy, kms: KmsClient) -> Iterator[Finding]:
         if isinstance(kms, KeyInventory) and not kms.has_key(name):
             yield POLICY_KEY_UNKNOWN.finding(f"the KMS has no master key {name}")
             continue
-        problem = _trial(kms, name)
+        problem = try_master_key(kms, name)
         if problem is not None:
-            yield POLICY_KEY_UNUSABLE.finding(problem)
-
-
-def _trial(kms: KmsClient, name: str) -> str | None:
-    """The problem in wrapping and unwrapping a key under the master key; None without one."""
-    key = os.urandom(_TRIAL_BYTES)
-    try:
-        if unwrap_with(kms, wrap_with(kms, key, name), name) == key:
-            return None
-    except (KeyUnavailableError, FormatError) as error:
-        return error.message
-    return f"master key {name} unwraps another key than it wrapped"
+            yield POLICY_KEY_UNUSABLE.finding(problem.message)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from secure_bloom.auditing.findings import Finding
@@ -21,12 +21,14 @@ from secure_bloom.auditing.rules.spark_rules import (
     SPARK_FOOTER_MODE,
     SPARK_INVALID,
     SPARK_NO_ENCRYPTION,
+    SPARK_NOT_A_LEAF,
     SPARK_TWO_KEYS,
     SPARK_UNKNOWN_WORD,
     SPARK_WEAKER,
 )
 from secure_bloom.encryption.configuration import close_match
 from secure_bloom.encryption.policy import CRYPTO_FACTORY, DATA_KEY_BITS, Algorithm, KeyPolicy
+from secure_bloom.encryption.spark_columns import column_problem
 from secure_bloom.options import FooterMode
 
 _PREFIX = "spark.hadoop."
@@ -135,9 +137,12 @@ class _Session:
 
 
 def check_properties(
-    properties: Mapping[str, str], policy: KeyPolicy, columns: Collection[str]
+    properties: Mapping[str, str], policy: KeyPolicy, columns: Mapping[str, tuple[str, ...]]
 ) -> Iterator[Finding]:
-    """Hold properties against the policy; ``columns`` are those of the files, as far as known."""
+    """Hold properties against the policy.
+
+    ``columns`` are the leaves of the files by their dotted names, as far as known.
+    """
     plain = {name.removeprefix(_PREFIX): value for name, value in properties.items()}
     yield from _check_words(plain)
     entries = [entry for entry in plain.get(f"{_ENCRYPTION}column.keys", "").split(";") if entry]
@@ -190,13 +195,21 @@ def _check_name(name: str) -> Iterator[Finding]:
 
 
 def _check_names(
-    session: _Session, policy: KeyPolicy, columns: Collection[str]
+    session: _Session, policy: KeyPolicy, columns: Mapping[str, tuple[str, ...]]
 ) -> Iterator[Finding]:
     """Every column that a property names is there, once."""
     counts = Counter(column for column, _ in session.column_keys)
     for column in sorted(column for column, count in counts.items() if count > 1):
         yield SPARK_TWO_KEYS.finding("parquet.encryption.column.keys names it twice", column=column)
-    known = set(columns) or set(policy.columns)
+    leaves = columns or _by_name(policy.columns)
+    parents = set()
+    for column in sorted(counts):
+        problem = column_problem(column, {**_by_name([column]), **leaves})
+        if problem is not None:
+            parents.add(column)
+            what = f"{problem.message} ({problem.hint})"
+            yield SPARK_NOT_A_LEAF.finding(what, column=column)
+    known = {*leaves, *parents}
     filtered = {name.partition("#")[2] for name in session.properties if name.startswith(_BLOOM)}
     for column in sorted((counts.keys() | filtered - {""}) - known):
         if columns or policy.key_for(column.split(".")) is None:
@@ -204,6 +217,11 @@ def _check_names(
             yield SPARK_COLUMN_UNKNOWN.finding(
                 f"neither the policy nor a file has it: {hint}", column=column
             )
+
+
+def _by_name(columns: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Leaves as their dotted names say them, where no file says it better."""
+    return {column: tuple(column.split(".")) for column in columns}
 
 
 def _check_session(

@@ -37,6 +37,13 @@ SPARK_COLUMN_UNKNOWN = Rule(
     "parquet-java ignores such names in silence.",
     fix="correct the column's name: the dotted path of a leaf, with its capitals",
 )
+SPARK_NOT_A_LEAF = Rule(
+    id="spark-not-a-leaf",
+    severity=Severity.HIGH,
+    meaning="A property names a column that parquet-java cannot encrypt by its name: it has "
+    "columns inside, or a dot in its own name. The write fails.",
+    fix="name the leaves, such as tags.list.element; rename a column with a dot",
+)
 SPARK_FOOTER_KEY = Rule(
     id="spark-footer-key",
     severity=Severity.HIGH,

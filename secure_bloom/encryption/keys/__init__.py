@@ -12,10 +12,11 @@ from secure_bloom.encryption.keys.client import (
     wrap_with,
 )
 from secure_bloom.encryption.keys.explicit import ExplicitKeys
-from secure_bloom.encryption.keys.keyring import Keyring, KeyringPermissionWarning
+from secure_bloom.encryption.keys.keyring import Keyring, KeyringPermissionWarning, new_keyring
 from secure_bloom.encryption.keys.material import ExternalReference, KeyMaterial
 from secure_bloom.encryption.keys.providers import kms_client
 from secure_bloom.encryption.keys.resolver import DataKey, FileKeys, KeyResolver
+from secure_bloom.encryption.keys.trial import try_master_key
 from secure_bloom.encryption.keys.unwrapping import UnwrapsOnce, asked_once
 
 __all__ = [
@@ -34,7 +35,9 @@ __all__ = [
     "UnwrapsOnce",
     "asked_once",
     "kms_client",
+    "new_keyring",
     "rewrap_with",
+    "try_master_key",
     "unwrap_with",
     "wrap_with",
 ]

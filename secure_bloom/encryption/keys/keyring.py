@@ -11,8 +11,9 @@ import functools
 import json
 import os
 import stat
+import tempfile
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -30,6 +31,7 @@ from secure_bloom.errors import (
 )
 
 _VERSION = 1
+_KEY_BITS = (128, 192, 256)
 _OPEN_TO_OTHERS = stat.S_IRGRP | stat.S_IROTH
 
 
@@ -97,6 +99,43 @@ class Keyring:
                 hint=close_match(master_key_id, self.master_keys),
             )
         return self.master_keys[master_key_id]
+
+
+def new_keyring(path: Path, names: Collection[str], *, bits: int = 128) -> None:
+    """Write a keyring with a new random master key for each name, readable by its owner alone.
+
+    Raises PolicyError for a name that is empty, no name at all, a size that AES does not have, and
+    a file that is there already: its keys may be the only ones that open a table.
+    """
+    if not names or not all(name.strip() for name in names):
+        raise PolicyError("no master key is named" if not names else "a master key's name is empty")
+    if bits not in _KEY_BITS:
+        raise PolicyError(f"a key of {bits} bits, it must have 128, 192 or 256")
+    keys = {name: base64.b64encode(os.urandom(bits // 8)).decode("ascii") for name in sorted(names)}
+    content = json.dumps({"version": _VERSION, "master_keys": keys}, indent=2) + "\n"
+    with located(path=os.fspath(path)):
+        try:
+            _write_new(path, content.encode())
+        except FileExistsError as exc:
+            raise PolicyError(
+                "there is a file already", hint="a keyring is never replaced"
+            ) from exc
+        except OSError as exc:
+            raise PolicyError(f"the keyring cannot be written: {exc.strerror}") from exc
+
+
+def _write_new(path: Path, content: bytes) -> None:
+    """All of the file or nothing, and never over another one."""
+    # mkstemp makes files of mode 0600.
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".keyring-")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(name, path)
+    finally:
+        Path(name).unlink()
 
 
 def _read_json(path: Path) -> object:

@@ -20,7 +20,8 @@ def found(
     """What is found in the policy's own properties with these changes."""
     changed = {f"{ENCRYPTION}{word}": value for word, value in changes.items()}
     properties = {**POLICY.spark_properties(), **changed}
-    return {(f.id, f.column) for f in check_properties(properties, policy, columns)}
+    leaves = {column: tuple(column.split(".")) for column in columns}
+    return {(f.id, f.column) for f in check_properties(properties, policy, leaves)}
 
 
 def test_what_session_config_sets_is_clean() -> None:
@@ -46,6 +47,23 @@ def test_a_parent_of_the_policy_is_protected_by_its_leaves() -> None:
     assert found(keys, policy) == set()
     leaves = ("address.zip", "address.city", "address.street")
     assert found(keys, policy, leaves) == {("spark-column-unprotected", "address.street")}
+
+
+def test_a_parent_of_leaves_is_told_with_the_leaves() -> None:
+    keys = {"column.keys": "k_pii:tags,email;k_finance:iban"}
+    policy = with_rules(tags="k_pii")
+    leaves = ("tags.list.element", "email", "iban")
+    assert found(keys, policy, leaves) == {
+        ("spark-not-a-leaf", "tags"),
+        ("spark-column-unprotected", "tags.list.element"),
+    }
+
+
+def test_a_dot_in_a_columns_own_name_is_told() -> None:
+    properties = {**POLICY.spark_properties(), f"{ENCRYPTION}column.keys": "k_pii:e.mail"}
+    told = list(check_properties(properties, with_rules(), {"e.mail": ("e.mail",)}))
+    assert [(f.id, f.column) for f in told] == [("spark-not-a-leaf", "e.mail")]
+    assert "rename the column, for example to e_mail" in told[0].message
 
 
 def test_the_files_know_columns_that_the_policy_does_not() -> None:

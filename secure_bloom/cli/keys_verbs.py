@@ -1,0 +1,102 @@
+"""``secure-bloom keys``: try the master keys of a policy, make keyrings."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import click
+
+from secure_bloom.encryption.keys import KmsClient, new_keyring, try_master_key
+from secure_bloom.errors import PolicyError
+
+_PATH = click.Path(path_type=Path)
+
+
+@click.group("keys")
+def keys() -> None:
+    """Master keys: check that a policy's can be used, make keyrings."""
+
+
+@keys.command("check")
+@click.option("--policy", "policy_path", required=True, type=_PATH, help="Policy file (TOML).")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@click.option("-v", "--verbose", is_flag=True, help="Say more.")
+def check_command(policy_path: Path, as_json: bool, verbose: bool) -> int:
+    """Reach the policy's KMS, and wrap and unwrap a random key under every master key.
+
+    Nothing is written, and no master key is made.  Needs the rights of a writer.
+
+    \b
+    secure-bloom keys check --policy policy.toml
+
+    Exit code: 0 every key serves, 2 some do not, or the KMS cannot be asked.
+    """
+    from secure_bloom.encryption.policy import KeyPolicy
+
+    policy = KeyPolicy.load(policy_path)
+    names = sorted(policy.master_keys())
+    if not names:
+        raise PolicyError("the policy names no master key", path=str(policy_path))
+    kms = policy.kms_client()
+    found = [_checked(kms, name, verbose) for name in names]
+    if as_json:
+        click.echo(json.dumps({"client": policy.kms["client"], "keys": found}, indent=2))
+    else:
+        for key in found:
+            click.echo(f"{key['key']}: {'ok' if key['ok'] else 'failed'} ({key['seconds']} s)")
+    failed = [key for key in found if not key["ok"]]
+    for key in failed:
+        _complain(key)
+    return 2 if failed else 0
+
+
+def _checked(kms: KmsClient, name: str, verbose: bool) -> dict[str, object]:
+    from secure_bloom.errors import causes
+
+    started = time.perf_counter()
+    error = try_master_key(kms, name)
+    return {
+        "key": name,
+        "ok": error is None,
+        "seconds": round(time.perf_counter() - started, 3),
+        "error": None if error is None else error.message,
+        "hint": None if error is None else error.hint,
+        "causes": [] if error is None or not verbose else list(causes(error)),
+    }
+
+
+def _complain(key: dict[str, object]) -> None:
+    causes = key["causes"]
+    lines = [("error", key["error"])]
+    lines += [("cause", cause) for cause in causes] if isinstance(causes, list) else []
+    lines += [("hint", key["hint"])] if key["hint"] else []
+    for kind, text in lines:
+        click.echo(f"secure-bloom: {kind}: {text}", err=True)
+
+
+@keys.command("new")
+@click.argument("file", type=_PATH)
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--policy", "policy_path", type=_PATH, help="A key for each that the policy names.")
+@click.option("--bits", type=int, default=128, show_default=True, help="128, 192 or 256.")
+def new_command(file: Path, names: tuple[str, ...], policy_path: Path | None, bits: int) -> int:
+    """Make a keyring FILE with new random master keys, readable by its owner alone (0600).
+
+    A file that is there already is never replaced.
+
+    \b
+    secure-bloom keys new keyring.json k_footer k_pii
+    secure-bloom keys new keyring.json --policy policy.toml --bits 256
+
+    Exit code: 0 done, 2 error.
+    """
+    from secure_bloom.encryption.policy import KeyPolicy
+
+    wanted = set(names)
+    if policy_path is not None:
+        wanted |= KeyPolicy.load(policy_path).master_keys()
+    new_keyring(file, wanted, bits=bits)
+    click.echo(f"{file}: {', '.join(sorted(wanted))}")
+    return 0

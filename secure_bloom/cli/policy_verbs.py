@@ -1,0 +1,95 @@
+"""``secure-bloom policy``: begin one from a table's schema, check one before Spark does."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from secure_bloom.cli.arguments import load_keys
+from secure_bloom.encryption.policy_text import KMS_LINES, policy_text
+from secure_bloom.errors import PolicyError, SecureBloomError
+
+_PATH = click.Path(path_type=Path)
+
+
+@click.group("policy")
+def policy() -> None:
+    """Key-to-column policies: begin one, check one."""
+
+
+@policy.command("init")
+@click.argument("path")
+@click.option("--client", type=click.Choice(list(KMS_LINES)), default="keyring", show_default=True)
+@click.option("--keyring", type=_PATH, help="Keys for a table whose footers are encrypted.")
+@click.option("--output", type=_PATH, metavar="FILE", help="A new file, instead of stdout.")
+def init_command(path: str, client: str, keyring: Path | None, output: Path | None) -> int:
+    """Write a policy that names every column of the table at PATH, commented out.
+
+    Nested columns are named as Spark wants them, by their leaves: tags.list.element.
+
+    \b
+    secure-bloom policy init out/ --client vault --output policy.toml
+
+    Exit code: 0 done, 2 error.
+    """
+    from secure_bloom.parquet.logical_types import describe
+    from secure_bloom.parquet.table_leaves import table_leaves
+
+    leaves = table_leaves(path, load_keys(keyring))
+    text = policy_text(((leaf.name, describe(leaf.element)) for leaf in leaves), client=client)
+    if output is None:
+        click.echo(text, nl=False)
+        return 0
+    try:
+        with output.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as exc:
+        raise PolicyError(
+            f"the policy cannot be written: {exc.strerror}", path=str(output)
+        ) from exc
+    return 0
+
+
+@policy.command("check")
+@click.argument("file", type=_PATH)
+@click.option("--table", metavar="PATH", help="Hold its columns against those of a table.")
+@click.option("--keyring", type=_PATH, help="Keys for a table whose footers are encrypted.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+def check_command(file: Path, table: str | None, keyring: Path | None, as_json: bool) -> int:
+    """Tell everything that is wrong with a policy, and what of it Spark cannot write.
+
+    With --table also columns that are not there, and parents of nested columns, with the leaves
+    to name.  No KMS is asked, unless the table's footers are encrypted: that is `keys check`.
+
+    \b
+    secure-bloom policy check policy.toml --table out/
+
+    Exit code: 0 nothing is wrong, 2 something is.
+    """
+    problems = _problems(file, table, keyring)
+    if as_json:
+        found = [{"column": p.column, "message": p.message, "hint": p.hint} for p in problems]
+        click.echo(json.dumps({"problems": found}, indent=2))
+    elif not problems:
+        click.echo(f"{file}: nothing is wrong")
+    for problem in problems:
+        click.echo(f"secure-bloom: error: {problem}", err=True)
+        if problem.hint:
+            click.echo(f"secure-bloom: hint: {problem.hint}", err=True)
+    return 2 if problems else 0
+
+
+def _problems(file: Path, table: str | None, keyring: Path | None) -> list[SecureBloomError]:
+    from secure_bloom.encryption.policy import draft_policy
+    from secure_bloom.encryption.spark_columns import spark_problems
+    from secure_bloom.parquet.table_leaves import table_leaves
+
+    loaded, problems = draft_policy(file)
+    if loaded is None or not loaded.footer_key:
+        return list(problems)
+    leaves = None
+    if table is not None:
+        leaves = [leaf.path for leaf in table_leaves(table, load_keys(keyring, loaded))]
+    return [*problems, *spark_problems(loaded, leaves)]

@@ -1,0 +1,56 @@
+"""A policy to begin with: the text of a policy.toml that names every column of a table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+#: Client of [kms] -> its lines.
+KMS_LINES: Final[Mapping[str, tuple[str, ...]]] = {
+    "keyring": (
+        'client = "keyring"',
+        'keyring = "keyring.json"    # made by: secure-bloom keys new keyring.json --policy THIS',
+    ),
+    "vault": (
+        'client = "vault"            # HashiCorp Vault or OpenBao, transit engine',
+        'address = "https://vault.example.com:8200"',
+        '# mount = "transit"',
+        '# auth = "token"            # or "approle", "kubernetes"; tokens come from VAULT_TOKEN',
+    ),
+    "aws": (
+        'client = "aws"              # master keys are key ids or alias/...',
+        'region = "eu-central-1"',
+    ),
+    "gcp": (
+        'client = "gcp"',
+        'key_ring = "projects/PROJECT/locations/LOCATION/keyRings/RING"',
+    ),
+    "azure": ('client = "azure"', 'vault_url = "https://NAME.vault.azure.net"'),
+}
+_HEAD: Final = """\
+# Which master key protects which column.  A policy names keys and holds none.
+# It is a beginning: remove the '#' of the columns that are sensitive, and name your keys.
+# Then: secure-bloom policy check FILE --table TABLE; secure-bloom keys check --policy FILE
+"""
+_FOOTER: Final = """
+# With mode "plaintext" everybody may read the schema; the footer is signed with this key.
+[footer]
+key = "k_footer"
+mode = "encrypted"
+
+# A column with a key is encrypted.  `bloom = true` asks for a filter, to look values up by it.
+# A nested column is the path of its leaf, as Spark wants it.
+"""
+
+
+def policy_text(columns: Iterable[tuple[str, str]], *, client: str) -> str:
+    """The text for columns, given as dotted name and type; each of them is commented out."""
+    kms = "\n".join(["", "[kms]", *KMS_LINES[client], ""])
+    return _HEAD + kms + _FOOTER + "".join(_column(name, kind) for name, kind in columns)
+
+
+def _column(name: str, kind: str) -> str:
+    # The strings of JSON are strings of TOML too, and escape what is no plain text.
+    table = f"[columns.{json.dumps(name)}]"
+    return f'\n# {table:<40} # {kind}\n# key = "k_pii"\n# bloom = true\n'

@@ -1,0 +1,103 @@
+"""Which columns of a policy parquet-java's properties can name: leaves, by names without dots.
+
+Spark tells of the others when a task writes, 40 seconds into a job, or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
+from secure_bloom.encryption.configuration import close_match
+from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.errors import PolicyError
+
+#: The path of a leaf, from the root's child down.
+Path = tuple[str, ...]
+
+
+def check_spark_columns(policy: KeyPolicy, leaves: Collection[Path] | None = None) -> None:
+    """Raise the first of :func:`spark_problems`."""
+    for problem in spark_problems(policy, leaves):
+        raise problem
+
+
+def spark_problems(
+    policy: KeyPolicy, leaves: Collection[Path] | None = None
+) -> Iterator[PolicyError]:
+    """What of the policy Spark cannot write; ``leaves`` are those of the table, where known.
+
+    Without them only what the policy itself tells is found.
+    """
+    try:
+        policy.spark_properties()
+    except PolicyError as error:
+        yield error
+    keyed = [path for path, rule in policy.columns.items() if rule.key is not None]
+    known = {".".join(leaf): leaf for leaf in (map(_split, keyed) if leaves is None else leaves)}
+    for column in keyed:
+        problem = column_problem(column, known)
+        if problem is not None:
+            yield problem
+
+
+def column_problem(column: str, leaves: Mapping[str, Path]) -> PolicyError | None:
+    """Why Spark cannot encrypt ``column`` by name; ``leaves`` are by their dotted names."""
+    below = [name for name, leaf in leaves.items() if _is_below(leaf, column)]
+    if below:
+        return PolicyError(
+            f"{column} has columns inside: Spark encrypts leaves, each under its own name",
+            hint=f"name instead: {', '.join(below)}",
+            column=column,
+        )
+    leaf = leaves.get(column)
+    if leaf is None:
+        return PolicyError(
+            f"there is no column {column}", hint=close_match(column, leaves), column=column
+        )
+    if any("." in name for name in leaf):
+        return PolicyError(
+            f"column {column} has a dot in its own name: parquet-java takes it for a nested one",
+            hint=f"rename the column, for example to {column.replace('.', '_')}",
+            column=column,
+        )
+    return None
+
+
+def spark_leaves(schema: Mapping[str, object]) -> list[Path]:
+    """The leaves of a Spark schema, given as ``StructType.jsonValue()``, by their Parquet paths."""
+    return list(_leaves(schema, ()))
+
+
+def _leaves(node: object, path: Path) -> Iterator[Path]:
+    kind = node.get("type") if isinstance(node, Mapping) else None
+    if not isinstance(node, Mapping) or kind not in _INSIDE:
+        yield path
+        return
+    for names, inner in _INSIDE[kind](node):
+        yield from _leaves(inner, (*path, *names))
+
+
+def _fields(node: Mapping[str, object]) -> Iterator[tuple[Path, object]]:
+    fields = node["fields"]
+    for field in fields if isinstance(fields, list) else ():
+        yield (field["name"],), field["type"]
+
+
+#: Nested types of Spark -> what is inside, with its names in Parquet.
+_INSIDE: Mapping[object, Callable[[Mapping[str, object]], Iterable[tuple[Path, object]]]] = {
+    "struct": _fields,
+    "array": lambda node: [(("list", "element"), node["elementType"])],
+    "map": lambda node: [
+        (("key_value", "key"), node["keyType"]),
+        (("key_value", "value"), node["valueType"]),
+    ],
+    "udt": lambda node: [((), node["sqlType"])],
+}
+
+
+def _split(column: str) -> Path:
+    return tuple(column.split("."))
+
+
+def _is_below(leaf: Path, column: str) -> bool:
+    return any(".".join(leaf[:depth]) == column for depth in range(1, len(leaf)))

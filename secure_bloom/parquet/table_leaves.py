@@ -1,0 +1,28 @@
+"""The columns of a table: the leaves of its files' schemas, in the order of the first file."""
+
+from __future__ import annotations
+
+from secure_bloom.encryption.keys import ExplicitKeys, KeyResolver, Keyring, KmsClient
+from secure_bloom.errors import located
+from secure_bloom.parquet.footer import read_tail, unlock
+from secure_bloom.parquet.key_material_files import file_keys
+from secure_bloom.parquet.schema import Leaf
+from secure_bloom.storage import find_files, open_input
+from secure_bloom.storage.paths import Paths, as_paths
+
+
+def table_leaves(
+    paths: Paths, keys: Keyring | KmsClient | ExplicitKeys | None = None
+) -> tuple[Leaf, ...]:
+    """Every leaf that a file at ``paths`` has, once; only footers are read, signatures unchecked.
+
+    Raises KeyUnavailableError for an encrypted footer without its key.
+    """
+    resolver = KeyResolver(keys)
+    found: dict[tuple[str, ...], Leaf] = {}
+    for path in find_files(as_paths(paths)):
+        with located(path=path), open_input(path) as file:
+            footer = unlock(read_tail(file), file_keys(resolver, file), allow_unverified=True)
+            for leaf in footer.leaves:
+                found.setdefault(leaf.path, leaf)
+    return tuple(found.values())

@@ -1,0 +1,198 @@
+"""`policy init` and `policy check`; what they name is what Spark takes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from secure_bloom.cli import main
+from secure_bloom.encryption.policy import ColumnRule, KeyPolicy
+from secure_bloom.encryption.policy_text import KMS_LINES
+from secure_bloom.encryption.spark_columns import check_spark_columns, spark_leaves
+from secure_bloom.errors import PolicyError
+from tests.tables import Mode, keyring_json, write
+
+ROWS = pa.table(
+    {
+        "id": [1],
+        "e.mail": ["a@example.com"],
+        "tags": pa.array([["a"]], pa.list_(pa.field("element", pa.string()))),
+        "address": [{"zip": "1", "city": 'Ra"th'}],
+        "props": pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int64())),
+        "naïve ”quote": [1],
+    }
+)
+LEAVES = [
+    "id",
+    "e.mail",
+    "tags.list.element",
+    "address.zip",
+    "address.city",
+    "props.key_value.key",
+    "props.key_value.value",
+    "naïve ”quote",
+]
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as ended:
+        main(["policy", *words])
+    shown = capsys.readouterr()
+    return int(str(ended.value.code)), shown.out, shown.err
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    (tmp_path / "table").mkdir()
+    pq.write_table(ROWS, tmp_path / "table" / "0.parquet")
+    return tmp_path / "table"
+
+
+def policy_of(folder: Path, *columns: str, footer: bool = True) -> Path:
+    path = folder / "policy.toml"
+    tables = [f'[columns.{json.dumps(column)}]\nkey = "k_pii"\n' for column in columns]
+    head = '[footer]\nkey = "k_footer"\n' if footer else ""
+    path.write_text(head + "".join(tables))
+    return path
+
+
+class TestInit:
+    @pytest.mark.parametrize("client", KMS_LINES)
+    def test_a_policy_that_loads_as_it_is_and_with_every_column_switched_on(
+        self, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], client: str
+    ) -> None:
+        target = tmp_path / "new.toml"
+        words = ("init", str(table), "--client", client, "--output", str(target))
+        assert run(capsys, *words) == (0, "", "")
+        text = target.read_text()
+        assert KeyPolicy.load(target).columns == {}
+        head, _, columns = text.partition("as Spark wants it.\n")
+        target.write_text(head + "\n" + columns.replace("\n# ", "\n"))
+        assert list(KeyPolicy.load(target).columns) == LEAVES
+
+    def test_a_file_is_never_replaced(
+        self, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        (tmp_path / "p.toml").write_text("mine")
+        code, _, complaint = run(capsys, "init", str(table), "--output", str(tmp_path / "p.toml"))
+        assert code == 2
+        assert "cannot be written: File exists" in complaint
+        assert (tmp_path / "p.toml").read_text() == "mine"
+
+    def test_an_encrypted_footer_needs_its_key(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        rows = pa.table({"email": ["a"], "iban": ["b"]})
+        file = write(tmp_path / "0.parquet", rows, Mode.ENCRYPTED)
+        code, shown, complaint = run(capsys, "init", str(file))
+        assert (code, shown) == (2, "")
+        assert "'k_footer' of the footer" in complaint
+        keyring = tmp_path / "keyring.json"
+        keyring.write_text(keyring_json())
+        keyring.chmod(0o600)
+        code, shown, _ = run(capsys, "init", str(file), "--keyring", str(keyring))
+        assert code == 0
+        assert '[columns."iban"]' in shown
+
+
+class TestCheck:
+    def test_nothing_is_wrong(
+        self, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        policy = policy_of(tmp_path, "tags.list.element", "address.zip", "props.key_value.key")
+        assert run(capsys, "check", str(policy), "--table", str(table))[0] == 0
+        assert run(capsys, "check", str(policy))[:2] == (0, f"{policy}: nothing is wrong\n")
+
+    @pytest.mark.parametrize(
+        ("column", "message", "hint"),
+        [
+            ("tags", "tags has columns inside", "name instead: tags.list.element"),
+            ("address", "address has columns inside", "address.zip, address.city"),
+            ("props", "props has columns inside", "props.key_value.key, props.key_value.value"),
+            ("e.mail", "has a dot in its own name", "rename the column, for example to e_mail"),
+            ("adress.zip", "there is no column adress.zip", "did you mean 'address.zip'?"),
+            ("tags.element", "there is no column tags.element", "'tags.list.element'"),
+        ],
+    )
+    def test_what_spark_cannot_write_is_told_with_the_leaf_to_name(
+        self,
+        table: Path,
+        tmp_path: Path,
+        capsys: pytest.CaptureFixture[str],
+        column: str,
+        message: str,
+        hint: str,
+    ) -> None:
+        policy = policy_of(tmp_path, column, "id")
+        code, shown, complaint = run(capsys, "check", str(policy), "--table", str(table), "--json")
+        assert code == 2
+        [problem] = json.loads(shown)["problems"]
+        assert problem["column"] == column
+        assert message in problem["message"]
+        assert hint in problem["hint"]
+        assert message in complaint
+
+    def test_without_a_table_a_policy_tells_of_its_own_parents(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        code, _, complaint = run(
+            capsys, "check", str(policy_of(tmp_path, "address", "address.zip"))
+        )
+        assert code == 2
+        assert "name instead: address.zip" in complaint
+
+    def test_every_mistake_is_told(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        policy = tmp_path / "policy.toml"
+        policy.write_text('[kms]\nclient = "vualt"\n[footer]\nky = "k"\n[columns.a]\nkey = 7\n')
+        code, _, complaint = run(capsys, "check", str(policy))
+        assert code == 2
+        for told in ("'vualt'", "'vault'", "'ky'", "'key' of [columns.a]"):
+            assert told in complaint
+
+    @pytest.mark.parametrize("columns", [(), ("id,email",)])
+    def test_what_the_properties_cannot_say(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], columns: tuple[str, ...]
+    ) -> None:
+        code, _, complaint = run(capsys, "check", str(policy_of(tmp_path, *columns)))
+        assert code == 2
+        assert "Spark" in complaint or "cut at" in complaint
+
+
+def test_the_leaves_of_a_spark_schema_are_those_that_spark_writes() -> None:
+    schema = {
+        "type": "struct",
+        "fields": [
+            {"name": "id", "type": "long"},
+            {"name": "e.mail", "type": "string"},
+            {"name": "tags", "type": {"type": "array", "elementType": "string"}},
+            {
+                "name": "props",
+                "type": {
+                    "type": "map",
+                    "keyType": "string",
+                    "valueType": {"type": "struct", "fields": [{"name": "a", "type": "date"}]},
+                },
+            },
+        ],
+    }
+    leaves = spark_leaves(schema)
+    assert leaves == [
+        ("id",),
+        ("e.mail",),
+        ("tags", "list", "element"),
+        ("props", "key_value", "key"),
+        ("props", "key_value", "value", "a"),
+    ]
+    with pytest.raises(PolicyError, match="tags has columns inside"):
+        check_spark_columns(_policy("tags"), leaves)
+    check_spark_columns(_policy("tags.list.element"), leaves)
+
+
+def _policy(column: str) -> KeyPolicy:
+    return KeyPolicy(footer_key="k", columns={column: ColumnRule(path=column, key="k")})
