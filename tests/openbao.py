@@ -100,7 +100,7 @@ class OpenBao:
 def openbao_server(folder: Path) -> Iterator[OpenBao]:
     """Start a server, with the transit engine; it is gone afterwards."""
     port, tls_port = _free_port(), _free_port()
-    ca_file = _certificates(folder)
+    ca_file = certificates(folder)
     config = folder / "tls.hcl"
     config.write_text(
         f'listener "tcp" {{\n  address = "127.0.0.1:{tls_port}"\n'
@@ -153,11 +153,11 @@ def _free_port() -> int:
         return int(found.getsockname()[1])
 
 
-def _certificates(folder: Path) -> Path:
-    """A CA, and a certificate of it for 127.0.0.1; the CA's file."""
+def certificates(folder: Path, host: str = "server") -> Path:
+    """A CA, and a certificate of it for 127.0.0.1 and ``host``, as files; that of the CA."""
     ca_key, key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
     ca = _certificate("test CA", ca_key, "test CA", ca_key, is_ca=True)
-    own = _certificate("server", key, "test CA", ca_key, is_ca=False)
+    own = _certificate(host, key, "test CA", ca_key, is_ca=False)
     for name, certificate in (("ca.pem", ca), ("server.pem", own)):
         (folder / name).write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
     (folder / "server.key").write_bytes(
@@ -179,7 +179,8 @@ def _certificate(
     is_ca: bool,
 ) -> x509.Certificate:
     now = datetime.datetime.now(datetime.UTC)
-    host = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+    hosts = [x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+    names = [] if is_ca else [x509.DNSName(subject)]
     return (
         x509.CertificateBuilder()
         .subject_name(_name(subject))
@@ -189,7 +190,7 @@ def _certificate(
         .not_valid_before(now - datetime.timedelta(hours=1))
         .not_valid_after(now + datetime.timedelta(days=1))
         .add_extension(x509.BasicConstraints(ca=is_ca, path_length=None), critical=True)
-        .add_extension(x509.SubjectAlternativeName([host]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([*hosts, *names]), critical=False)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(
             x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()),

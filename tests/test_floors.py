@@ -59,6 +59,8 @@ HEAVY = {
     "numba": {"kernels"},
     "boto3": {"encryption"},
     "hvac": {"encryption"},
+    "google": {"encryption"},
+    "azure": {"encryption"},
     "pyarrow": {
         "storage",
         "parquet",

@@ -6,6 +6,7 @@ throttling and outages alike, and their SDKs repeat nothing by themselves.
 
 from __future__ import annotations
 
+import ipaddress
 import random
 import threading
 import time
@@ -92,6 +93,14 @@ class Calls:
             f"{self._kms} is not available: {reason}",
             hint="repeat the run when the KMS answers again: `secure-bloom keys check` tells",
         )
+
+
+def is_this_machine(host: str) -> bool:
+    """Whether ``host`` is the machine itself: what is sent there crosses no network."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _pause(attempt: int, wanted: float | None) -> float:

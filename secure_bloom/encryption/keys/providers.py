@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from secure_bloom.encryption.configuration import ConfigTable, close_match
-from secure_bloom.encryption.keys import aws, vault
+from secure_bloom.encryption.keys import aws, azure, gcp, vault
 from secure_bloom.encryption.keys.aws import AwsKmsClient
+from secure_bloom.encryption.keys.azure import AzureKmsClient
 from secure_bloom.encryption.keys.client import KmsClient
+from secure_bloom.encryption.keys.gcp import GcpKmsClient
 from secure_bloom.encryption.keys.keyring import Keyring
 from secure_bloom.encryption.keys.vault import VaultKmsClient, VaultSettings
 from secure_bloom.errors import PolicyError
@@ -66,6 +68,14 @@ def _aws(table: ConfigTable, _base: Path) -> KmsClient:
     return AwsKmsClient.of(table)
 
 
+def _gcp(table: ConfigTable, _base: Path) -> KmsClient:
+    return GcpKmsClient.of(table)
+
+
+def _azure(table: ConfigTable, _base: Path) -> KmsClient:
+    return AzureKmsClient.of(table)
+
+
 def _vault(table: ConfigTable, base: Path) -> KmsClient:
     return VaultKmsClient(VaultSettings.of(table, base))
 
@@ -73,6 +83,8 @@ def _vault(table: ConfigTable, base: Path) -> KmsClient:
 _PROVIDERS = {
     "keyring": _Provider(words={"keyring": str}, build=_keyring),
     "aws": _Provider(words=aws.WORDS, build=_aws),
+    "gcp": _Provider(words=gcp.WORDS, build=_gcp),
+    "azure": _Provider(words=azure.WORDS, build=_azure),
     "vault": _Provider(words=vault.WORDS, build=_vault),
 }
 

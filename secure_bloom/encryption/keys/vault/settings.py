@@ -5,7 +5,6 @@ None of it is a secret.  Secrets are read when they are used, from the environme
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import re
 from collections.abc import Mapping
@@ -14,7 +13,7 @@ from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
 from secure_bloom.encryption.configuration import ConfigTable
-from secure_bloom.encryption.keys.calls import RETRY_SECONDS
+from secure_bloom.encryption.keys.calls import RETRY_SECONDS, is_this_machine
 from secure_bloom.errors import PolicyError
 
 #: The words of [kms] with client "vault", and their types.
@@ -134,7 +133,7 @@ def _checked_address(address: str, *, allow_http: bool) -> str:
         )
     if parts.username is not None or parts.query or parts.fragment:
         raise PolicyError("'address' of [kms] holds more than a scheme, a host, a port and a path")
-    if parts.scheme == "http" and not (allow_http or _is_this_machine(parts.hostname)):
+    if parts.scheme == "http" and not (allow_http or is_this_machine(parts.hostname)):
         raise PolicyError(
             f"'address' of [kms] is {parts.scheme}://{parts.netloc}: without TLS, tokens and keys "
             "cross the network in clear",
@@ -150,13 +149,6 @@ def _split(address: str) -> SplitResult:
     except ValueError:
         raise PolicyError("'address' of [kms] is not an address") from None
     return parts
-
-
-def _is_this_machine(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _mount(table: ConfigTable, word: str) -> str | None:

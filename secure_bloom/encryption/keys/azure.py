@@ -1,0 +1,153 @@
+"""Azure Key Vault as a KMS client: wrap = wrapKey, unwrap = unwrapKey.
+
+A wrapped key is ``azure:VERSION:BASE64``: the version of the master key, to unwrap by, and
+the result of RSA-OAEP-256.  Needs the extra ``azure`` (azure-keyvault-keys, azure-identity).
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import threading
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from secure_bloom.encryption.configuration import ConfigTable
+from secure_bloom.encryption.keys.calls import (
+    RETRY_SECONDS,
+    TIMEOUT_SECONDS,
+    Calls,
+    TransientFailureError,
+)
+from secure_bloom.encryption.keys.client import misfit
+from secure_bloom.errors import (
+    FormatError,
+    KeyUnavailableError,
+    KmsUnavailableError,
+    PolicyError,
+)
+
+#: The words of [kms] with client "azure", and their types.
+WORDS: Mapping[str, type] = {"vault_url": str, "retry_seconds": int}
+#: A name becomes part of a URL, and may come from a file; so may a version.
+_NAME: Final = re.compile(r"[0-9A-Za-z-]{1,127}")
+_WRAPPED: Final = re.compile(r"azure:([0-9a-f]{32}):([A-Za-z0-9+/]+={0,2})")
+_TRANSIENT: Final = frozenset({408, 429, 500, 502, 503, 504})
+_UNAUTHORIZED, _BAD_REQUEST = 401, 400
+
+
+class AzureKmsClient:
+    """A :class:`~.client.KmsClient`; master key ids are names of RSA keys of the vault.
+
+    Credentials are those of the process, as ``DefaultAzureCredential`` finds them.
+    """
+
+    def __init__(self, *, vault_url: str, retry_seconds: float = RETRY_SECONDS) -> None:
+        try:
+            from azure.core.exceptions import AzureError, ClientAuthenticationError
+            from azure.identity import DefaultAzureCredential
+            from azure.keyvault.keys.crypto import CryptographyClient, KeyWrapAlgorithm
+        except ImportError as exc:
+            raise PolicyError(
+                "the KMS client 'azure' needs azure-keyvault-keys and azure-identity",
+                hint="pip install 'secure-bloom[azure]'",
+            ) from exc
+        parts = urlsplit(vault_url)
+        if parts.scheme != "https" or not parts.hostname or parts.username is not None:
+            raise PolicyError(
+                "'vault_url' of [kms] is not the address of a vault",
+                hint='wanted: "https://NAME.vault.azure.net"',
+            )
+        self._url = f"https://{parts.netloc}"
+        self._error, self._login_error = AzureError, ClientAuthenticationError
+        self._client, self._algorithm = CryptographyClient, KeyWrapAlgorithm.rsa_oaep_256
+        self._credential = DefaultAzureCredential()
+        self._calls = Calls(self._url, retry_seconds=retry_seconds)
+        self._clients: dict[tuple[str, str], Any] = {}
+        self._lock = threading.Lock()
+
+    @classmethod
+    def of(cls, table: ConfigTable) -> AzureKmsClient:
+        """The client of a [kms] table."""
+        vault_url, seconds = table.text("vault_url"), table.get("retry_seconds", int)
+        if vault_url is None:
+            raise PolicyError(
+                '[kms] with client "azure" names no vault',
+                hint='vault_url = "https://NAME.vault.azure.net"',
+            )
+        return cls(vault_url=vault_url, retry_seconds=RETRY_SECONDS if seconds is None else seconds)
+
+    def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
+        """``key_bytes`` under the newest version; KeyUnavailableError with Azure's status."""
+        answer = self._ask("wrap_key", master_key_identifier, "", key_bytes)
+        version = str(answer.key_id).rpartition("/")[2]
+        wrapped = f"azure:{version}:{base64.b64encode(answer.encrypted_key).decode('ascii')}"
+        if not _WRAPPED.fullmatch(wrapped):
+            raise KmsUnavailableError(
+                f"the answer of {self._url} is not that of Azure Key Vault: no version of the key"
+            )
+        return wrapped
+
+    def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
+        """The key that :meth:`wrap_key` wrapped; KeyUnavailableError with Azure's status."""
+        found = _WRAPPED.fullmatch(wrapped_key)
+        if found is None:
+            raise FormatError(
+                "a wrapped key is not one of Azure Key Vault, which begin with azure:",
+                hint="another KMS wrapped it: name that one in [kms]",
+            )
+        answer = self._ask(
+            "unwrap_key", master_key_identifier, found[1], base64.b64decode(found[2])
+        )
+        return bytes(answer.key)
+
+    def _ask(self, operation: str, name: str, version: str, content: bytes) -> Any:
+        if not _NAME.fullmatch(name):
+            raise KeyUnavailableError(
+                f"master key {name!r} cannot be one of {self._url}: names have letters, digits "
+                "and '-'"
+            )
+        client = self._client_of(name, version)
+
+        def call() -> Any:
+            try:
+                return getattr(client, operation)(self._algorithm, content)
+            except self._error as exc:
+                raise self._failure(operation, name, exc) from exc
+
+        return self._calls.run(call)
+
+    def _client_of(self, name: str, version: str) -> Any:
+        with self._lock:
+            client = self._clients.get((name, version))
+            if client is None:
+                client = self._clients[name, version] = self._client(
+                    f"{self._url}/keys/{name}/{version}".rstrip("/"),
+                    self._credential,
+                    # Repeating is done in one place for all providers.
+                    retry_total=0,
+                    connection_timeout=TIMEOUT_SECONDS,
+                    read_timeout=TIMEOUT_SECONDS,
+                )
+            return client
+
+    def _failure(self, operation: str, name: str, exc: Exception) -> Exception:
+        """Azure's exception as ours, with its code alone: its text may repeat what was sent."""
+        status = getattr(exc, "status_code", None)
+        code = getattr(getattr(exc, "error", None), "code", None)
+        reason = type(exc).__name__ if status is None else f"HTTP {status} {code or ''}".rstrip()
+        if isinstance(exc, self._login_error) or status == _UNAUTHORIZED:
+            return KmsUnavailableError(
+                f"{self._url} did not take the credentials: {reason}",
+                hint="check the Azure credentials of this process",
+            )
+        if status is None or status in _TRANSIENT:
+            return TransientFailureError(reason)
+        if status == _BAD_REQUEST and operation == "unwrap_key":
+            return misfit(name)
+        return KeyUnavailableError(
+            f"{self._url} did not {operation.replace('_key', '')} under master key {name!r}: "
+            f"{reason}",
+            hint="the credentials need get, wrapKey and unwrapKey on an RSA key that is enabled",
+        )
