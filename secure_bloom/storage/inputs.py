@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 from secure_bloom.errors import FormatError, PolicyError
 from secure_bloom.storage.durable_writes import write_all
@@ -44,7 +45,7 @@ class InputFile(ABC):
         self.identity = identity
         self.names = 1
 
-    def __enter__(self) -> InputFile:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

@@ -27,7 +27,7 @@ from tests.tables import KEYRING, Mode, customers, write
 
 MODES = pytest.mark.parametrize("mode", Mode, ids=lambda mode: mode.name)
 #: One value of each column, and one that is nowhere.
-PROBES = {
+PROBES: dict[str, tuple[list[Any], list[Any]]] = {
     "email": (["user7@example.com"], ["nobody@example.com"]),
     "id": ([7, "7", 7.0], [-1, "-1"]),
     "city": (["oslo", b"oslo"], ["bern"]),

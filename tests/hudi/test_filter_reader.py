@@ -38,8 +38,8 @@ def small(text: str = "a") -> str:
 @NEEDS_SHARED
 def test_files_of_released_hudi_versions_are_made_again_bit_for_bit() -> None:
     for case in cases("hudi_real.json", SHARED):
-        kind = FILTER_TYPES[case["hoodie_bloom_filter_type_code"]]
-        made: Any = kind(60_000, 1e-9, 100_000)
+        kind: Any = FILTER_TYPES[case["hoodie_bloom_filter_type_code"]]
+        made = kind(60_000, 1e-9, 100_000)
         made.insert_many(case["keys"])
         digest = hashlib.sha256(made.serialize().encode()).hexdigest()
         assert digest == case["text_sha256"], case["file"]

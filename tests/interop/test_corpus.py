@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import struct
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.skipif(
 FOOTER, DOUBLE, FLOAT = b"0123456789012345", b"1234567890123450", b"1234567890123451"
 MASTER_KEYS = {"kf": FOOTER, "kc1": DOUBLE, "kc2": FLOAT}
 BY_PLACE = {"footer": FOOTER, "columns": {"double_field": DOUBLE, "float_field": FLOAT}}
-KEYS = {
+KEYS: dict[str, Any] = {
     "data keys": sb.Keyring(data_keys=MASTER_KEYS),
     "data keys and prefix": sb.ExplicitKeys(data_keys=MASTER_KEYS, aad_prefix=b"tester"),
     "explicit": sb.ExplicitKeys(**BY_PLACE),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -28,7 +29,10 @@ from tests.interop.files import (
     typed_file,
 )
 
-duckdb = pytest.importorskip("duckdb")
+if TYPE_CHECKING:
+    import duckdb
+else:
+    duckdb = pytest.importorskip("duckdb")
 
 #: Types whose filters DuckDB leaves alone: it excludes nothing, so there is no verdict to compare.
 LEFT_ALONE = ("INT96", "BYTE_ARRAY decimal", "FIXED_LEN_BYTE_ARRAY decimal")

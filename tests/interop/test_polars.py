@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,7 +13,10 @@ from tests.interop.files import TypedFile
 from tests.surgery import opened
 from tests.tables import Mode
 
-pl = pytest.importorskip("polars")
+if TYPE_CHECKING:
+    import polars as pl
+else:
+    pl = pytest.importorskip("polars")
 
 
 def _scan(file: TypedFile) -> pl.LazyFrame:

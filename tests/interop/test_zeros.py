@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,13 @@ duckdb = pytest.importorskip("duckdb")
 pl = pytest.importorskip("polars")
 
 #: Row groups that hold the one zero, the other, both and none.
-GROUPS = [[-0.0, 1.5], [0.0, 1.5], [-0.0, 0.0], [1.5, -1.5], [float("nan"), None]]
+GROUPS: list[Any] = [
+    [-0.0, 1.5],
+    [0.0, 1.5],
+    [-0.0, 0.0],
+    [1.5, -1.5],
+    [float("nan"), None],
+]
 LITERALS = ["0.0", "-0.0", "0", "0::DOUBLE", "'-0.0'::FLOAT"]
 
 

@@ -31,6 +31,8 @@ from secure_bloom.paimon import (
     hash_value,
     index_merge,
 )
+from secure_bloom.paimon.index_files import read_beside
+from secure_bloom.storage import replace_tail
 from tests.surgery import assert_tells_no_secret
 from tests.tables import KEYRING, Mode, customers, write
 
@@ -300,7 +302,6 @@ def test_an_index_of_values_that_changed_meanwhile_is_not_written(
     if has_index:
         paimon.build_index(data_file, ["name"])
     before = sorted(path.name for path in data_file.parent.iterdir())
-    read_beside = index_merge.read_beside
 
     def read_and_change(file: Any) -> Any:
         data_file.write_bytes(data_file.read_bytes() + b"more")
@@ -317,7 +318,7 @@ def test_an_index_of_values_that_changed_meanwhile_is_not_written(
 
 def test_two_first_builds_at_once_lost_the_index_of_one(data_file: Path) -> None:
     """Another process writes the first index after we looked and saw none."""
-    do, raced = index_merge.replace_tail, []
+    do, raced = replace_tail, []
 
     def race_and_do(*arguments: Any, **options: Any) -> int:
         if not raced:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import tarfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ def index_of(file: dict[str, Any]) -> bytes:
 
 
 @pytest.fixture
-def table(case: dict[str, Any], tmp_path: Path) -> Iterator[Path]:
+def table(case: dict[str, Any], tmp_path: Path) -> Path:
     with tarfile.open(SHARED / case["archive"]) as archive:
         archive.extractall(tmp_path, filter="data")
     return tmp_path

@@ -65,7 +65,7 @@ def _leaf_values(value: Any) -> Iterator[Any]:
         yield _key(value)
 
 
-def _all_values(it: Opened) -> tuple[set[Any], set[str]]:
+def _all_values(it: Opened) -> tuple[set[Any], set[Any]]:
     found, sources = set(), set()
     for row_group, leaf in itertools.product(range(len(it.footer.row_groups)), it.footer.leaves):
         chunk = it.chunk(row_group, leaf.name)

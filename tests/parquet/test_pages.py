@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -105,7 +106,7 @@ def _header(**fields: object) -> PageHeader:
     return PageHeader.of(**{**defaults, "compressed_page_size": 8, **fields})
 
 
-def _values(cls: type, num_values: int) -> object:
+def _values(cls: Any, num_values: int) -> object:
     levels = {"definition_level_encoding": Encoding.RLE, "repetition_level_encoding": Encoding.RLE}
     extra = levels if cls is DataPageHeader else {}
     return cls.of(num_values=num_values, encoding=Encoding.PLAIN, **extra)

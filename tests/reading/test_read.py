@@ -98,7 +98,7 @@ def test_a_limit_stops_the_read_early(lake: Path) -> None:
     (lake / "2.parquet").write_bytes(b"not any more")
     batches = sb.read_batches(lake / "0.parquet", keys=KEYRING)
     assert next(batches).num_rows > 0
-    batches.close()
+    batches.close()  # type: ignore[attr-defined]  # it is a generator, of which this is no promise
 
 
 def test_no_row_has_the_schema_of_the_table(lake: Path) -> None:

@@ -31,6 +31,7 @@ from secure_bloom.errors import (
 from secure_bloom.spark import add_bloom_filters, add_job
 from secure_bloom.spark.scan_metrics import collect_scanned, rows_scanned
 from secure_bloom.spark.tasks import task_count
+from secure_bloom.storage import find_files
 from tests.spark.cluster import POLICY, Cluster, worker_host
 from tests.spark.parquet_java import PLAIN_WRITE, only_bloom_filters
 from tests.spark.typed_tables import copy, data_files, row_groups, write
@@ -347,7 +348,6 @@ class TestFailures:
             keyring.unlink()
             return find_files(paths)
 
-        find_files = add_job.find_files
         monkeypatch.setattr(add_job, "find_files", find_files_and_lose_the_keyring)
         before = content(table)
         rows = add_bloom_filters(spark, table, policy_file, columns=COLUMNS).collect()
@@ -363,7 +363,9 @@ class TestFailures:
         request = filter_request(COLUMNS, policy_file)
         policy_file.with_name("dev-keyring.json").unlink()
         shared = pickle.dumps((request, uuid.uuid4().hex))
-        report = add_job._rewrite(str(data_files(table)[0]), shared=shared, mode=WriteMode())
+        report = add_job._rewrite(
+            str(data_files(table)[0]), shared=shared, mode=WriteMode(), cuts={}
+        )
         assert report.status == "failed"
         assert "the keyring cannot be read" in str(report.error)
 

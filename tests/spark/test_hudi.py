@@ -19,6 +19,7 @@ from secure_bloom.hudi import HashType
 from secure_bloom.hudi.record_keys.bloom_filter import HudiBloomFilter
 from secure_bloom.spark import hudi as step
 from secure_bloom.spark.hudi import hudi_lookup
+from secure_bloom.storage import open_input
 from tests.hudi.files import KEY_COLUMN, base_file, base_table
 from tests.spark.cluster import POLICY, Cluster
 
@@ -125,7 +126,7 @@ def test_each_footer_is_read_once_and_data_of_candidates_alone(lake: Path) -> No
         opened.append(path)
         return real(path)
 
-    real = step.open_input
+    real = open_input
     with (
         mock.patch.object(step, "open_input", noting),
         mock.patch.object(step, "_BATCH", 10),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from secure_bloom.errors import SecureBloomError
+from secure_bloom.errors import SecureBloomError, SparkUnavailableError
 from secure_bloom.spark import jvm
 from secure_bloom.spark.kms import JVM_CLIENTS
 
@@ -126,7 +126,7 @@ class TestJava:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, banner: str, complaint: str
     ) -> None:
         monkeypatch.setenv("JAVA_HOME", str(write_java(tmp_path, banner)))
-        with pytest.raises(jvm.SparkUnavailableError, match=complaint):
+        with pytest.raises(SparkUnavailableError, match=complaint):
             jvm.java()
 
     def test_a_missing_java_is_an_error_that_says_what_to_install(
@@ -134,7 +134,7 @@ class TestJava:
     ) -> None:
         monkeypatch.delenv("JAVA_HOME", raising=False)
         monkeypatch.setenv("PATH", str(tmp_path))
-        with pytest.raises(jvm.SparkUnavailableError, match="no Java on PATH") as caught:
+        with pytest.raises(SparkUnavailableError, match="no Java on PATH") as caught:
             jvm.kms_jar("SecureBloomKms")
         for remedy in ("openjdk-17-jre-headless", "brew install openjdk@17", "JAVA_HOME"):
             assert remedy in str(caught.value.hint)
@@ -143,5 +143,5 @@ class TestJava:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("SPARK_HOME", str(tmp_path))
-        with pytest.raises(jvm.SparkUnavailableError, match="holds no Spark"):
+        with pytest.raises(SparkUnavailableError, match="holds no Spark"):
             jvm.kms_jar("SecureBloomKms")

@@ -504,7 +504,7 @@ def planned(path: Path, keyring: Path, *filters: Filter, **options: str) -> list
 
 
 def planned_by(source: SecureBloomSource) -> list[SourcePartition]:
-    return source.reader(source.schema()).partitions()
+    return list(source.reader(source.schema()).partitions())
 
 
 def row_groups(partitions: list[SourcePartition]) -> list[tuple[str, int]]:

@@ -221,7 +221,7 @@ def test_settings_that_make_no_filter_are_refused(num_entries: int, fpp: float) 
 
 
 ROW = struct.pack(">iibi", -1, 3, 1, 8) + b"\0"
-DAMAGED = {
+DAMAGED: dict[str, tuple[type[hudi.HudiBloomFilter], bytes]] = {
     "no bytes": (SimpleBloomFilter, b""),
     "bits cut short": (SimpleBloomFilter, struct.pack(">iibi", -1, 3, 1, 2**31 - 1) + b"\0"),
     "no hashes": (SimpleBloomFilter, struct.pack(">iibi", -1, 0, 1, 8) + b"\0"),

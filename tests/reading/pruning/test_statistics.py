@@ -14,6 +14,7 @@ import secure_bloom as sb
 from secure_bloom.parquet.footer import encode_footer
 from secure_bloom.parquet.structures.metadata import ColumnMetaData, Statistics
 from secure_bloom.parquet.structures.trees import Struct
+from secure_bloom.reading.table.coalesced_reads import read_extents
 from tests.surgery import edit_column, flip, opened
 from tests.tables import KEYRING, Mode, write
 
@@ -256,7 +257,7 @@ def test_filters_are_read_in_one_request_a_file(
     path = write(tmp_path / "x.parquet", rows, Mode.PLAIN, row_group_size=500)
     sb.add_bloom_filters(path, columns=["x"])
     requests = []
-    read = filter_reads.read_extents
+    read = read_extents
 
     def counted(file: Any, extents: Any) -> Any:
         before = file.requests
