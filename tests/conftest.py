@@ -101,5 +101,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         for report in terminalreporter.stats.get("skipped", [])
     )
     if reasons:
-        told = "; ".join(f"{count} {reason}" for reason, count in reasons.most_common())
+        told = "; ".join(f"{reason} ({count})" for reason, count in reasons.most_common())
         terminalreporter.write_line(f"{reasons.total()} skipped: {told}", yellow=True)
