@@ -13,6 +13,7 @@ from secure_bloom.options import FooterMode
 from secure_bloom.paimon.index_description import PaimonInspection, describe_beside
 from secure_bloom.parquet.footer import Chunk, Footer, Tail, open_chunk, read_tail, unlock
 from secure_bloom.parquet.key_material_files import file_keys
+from secure_bloom.parquet.keys_ahead import KeysAhead
 from secure_bloom.parquet.logical_types import describe
 from secure_bloom.parquet.structures.metadata import ColumnChunk
 from secure_bloom.storage import InputFile, find_unmanaged, open_input
@@ -113,7 +114,8 @@ def inspect(
     resolver = KeyResolver(keys)
     return InspectReport(
         files=tuple(
-            _inspect_file(path, resolver, check) for path in find_unmanaged(as_paths(paths))
+            _inspect_file(path, resolver, check)
+            for path in KeysAhead(resolver).each(find_unmanaged(as_paths(paths)))
         )
     )
 

@@ -18,6 +18,7 @@ from secure_bloom.adding.summary_files import summary_notes
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import PolicyError
 from secure_bloom.ordered_pool import in_order
+from secure_bloom.parquet.keys_ahead import KeysAhead
 from secure_bloom.storage import find_files, refuse_append, refuse_managed
 from secure_bloom.storage.output_paths import output_paths
 from secure_bloom.storage.paths import Paths, as_paths
@@ -64,7 +65,10 @@ def add_bloom_filters(
         refuse_append(files)
     targets = {} if output is None else output_paths(files, every, os.fspath(output))
     mode = WriteMode(in_place=in_place, dry_run=dry_run)
-    surveys = [survey_file(path, request, resolver, repair=mode.repairs) for path in files]
+    surveys = [
+        survey_file(path, request, resolver, repair=mode.repairs)
+        for path in KeysAhead(resolver).each(files)
+    ]
     failures = check_surveys(surveys)
     rewriter = Rewriter(request=request, resolver=resolver, mode=mode)
     meter = _Meter(progress, sum(survey.chunks for survey in surveys))

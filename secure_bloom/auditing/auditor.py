@@ -21,6 +21,7 @@ from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_SAMPLE
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.ordered_pool import in_order
+from secure_bloom.parquet.keys_ahead import KeysAhead
 from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.storage.paths import Paths, is_object_uri, local_path
 
@@ -78,9 +79,11 @@ def _audits(plan: AuditPlan, progress: Progress | None) -> Iterator[FileAudit]:
     request, total = plan.request, len(plan.files)
     if request is None:
         return
-    work = partial(audit_file, request=request, resolver=KeyResolver(plan.keys))
+    resolver = KeyResolver(plan.keys)
+    work = partial(audit_file, request=request, resolver=resolver)
+    paths = KeysAhead(resolver).each(plan.files) if request.with_keys else plan.files
     are_remote = any(map(is_object_uri, plan.files))
-    audits = in_order(work, plan.files, _THREADS if are_remote else 1, room=_WAITING)
+    audits = in_order(work, paths, _THREADS if are_remote else 1, room=_WAITING)
     for done, file in enumerate(audits):
         if progress is not None:
             progress(done + 1, total)

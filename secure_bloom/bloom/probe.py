@@ -19,6 +19,7 @@ from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import PolicyError, SecureBloomError, located
 from secure_bloom.parquet.footer import Footer, open_chunk, read_tail, unlock_to_read
 from secure_bloom.parquet.key_material_files import file_keys
+from secure_bloom.parquet.keys_ahead import KeysAhead
 from secure_bloom.parquet.literals import physical_values
 from secure_bloom.parquet.schema import Leaf, require_filterable, select, unknown_column
 from secure_bloom.storage import InputFile, find_unmanaged, open_input
@@ -121,7 +122,7 @@ def probe(
     resolver = resolver_of(keys, trust)
     every = list(values)
     reports, known = [], set[str]()
-    for path in find_unmanaged(as_paths(paths)):
+    for path in KeysAhead(resolver).each(find_unmanaged(as_paths(paths))):
         try:
             with located(path=path), open_input(path) as file:
                 reports.append(_probe_file(file, column, every, resolver, known))

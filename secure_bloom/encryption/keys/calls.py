@@ -20,7 +20,7 @@ T = TypeVar("T")
 #: How long throttling and outages are waited out, unless ``retry_seconds`` of [kms] says otherwise.
 RETRY_SECONDS: Final = 30
 #: So many calls of one client are under way at a time.
-AT_ONCE: Final = 16
+AT_ONCE: Final = 32
 #: One call waits so long for an answer.
 TIMEOUT_SECONDS: Final = 10
 

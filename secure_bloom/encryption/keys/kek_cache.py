@@ -20,6 +20,8 @@ class KekCache:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._slots: dict[KekId, _Slot] = {}
+        #: How many keys were unwrapped: calls to the KMS that were answered.
+        self.unwrapped = 0
 
     def get(self, kek_id: KekId, unwrap: Callable[[], bytes]) -> bytes:
         """The KEK; the first caller unwraps it while the others wait for it alone.
@@ -33,6 +35,7 @@ class KekCache:
         with slot.lock:
             if slot.kek is None:
                 slot.kek = unwrap()
+                self.unwrapped += 1
             return slot.kek
 
 

@@ -53,6 +53,8 @@ class KeyResolver:
             self._kms if isinstance(self._kms, KeyInventory) else None
         )
         self._keks = KekCache()
+        #: The master keys that were asked for.
+        self.used: set[str] = set()
 
     def for_file(self, external: Callable[[], ExternalMaterial] | None = None) -> FileKeys:
         """The keys of one file.
@@ -70,7 +72,13 @@ class KeyResolver:
         kms = self._kms
         if kms is None or not self._may_have(material.master_key_id):
             return None
+        self.used.add(material.master_key_id)
         return wrapping.unwrap(material, kms, self._keks)
+
+    @property
+    def calls(self) -> int:
+        """How many calls to a KMS were answered; none for a keyring, which is at hand."""
+        return 0 if isinstance(self._kms, Keyring) else self._keks.unwrapped
 
     def _may_have(self, master_key_id: str) -> bool:
         """Whether asking makes sense: a client without an inventory finds out by unwrapping."""

@@ -59,14 +59,17 @@ def wrap_twice(dek: bytes, kek: KeyEncryptionKey, *, is_footer_key: bool = False
 
 
 def unwrap(material: KeyMaterial, kms: KmsClient, keks: KekCache) -> bytes:
-    """The DEK in ``material``; ``keks`` keeps the KEK of double wrapping for the next DEK.
+    """The DEK in ``material``; ``keks`` keeps what the KMS unwrapped, for whoever asks next.
 
     Raises KeyUnavailableError when the KMS refuses or a key does not fit, FormatError for a wrapped
     key that is malformed.
     """
     kek, master_key_id = material.kek, material.master_key_id
     if kek is None:
-        return unwrap_with(kms, material.wrapped_dek, master_key_id)
+        return keks.get(
+            (b"", master_key_id, material.wrapped_dek),
+            lambda: unwrap_with(kms, material.wrapped_dek, master_key_id),
+        )
     key = keks.get(
         (kek.kek_id, master_key_id, kek.wrapped),
         lambda: unwrap_with(kms, kek.wrapped, master_key_id),

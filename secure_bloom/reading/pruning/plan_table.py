@@ -51,6 +51,7 @@ class PlannedFiles:
         if self._files.workers > 1:
             yield from in_order(self._alone, ordinals, self._files.workers)
             return
+        self._files.prepare_keys(ordinals)
         started = deque(in_lockstep(self._begin(ordinal) for ordinal in ordinals))
         for ordinal in ordinals:
             yield self._finish(ordinal, started.popleft())

@@ -13,6 +13,7 @@ import pyarrow as pa
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.errors import FileChangedError, located
 from secure_bloom.ordered_pool import in_order
+from secure_bloom.parquet.keys_ahead import KeysAhead
 from secure_bloom.reading.lockstep import Job, growing_runs, in_lockstep, run
 from secure_bloom.reading.table.footer import (
     FileFooter,
@@ -45,6 +46,7 @@ class TableFiles:
         self.partitions = [partition_values(path, given) for path in self.paths]
         self.workers = _REMOTE_WORKERS if any(map(is_object_uri, self.paths)) else 1
         self._resolver = resolver
+        self._keys_ahead = KeysAhead(resolver)
         self._scanner = FooterScanner()
         self.unverified: list[str] = []
         self._identities: list[tuple[object, ...]] = []
@@ -111,8 +113,13 @@ class TableFiles:
             yield from in_order(lambda path: run(self._footer(path)), self.paths, self.workers)
             return
         for ordinals in growing_runs(len(self.paths), lambda _: _TOGETHER // self._largest):
+            self.prepare_keys(ordinals)
             for outcome in in_lockstep(self._footer(self.paths[ordinal]) for ordinal in ordinals):
                 yield outcome.result()
+
+    def prepare_keys(self, ordinals: range) -> None:
+        """Unwrap the keys of files side by side, if each has keys of its own."""
+        self._keys_ahead.prepare(self.paths[ordinals.start : ordinals.stop])
 
     def _footer(self, path: str) -> Job[FileFooter]:
         with located(path=path):

@@ -1,0 +1,79 @@
+"""Keys of files that are opened next, unwrapped side by side where each file has keys of its own.
+
+Mostly the files of a table share a few KEKs, one call to the KMS each, and there is nothing to do.
+Where every file has its own, files opened one after the other would wait for one call after the
+other.  That is noticed by the calls that the files before have cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from secure_bloom.encryption.keys import KeyResolver
+from secure_bloom.encryption.keys.calls import AT_ONCE
+from secure_bloom.errors import SecureBloomError
+from secure_bloom.parquet.footer import Footer, read_tail, unlock
+from secure_bloom.parquet.key_material_files import file_keys
+from secure_bloom.storage import is_object_uri, open_input
+
+#: Files that are prepared together: few at first, while it is not known whether that helps.
+_RUNS: Final = (1, 8, 64)
+_LONGEST_RUN: Final = 256
+#: Keys are unwrapped ahead if this share of the files before needed a call to the KMS.
+_SHARE: Final = 1 / 4
+
+
+class KeysAhead:
+    """Watches the calls to the KMS, and unwraps keys before their files are opened."""
+
+    def __init__(self, resolver: KeyResolver) -> None:
+        self._resolver = resolver
+        self._files = 0
+        self._calls = resolver.calls
+
+    def each(self, paths: Sequence[str]) -> Iterator[str]:
+        """The paths, in their order; the keys of some that follow may be unwrapped meanwhile."""
+        start, runs = 0, iter(_RUNS)
+        while start < len(paths):
+            run = paths[start : start + next(runs, _LONGEST_RUN)]
+            self.prepare(run)
+            yield from run
+            start += len(run)
+
+    def prepare(self, paths: Sequence[str]) -> None:
+        """Unwrap the keys of files that are to be opened, if the last ones show that it helps."""
+        calls, files = self._resolver.calls - self._calls, self._files
+        self._calls, self._files = self._resolver.calls, len(paths)
+        if files < _RUNS[1] or calls < files * _SHARE:
+            return
+        # Files in an object store are opened side by side anyway.
+        local = [path for path in paths if not is_object_uri(path)]
+        with ThreadPoolExecutor(AT_ONCE) as threads:
+            list(threads.map(self._unwrap_keys, local))
+
+    def _unwrap_keys(self, path: str) -> None:
+        """Unwrap the keys that this run has asked for; whoever opens the file tells of errors."""
+        try:
+            with open_input(path) as file:
+                keys = file_keys(self._resolver, file)
+                footer = unlock(read_tail(file), keys, allow_unverified=True)
+                for name, key_metadata in _own_keys(footer).items():
+                    if keys.describe(key_metadata) in self._resolver.used:
+                        keys.column_key(name, key_metadata)
+        except (SecureBloomError, OSError):
+            return
+
+
+def _own_keys(footer: Footer) -> dict[str, bytes | None]:
+    """The key metadata of each column that has a key of its own; all row groups have the same."""
+    found = {}
+    for leaf, chunk in zip(
+        footer.leaves, footer.columns[0] if footer.columns else (), strict=False
+    ):
+        crypto = chunk.crypto_metadata
+        own = None if crypto is None else crypto.ENCRYPTION_WITH_COLUMN_KEY
+        if own is not None:
+            found[leaf.name] = own.key_metadata
+    return found

@@ -1,0 +1,118 @@
+"""A KMS that is far away: many keys are asked for side by side, and shared ones once."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pyarrow.parquet.encryption as pe
+import pytest
+
+import secure_bloom as sb
+from secure_bloom.encryption.keys.calls import AT_ONCE
+from secure_bloom.encryption.policy import ColumnRule
+from tests.tables import KEYRING, Mode, crypto_factory, customers, write
+
+POLICY = sb.KeyPolicy(
+    footer_key="k_footer",
+    columns={"email": ColumnRule(path="email", key="k_pii", bloom=sb.BloomFilterOptions())},
+)
+WHERE = "email = 'nobody@example.com'"
+READS: dict[str, Callable[[Path, sb.KmsClient], object]] = {
+    "read": lambda folder, kms: sb.read_table(folder, keys=kms),
+    "read where": lambda folder, kms: sb.read_table(folder, where=WHERE, keys=kms),
+    "probe": lambda folder, kms: sb.probe(folder, "email", ["nobody@example.com"], keys=kms),
+    "inspect": lambda folder, kms: sb.inspect(folder, keys=kms),
+    "audit": lambda folder, kms: sb.audit(folder, policy=POLICY, keys=kms),
+    "add": lambda folder, kms: sb.add_bloom_filters(
+        folder, columns={"email": sb.BloomFilterOptions()}, keys=kms, dry_run=True
+    ),
+}
+
+
+class FarAwayKms:
+    """Answers late, and notes how many calls were under way at a time."""
+
+    def __init__(self, seconds: float = 0.02) -> None:
+        self.seconds = seconds
+        self.calls: list[str] = []
+        self.most = self.now = 0
+        self.lock = threading.Lock()
+
+    def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
+        return KEYRING.wrap_key(key_bytes, master_key_identifier)
+
+    def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
+        with self.lock:
+            self.calls.append(wrapped_key)
+            self.now += 1
+            self.most = max(self.most, self.now)
+        time.sleep(self.seconds)
+        with self.lock:
+            self.now -= 1
+        return KEYRING.unwrap_key(wrapped_key, master_key_identifier)
+
+
+def lake(folder: Path, files: Iterable[int], *, double_wrapping: bool = True) -> Path:
+    """Files that have keys of their own, as of a Spark task each."""
+    folder.mkdir()
+    configuration = pe.EncryptionConfiguration(
+        footer_key="k_footer", column_keys={"k_pii": ["email"]}, double_wrapping=double_wrapping
+    )
+    for number in files:
+        properties = crypto_factory().file_encryption_properties(
+            pe.KmsConnectionConfig(), configuration
+        )
+        path = folder / f"{number:05}.parquet"
+        pq.write_table(customers(5, number), path, encryption_properties=properties)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def with_own_keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return lake(tmp_path_factory.mktemp("lake") / "own", range(120))
+
+
+@pytest.mark.parametrize("verb", READS)
+def test_keys_of_their_own_are_asked_for_side_by_side_and_once(
+    with_own_keys: Path, verb: str
+) -> None:
+    kms = FarAwayKms()
+    READS[verb](with_own_keys, kms)
+    trials = 2 if verb == "audit" else 0
+    assert len(kms.calls) == len(set(kms.calls)) == 240 + trials
+    assert 8 <= kms.most <= AT_ONCE
+
+
+def test_single_wrapping_too(tmp_path: Path) -> None:
+    folder, kms = lake(tmp_path / "single", range(100), double_wrapping=False), FarAwayKms()
+    sb.add_bloom_filters(folder, columns={"email": sb.BloomFilterOptions()}, keys=kms, dry_run=True)
+    assert len(kms.calls) == len(set(kms.calls)) == 200
+    assert 8 <= kms.most <= AT_ONCE
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", ["read where", "audit", "probe"])
+def test_ten_thousand_files_under_one_kek_cost_one_call_a_key(tmp_path: Path, verb: str) -> None:
+    first = write(
+        tmp_path / "first", customers(5), Mode.ENCRYPTED, column_keys={"k_pii": ["email"]}
+    )
+    (tmp_path / "many").mkdir()
+    for number in range(10_000):
+        os.link(first, tmp_path / "many" / f"{number:05}.parquet")
+    kms = FarAwayKms()
+    READS[verb](tmp_path / "many", kms)
+    assert len(kms.calls) == 2 + (2 if verb == "audit" else 0)
+
+
+@pytest.mark.slow
+def test_a_thousand_keks_take_an_eighth_of_one_call_after_the_other(tmp_path: Path) -> None:
+    """Opening alone: a condition that no file's statistics let through."""
+    folder, kms = lake(tmp_path / "thousand", range(1000)), FarAwayKms(0.05)
+    start = time.perf_counter()
+    assert sb.read_table(folder, where=WHERE, keys=kms).num_rows == 0
+    assert time.perf_counter() - start < len(kms.calls) * kms.seconds / 8
