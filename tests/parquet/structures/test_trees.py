@@ -11,46 +11,12 @@ from thrift.protocol.TProtocol import TType
 
 from secure_bloom.errors import FormatError, SecureBloomError
 from secure_bloom.parquet.structures import trees
-from secure_bloom.parquet.structures.trees import Map, Sequence, Struct
+from secure_bloom.parquet.structures.trees import Struct
+from tests.parquet.structures.thrift_values import structs
 from tests.project import CORPUS
 
-_SCALARS = {
-    TType.BOOL: st.booleans(),
-    TType.BYTE: st.integers(-(2**7), 2**7 - 1),
-    TType.I16: st.integers(-(2**15), 2**15 - 1),
-    TType.I32: st.integers(-(2**31), 2**31 - 1),
-    TType.I64: st.integers(-(2**63), 2**63 - 1),
-    TType.DOUBLE: st.floats(allow_nan=False),
-    TType.STRING: st.binary(max_size=40),
-}
 
-
-def _typed(depth: int) -> st.SearchStrategy[tuple[int, object]]:
-    """A Thrift type with a value of it."""
-    scalars = [st.tuples(st.just(t), values) for t, values in _SCALARS.items()]
-    if depth == 0:
-        return st.one_of(scalars)
-    below = _structs(depth - 1)
-    lists = [
-        st.tuples(st.just(outer), st.builds(Sequence, st.just(t), st.lists(v, max_size=20)))
-        for outer in (TType.LIST, TType.SET)
-        for t, v in [*_SCALARS.items(), (TType.STRUCT, below)]
-    ]
-    pairs = st.lists(st.tuples(_SCALARS[TType.I32], below), min_size=1, max_size=3)
-    maps = st.builds(Map, st.just(TType.I32), st.just(TType.STRUCT), pairs)
-    return st.one_of(
-        *scalars,
-        *lists,
-        st.tuples(st.just(TType.STRUCT), below),
-        st.tuples(st.just(TType.MAP), maps),
-    )
-
-
-def _structs(depth: int) -> st.SearchStrategy[Struct]:
-    return st.builds(Struct, st.dictionaries(st.integers(1, 200), _typed(depth), max_size=6))
-
-
-@given(_structs(2))
+@given(structs(2))
 def test_decode_gives_back_what_encode_took(tree: Struct) -> None:
     encoded = trees.encode(tree)
     assert trees.decode(encoded) == (tree, len(encoded))
@@ -67,7 +33,7 @@ def test_any_bytes_parse_or_raise_our_error(garbage: bytes) -> None:
     assert isinstance(tree, Struct)
 
 
-@given(_structs(1), st.data())
+@given(structs(1), st.data())
 def test_a_structure_cut_short_is_refused(tree: Struct, data: st.DataObject) -> None:
     encoded = trees.encode(tree)
     end = data.draw(st.integers(0, len(encoded) - 1))
@@ -151,7 +117,7 @@ def test_a_structure_of_a_list_that_would_come_back_otherwise_is_refused_when_lo
         _ = tree.fields[1][1].items[0].fields
 
 
-@given(st.lists(_structs(1), max_size=5), st.data())
+@given(st.lists(structs(1), max_size=5), st.data())
 def test_a_list_that_is_damaged_raises_our_error(
     structs: list[Struct], data: st.DataObject
 ) -> None:

@@ -1,0 +1,354 @@
+"""Edit Thrift compact bytes where they lie: find fields, set some, copy all else.
+
+    field   header (short: delta << 4 | type; long: type, zigzag id) | value
+    struct  fields in any order | 0
+
+A structure carries neither its own length nor its place, so an edit inside it changes nothing
+around it.  All bytes that are not edited are copied as they lie: fields that nobody here knows,
+long forms, and whatever else a writer chose.
+
+Thrift compact protocol: https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from secure_bloom.errors import FormatError
+from secure_bloom.parquet.structures.trees import MAX_DEPTH, MAX_ELEMENTS
+
+
+class WireType(enum.IntEnum):
+    """How a value is written in a field; a bool is told by the type alone."""
+
+    TRUE = 1
+    FALSE = 2
+    BYTE = 3
+    I16 = 4
+    I32 = 5
+    I64 = 6
+    DOUBLE = 7
+    BINARY = 8
+    LIST = 9
+    SET = 10
+    MAP = 11
+    STRUCT = 12
+    UUID = 13
+
+
+class Field(NamedTuple):
+    """A field in a buffer: its header starts at ``start``, its value is ``[value, end)``."""
+
+    type: int
+    start: int
+    value: int
+    end: int
+
+
+class Fields(NamedTuple):
+    """The fields of a structure by ids, in the order of the wire; ``stop`` is its last byte."""
+
+    by_id: dict[int, Field]
+    start: int
+    stop: int
+
+
+class NewValue(NamedTuple):
+    """A value to be set: its type in a field's header, and its bytes."""
+
+    type: int
+    encoded: bytes
+
+
+class Splice(NamedTuple):
+    """Bytes that take the place of ``[start, end)``."""
+
+    start: int
+    end: int
+    new: bytes
+
+
+def find_fields(buffer: bytes, start: int = 0) -> Fields:
+    """The fields of the structure at ``start``.
+
+    Raises FormatError for damaged bytes, and for a field that stands twice: readers do not agree on
+    which one counts.
+    """
+    by_id: dict[int, Field] = {}
+    position, field_id = start, 0
+    try:
+        while (head := buffer[position]) != 0:
+            field_id, value = _field_id(buffer, position, head, field_id)
+            end = _SKIP[head & 0x0F](buffer, value, MAX_DEPTH)
+            if field_id in by_id:
+                raise FormatError(f"Thrift field {field_id} stands twice in one structure")
+            by_id[field_id] = Field(head & 0x0F, position, value, end)
+            position = end
+        if position >= len(buffer):
+            raise IndexError(position)
+    except (IndexError, KeyError) as exc:
+        raise FormatError(
+            f"Thrift structure is damaged near byte {position} of {len(buffer)}"
+        ) from exc
+    return Fields(by_id, start, position)
+
+
+def list_elements(buffer: bytes, field: Field) -> list[tuple[int, int]]:
+    """Where each structure of a list starts and ends; FormatError for a list of anything else."""
+    size, element, position = _list_header(buffer, field.value)
+    if field.type != WireType.LIST or (size and element != WireType.STRUCT):
+        raise FormatError("a Thrift field is no list of structures")
+    found = []
+    for _ in range(size):
+        end = _skip_struct(buffer, position, MAX_DEPTH)
+        found.append((position, end))
+        position = end
+    return found
+
+
+def set_fields(buffer: bytes, fields: Fields, new: Mapping[int, NewValue | None]) -> list[Splice]:
+    """The splices that set fields of one structure, or with None remove them.
+
+    A field that is there keeps its place; another goes before the first one with a higher id.  The
+    header of the field behind it is written anew where it counts from the one before it.
+    """
+    headers = _Headers(buffer, fields)
+    order = _merged_order(list(fields.by_id), new)
+    return headers.splices(order, new)
+
+
+def splice(buffer: bytes, splices: Iterable[Splice]) -> bytes:
+    """``buffer`` with all splices made; they must not overlap."""
+    parts = []
+    done = 0
+    for start, end, new in sorted(splices):
+        if start < done:
+            raise ValueError("splices overlap")
+        parts += [buffer[done:start], new]
+        done = end
+    parts.append(buffer[done:])
+    return b"".join(parts)
+
+
+def i32(value: int) -> NewValue:
+    """A value of 32 bits."""
+    return NewValue(WireType.I32, _zigzag(value))
+
+
+def i64(value: int) -> NewValue:
+    """A value of 64 bits."""
+    return NewValue(WireType.I64, _zigzag(value))
+
+
+def binary(value: bytes) -> NewValue:
+    """Bytes, or the UTF-8 of a text."""
+    return NewValue(WireType.BINARY, varint(len(value)) + value)
+
+
+def struct(encoded: bytes) -> NewValue:
+    """A structure, given its own bytes."""
+    return NewValue(WireType.STRUCT, encoded)
+
+
+def structs(encoded: Iterable[bytes]) -> NewValue:
+    """A list of structures, given the bytes of each."""
+    parts = list(encoded)
+    size = len(parts)
+    head = bytes([size << 4 | 12]) if size < 15 else b"\xfc" + varint(size)
+    return NewValue(WireType.LIST, head + b"".join(parts))
+
+
+def varint(value: int) -> bytes:
+    """An unsigned number, seven bits a byte, the lowest first."""
+    parts = bytearray()
+    while value > 0x7F:
+        parts.append(value & 0x7F | 0x80)
+        value >>= 7
+    parts.append(value)
+    return bytes(parts)
+
+
+def _zigzag(value: int) -> bytes:
+    return varint(value << 1 if value >= 0 else (-value << 1) - 1)
+
+
+def _merged_order(there: list[int], new: Mapping[int, NewValue | None]) -> list[int]:
+    order = there.copy()
+    for field_id in sorted(id_ for id_ in new if id_ not in there):
+        if new[field_id] is not None:
+            behind = (i for i, other in enumerate(order) if other > field_id)
+            order.insert(next(behind, len(order)), field_id)
+    return order
+
+
+class _Headers:
+    """Writes the headers of one structure's fields, and keeps those that can stay."""
+
+    def __init__(self, buffer: bytes, fields: Fields) -> None:
+        self._buffer = buffer
+        self._fields = fields
+
+    def splices(self, order: list[int], new: Mapping[int, NewValue | None]) -> list[Splice]:
+        """One splice for each field that is set, removed, or stands behind such a one."""
+        found: list[Splice] = []
+        before, old_before, place = 0, 0, self._fields.start
+        for field_id in order:
+            field = self._fields.by_id.get(field_id)
+            value = new.get(field_id) if field_id in new else None
+            if field is not None:
+                place = field.start
+            if field_id in new and value is None:
+                assert field is not None  # noqa: S101 - what is not there is not in the order
+                found.append(Splice(field.start, field.end, b""))
+            elif value is not None:
+                written = _header(field_id - before, field_id, value.type) + value.encoded
+                end = place if field is None else field.end
+                found.append(Splice(place, end, written))
+                before = field_id
+            else:
+                assert field is not None  # noqa: S101 - what is not new is there
+                if before != old_before and self._is_canonical(field_id, field, old_before):
+                    header = _header(field_id - before, field_id, field.type)
+                    found.append(Splice(field.start, field.value, header))
+                before = field_id
+            if field is not None:
+                old_before, place = field_id, field.end
+        return _joined(found)
+
+    def _is_canonical(self, field_id: int, field: Field, before: int) -> bool:
+        # An id that was written out where none had to be stays as its writer chose.
+        shortest = _header(field_id - before, field_id, field.type)
+        return self._buffer[field.start : field.value] == shortest
+
+
+def _joined(splices: list[Splice]) -> list[Splice]:
+    """The same, with splices at one place made one: an insertion goes before what it stands at."""
+    joined: list[Splice] = []
+    for each in splices:
+        if joined and joined[-1].end == each.start and joined[-1].start == joined[-1].end:
+            last = joined.pop()
+            each = Splice(last.start, each.end, last.new + each.new)
+        joined.append(each)
+    return joined
+
+
+def _header(delta: int, field_id: int, wire_type: int) -> bytes:
+    if 0 < delta <= 15:
+        return bytes([delta << 4 | wire_type])
+    return bytes([wire_type]) + _zigzag(field_id)
+
+
+def _field_id(buffer: bytes, position: int, head: int, before: int) -> tuple[int, int]:
+    """A field's id, and where its value starts."""
+    if head >> 4:
+        return before + (head >> 4), position + 1
+    number, value = _read_varint(buffer, position + 1)
+    return number >> 1 ^ -(number & 1), value
+
+
+def _read_varint(buffer: bytes, position: int) -> tuple[int, int]:
+    number = shift = 0
+    while True:
+        byte = buffer[position]
+        position += 1
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return number, position
+        shift += 7
+        if shift > 63:
+            raise IndexError(position)
+
+
+def _list_header(buffer: bytes, position: int) -> tuple[int, int, int]:
+    """Number and type of the elements, and where the first one starts."""
+    head = buffer[position]
+    size, position = head >> 4, position + 1
+    if size == 15:
+        size, position = _read_varint(buffer, position)
+    if size > MAX_ELEMENTS or size > len(buffer) - position:
+        raise FormatError(
+            f"a Thrift container says it has {size} elements, {len(buffer) - position} bytes remain"
+        )
+    return size, head & 0x0F, position
+
+
+def _skip_nothing(_buffer: bytes, position: int, _depth: int) -> int:
+    return position
+
+
+def _skip_fixed(width: int) -> Callable[[bytes, int, int], int]:
+    def skip(buffer: bytes, position: int, _depth: int) -> int:
+        if position + width > len(buffer):
+            raise IndexError(position)
+        return position + width
+
+    return skip
+
+
+def _skip_varint(buffer: bytes, position: int, _depth: int) -> int:
+    return _read_varint(buffer, position)[1]
+
+
+def _skip_binary(buffer: bytes, position: int, _depth: int) -> int:
+    size, position = _read_varint(buffer, position)
+    if size > len(buffer) - position:
+        raise IndexError(position)
+    return position + size
+
+
+def _skip_list(buffer: bytes, position: int, depth: int) -> int:
+    size, element, position = _list_header(buffer, position)
+    skip = _SKIP_ELEMENT[element]
+    for _ in range(size):
+        position = skip(buffer, position, _below(depth))
+    return position
+
+
+def _skip_map(buffer: bytes, position: int, depth: int) -> int:
+    size, start = _read_varint(buffer, position)
+    if size == 0:
+        return start
+    if size > MAX_ELEMENTS or size > len(buffer) - start:
+        raise FormatError(
+            f"a Thrift container says it has {size} elements, {len(buffer) - start} bytes remain"
+        )
+    types, position = buffer[start], start + 1
+    for _ in range(size):
+        position = _SKIP_ELEMENT[types >> 4](buffer, position, _below(depth))
+        position = _SKIP_ELEMENT[types & 0x0F](buffer, position, _below(depth))
+    return position
+
+
+def _skip_struct(buffer: bytes, position: int, depth: int) -> int:
+    below = _below(depth)
+    while (head := buffer[position]) != 0:
+        value = position + 1 if head >> 4 else _read_varint(buffer, position + 1)[1]
+        position = _SKIP[head & 0x0F](buffer, value, below)
+    return position + 1
+
+
+def _below(depth: int) -> int:
+    if depth == 0:
+        raise FormatError(f"Thrift structures nest deeper than {MAX_DEPTH}")
+    return depth - 1
+
+
+_SKIP: dict[int, Callable[[bytes, int, int], int]] = {
+    WireType.TRUE: _skip_nothing,
+    WireType.FALSE: _skip_nothing,
+    WireType.BYTE: _skip_fixed(1),
+    WireType.I16: _skip_varint,
+    WireType.I32: _skip_varint,
+    WireType.I64: _skip_varint,
+    WireType.DOUBLE: _skip_fixed(8),
+    WireType.BINARY: _skip_binary,
+    WireType.LIST: _skip_list,
+    WireType.SET: _skip_list,
+    WireType.MAP: _skip_map,
+    WireType.STRUCT: _skip_struct,
+    WireType.UUID: _skip_fixed(16),
+}
+#: In a list a bool takes a byte.
+_SKIP_ELEMENT = {**_SKIP, WireType.TRUE: _skip_fixed(1), WireType.FALSE: _skip_fixed(1)}
