@@ -120,19 +120,28 @@ def _checked_size(header: BloomFilterHeader) -> int:
 
 def read_bloom_filter(file: InputFile, chunk: Chunk) -> StoredBloomFilter | None:
     """The chunk's filter, checked; None only where the metadata names none."""
-    offset = chunk.meta_data.bloom_filter_offset
-    if offset is None:
-        return None
     with located(row_group=chunk.row_group, column=chunk.leaf.name):
-        length = chunk.meta_data.bloom_filter_length
-        if length is None:
-            length = _measure(file, offset, chunk.cipher)
-        if not 0 < length <= MAX_BYTES + _HEADER_LIMIT:
-            raise FormatError(f"ColumnMetaData.bloom_filter_length is {length}")
+        extent = filter_extent(file, chunk)
+        if extent is None:
+            return None
+        offset, length = extent
         stored = file.read_at(offset, length)
         return StoredBloomFilter(
             offset=offset, length=length, filter=decode_bloom_filter(stored, chunk.cipher)
         )
+
+
+def filter_extent(file: InputFile, chunk: Chunk) -> tuple[int, int] | None:
+    """Offset and length of the chunk's filter; None only where the metadata names none."""
+    offset = chunk.meta_data.bloom_filter_offset
+    if offset is None:
+        return None
+    length = chunk.meta_data.bloom_filter_length
+    if length is None:
+        length = _measure(file, offset, chunk.cipher)
+    if not 0 < length <= MAX_BYTES + _HEADER_LIMIT:
+        raise FormatError(f"ColumnMetaData.bloom_filter_length is {length}")
+    return offset, length
 
 
 def _measure(file: InputFile, offset: int, column_cipher: ColumnCipher | None) -> int:

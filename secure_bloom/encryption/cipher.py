@@ -141,7 +141,7 @@ def frame_length(buffer: BytesLike, offset: int = 0, *, room: int | None = None)
 
 
 def encrypt_gcm(
-    plaintext: BytesLike, key: bytes, aad: bytes, *, _nonce: bytes | None = None
+    plaintext: BytesLike, key: bytes | AESGCM, aad: bytes, *, _nonce: bytes | None = None
 ) -> bytes:
     """One framed GCM module under a fresh nonce.  Encryption.md 5.1.
 
@@ -219,11 +219,14 @@ def verify_footer(footer: BytesLike, signature: BytesLike, key: bytes, file_aad:
         raise IntegrityError("the footer signature does not match: wrong key or altered bytes")
 
 
-def seal(plaintext: BytesLike, key: bytes, aad: bytes, *, _nonce: bytes | None = None) -> bytes:
+def seal(
+    plaintext: BytesLike, key: bytes | AESGCM, aad: bytes, *, _nonce: bytes | None = None
+) -> bytes:
     """Nonce | ciphertext | tag, without a length field: what frames and wrapped keys hold."""
     _check_body(plaintext, NONCE_SIZE + TAG_SIZE)
     nonce = _fresh_nonce() if _nonce is None else _nonce
-    return nonce + prepare(key).encrypt(nonce, plaintext, aad)
+    gcm = prepare(key) if isinstance(key, bytes) else key
+    return nonce + gcm.encrypt(nonce, plaintext, aad)
 
 
 def unseal(sealed: BytesLike, key: bytes | AESGCM, aad: bytes) -> bytes:

@@ -58,9 +58,13 @@ class ColumnCipher:
             return cipher.decrypt_ctr(module, self.key.key)
         return cipher.decrypt_gcm(module, self.gcm or self.key.key, self._aad(module_type, page))
 
-    def encrypt(self, module_type: ModuleType, plaintext: bytes) -> bytes:
-        """One framed module with a fresh nonce.  For modules that are always GCM, not for pages."""
-        return cipher.encrypt_gcm(plaintext, self.key.key, self._aad(module_type, None))
+    def encrypt(
+        self, module_type: ModuleType, plaintext: cipher.BytesLike, *, page: int | None = None
+    ) -> bytes:
+        """One framed module with a fresh nonce; the mirror of :meth:`decrypt`."""
+        if self.uses_ctr and module_type in _PAGE_BODIES:
+            return cipher.encrypt_ctr(plaintext, self.key.key)
+        return cipher.encrypt_gcm(plaintext, self.gcm or self.key.key, self._aad(module_type, page))
 
     def _aad(self, module_type: ModuleType, page: int | None) -> bytes:
         return cipher.module_aad(

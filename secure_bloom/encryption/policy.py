@@ -40,11 +40,15 @@ class Algorithm(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncryptionOptions:
-    """The ``[encryption]`` table: how files are encrypted; the defaults are parquet-java's."""
+    """The ``[encryption]`` table: how files are encrypted; the defaults are parquet-java's.
+
+    With ``internal_storage`` key material stands in the footer, else in a file beside the data.
+    """
 
     algorithm: Algorithm = Algorithm.AES_GCM_V1
     data_key_bits: int = DATA_KEY_BITS[0]
     double_wrapping: bool = True
+    internal_storage: bool = True
 
     def __post_init__(self) -> None:
         if self.data_key_bits not in DATA_KEY_BITS:
@@ -74,12 +78,16 @@ class KeyPolicy:
     """Which master key protects the footer and each column of a table; picklable, without keys.
 
     A footer with a key is encrypted unless ``footer_mode`` is SIGNED; without one it is PLAINTEXT.
+    With ``uniform`` columns without a key of their own are under the footer's.  ``drop_metadata``
+    names texts that re-encryption leaves out of the footer, such as ``ARROW:schema``.
     ``kms`` is the ``[kms]`` table as written, its relative paths start at the folder ``base``.
     Raises PolicyError for what no writer can do, such as a column key without a footer key.
     """
 
     footer_key: str | None = None
     footer_mode: FooterMode = FooterMode.ENCRYPTED
+    uniform: bool = False
+    drop_metadata: frozenset[str] = frozenset()
     columns: Mapping[str, ColumnRule] = field(default_factory=dict)
     kms: Mapping[str, object] = field(default_factory=dict, repr=False)
     base: Path = field(default_factory=Path.cwd)
@@ -123,7 +131,12 @@ class KeyPolicy:
         return frozenset(name for name in names if name is not None)
 
     def key_for(self, path: Sequence[str]) -> str | None:
-        """The master key of the leaf at ``path``, or else of its nearest parent that has one.
+        """The master key of the leaf at ``path``: its own, or with ``uniform`` the footer's."""
+        own = self.own_key_for(path)
+        return self.footer_key if own is None and self.uniform else own
+
+    def own_key_for(self, path: Sequence[str]) -> str | None:
+        """The key that the policy gives to the leaf at ``path``, or to its nearest parent.
 
         A rule that only asks for a filter does not lift the protection of the column it stands in.
         """
@@ -148,14 +161,29 @@ class KeyPolicy:
         _check_spark_trims("the footer key", self.footer_key)
         return {
             "parquet.crypto.factory.class": CRYPTO_FACTORY,
-            "parquet.encryption.footer.key": self.footer_key,
-            "parquet.encryption.column.keys": self._spark_column_keys(),
+            **self._spark_keys(),
             "parquet.encryption.plaintext.footer": _spark_flag(
                 self.footer_mode is FooterMode.SIGNED
             ),
             "parquet.encryption.algorithm": str(self.encryption.algorithm),
             "parquet.encryption.data.key.length.bits": str(self.encryption.data_key_bits),
             "parquet.encryption.double.wrapping": _spark_flag(self.encryption.double_wrapping),
+            **self._spark_storage(),
+        }
+
+    def _spark_storage(self) -> dict[str, str]:
+        # Inside is parquet-java's default.
+        name = "parquet.encryption.key.material.store.internally"
+        return {} if self.encryption.internal_storage else {name: _spark_flag(False)}
+
+    def _spark_keys(self) -> dict[str, str]:
+        has_own = any(rule.key is not None for rule in self.columns.values())
+        if self.uniform and not has_own:
+            return {"parquet.encryption.uniform.key": str(self.footer_key)}
+        return {
+            "parquet.encryption.footer.key": str(self.footer_key),
+            "parquet.encryption.column.keys": self._spark_column_keys(),
+            **({"parquet.encryption.complete.columns": "true"} if self.uniform else {}),
         }
 
     def _spark_column_keys(self) -> str:
@@ -240,10 +268,12 @@ def _read_toml(path: Path) -> ConfigTable:
 
 def _policy(table: ConfigTable, base: Path) -> KeyPolicy:
     table.allow(_POLICY_WORDS)
-    footer_key, footer_mode = _footer(table)
+    footer_key, footer_mode, uniform, drop_metadata = _footer(table)
     return KeyPolicy(
         footer_key=footer_key,
         footer_mode=footer_mode,
+        uniform=uniform,
+        drop_metadata=drop_metadata,
         columns=_columns(table),
         kms=_kms(table),
         base=base,
@@ -259,18 +289,30 @@ def _kms(policy: ConfigTable) -> Mapping[str, object]:
     return table.entries
 
 
-def _footer(policy: ConfigTable) -> tuple[str | None, FooterMode]:
+def _footer(policy: ConfigTable) -> tuple[str | None, FooterMode, bool, frozenset[str]]:
     table = policy.table("footer", "[footer]")
     if table is None:
         if "encryption" in policy.entries:
             raise PolicyError("[encryption] without [footer]: nothing would be encrypted")
-        return None, FooterMode.PLAINTEXT
-    table.allow({"key", "mode"})
+        return None, FooterMode.PLAINTEXT, False, frozenset()
+    table.allow({"key", "mode", "uniform", "drop_metadata"})
     key = table.text("key")
     if key is None:
         raise PolicyError("[footer] names no key", hint="for files in clear, remove [footer]")
     mode = table.choice("mode", _FOOTER_MODES)
-    return key, FooterMode.ENCRYPTED if mode is None else mode
+    return (
+        key,
+        FooterMode.ENCRYPTED if mode is None else mode,
+        bool(table.get("uniform", bool)),
+        _names(table, "drop_metadata"),
+    )
+
+
+def _names(table: ConfigTable, word: str) -> frozenset[str]:
+    names = table.entries.get(word, [])
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise PolicyError(f"{word!r} of {table.name} is not a list of texts")
+    return frozenset(names)
 
 
 def _encryption(policy: ConfigTable) -> EncryptionOptions:
@@ -278,13 +320,15 @@ def _encryption(policy: ConfigTable) -> EncryptionOptions:
     table = policy.table("encryption", "[encryption]")
     if table is None:
         return default
-    table.allow({"algorithm", "data_key_bits", "double_wrapping"})
+    table.allow({"algorithm", "data_key_bits", "double_wrapping", "key_material"})
     algorithm = table.choice("algorithm", Algorithm.__members__)
     bits, twice = table.get("data_key_bits", int), table.get("double_wrapping", bool)
+    storage = table.choice("key_material", {"internal": True, "external": False})
     return EncryptionOptions(
         algorithm=default.algorithm if algorithm is None else algorithm,
         data_key_bits=default.data_key_bits if bits is None else bits,
         double_wrapping=default.double_wrapping if twice is None else twice,
+        internal_storage=default.internal_storage if storage is None else storage,
     )
 
 

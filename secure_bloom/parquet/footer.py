@@ -363,17 +363,33 @@ def encode_footer(footer: Footer) -> bytes:
     Encrypted or signed anew with the footer key and a fresh nonce.  Raises KeyUnavailableError
     for a footer that was read without its key.
     """
-    plain = footer.metadata.encode()
-    if footer.tail.mode is FooterMode.PLAINTEXT:
+    return seal_footer(
+        footer.metadata.encode(),
+        footer.tail.mode,
+        key=footer.key,
+        file_aad=footer.file_aad,
+        crypto=footer.tail.clear,
+    )
+
+
+def seal_footer(
+    plain: bytes, mode: FooterMode, *, key: DataKey | None, file_aad: bytes, crypto: bytes
+) -> bytes:
+    """A FileMetaData as the end of a file: in clear, signed, or encrypted behind ``crypto``.
+
+    ``crypto`` is the FileCryptoMetaData of an encrypted footer.  Raises KeyUnavailableError where
+    the mode wants a key and there is none.
+    """
+    if mode is FooterMode.PLAINTEXT:
         return with_trailer(plain, MAGIC)
-    if footer.key is None:
+    if key is None:
         raise KeyUnavailableError("the footer key is needed to write the footer back")
-    if footer.tail.mode is FooterMode.SIGNED:
-        signature = cipher.sign_footer(plain, footer.key.key, footer.file_aad)
+    if mode is FooterMode.SIGNED:
+        signature = cipher.sign_footer(plain, key.key, file_aad)
         return with_trailer(plain + signature, MAGIC)
-    aad = cipher.module_aad(footer.file_aad, ModuleType.FOOTER)
-    module = cipher.encrypt_gcm(plain, footer.key.key, aad)
-    return with_trailer(footer.tail.clear + module, MAGIC_ENCRYPTED)
+    aad = cipher.module_aad(file_aad, ModuleType.FOOTER)
+    module = cipher.encrypt_gcm(plain, key.key, aad)
+    return with_trailer(crypto + module, MAGIC_ENCRYPTED)
 
 
 def with_trailer(body: bytes, magic: bytes) -> bytes:

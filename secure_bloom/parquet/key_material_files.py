@@ -15,11 +15,11 @@ KEY_MATERIAL_PREFIX = "_KEY_MATERIAL_FOR_"
 
 def file_keys(resolver: KeyResolver, file: InputFile) -> FileKeys:
     """The keys of one file; key material stored beside it is read when it is first referred to."""
-    return resolver.for_file(lambda: _external_material(file))
+    return resolver.for_file(lambda: read_material(file))
 
 
-def _external_material(file: InputFile) -> Mapping[str, str]:
-    """The key material file: reference -> key material, both text."""
+def read_material(file: InputFile) -> Mapping[str, str]:
+    """The key material file beside ``file``: reference -> key material, both text."""
     name = key_material_name(file.name)
     content = file.read_sibling(name)
     if content is None:

@@ -28,21 +28,21 @@ _NOT_THIS_WAY = {
     errno.ENOTSOCK,
 }
 
-#: (source fd, target fd, offset in both, bytes wanted) -> bytes copied, 0 at the source's end.
-_Way = Callable[[int, int, int, int], int]
+#: (source fd, target fd, offset in either, bytes wanted) -> bytes copied, 0 at the source's end.
+_Way = Callable[[int, int, int, int, int], int]
 
 
-def _copy_file_range(source: int, target: int, offset: int, count: int) -> int:
-    return os.copy_file_range(source, target, count, offset, offset)
+def _copy_file_range(source: int, target: int, offset: int, at: int, count: int) -> int:
+    return os.copy_file_range(source, target, count, offset, at)
 
 
-def _sendfile(source: int, target: int, offset: int, count: int) -> int:
-    os.lseek(target, offset, os.SEEK_SET)
+def _sendfile(source: int, target: int, offset: int, at: int, count: int) -> int:
+    os.lseek(target, at, os.SEEK_SET)
     return os.sendfile(target, source, offset, count)
 
 
-def _read_write(source: int, target: int, offset: int, count: int) -> int:
-    return os.pwrite(target, os.pread(source, min(count, _BUFFER_BYTES), offset), offset)
+def _read_write(source: int, target: int, offset: int, at: int, count: int) -> int:
+    return os.pwrite(target, os.pread(source, min(count, _BUFFER_BYTES), offset), at)
 
 
 _WAYS: list[_Way] = [_sendfile, _read_write]
@@ -58,11 +58,19 @@ def copy_head(source: int, target: int, length: int) -> None:
     """
     ways, end = list(_WAYS), 0
     for start, end in _data_ranges(source, length):
-        _copy(source, target, start, end, ways)
+        _copy(source, target, start, end, start, ways)
     if end < length:
         os.ftruncate(target, length)
         if (size := os.fstat(source).st_size) < length:
             raise _ended(size, length)
+
+
+def copy_part(source: int, target: int, offset: int, length: int, at: int) -> None:
+    """Copy ``length`` bytes from ``offset`` of one open file to ``at`` of another.
+
+    Raises as :func:`copy_head`.
+    """
+    _copy(source, target, offset, offset + length, at, list(_WAYS))
 
 
 def _data_ranges(source: int, length: int) -> Iterator[tuple[int, int]]:
@@ -86,10 +94,10 @@ def _data_ranges(source: int, length: int) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
-def _copy(source: int, target: int, offset: int, end: int, ways: list[_Way]) -> None:
+def _copy(source: int, target: int, offset: int, end: int, at: int, ways: list[_Way]) -> None:
     while offset < end:
         try:
-            copied = ways[0](source, target, offset, min(_STEP_BYTES, end - offset))
+            copied = ways[0](source, target, offset, at, min(_STEP_BYTES, end - offset))
         except OSError as exc:
             if exc.errno not in _NOT_THIS_WAY or len(ways) == 1:
                 raise
@@ -97,7 +105,7 @@ def _copy(source: int, target: int, offset: int, end: int, ways: list[_Way]) -> 
             continue
         if copied == 0:
             raise _ended(offset, end)
-        offset += copied
+        offset, at = offset + copied, at + copied
 
 
 def _ended(offset: int, length: int) -> FileChangedError:

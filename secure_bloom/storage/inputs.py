@@ -45,6 +45,11 @@ class InputFile(ABC):
         self.identity = identity
         self.names = 1
 
+    @property
+    def descriptor(self) -> int | None:
+        """The open descriptor of a local file, for copies inside the kernel; None elsewhere."""
+        return None
+
     def __enter__(self) -> Self:
         return self
 

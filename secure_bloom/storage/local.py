@@ -51,6 +51,10 @@ class LocalFile(InputFile):
         )
         self.names = status.st_nlink
 
+    @property
+    def descriptor(self) -> int | None:
+        return self._fd
+
     def copy_to(self, fd: int, keep: int, tail: Sequence[bytes]) -> int:
         copy_head(self._fd, fd, keep)
         return write_all(fd, tail, keep)

@@ -114,6 +114,13 @@ def replace_object(
     return size
 
 
+def remove_object(path: str) -> None:
+    """Remove the object at ``path``."""
+    filesystem, key = _locate(path)
+    with _store_errors(path):
+        filesystem.delete_file(key)
+
+
 class ObjectTree(Tree):
     """Object stores, where folders are what keys have in common."""
 

@@ -26,6 +26,15 @@ class ExternalReference:
 
     key_reference: str
 
+    def serialize(self) -> bytes:
+        """The JSON, the mirror of :meth:`KeyMaterial.parse`."""
+        fields = {
+            "keyMaterialType": _TYPE,
+            "internalStorage": False,
+            "keyReference": self.key_reference,
+        }
+        return json.dumps(fields, separators=(",", ":")).encode()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrappedKek:

@@ -108,6 +108,22 @@ def list_elements(buffer: bytes, field: Field) -> list[tuple[int, int]]:
     return found
 
 
+def content(buffer: bytes, field: Field) -> bytes:
+    """The bytes of a text or of binary; FormatError for another field."""
+    if field.type != WireType.BINARY:
+        raise FormatError("a Thrift field that should be bytes is something else")
+    _, start = _read_varint(buffer, field.value)
+    return buffer[start : field.end]
+
+
+def number(buffer: bytes, field: Field | None) -> int:
+    """The value of a field of 16, 32 or 64 bits; FormatError where there is none."""
+    if field is None or field.type not in (WireType.I16, WireType.I32, WireType.I64):
+        raise FormatError("a Thrift field that should be a number is missing, or something else")
+    encoded, _ = _read_varint(buffer, field.value)
+    return encoded >> 1 ^ -(encoded & 1)
+
+
 def set_fields(buffer: bytes, fields: Fields, new: Mapping[int, NewValue | None]) -> list[Splice]:
     """The splices that set fields of one structure, or with None remove them.
 
@@ -117,6 +133,21 @@ def set_fields(buffer: bytes, fields: Fields, new: Mapping[int, NewValue | None]
     headers = _Headers(buffer, fields)
     order = _merged_order(list(fields.by_id), new)
     return headers.splices(order, new)
+
+
+def with_fields(buffer: bytes, new: Mapping[int, NewValue | None], *, start: int = 0) -> bytes:
+    """The structure at ``start``, alone, with some fields set or with None removed."""
+    fields = find_fields(buffer, start)
+    alone = buffer[start : fields.stop + 1]
+    moved = Fields(
+        {
+            id_: Field(it.type, it.start - start, it.value - start, it.end - start)
+            for id_, it in fields.by_id.items()
+        },
+        0,
+        fields.stop - start,
+    )
+    return splice(alone, set_fields(alone, moved, new))
 
 
 def splice(buffer: bytes, splices: Iterable[Splice]) -> bytes:
@@ -130,6 +161,11 @@ def splice(buffer: bytes, splices: Iterable[Splice]) -> bytes:
         done = end
     parts.append(buffer[done:])
     return b"".join(parts)
+
+
+def i16(value: int) -> NewValue:
+    """A value of 16 bits."""
+    return NewValue(WireType.I16, _zigzag(value))
 
 
 def i32(value: int) -> NewValue:
@@ -154,9 +190,23 @@ def struct(encoded: bytes) -> NewValue:
 
 def structs(encoded: Iterable[bytes]) -> NewValue:
     """A list of structures, given the bytes of each."""
-    parts = list(encoded)
+    return _list(WireType.STRUCT, list(encoded))
+
+
+def texts(values: Iterable[str]) -> NewValue:
+    """A list of texts."""
+    return _list(WireType.BINARY, [binary(value.encode()).encoded for value in values])
+
+
+def structure(fields: Mapping[int, NewValue]) -> bytes:
+    """The bytes of a new structure."""
+    empty = b"\0"
+    return splice(empty, set_fields(empty, find_fields(empty), fields))
+
+
+def _list(element: WireType, parts: list[bytes]) -> NewValue:
     size = len(parts)
-    head = bytes([size << 4 | 12]) if size < 15 else b"\xfc" + varint(size)
+    head = bytes([size << 4 | element]) if size < 15 else bytes([0xF0 | element]) + varint(size)
     return NewValue(WireType.LIST, head + b"".join(parts))
 
 

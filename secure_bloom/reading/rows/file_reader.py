@@ -319,7 +319,10 @@ class FileReader:
                 row_groups, columns=list(names), use_threads=self._threads
             )
         except (pa.ArrowException, OSError, KeyUnavailableError):
-            self._blame(row_groups, names)
+            # parquet-java leaves levels of version 2 pages in clear, which pyarrow does not expect.
+            if self._some_levels_are_clear(row_groups, names):
+                return self._of_pages(row_groups, names)
+            self._blame(names)
         if table.num_rows != expected:
             raise FormatError(f"pyarrow read {table.num_rows} rows, the footer says {expected}")
         if self._count_bytes:
@@ -343,15 +346,21 @@ class FileReader:
                     with located(row_group=row_group, column=chunk.leaf.name):
                         read_pages(self._open_pages(), chunk)
 
-    def _blame(self, row_groups: Sequence[int], names: Sequence[str]) -> NoReturn:
-        """Raise for the module that does not authenticate, or for pages that do not decode."""
+    def _some_levels_are_clear(self, row_groups: Sequence[int], names: Sequence[str]) -> bool:
+        """Whether levels stand in front of sealed pages; raises for a damaged module."""
         file, footer = self._open_pages(), self.plan.footer
+        found = False
         for row_group in row_groups:
             for ordinal in (i for name in names for i in footer.columns.below(name)):
                 chunk = footer.chunk(row_group, ordinal)
                 with located(row_group=row_group, column=chunk.leaf.name):
                     for page in read_pages(file, chunk):
                         page.body()
+                        found |= page.clear > 0
+        return found
+
+    def _blame(self, names: Sequence[str]) -> NoReturn:
+        """Raise for pages that authenticate and do not decode."""
         # Without the cause: its text may quote a value.
         raise FormatError(
             f"pyarrow cannot decode column {', '.join(names)}",

@@ -1,0 +1,20 @@
+"""Keys that change: rotate master keys, re-encrypt files, write them in clear.
+
+No page is decoded or decompressed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from secure_bloom.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from secure_bloom.rekeying.report import RekeyReport
+    from secure_bloom.rekeying.run import decrypt, reencrypt
+
+_HOMES = {"report": ["RekeyReport"], "run": ["decrypt", "reencrypt"]}
+
+__all__ = ["RekeyReport", "decrypt", "reencrypt"]
+
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

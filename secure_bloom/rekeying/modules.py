@@ -1,0 +1,94 @@
+"""One module from one protection into another: pages, indexes, filters.
+
+Nothing is decoded or decompressed.  A page header changes in two fields, its size as stored and the
+checksum over the bytes as stored; everything else passes as it is.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+from secure_bloom.encryption import cipher
+from secure_bloom.encryption.cipher import ModuleType
+from secure_bloom.encryption.column_cipher import ColumnCipher
+from secure_bloom.errors import FormatError, UnsupportedFeatureError
+from secure_bloom.parquet.pages import Page
+from secure_bloom.parquet.structures.metadata import PageType
+from secure_bloom.parquet.structures.splices import find_fields, i32, set_fields, splice
+
+#: PageHeader.compressed_page_size and PageHeader.crc in parquet.thrift.
+_COMPRESSED_PAGE_SIZE, _CRC = 3, 4
+_HEADER_TYPES = {True: ModuleType.DICTIONARY_PAGE_HEADER, False: ModuleType.DATA_PAGE_HEADER}
+_BODY_TYPES = {True: ModuleType.DICTIONARY_PAGE, False: ModuleType.DATA_PAGE}
+
+
+def moved_page(page: Page, new: ColumnCipher | None) -> tuple[bytes, bytes]:
+    """Header and body of ``page`` as they are stored under ``new``, None for in clear."""
+    if page.header.type == PageType.INDEX_PAGE:
+        raise UnsupportedFeatureError("an index page, which encryption has no module for")
+    body = _sealed_body(page, new)
+    return _sealed_header(page, new, body), body
+
+
+def _sealed_body(page: Page, new: ColumnCipher | None) -> bytes:
+    plain = memoryview(page.body())
+    if new is None:
+        return bytes(plain)
+    levels = _levels(page)
+    if not 0 <= levels <= len(plain):
+        raise FormatError(f"a page's levels take {levels} bytes, its body has {len(plain)}")
+    # parquet-java reads the levels of a version 2 page in clear; Arrow seals them, and reads both.
+    module_type = _BODY_TYPES[page.is_dictionary]
+    module = new.encrypt(module_type, plain[levels:], page=page.ordinal)
+    return bytes(plain[:levels]) + module if levels else module
+
+
+def _levels(page: Page) -> int:
+    detail = page.header.data_page_header_v2
+    if detail is None or page.header.type != PageType.DATA_PAGE_V2:
+        return 0
+    return detail.repetition_levels_byte_length + detail.definition_levels_byte_length
+
+
+def _sealed_header(page: Page, new: ColumnCipher | None, body: bytes) -> bytes:
+    encoded = page.encoded_header
+    fields = find_fields(encoded)
+    changes = {_COMPRESSED_PAGE_SIZE: i32(len(body))}
+    if _CRC in fields.by_id:
+        # The format's CRC is an unsigned number in a signed field.
+        crc = zlib.crc32(body)
+        changes[_CRC] = i32(crc - (1 << 32) if crc >> 31 else crc)
+    if new is None:
+        # parquet-java pads structures that it encrypts; in clear the body must follow at once.
+        encoded = encoded[: fields.stop + 1]
+    plain = splice(encoded, set_fields(encoded, fields, changes))
+    if new is None:
+        return plain
+    return new.encrypt(_HEADER_TYPES[page.is_dictionary], plain, page=page.ordinal)
+
+
+def opened_module(stored: bytes, old: ColumnCipher | None, module_type: ModuleType) -> bytes:
+    """An index in clear, with whatever a writer padded it with."""
+    return stored if old is None else old.decrypt(module_type, stored)
+
+
+def sealed_module(plain: bytes, new: ColumnCipher | None, module_type: ModuleType) -> bytes:
+    """The mirror of :func:`opened_module`; in clear nothing may follow a structure."""
+    if new is None:
+        return plain[: find_fields(plain).stop + 1]
+    return new.encrypt(module_type, plain)
+
+
+def moved_filter(stored: bytes, old: ColumnCipher | None, new: ColumnCipher | None) -> bytes:
+    """A Bloom filter, header and bitset, under another protection."""
+    if old is None:
+        length = find_fields(stored).stop + 1
+        header, bitset = stored[:length], stored[length:]
+    else:
+        length = cipher.frame_length(stored)
+        header = old.decrypt(ModuleType.BLOOM_FILTER_HEADER, stored[:length])
+        bitset = old.decrypt(ModuleType.BLOOM_FILTER_BITSET, stored[length:])
+    sealed_header = sealed_module(header, new, ModuleType.BLOOM_FILTER_HEADER)
+    if new is None:
+        return sealed_header + bitset
+    return sealed_header + new.encrypt(ModuleType.BLOOM_FILTER_BITSET, bitset)

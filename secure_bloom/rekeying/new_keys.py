@@ -1,0 +1,157 @@
+"""New data keys for files: random, wrapped under master keys, described by key material.
+
+With double wrapping one key encryption key serves a master key for the whole run, so the KMS is
+asked once for each master key, not once for each file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from secure_bloom.encryption.cipher import prepare
+from secure_bloom.encryption.column_cipher import ColumnCipher
+from secure_bloom.encryption.keys import DataKey, KeyMaterial, KmsClient
+from secure_bloom.encryption.keys.material import ExternalReference
+from secure_bloom.encryption.keys.wrapping import KeyEncryptionKey, wrap_once, wrap_twice
+from secure_bloom.encryption.policy import Algorithm, EncryptionOptions
+from secure_bloom.parquet.schema import Leaf
+from secure_bloom.rekeying.protection import KeyUse, Protection
+
+#: Encryption.md 4.4.1; parquet-java and Arrow draw as many.
+_UNIQUE_SIZE = 8
+#: parquet-java's own names of references begin so.
+_FOOTER_REFERENCE, _COLUMN_REFERENCE = "footerKey", "columnKey"
+
+
+class KeyMaker:
+    """Makes the data keys of one run; safe for threads."""
+
+    def __init__(self, kms: KmsClient, options: EncryptionOptions) -> None:
+        self._kms = kms
+        self._options = options
+        self._size = options.data_key_bits // 8
+        self._keks: dict[str, KeyEncryptionKey] = {}
+        self._turn = threading.Lock()
+
+    def make(self, master_key_id: str, *, is_footer_key: bool) -> tuple[DataKey, KeyMaterial]:
+        """A random key and its material; raises what the KMS raises."""
+        key = os.urandom(self._size)
+        if self._options.double_wrapping:
+            kek = self._kek(master_key_id)
+            material = wrap_twice(key, kek, is_footer_key=is_footer_key)
+        else:
+            material = wrap_once(key, self._kms, master_key_id, is_footer_key=is_footer_key)
+        return DataKey(key=key, name=master_key_id), material
+
+    def _kek(self, master_key_id: str) -> KeyEncryptionKey:
+        with self._turn:
+            known = self._keks.get(master_key_id)
+            if known is None:
+                known = KeyEncryptionKey.create(self._kms, master_key_id, size=self._size)
+                self._keks[master_key_id] = known
+            return known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SealedWith:
+    """The key of a footer or a column, and the key_metadata that tells a reader of it."""
+
+    key: DataKey
+    key_metadata: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewFileKeys:
+    """All keys of one new file: ``columns`` has the own keys of columns by their ordinals.
+
+    ``external`` is the content of its key material file, empty where key metadata hold all.
+    """
+
+    aad_file_unique: bytes
+    uses_ctr: bool
+    footer: SealedWith
+    columns: dict[int, SealedWith]
+    under_footer_key: frozenset[int]
+    external: dict[str, str] = field(repr=False)
+
+    def sealed_with(self, column: int) -> SealedWith | None:
+        """The key of a column; None where it is in clear."""
+        return self.footer if column in self.under_footer_key else self.columns.get(column)
+
+    def cipher(self, row_group: int, column: int) -> ColumnCipher | None:
+        """Encrypts the modules of a column chunk; None where the column is in clear."""
+        sealed = self.sealed_with(column)
+        if sealed is None:
+            return None
+        return ColumnCipher(
+            key=sealed.key,
+            gcm=prepare(sealed.key.key),
+            file_aad=self.aad_file_unique,
+            uses_ctr=self.uses_ctr,
+            row_group_ordinal=row_group,
+            column_ordinal=column,
+        )
+
+
+def new_file_keys(
+    maker: KeyMaker, wanted: Protection, leaves: Sequence[Leaf], options: EncryptionOptions
+) -> NewFileKeys:
+    """Keys for one file as ``wanted``, which is not plain; one for the footer and each column."""
+    storage = _MaterialStorage(internal=options.internal_storage)
+    footer = _sealed(maker, wanted.footer, storage, _FOOTER_REFERENCE, is_footer_key=True)
+    columns = {
+        ordinal: _sealed(maker, use, storage, f"{_COLUMN_REFERENCE}{ordinal}")
+        for ordinal, use in enumerate(wanted.columns[: len(leaves)])
+        if use is not None and not use.is_footer_key
+    }
+    return NewFileKeys(
+        aad_file_unique=secrets.token_bytes(_UNIQUE_SIZE),
+        uses_ctr=wanted.algorithm is Algorithm.AES_GCM_CTR_V1,
+        footer=footer,
+        columns=columns,
+        under_footer_key=frozenset(
+            i for i, use in enumerate(wanted.columns) if use is not None and use.is_footer_key
+        ),
+        external=storage.external,
+    )
+
+
+def _sealed(
+    maker: KeyMaker,
+    use: KeyUse | None,
+    storage: _MaterialStorage,
+    reference: str,
+    *,
+    is_footer_key: bool = False,
+) -> SealedWith:
+    if use is None or use.name is None:
+        raise ValueError("a key without the name of its master key cannot be made")
+    key, material = maker.make(use.name, is_footer_key=is_footer_key)
+    return SealedWith(key=key, key_metadata=storage.key_metadata(material, reference))
+
+
+class _MaterialStorage:
+    """Where key material goes: into key_metadata, or into a file beside the data."""
+
+    def __init__(self, *, internal: bool) -> None:
+        self._internal = internal
+        # References of another writing of the same file must not meet these in one file.
+        self._suffix = f"-{secrets.token_hex(8)}"
+        self.external: dict[str, str] = {}
+
+    def key_metadata(self, material: KeyMaterial, name: str) -> bytes:
+        if self._internal:
+            return material.serialize()
+        reference = name + self._suffix
+        self.external[reference] = replace(material, internal_storage=False).serialize().decode()
+        return ExternalReference(key_reference=reference).serialize()
+
+
+def external_content(material: dict[str, str]) -> bytes:
+    """The bytes of a key material file: a JSON object of texts."""
+    return json.dumps(material, separators=(",", ":")).encode()

@@ -1,0 +1,128 @@
+"""How a file is protected, and how a policy wants it: which key seals the footer and columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from secure_bloom.encryption.keys import FileKeys, KeyMaterial
+from secure_bloom.encryption.policy import Algorithm, EncryptionOptions, KeyPolicy
+from secure_bloom.errors import PolicyError
+from secure_bloom.options import FooterMode
+from secure_bloom.parquet.footer import Footer
+from secure_bloom.parquet.schema import Leaf
+from secure_bloom.parquet.structures.metadata import ColumnCryptoMetaData
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyUse:
+    """Under which master key a footer or a column is, as far as the file tells.
+
+    ``is_footer_key`` is a column under the key of the footer.
+    """
+
+    name: str | None
+    is_footer_key: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Protection:
+    """The protection of one file; a column that is in clear is None in ``columns``."""
+
+    footer_mode: FooterMode
+    algorithm: Algorithm | None
+    footer: KeyUse | None
+    columns: tuple[KeyUse | None, ...]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing is encrypted or signed."""
+        return self.footer_mode is FooterMode.PLAINTEXT
+
+
+def wanted_protection(policy: KeyPolicy | None, leaves: Sequence[Leaf]) -> Protection:
+    """What the policy says of a file with these columns; without a policy: all in clear."""
+    if policy is None or policy.footer_key is None:
+        return Protection(
+            footer_mode=FooterMode.PLAINTEXT,
+            algorithm=None,
+            footer=None,
+            columns=(None,) * len(leaves),
+        )
+    footer = KeyUse(name=policy.footer_key)
+    rest = KeyUse(name=policy.footer_key, is_footer_key=True) if policy.uniform else None
+    return Protection(
+        footer_mode=policy.footer_mode,
+        algorithm=policy.encryption.algorithm,
+        footer=footer,
+        columns=tuple(_column(policy, leaf, rest) for leaf in leaves),
+    )
+
+
+def _column(policy: KeyPolicy, leaf: Leaf, rest: KeyUse | None) -> KeyUse | None:
+    name = policy.own_key_for(leaf.path)
+    return rest if name is None else KeyUse(name=name)
+
+
+def check_columns(policy: KeyPolicy, leaves: Sequence[Leaf]) -> list[str]:
+    """The policy's columns that a file with these leaves lacks."""
+    return [
+        path
+        for path, rule in policy.columns.items()
+        if rule.key is not None and not any(_is_below(leaf, path) for leaf in leaves)
+    ]
+
+
+def _is_below(leaf: Leaf, path: str) -> bool:
+    return leaf.name == path or leaf.name.startswith(f"{path}.")
+
+
+def found_protection(footer: Footer, keys: FileKeys) -> Protection:
+    """The protection that a file has; PolicyError where its row groups differ in it."""
+    rows = [
+        tuple(_use(chunk.crypto_metadata, footer, keys) for chunk in chunks)
+        for chunks in footer.columns
+    ]
+    if any(row != rows[0] for row in rows):
+        raise PolicyError("row groups of the file are encrypted under different keys")
+    algorithm = footer.tail.algorithm
+    return Protection(
+        footer_mode=footer.tail.mode,
+        algorithm=None if algorithm is None else Algorithm(algorithm.member()),
+        footer=None if algorithm is None else KeyUse(name=keys.describe(footer.tail.key_metadata)),
+        columns=rows[0] if rows else (None,) * len(footer.leaves),
+    )
+
+
+def _use(crypto: ColumnCryptoMetaData | None, footer: Footer, keys: FileKeys) -> KeyUse | None:
+    if crypto is None:
+        return None
+    own = crypto.ENCRYPTION_WITH_COLUMN_KEY
+    if own is None:
+        return KeyUse(name=keys.describe(footer.tail.key_metadata), is_footer_key=True)
+    return KeyUse(name=keys.describe(own.key_metadata))
+
+
+def wraps_as_wanted(footer: Footer, keys: FileKeys, encryption: EncryptionOptions) -> bool:
+    """Whether all keys of a file are wrapped, stored and as long as the policy says."""
+    if footer.tail.algorithm is None:
+        return True
+    own = [
+        chunk.crypto_metadata.ENCRYPTION_WITH_COLUMN_KEY
+        for chunks in footer.columns[:1]
+        for chunk in chunks
+        if chunk.crypto_metadata is not None
+    ]
+    metadata = [footer.tail.key_metadata, *(it.key_metadata for it in own if it is not None)]
+    materials = [None if it is None else _material(keys, it) for it in metadata]
+    key = footer.key or keys.footer_key(footer.tail.key_metadata)
+    return 8 * len(key.key) == encryption.data_key_bits and all(
+        it is not None
+        and (it.kek is not None) == encryption.double_wrapping
+        and it.internal_storage == encryption.internal_storage
+        for it in materials
+    )
+
+
+def _material(keys: FileKeys, key_metadata: bytes) -> KeyMaterial | None:
+    return keys.material(key_metadata)

@@ -1,0 +1,214 @@
+"""Files from any protection into any other: no page is decoded or decompressed.
+
+    magic | pages, filters, indexes, each opened and sealed anew | footer
+
+A file that already is as the policy says stays as it is, so a run that was cut short is run again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from secure_bloom.bloom.stored import filter_extent
+from secure_bloom.encryption.keys import FileKeys, KeyResolver
+from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.errors import FileChangedError, SecureBloomError, located
+from secure_bloom.options import FooterMode
+from secure_bloom.parquet.footer import (
+    MAGIC,
+    MAGIC_ENCRYPTED,
+    Chunk,
+    Footer,
+    open_chunk,
+    read_tail,
+    unlock,
+)
+from secure_bloom.parquet.key_material_files import file_keys
+from secure_bloom.rekeying.key_files import carried, publish_material, retire_material
+from secure_bloom.rekeying.new_footer import NewFooter
+from secure_bloom.rekeying.new_keys import KeyMaker, NewFileKeys, new_file_keys
+from secure_bloom.rekeying.protection import (
+    KeyUse,
+    Protection,
+    found_protection,
+    wanted_protection,
+    wraps_as_wanted,
+)
+from secure_bloom.rekeying.regions import regions
+from secure_bloom.rekeying.report import ColumnChange, RekeyedFile, RekeyStatus
+from secure_bloom.rekeying.transfer import Transfer
+from secure_bloom.storage import InputFile, open_input, replace_tail
+from secure_bloom.storage.rewritten_file import OldRange, RewrittenFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reencryption:
+    """One run: where keys of the old files come from, and what the new ones are to be.
+
+    Without a ``policy`` the new files are in clear.
+    """
+
+    resolver: KeyResolver
+    policy: KeyPolicy | None
+    maker: KeyMaker | None
+    new_data_keys: bool = False
+    dry_run: bool = False
+
+    def reencrypt(self, path: str, target: str | None) -> RekeyedFile:
+        """Do one file, in its place or to ``target``; our errors become a report of a failure."""
+        started = time.perf_counter()
+        try:
+            with located(path=path):
+                report = self._tried(path, target)
+        except SecureBloomError as error:
+            return failed_file(path, error, time.perf_counter() - started)
+        return report
+
+    def _tried(self, path: str, target: str | None) -> RekeyedFile:
+        """Once more where another writer was faster."""
+        try:
+            return self._reencrypt(path, target)
+        except FileChangedError:
+            return self._reencrypt(path, target)
+
+    def _reencrypt(self, path: str, target: str | None) -> RekeyedFile:
+        started = time.perf_counter()
+        with open_input(path) as file:
+            keys = file_keys(self.resolver, file)
+            footer = unlock(read_tail(file), keys)
+            before = found_protection(footer, keys)
+            wanted = wanted_protection(self.policy, footer.leaves)
+            if target is None and self._is_done(footer, keys, before, wanted):
+                return _report(file, footer, before, before, "unchanged", file.size, started)
+            size = file.size if self.dry_run else self._write(file, footer, keys, wanted, target)
+            status: RekeyStatus = "decrypted" if wanted.is_plain else "reencrypted"
+            return _report(file, footer, before, wanted, status, size, started)
+
+    def _is_done(
+        self, footer: Footer, keys: FileKeys, before: Protection, wanted: Protection
+    ) -> bool:
+        if self.new_data_keys or before != wanted:
+            return False
+        return self.policy is None or wraps_as_wanted(footer, keys, self.policy.encryption)
+
+    def _write(
+        self,
+        file: InputFile,
+        footer: Footer,
+        keys: FileKeys,
+        wanted: Protection,
+        target: str | None,
+    ) -> int:
+        new_keys = None
+        if self.policy is not None and self.maker is not None and not wanted.is_plain:
+            options = self.policy.encryption
+            new_keys = new_file_keys(self.maker, wanted, footer.leaves, options)
+        drop: frozenset[str] = frozenset() if self.policy is None else self.policy.drop_metadata
+        content = _NewFile(
+            file=file,
+            footer=footer,
+            chunks=_chunks(footer, keys),
+            mode=wanted.footer_mode,
+            keys=new_keys,
+            drop_metadata=drop,
+        )
+        external = {} if new_keys is None else new_keys.external
+        # Before the data: at no moment stands a file whose keys are nowhere.
+        publish_material(file, target, external, kept=carried(file, target))
+        size = replace_tail(RewrittenFile(file, content.parts()), 0, (), output=target)
+        retire_material(file, target, external)
+        return size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _NewFile:
+    """A file under its new protection, worked out while it is written."""
+
+    file: InputFile
+    footer: Footer
+    chunks: tuple[tuple[Chunk, ...], ...]
+    mode: FooterMode
+    keys: NewFileKeys | None
+    drop_metadata: frozenset[str]
+
+    def parts(self) -> Iterator[bytes | OldRange]:
+        """All bytes of the new file."""
+        yield MAGIC_ENCRYPTED if self.mode is FooterMode.ENCRYPTED else MAGIC
+        found = regions(
+            (
+                (column, chunk, filter_extent(self.file, chunk))
+                for chunks in self.chunks
+                for column, chunk in enumerate(chunks)
+            ),
+            self.footer.tail.offset,
+        )
+        keys = self.keys
+        transfer = Transfer(
+            self.file,
+            found,
+            lambda row_group, column: None if keys is None else keys.cipher(row_group, column),
+            len(MAGIC),
+        )
+        yield from transfer.parts()
+        yield NewFooter(
+            old=self.footer,
+            plain=self.footer.metadata.encode(),
+            chunks=self.chunks,
+            places=transfer.places,
+            mode=self.mode,
+            keys=keys,
+            drop_metadata=self.drop_metadata,
+        ).encode()
+
+
+def _chunks(footer: Footer, keys: FileKeys) -> tuple[tuple[Chunk, ...], ...]:
+    """All chunks, opened with their keys."""
+    return tuple(
+        tuple(open_chunk(footer, row_group, column, keys) for column in range(len(footer.leaves)))
+        for row_group in range(len(footer.row_groups))
+    )
+
+
+def _report(
+    file: InputFile,
+    footer: Footer,
+    before: Protection,
+    after: Protection,
+    status: RekeyStatus,
+    size: int,
+    started: float,
+) -> RekeyedFile:
+    columns = zip(footer.leaves, before.columns, after.columns, strict=True)
+    return RekeyedFile(
+        path=file.path,
+        status=status,
+        bytes_before=file.size,
+        bytes_after=size,
+        seconds=round(time.perf_counter() - started, 6),
+        footer_before=str(before.footer_mode),
+        footer=str(after.footer_mode),
+        columns=tuple(
+            ColumnChange(column=leaf.name, key_before=_name(old), key=_name(new))
+            for leaf, old, new in columns
+        ),
+        master_keys_before=_master_keys(before),
+        master_keys=_master_keys(after),
+    )
+
+
+def _name(use: KeyUse | None) -> str | None:
+    return None if use is None else use.name
+
+
+def _master_keys(protection: Protection) -> tuple[str, ...]:
+    uses = (protection.footer, *protection.columns)
+    return tuple(sorted({use.name for use in uses if use is not None and use.name is not None}))
+
+
+def failed_file(path: str, error: SecureBloomError, seconds: float) -> RekeyedFile:
+    """The report of a file that could not be done and is as it was."""
+    return RekeyedFile(
+        path=path, status="failed", seconds=round(seconds, 6), error=str(error), hint=error.hint
+    )

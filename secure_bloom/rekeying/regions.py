@@ -1,0 +1,94 @@
+"""What of a file belongs to which column chunk: pages, indexes and filters, in the file's order."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from secure_bloom.errors import FormatError
+from secure_bloom.parquet.footer import Chunk
+from secure_bloom.parquet.pages import chunk_extent
+
+#: Where something starts, and how many bytes it has.
+Extent = tuple[int, int]
+
+
+class RegionKind(enum.IntEnum):
+    """What a region holds; a chunk's offset index tells of its pages, so it comes behind them."""
+
+    PAGES = 0
+    FILTER = 1
+    COLUMN_INDEX = 2
+    OFFSET_INDEX = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Region:
+    """``length`` bytes from ``offset`` that belong to one chunk, by its ordinals in the file."""
+
+    offset: int
+    length: int
+    kind: RegionKind
+    chunk: Chunk
+    column: int
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """Row group and column."""
+        return self.chunk.row_group, self.column
+
+    @property
+    def end(self) -> int:
+        """Where it ends."""
+        return self.offset + self.length
+
+
+def regions(chunks: Iterable[tuple[int, Chunk, Extent | None]], end: int) -> list[Region]:
+    """All regions of chunks by their offsets, each given with its column and its filter's extent.
+
+    ``end`` is where the footer starts.  Raises FormatError for regions that lie over each other or
+    leave the file, and for an offset index in front of the pages that it tells of.
+    """
+    found = sorted(
+        (region for column, chunk, extent in chunks for region in _of(column, chunk, extent)),
+        key=lambda region: (region.offset, region.kind),
+    )
+    done = 4
+    seen: set[tuple[int, int]] = set()
+    for region in found:
+        if region.length < 0 or region.offset < done or region.end > end:
+            raise FormatError(
+                f"{region.kind.name} at {region.offset} with {region.length} bytes lies outside of "
+                "the file's data, or over something else",
+                row_group=region.chunk.row_group,
+                column=region.chunk.leaf.name,
+            )
+        if region.kind is RegionKind.PAGES:
+            seen.add(region.key)
+        elif region.kind is RegionKind.OFFSET_INDEX and region.key not in seen:
+            raise FormatError("an offset index stands in front of its pages")
+        done = region.end
+    return found
+
+
+def _of(column: int, chunk: Chunk, bloom_filter: Extent | None) -> Iterator[Region]:
+    start, length = chunk_extent(chunk)
+    yield Region(offset=start, length=length, kind=RegionKind.PAGES, chunk=chunk, column=column)
+    column_chunk = chunk.column_chunk
+    places = (
+        (RegionKind.FILTER, *(bloom_filter or (None, None))),
+        (
+            RegionKind.COLUMN_INDEX,
+            column_chunk.column_index_offset,
+            column_chunk.column_index_length,
+        ),
+        (
+            RegionKind.OFFSET_INDEX,
+            column_chunk.offset_index_offset,
+            column_chunk.offset_index_length,
+        ),
+    )
+    for kind, offset, size in places:
+        if offset is not None and size is not None:
+            yield Region(offset=offset, length=size, kind=kind, chunk=chunk, column=column)

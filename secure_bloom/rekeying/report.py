@@ -1,0 +1,65 @@
+"""What a run of re-encryption or rotation did: one record per file, and their JSON."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+RekeyStatus = Literal["reencrypted", "decrypted", "rotated", "unchanged", "failed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnChange:
+    """Under which master key a column was and is; None for in clear."""
+
+    column: str
+    key_before: str | None
+    key: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RekeyedFile:
+    """One file: sizes in bytes, wall-clock seconds, footers as ``inspect`` names them.
+
+    ``master_keys_before`` and ``master_keys`` are those that it depended on and depends on now.
+    """
+
+    path: str
+    status: RekeyStatus
+    bytes_before: int | None = None
+    bytes_after: int | None = None
+    seconds: float = 0.0
+    footer_before: str | None = None
+    footer: str | None = None
+    columns: tuple[ColumnChange, ...] = ()
+    master_keys_before: tuple[str, ...] = ()
+    master_keys: tuple[str, ...] = ()
+    error: str | None = None
+    hint: str | None = None
+
+    @property
+    def changes(self) -> bool:
+        """Whether the file became another one."""
+        return self.status not in ("unchanged", "failed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RekeyReport:
+    """A whole run; ``notes`` tell of files beside the changed ones that should not stay so."""
+
+    files: tuple[RekeyedFile, ...]
+    notes: tuple[str, ...] = ()
+    dry_run: bool = False
+
+    @property
+    def failed(self) -> tuple[RekeyedFile, ...]:
+        """The files that could not be done; they are as they were."""
+        return tuple(file for file in self.files if file.status == "failed")
+
+    def to_json(self) -> dict[str, Any]:
+        """The document that ``reencrypt --json`` and ``rotate --json`` print."""
+        return {
+            "files": [asdict(file) for file in self.files],
+            "notes": list(self.notes),
+            "dry_run": self.dry_run,
+        }

@@ -1,0 +1,114 @@
+"""Runs over many files: encrypt a lake, re-encrypt it, decrypt it to another folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from os import PathLike
+
+from secure_bloom.adding.summary_files import summary_notes
+from secure_bloom.encryption.access import (
+    GivenKeys,
+    GivenPolicy,
+    keys_of,
+    loaded_policy,
+)
+from secure_bloom.encryption.keys import ExplicitKeys, KeyResolver, asked_once
+from secure_bloom.encryption.policy import KeyPolicy, check_master_keys
+from secure_bloom.errors import PolicyError
+from secure_bloom.ordered_pool import in_order
+from secure_bloom.rekeying.new_keys import KeyMaker
+from secure_bloom.rekeying.reencryption import Reencryption
+from secure_bloom.rekeying.report import RekeyedFile, RekeyReport
+from secure_bloom.storage import find_files, refuse_managed
+from secure_bloom.storage.paths import Paths, as_paths, output_paths
+
+#: Called with the number of files done and the number of them in all.
+FileProgress = Callable[[int, int], None]
+
+
+def reencrypt(
+    paths: Paths,
+    *,
+    policy: KeyPolicy | str | PathLike[str],
+    keys: GivenKeys = None,
+    output: str | PathLike[str] | None = None,
+    new_data_keys: bool = False,
+    dry_run: bool = False,
+    progress: FileProgress | None = None,
+) -> RekeyReport:
+    """Bring files under ``policy``, from whatever protection they have; no page is decoded.
+
+    Plain files are encrypted; encrypted ones get new data keys and a new AAD, other keys for
+    columns, another mode of the footer or another algorithm.  A file that already is as the policy
+    says is left alone, unless ``new_data_keys`` is given.  ``keys`` opens the old files, and seals
+    the new ones where the policy has no KMS.  Files are replaced atomically, or written below
+    ``output``.  A file that fails is reported and stays as it was.
+
+    Raises PolicyError before any file is written where the policy encrypts nothing, or names a
+    master key that its KMS does not have.
+    """
+    wanted = loaded_policy(policy)
+    if wanted is None or wanted.footer_key is None:
+        raise PolicyError(
+            "the policy encrypts nothing: it has no [footer]",
+            hint="to write files in clear: decrypt",
+        )
+    opening = keys_of(keys, wanted)
+    sealing = wanted.kms_client() if wanted.kms else opening
+    if sealing is None or isinstance(sealing, ExplicitKeys):
+        raise PolicyError(
+            "there is no KMS to wrap new keys", hint="add [kms] to the policy, or give a keyring"
+        )
+    check_master_keys(wanted, sealing)
+    work = Reencryption(
+        resolver=KeyResolver(asked_once(opening)),
+        policy=wanted,
+        maker=KeyMaker(sealing, wanted.encryption),
+        new_data_keys=new_data_keys,
+        dry_run=dry_run,
+    )
+    return _run(work, paths, output, progress)
+
+
+def decrypt(
+    paths: Paths,
+    *,
+    output: str | PathLike[str],
+    policy: GivenPolicy = None,
+    keys: GivenKeys = None,
+    progress: FileProgress | None = None,
+) -> RekeyReport:
+    """Write files in clear below ``output``, never in their place.
+
+    ``keys`` opens them, or the KMS of ``policy``.
+    """
+    opening = keys_of(keys, loaded_policy(policy))
+    work = Reencryption(resolver=KeyResolver(asked_once(opening)), policy=None, maker=None)
+    return _run(work, paths, output, progress)
+
+
+def _run(
+    work: Reencryption,
+    paths: Paths,
+    output: str | PathLike[str] | None,
+    progress: FileProgress | None,
+) -> RekeyReport:
+    every = as_paths(paths)
+    refuse_managed(every)
+    files = find_files(every)
+    targets = {} if output is None else output_paths(files, every, os.fspath(output))
+    reports: list[RekeyedFile] = []
+    for report in in_order(
+        lambda path: work.reencrypt(path, targets.get(path)), files, _workers(len(files))
+    ):
+        reports.append(report)
+        if progress is not None:
+            progress(len(reports), len(files))
+    changed = [targets.get(report.path, report.path) for report in reports if report.changes]
+    notes = () if work.dry_run else tuple(summary_notes(changed))
+    return RekeyReport(files=tuple(reports), notes=notes, dry_run=work.dry_run)
+
+
+def _workers(files: int) -> int:
+    return min(files, os.cpu_count() or 1) or 1

@@ -1,0 +1,217 @@
+"""The data of a file under another protection, part by part, and where everything then stands.
+
+Page bodies are opened and sealed in several threads; a page at a time for each is in memory.
+Chunks that are in clear before and after are copied as they lie.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+from secure_bloom.encryption.cipher import ModuleType
+from secure_bloom.encryption.column_cipher import ColumnCipher
+from secure_bloom.errors import FormatError, located
+from secure_bloom.ordered_pool import in_order
+from secure_bloom.parquet.pages import DICTIONARY, Page, has_dictionary_offset, page_at
+from secure_bloom.parquet.structures.metadata import PageType
+from secure_bloom.parquet.structures.splices import (
+    Field,
+    NewValue,
+    Splice,
+    find_fields,
+    i32,
+    i64,
+    list_elements,
+    number,
+    set_fields,
+    splice,
+)
+from secure_bloom.rekeying.modules import moved_filter, moved_page, opened_module, sealed_module
+from secure_bloom.rekeying.regions import Region, RegionKind
+from secure_bloom.storage import InputFile
+from secure_bloom.storage.rewritten_file import OldRange
+
+#: A header is looked for in so many bytes; a page of which more are missing is read whole then.
+_WINDOW = 64 * 1024
+#: OffsetIndex.page_locations, PageLocation.offset and .compressed_page_size in parquet.thrift.
+_PAGE_LOCATIONS, _OFFSET, _PAGE_SIZE = 1, 1, 2
+#: The new cipher of the chunk at two ordinals, None for in clear.
+NewCipher = Callable[[int, int], ColumnCipher | None]
+
+
+@dataclass(slots=True)
+class NewPlaces:
+    """Where the parts of one chunk stand in the new file: offsets and lengths in bytes.
+
+    ``pages`` maps the old offset of each page to its new offset and size, header included.
+    ``header_growth`` is by how much headers are larger than they were.
+    """
+
+    start: int = 0
+    length: int = 0
+    header_growth: int = 0
+    dictionary: int | None = None
+    first_data: int | None = None
+    pages: dict[int, tuple[int, int]] = field(default_factory=dict)
+    moved_by: int | None = None
+    filter: tuple[int, int] | None = None
+    column_index: tuple[int, int] | None = None
+    offset_index: tuple[int, int] | None = None
+
+
+class Transfer:
+    """Goes through the regions of one file once; ``places`` is complete when it is through."""
+
+    def __init__(self, file: InputFile, found: list[Region], new: NewCipher, start: int) -> None:
+        self._file = file
+        self._regions = found
+        self._new = new
+        self.position = start
+        self.places: dict[tuple[int, int], NewPlaces] = {
+            region.key: NewPlaces() for region in found
+        }
+
+    def parts(self) -> Iterator[bytes | OldRange]:
+        """The bytes of the new file between its magic and its footer."""
+        for region in self._regions:
+            chunk = region.chunk
+            with located(row_group=chunk.row_group, column=chunk.leaf.name):
+                for part in _PARTS[region.kind](self, region, self.places[region.key]):
+                    self.position += part.length if isinstance(part, OldRange) else len(part)
+                    yield part
+
+    def _pages(self, region: Region, places: NewPlaces) -> Iterator[bytes | OldRange]:
+        new = self._new(*region.key)
+        places.start = self.position
+        if new is None and region.chunk.cipher is None:
+            places.moved_by = self.position - region.offset
+            yield OldRange(region.offset, region.length)
+        else:
+            yield from self._moved_pages(region, places, new)
+        places.length = (
+            region.length if places.moved_by is not None else (self.position - places.start)
+        )
+
+    def _moved_pages(
+        self, region: Region, places: NewPlaces, new: ColumnCipher | None
+    ) -> Iterator[bytes]:
+        def move(found: tuple[Page, int, int]) -> tuple[Page, int, int, bytes, bytes]:
+            page, offset, header_length = found
+            return page, offset, header_length, *moved_page(page, new)
+
+        pages = _stored_pages(self._file, region)
+        workers = os.cpu_count() or 1
+        for page, offset, old_header, header, body in in_order(move, pages, workers):
+            at = self.position
+            places.pages[offset] = (at, len(header) + len(body))
+            places.header_growth += len(header) - old_header
+            if page.is_dictionary:
+                places.dictionary = at
+            elif places.first_data is None:
+                places.first_data = at
+            yield header
+            yield body
+
+    def _filter(self, region: Region, places: NewPlaces) -> Iterator[bytes | OldRange]:
+        old, new = region.chunk.cipher, self._new(*region.key)
+        if old is None and new is None:
+            places.filter = (self.position, region.length)
+            yield OldRange(region.offset, region.length)
+            return
+        stored = self._file.read_at(region.offset, region.length)
+        moved = moved_filter(stored, old, new)
+        places.filter = (self.position, len(moved))
+        yield moved
+
+    def _column_index(self, region: Region, places: NewPlaces) -> Iterator[bytes]:
+        sealed = self._index(region, ModuleType.COLUMN_INDEX, lambda plain: plain)
+        places.column_index = (self.position, len(sealed))
+        yield sealed
+
+    def _offset_index(self, region: Region, places: NewPlaces) -> Iterator[bytes]:
+        sealed = self._index(
+            region, ModuleType.OFFSET_INDEX, lambda plain: _moved_locations(plain, places)
+        )
+        places.offset_index = (self.position, len(sealed))
+        yield sealed
+
+    def _index(
+        self, region: Region, module_type: ModuleType, change: Callable[[bytes], bytes]
+    ) -> bytes:
+        stored = self._file.read_at(region.offset, region.length)
+        plain = change(opened_module(stored, region.chunk.cipher, module_type))
+        return sealed_module(plain, self._new(*region.key), module_type)
+
+
+_PARTS: dict[RegionKind, Callable[[Transfer, Region, NewPlaces], Iterator[bytes | OldRange]]] = {
+    RegionKind.PAGES: Transfer._pages,
+    RegionKind.FILTER: Transfer._filter,
+    RegionKind.COLUMN_INDEX: Transfer._column_index,
+    RegionKind.OFFSET_INDEX: Transfer._offset_index,
+}
+
+
+def _stored_pages(file: InputFile, region: Region) -> Iterator[tuple[Page, int, int]]:
+    """Each page with its offset and the bytes of its header, read when it is its turn."""
+    chunk, position, ordinal, values = region.chunk, 0, 0, 0
+    place = DICTIONARY if has_dictionary_offset(chunk) else (ModuleType.DATA_PAGE_HEADER, 0)
+    while position < region.length:
+        page, length = _stored_page(file, region, position, place)
+        header = length - len(page.stored)
+        if page.is_dictionary and place != DICTIONARY:
+            # In clear it is known by its header; sealed it is a module of another type.
+            page = replace(page, ordinal=None)
+        yield page, region.offset + position, header
+        position += length
+        if not page.is_dictionary and page.header.type != PageType.INDEX_PAGE:
+            ordinal += 1
+            values += page.num_values
+        place = (ModuleType.DATA_PAGE_HEADER, ordinal)
+    wanted = chunk.meta_data.num_values
+    if values != wanted:
+        raise FormatError(f"the pages hold {values} values, ColumnMetaData.num_values is {wanted}")
+
+
+def _stored_page(
+    file: InputFile, region: Region, position: int, place: tuple[ModuleType, int | None]
+) -> tuple[Page, int]:
+    room = region.length - position
+    window = _WINDOW
+    while True:
+        have = min(window, room)
+        stored = memoryview(file.read_at(region.offset + position, have))
+        try:
+            page, length = page_at(region.chunk, stored, room, place)
+        except FormatError:
+            # A header longer than the window: statistics of long values.
+            if have == room:
+                raise
+            window *= 16
+            continue
+        if length <= have:
+            return page, length
+        window = length
+
+
+def _moved_locations(plain: bytes, places: NewPlaces) -> bytes:
+    """An offset index whose pages have moved."""
+    changes: list[Splice] = []
+    locations = find_fields(plain).by_id.get(_PAGE_LOCATIONS)
+    for start, _ in [] if locations is None else list_elements(plain, locations):
+        fields = find_fields(plain, start)
+        changes += set_fields(plain, fields, _moved_location(plain, fields.by_id, places))
+    return splice(plain, changes)
+
+
+def _moved_location(
+    plain: bytes, fields: dict[int, Field], places: NewPlaces
+) -> dict[int, NewValue | None]:
+    offset = number(plain, fields.get(_OFFSET))
+    if places.moved_by is not None:
+        return {_OFFSET: i64(offset + places.moved_by)}
+    if offset not in places.pages:
+        raise FormatError(f"the offset index names a page at {offset}, where none starts")
+    at, length = places.pages[offset]
+    return {_OFFSET: i64(at), _PAGE_SIZE: i32(length)}
