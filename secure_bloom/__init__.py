@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         read_row_groups,
         read_table,
     )
+    from secure_bloom.rekeying import decrypt, keys_used, reencrypt, rotate_keys
 
 #: The one home of the version: the build reads it here.
 __version__ = "0.1.0"
@@ -83,6 +84,7 @@ _HOMES = {
         "read_row_groups",
         "read_table",
     ],
+    "rekeying": ["decrypt", "keys_used", "reencrypt", "rotate_keys"],
 }
 
 __all__ = [
@@ -110,15 +112,19 @@ __all__ = [
     "Verdict",
     "add_bloom_filters",
     "audit",
+    "decrypt",
     "explain",
     "hudi",
     "inspect",
+    "keys_used",
     "paimon",
     "plan_read",
     "probe",
     "read_batches",
     "read_row_groups",
     "read_table",
+    "reencrypt",
+    "rotate_keys",
 ]
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -36,10 +36,13 @@ FLOORS: list[dict[str, str]] = [
     },
     {
         "adding": "plan filters and write them into files",
-        "rekeying": "files under other keys: rotate, re-encrypt, decrypt",
         "reading": "rows through filters: prune, decrypt, explain",
     },
-    {"hudi": "Hudi's filter of record keys", "paimon": "Paimon's file index"},
+    {
+        "hudi": "Hudi's filter of record keys",
+        "paimon": "Paimon's file index",
+        "rekeying": "files under other keys: rotate, re-encrypt, decrypt",
+    },
     {
         "auditing": "policy x files -> findings -> formats",
         "inspection": "what stands in a file",

@@ -52,7 +52,7 @@ def secret_partition(folder: str, policy: KeyPolicy) -> str | None:
     if not equals:
         return None
     name = unquote(name)
-    if policy.key_for((name,)) is not None:
+    if policy.own_key_for((name,)) is not None:
         return name
     return next(
         (

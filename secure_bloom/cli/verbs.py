@@ -14,6 +14,7 @@ import click
 _VERBS: Final = {
     "add": ("add_verb", "add_command"),
     "audit": ("audit_verb", "audit_command"),
+    "decrypt": ("rekey_verbs", "decrypt_command"),
     "demo": ("demo_verb", "demo_command"),
     "hudi": ("hudi_verbs", "hudi"),
     "inspect": ("inspect_verb", "inspect_command"),
@@ -22,6 +23,8 @@ _VERBS: Final = {
     "policy": ("policy_verbs", "policy"),
     "probe": ("probe_verb", "probe_command"),
     "read": ("read_verb", "read_command"),
+    "reencrypt": ("rekey_verbs", "reencrypt_command"),
+    "rotate": ("rekey_verbs", "rotate_command"),
 }
 
 

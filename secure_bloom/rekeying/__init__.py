@@ -11,10 +11,15 @@ from secure_bloom.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from secure_bloom.rekeying.report import RekeyReport
-    from secure_bloom.rekeying.run import decrypt, reencrypt
+    from secure_bloom.rekeying.run import decrypt, reencrypt, rotate_keys
+    from secure_bloom.rekeying.used import KeyUseReport, keys_used
 
-_HOMES = {"report": ["RekeyReport"], "run": ["decrypt", "reencrypt"]}
+_HOMES = {
+    "report": ["RekeyReport"],
+    "run": ["decrypt", "reencrypt", "rotate_keys"],
+    "used": ["KeyUseReport", "keys_used"],
+}
 
-__all__ = ["RekeyReport", "decrypt", "reencrypt"]
+__all__ = ["KeyUseReport", "RekeyReport", "decrypt", "keys_used", "reencrypt", "rotate_keys"]
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -27,7 +27,7 @@ def publish_material(
 ) -> None:
     """Write the new material, with what is kept, beside the data file that is to be."""
     if new:
-        _write(file, file.path if target is None else target, {**kept, **new})
+        write_material(file, file.path if target is None else target, {**kept, **new})
 
 
 def retire_material(file: InputFile, target: str | None, new: Mapping[str, str]) -> None:
@@ -36,12 +36,13 @@ def retire_material(file: InputFile, target: str | None, new: Mapping[str, str])
         return
     with open_input(file.path) as replaced:
         if new:
-            _write(replaced, file.path, new)
+            write_material(replaced, file.path, new)
         else:
             remove_sibling(replaced, key_material_name(file.name))
 
 
-def _write(file: InputFile, data_path: str, material: Mapping[str, str]) -> None:
+def write_material(file: InputFile, data_path: str, material: Mapping[str, str]) -> None:
+    """Write the whole key material file beside a data file, atomically; ``file`` is one like it."""
     content = json.dumps(dict(material), separators=(",", ":")).encode()
     path = sibling(data_path, key_material_name(name_of(data_path)))
     replace_tail(file, 0, [content], output=path)

@@ -64,8 +64,8 @@ def _column(policy: KeyPolicy, leaf: Leaf, rest: KeyUse | None) -> KeyUse | None
     return rest if name is None else KeyUse(name=name)
 
 
-def check_columns(policy: KeyPolicy, leaves: Sequence[Leaf]) -> list[str]:
-    """The policy's columns that a file with these leaves lacks."""
+def missing_columns(policy: KeyPolicy, leaves: Sequence[Leaf]) -> list[str]:
+    """The policy's columns with keys that a file with these leaves lacks."""
     return [
         path
         for path, rule in policy.columns.items()

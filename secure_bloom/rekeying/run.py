@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from os import PathLike
 
 from secure_bloom.adding.summary_files import summary_notes
@@ -13,14 +14,25 @@ from secure_bloom.encryption.access import (
     keys_of,
     loaded_policy,
 )
-from secure_bloom.encryption.keys import ExplicitKeys, KeyResolver, asked_once
+from secure_bloom.encryption.keys import (
+    ExplicitKeys,
+    KeyInventory,
+    KeyResolver,
+    KmsClient,
+    asked_once,
+)
 from secure_bloom.encryption.policy import KeyPolicy, check_master_keys
-from secure_bloom.errors import PolicyError
+from secure_bloom.errors import PolicyError, SecureBloomError
 from secure_bloom.ordered_pool import in_order
+from secure_bloom.parquet.footer import read_tail, unlock
+from secure_bloom.parquet.key_material_files import file_keys
+from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.rekeying.new_keys import KeyMaker
+from secure_bloom.rekeying.protection import missing_columns
 from secure_bloom.rekeying.reencryption import Reencryption
 from secure_bloom.rekeying.report import RekeyedFile, RekeyReport
-from secure_bloom.storage import find_files, refuse_managed
+from secure_bloom.rekeying.rotation import Rewrapper, Rotation
+from secure_bloom.storage import find_files, open_input, refuse_managed
 from secure_bloom.storage.paths import Paths, as_paths, output_paths
 
 #: Called with the number of files done and the number of them in all.
@@ -61,14 +73,16 @@ def reencrypt(
             "there is no KMS to wrap new keys", hint="add [kms] to the policy, or give a keyring"
         )
     check_master_keys(wanted, sealing)
+    resolver = KeyResolver(asked_once(opening))
+    _check_columns(paths, wanted, resolver)
     work = Reencryption(
-        resolver=KeyResolver(asked_once(opening)),
+        resolver=resolver,
         policy=wanted,
         maker=KeyMaker(sealing, wanted.encryption),
         new_data_keys=new_data_keys,
         dry_run=dry_run,
     )
-    return _run(work, paths, output, progress)
+    return _run(work.reencrypt, paths, output, progress, dry_run=work.dry_run)
 
 
 def decrypt(
@@ -85,29 +99,90 @@ def decrypt(
     """
     opening = keys_of(keys, loaded_policy(policy))
     work = Reencryption(resolver=KeyResolver(asked_once(opening)), policy=None, maker=None)
-    return _run(work, paths, output, progress)
+    return _run(work.reencrypt, paths, output, progress, dry_run=work.dry_run)
+
+
+def rotate_keys(
+    paths: Paths,
+    *,
+    policy: KeyPolicy | str | PathLike[str],
+    moves: Mapping[str, str] | None = None,
+    keys: GivenKeys = None,
+    dry_run: bool = False,
+    progress: FileProgress | None = None,
+) -> RekeyReport:
+    """Wrap the keys of files anew, under other master keys or their newest versions.
+
+    Without ``moves`` every file comes to the master keys that ``policy`` names; ``moves`` maps old
+    master keys to new ones, and all else stays.  Data keys stay, and so do pages, filters and
+    indexes.  Wrapped key encryption keys are renewed once a run each, inside the KMS where it can.
+
+    Raises PolicyError before any file is written for a master key that the KMS does not have.
+    """
+    wanted = loaded_policy(policy)
+    kms = keys_of(keys, wanted)
+    if kms is None or isinstance(kms, ExplicitKeys) or wanted is None:
+        raise PolicyError("there is no KMS", hint="add [kms] to the policy, or give a keyring")
+    _check_moves(moves or {}, kms)
+    if not moves:
+        check_master_keys(wanted, kms)
+    work = Rotation(
+        resolver=KeyResolver(asked_once(kms)),
+        rewrapper=Rewrapper(kms, moves or {}),
+        policy=wanted,
+        dry_run=dry_run,
+    )
+    return _run(work.rotate, paths, None, progress, dry_run=dry_run)
+
+
+def _check_columns(paths: Paths, policy: KeyPolicy, resolver: KeyResolver) -> None:
+    """Raise PolicyError for a column with a key that no readable file has.
+
+    Looks at footers only until each column was seen, which mostly is the first one.
+    """
+    missing, known = set(missing_columns(policy, ())), set[str]()
+    for path in find_files(as_paths(paths)):
+        if not missing:
+            return
+        # A file that cannot be read is told of when it is its turn.
+        with suppress(SecureBloomError), open_input(path) as file:
+            leaves = unlock(read_tail(file), file_keys(resolver, file)).leaves
+            missing.intersection_update(missing_columns(policy, leaves))
+            known.update(leaf.name for leaf in leaves)
+    for name in sorted(missing) if known else ():
+        raise unknown_column(name, known)
+
+
+def _check_moves(moves: Mapping[str, str], kms: KmsClient) -> None:
+    unknown = sorted(
+        name
+        for name in {*moves, *moves.values()}
+        if isinstance(kms, KeyInventory) and not kms.has_key(name)
+    )
+    if unknown:
+        raise PolicyError(f"the KMS does not have master keys {', '.join(unknown)}")
 
 
 def _run(
-    work: Reencryption,
+    work: Callable[[str, str | None], RekeyedFile],
     paths: Paths,
     output: str | PathLike[str] | None,
     progress: FileProgress | None,
+    *,
+    dry_run: bool = False,
 ) -> RekeyReport:
     every = as_paths(paths)
     refuse_managed(every)
     files = find_files(every)
     targets = {} if output is None else output_paths(files, every, os.fspath(output))
     reports: list[RekeyedFile] = []
-    for report in in_order(
-        lambda path: work.reencrypt(path, targets.get(path)), files, _workers(len(files))
-    ):
+    for report in in_order(lambda path: work(path, targets.get(path)), files, _workers(len(files))):
         reports.append(report)
         if progress is not None:
             progress(len(reports), len(files))
     changed = [targets.get(report.path, report.path) for report in reports if report.changes]
-    notes = () if work.dry_run else tuple(summary_notes(changed))
-    return RekeyReport(files=tuple(reports), notes=notes, dry_run=work.dry_run)
+    notes = () if dry_run else tuple(summary_notes(changed))
+    return RekeyReport(files=tuple(reports), notes=notes, dry_run=dry_run)
 
 
 def _workers(files: int) -> int:

@@ -113,7 +113,7 @@ def _index_findings(file: InputFile, policy: KeyPolicy) -> Iterator[Finding]:
     for column in container.FileIndex.from_bytes(file.read_at(0, file.size)).columns:
         # Paimon indexes the key of a map under the name m[k].
         name = column.name.partition("[")[0]
-        if policy.key_for(name.split(".")) is not None:
+        if policy.own_key_for(name.split(".")) is not None:
             yield PAIMON_INDEX_IN_CLEAR.finding(
                 "an index beside the data file holds the column in clear",
                 path=file.path,
@@ -136,7 +136,7 @@ def _summary_findings(file: InputFile, policy: KeyPolicy) -> Iterator[Finding]:
     footer = read_unverified(tail)
     for ordinal, leaf in enumerate(footer.leaves):
         shown = (chunks[ordinal].meta_data for chunks in footer.columns)
-        if policy.key_for(leaf.path) is not None and any(
+        if policy.own_key_for(leaf.path) is not None and any(
             meta_data is not None and has_bounds(meta_data) for meta_data in shown
         ):
             yield SUMMARY_IN_CLEAR.finding(
@@ -155,7 +155,7 @@ def _summary_texts(path: str, footer: Footer, policy: KeyPolicy) -> Iterator[Fin
         yield HUDI_KEYS_IN_CLEAR.finding(shown, path=path)
     for writer, columns in told_columns(texts).items():
         for column in sorted(columns):
-            if policy.key_for(column.split(".")) is not None:
+            if policy.own_key_for(column.split(".")) is not None:
                 yield SCHEMA_IN_CLEAR.finding(
                     f"the {writer} schema in the summary holds metadata of the column",
                     path=path,

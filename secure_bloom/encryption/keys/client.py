@@ -45,6 +45,22 @@ class KeyRewrapper(Protocol):
         """The same key wrapped anew, under the newest version of the same master key."""
 
 
+@runtime_checkable
+class KeyVersions(Protocol):
+    """A KMS client whose master keys have versions."""
+
+    def has_newest_version(self, wrapped_key: str, master_key_identifier: str) -> bool:
+        """Whether the newest version of the master key wrapped this key."""
+
+
+@runtime_checkable
+class KeyMover(Protocol):
+    """A KMS client that brings wrapped keys under another master key without giving them out."""
+
+    def move_key(self, wrapped_key: str, old_master_key: str, new_master_key: str) -> str:
+        """The same key wrapped under another master key."""
+
+
 def wrap_with(kms: KmsClient, key: bytes, master_key_id: str) -> str:
     """``key`` wrapped by ``kms``; KeyUnavailableError when it refuses.
 
@@ -75,6 +91,23 @@ def rewrap_with(kms: KmsClient, wrapped_key: str, master_key_id: str) -> str:
     except Exception as exc:
         raise _failure(kms, "rewrap", master_key_id, exc) from exc
     return _checked_text(kms, "rewrap_key", renewed, master_key_id)
+
+
+def moved_with(kms: KmsClient, wrapped_key: str, old_master_key: str, new_master_key: str) -> str:
+    """``wrapped_key`` under another master key; by a KMS that cannot, unwrapped and wrapped here.
+
+    Raises KeyUnavailableError when it refuses.
+    """
+    if not isinstance(kms, KeyMover):
+        key = unwrap_with(kms, wrapped_key, old_master_key)
+        return wrap_with(kms, key, new_master_key)
+    try:
+        moved: object = kms.move_key(wrapped_key, old_master_key, new_master_key)
+    except (KeyUnavailableError, KmsUnavailableError, FormatError):
+        raise
+    except Exception as exc:
+        raise _failure(kms, "move", old_master_key, exc) from exc
+    return _checked_text(kms, "move_key", moved, new_master_key)
 
 
 def _checked_text(kms: KmsClient, method: str, answer: object, master_key_id: str) -> str:

@@ -45,6 +45,7 @@ class VaultKmsClient:
         self._login = VaultLogin(settings, self._api)
         self._calls = Calls(self._place, retry_seconds=settings.retry_seconds)
         self._found: set[str] = set()
+        self._newest: dict[str, int] = {}
 
     def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
         """``key_bytes`` encrypted by the engine; KeyUnavailableError where it refuses.
@@ -71,6 +72,17 @@ class VaultKmsClient:
         _check_wrapped(wrapped_key)
         data = self._transit("rewrap", master_key_identifier, wrapped_key)
         return self._wrapped(data)
+
+    def has_newest_version(self, wrapped_key: str, master_key_identifier: str) -> bool:
+        """Whether the key's newest version wrapped it; the engine is asked once for each key."""
+        _check_wrapped(wrapped_key)
+        newest = self._newest.get(master_key_identifier)
+        if newest is None:
+            newest = self._transit("read", master_key_identifier).get("latest_version")
+            if not isinstance(newest, int):
+                raise self._api.strange("no latest_version")
+            self._newest[master_key_identifier] = newest
+        return wrapped_key.startswith(f"vault:v{newest}:")
 
     def _wrapped(self, data: Mapping[str, Any]) -> str:
         wrapped = data.get("ciphertext")

@@ -1,0 +1,165 @@
+"""The verbs ``reencrypt``, ``decrypt`` and ``rotate``: files under other keys."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from secure_bloom.cli.arguments import load_keys, load_policy, with_common_options
+from secure_bloom.cli.exit_codes import complain
+from secure_bloom.cli.print_rekey import print_rekey_report
+from secure_bloom.cli.progress_bar import progress_bar
+from secure_bloom.cli.tables import print_json
+from secure_bloom.errors import PolicyError
+from secure_bloom.text import legible
+
+if TYPE_CHECKING:
+    from secure_bloom.rekeying import RekeyReport
+
+_POLICY = click.option(
+    "--policy",
+    "policy_path",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Policy file (TOML): what the files are to be, and the KMS.",
+)
+_DRY_RUN = click.option("--dry-run", is_flag=True, help="Say what would be done, write nothing.")
+_PATHS = click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+
+
+@click.command("reencrypt")
+@_PATHS
+@_POLICY
+@click.option("--output", metavar="DIR", help="Write the new files below DIR, leave the old ones.")
+@click.option(
+    "--new-data-keys", is_flag=True, help="New data keys for files that are as they should be too."
+)
+@_DRY_RUN
+@with_common_options
+def reencrypt_command(
+    paths: tuple[str, ...],
+    policy_path: Path,
+    output: str | None,
+    new_data_keys: bool,
+    dry_run: bool,
+    keyring: Path | None,
+    as_json: bool,
+    verbose: bool,
+) -> int:
+    """Bring files under a policy, from whatever protection they have; no page is decoded.
+
+    Plain files are encrypted.  Encrypted ones get new data keys, other keys for columns, another
+    footer mode or algorithm.  Files that are as the policy says stay as they are.
+
+    \b
+    secure-bloom reencrypt lake/ --policy keys/policy.toml
+    secure-bloom reencrypt lake/ --policy keys/policy.toml --output encrypted/
+
+    Exit code: 0 done, 2 error.
+    """
+    from secure_bloom.rekeying import reencrypt
+
+    policy = load_policy(policy_path)
+    if policy is None:
+        raise PolicyError("no policy is given")
+    with progress_bar("re-encrypting", quiet=as_json) as progress:
+        report = reencrypt(
+            paths,
+            policy=policy,
+            keys=load_keys(keyring, policy),
+            output=output,
+            new_data_keys=new_data_keys,
+            dry_run=dry_run,
+            progress=progress,
+        )
+    return _finish(report, as_json=as_json, verbose=verbose)
+
+
+@click.command("decrypt")
+@_PATHS
+@click.option("--policy", "policy_path", type=click.Path(path_type=Path), help="For its [kms].")
+@click.option("--output", metavar="DIR", required=True, help="Where the files in clear go.")
+@with_common_options
+def decrypt_command(
+    paths: tuple[str, ...],
+    policy_path: Path | None,
+    output: str,
+    keyring: Path | None,
+    as_json: bool,
+    verbose: bool,
+) -> int:
+    """Write encrypted files in clear, below another folder and never in their place.
+
+    Anyone who may read DIR can then read every column.
+
+    \b
+    secure-bloom decrypt lake/ --output clear/ --policy keys/policy.toml
+
+    Exit code: 0 done, 2 error.
+    """
+    from secure_bloom.rekeying import decrypt
+
+    keys = load_keys(keyring, load_policy(policy_path))
+    with progress_bar("decrypting", quiet=as_json) as progress:
+        report = decrypt(paths, output=output, keys=keys, progress=progress)
+    if not as_json:
+        click.echo(f"note: what stands below {legible(output)} is in clear", err=True)
+    return _finish(report, as_json=as_json, verbose=verbose)
+
+
+@click.command("rotate")
+@_PATHS
+@_POLICY
+@click.option("--from", "old_keys", multiple=True, metavar="KEY", help="A master key to leave.")
+@click.option("--to", "new_keys", multiple=True, metavar="KEY", help="The one in its place.")
+@_DRY_RUN
+@with_common_options
+def rotate_command(
+    paths: tuple[str, ...],
+    policy_path: Path,
+    old_keys: tuple[str, ...],
+    new_keys: tuple[str, ...],
+    dry_run: bool,
+    keyring: Path | None,
+    as_json: bool,
+    verbose: bool,
+) -> int:
+    """Wrap the keys of files anew: under other master keys, or their newest versions.
+
+    Without --from and --to every file comes to the master keys that the policy names now.  Pages,
+    filters and indexes stay byte for byte; files are replaced, so that no old wrapped key is left
+    in them.
+
+    \b
+    secure-bloom rotate lake/ --policy keys/policy.toml
+    secure-bloom rotate lake/ --policy keys/policy.toml --from k_pii_2025 --to k_pii_2026
+
+    Exit code: 0 done, 2 error.
+    """
+    from secure_bloom.rekeying import rotate_keys
+
+    if len(old_keys) != len(new_keys) or len(set(old_keys)) < len(old_keys):
+        raise PolicyError("--from and --to come in pairs, each old key once")
+    policy = load_policy(policy_path)
+    if policy is None:
+        raise PolicyError("no policy is given")
+    with progress_bar("rotating", quiet=as_json) as progress:
+        report = rotate_keys(
+            paths,
+            policy=policy,
+            moves=dict(zip(old_keys, new_keys, strict=True)),
+            keys=load_keys(keyring, policy),
+            dry_run=dry_run,
+            progress=progress,
+        )
+    return _finish(report, as_json=as_json, verbose=verbose)
+
+
+def _finish(report: RekeyReport, *, as_json: bool, verbose: bool) -> int:
+    if as_json:
+        print_json(report.to_json())
+    else:
+        print_rekey_report(report, verbose=verbose)
+    return complain(report.failed) or 0

@@ -1,0 +1,341 @@
+"""Master keys of a file changed: its wrapped keys are wrapped anew, and nothing else changes.
+
+    data, as it is | footer with new key_metadata
+
+Data keys stay, so pages, filters and indexes stay, byte for byte.  The file is replaced, never
+appended to: an append would leave the old footer, with the old wrapped keys, in the file.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from secure_bloom.encryption.keys import (
+    ExternalReference,
+    FileKeys,
+    KeyMaterial,
+    KeyResolver,
+    KeyVersions,
+    KmsClient,
+    moved_with,
+    rewrap_with,
+)
+from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.errors import (
+    FileChangedError,
+    PolicyError,
+    SecureBloomError,
+    UnsupportedFeatureError,
+    located,
+)
+from secure_bloom.options import FooterMode
+from secure_bloom.parquet.footer import Footer, Tail, read_tail, seal_footer, unlock
+from secure_bloom.parquet.key_material_files import file_keys, key_material_name, read_material
+from secure_bloom.parquet.structures.splices import (
+    Field,
+    NewValue,
+    binary,
+    content,
+    find_fields,
+    list_elements,
+    struct,
+    structs,
+    with_fields,
+)
+from secure_bloom.rekeying.key_files import write_material
+from secure_bloom.rekeying.protection import Protection, found_protection, wanted_protection
+from secure_bloom.rekeying.report import ColumnChange, RekeyedFile, RekeyStatus
+from secure_bloom.storage import InputFile, open_input, replace_tail
+
+
+class Rewrapper:
+    """Wraps keys under the master keys that they should be under; each once a run, from any thread.
+
+    ``moves`` maps old master keys to new ones.  A key under the right one is wrapped anew only
+    where the KMS has versions and a newer one.
+    """
+
+    def __init__(self, kms: KmsClient, moves: Mapping[str, str]) -> None:
+        self._kms = kms
+        self.moves = moves
+        self._done: dict[tuple[str, str, str], _Once] = {}
+        self._turn = threading.Lock()
+
+    def renewed(self, material: KeyMaterial, wanted: str | None) -> KeyMaterial:
+        """``material`` under the master key ``wanted``; None leaves the choice to ``moves``."""
+        old = material.master_key_id
+        new = self.moves.get(old, old) if wanted is None else wanted
+        if material.kek is not None:
+            # The KEK's id is the AAD of what it wraps, so the data key's own wrapping stays.
+            wrapped = self._wrapped(material.kek.wrapped, old, new)
+            return replace(material, master_key_id=new, kek=replace(material.kek, wrapped=wrapped))
+        wrapped = self._wrapped(material.wrapped_dek, old, new)
+        return replace(material, master_key_id=new, wrapped_dek=wrapped)
+
+    def _wrapped(self, wrapped: str, old: str, new: str) -> str:
+        with self._turn:
+            once = self._done.setdefault((wrapped, old, new), _Once())
+        with once.lock:
+            if once.wrapped is None:
+                once.wrapped = self._ask(wrapped, old, new)
+            return once.wrapped
+
+    def _ask(self, wrapped: str, old: str, new: str) -> str:
+        if old != new:
+            return moved_with(self._kms, wrapped, old, new)
+        if not isinstance(self._kms, KeyVersions) or self._kms.has_newest_version(wrapped, old):
+            return wrapped
+        return rewrap_with(self._kms, wrapped, old)
+
+
+@dataclass(slots=True)
+class _Once:
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    wrapped: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rotation:
+    """One run; with a ``policy`` each key goes to the master key that it names, else by moves."""
+
+    resolver: KeyResolver
+    rewrapper: Rewrapper
+    policy: KeyPolicy | None
+    dry_run: bool = False
+
+    def rotate(self, path: str, _target: str | None) -> RekeyedFile:
+        """Do one file in its place; our errors become a report of a failure."""
+        started = time.perf_counter()
+        try:
+            with located(path=path):
+                try:
+                    return self._rotate(path)
+                except FileChangedError:
+                    return self._rotate(path)
+        except SecureBloomError as error:
+            return RekeyedFile(
+                path=path,
+                status="failed",
+                seconds=round(time.perf_counter() - started, 6),
+                error=str(error),
+                hint=error.hint,
+            )
+
+    def _rotate(self, path: str) -> RekeyedFile:
+        started = time.perf_counter()
+        with open_input(path) as file:
+            keys = file_keys(self.resolver, file)
+            tail = read_tail(file)
+            footer = unlock(tail, keys)
+            _refuse_plain(footer)
+            before = found_protection(footer, keys)
+            wanted = self._wanted(footer, before)
+            renewed = _renewed_file(footer, keys, self.rewrapper, wanted)
+            status: RekeyStatus = "rotated" if renewed.changes else "unchanged"
+            size = file.size
+            if renewed.changes and not self.dry_run:
+                size = _write(file, footer, renewed)
+            return _report(file, footer, before, renewed, status, size, started)
+
+    def _wanted(self, footer: Footer, before: Protection) -> Protection | None:
+        """What the policy says; PolicyError where the file is encrypted in another way."""
+        if self.policy is None or self.rewrapper.moves:
+            return None
+        wanted = wanted_protection(self.policy, footer.leaves)
+        if before.footer_mode is not wanted.footer_mode:
+            raise _otherwise(
+                f"the policy says a footer that is {wanted.footer_mode}, the file's is"
+            )
+        for leaf, old, new in zip(footer.leaves, before.columns, wanted.columns, strict=True):
+            kinds = [None if use is None else use.is_footer_key for use in (old, new)]
+            if kinds[0] != kinds[1]:
+                raise _otherwise(f"column {leaf.name} is not protected as the policy says:")
+        return wanted
+
+
+def _refuse_plain(footer: Footer) -> None:
+    if footer.tail.algorithm is None:
+        raise UnsupportedFeatureError(
+            "the file is not encrypted, so it has no keys to rotate", hint="reencrypt encrypts it"
+        )
+
+
+def _otherwise(what: str) -> PolicyError:
+    return PolicyError(
+        f"{what} otherwise",
+        hint="rotate changes master keys alone; reencrypt brings files under another policy",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _RenewedFile:
+    """New key metadata by their old bytes, and the new content of the key material file."""
+
+    metadata: Mapping[bytes, bytes]
+    external: Mapping[str, str] | None
+    old_external: Mapping[str, str] | None
+    master_keys: Mapping[bytes, str]
+
+    @property
+    def changes(self) -> bool:
+        """Whether anything is other than it was."""
+        changed = any(old != new for old, new in self.metadata.items())
+        return changed or self.external != self.old_external
+
+    @property
+    def changes_footer(self) -> bool:
+        """Whether the data file itself changes."""
+        return any(old != new for old, new in self.metadata.items())
+
+
+def _renewed_file(
+    footer: Footer, keys: FileKeys, rewrapper: Rewrapper, wanted: Protection | None
+) -> _RenewedFile:
+    metadata: dict[bytes, bytes] = {}
+    names: dict[bytes, str] = {}
+    external: dict[str, str] = {}
+    old_external: dict[str, str] = {}
+    for stored, name in _key_metadata(footer, wanted):
+        material = keys.material(stored)
+        if material is None:
+            raise UnsupportedFeatureError(
+                "a key of the file is not wrapped by a KMS: its key metadata is a name of its own"
+            )
+        renewed = rewrapper.renewed(material, name)
+        names[stored] = renewed.master_key_id
+        reference = KeyMaterial.parse(stored)
+        if isinstance(reference, ExternalReference):
+            old_external[reference.key_reference] = material.serialize().decode()
+            external[reference.key_reference] = renewed.serialize().decode()
+            metadata[stored] = stored
+        else:
+            metadata[stored] = stored if renewed == material else renewed.serialize()
+    return _RenewedFile(
+        metadata=metadata,
+        external=external or None,
+        old_external=old_external or None,
+        master_keys=names,
+    )
+
+
+def _key_metadata(footer: Footer, wanted: Protection | None) -> list[tuple[bytes, str | None]]:
+    """Each piece of key metadata once, with the master key that the policy wants for it."""
+    found: dict[bytes, str | None] = {}
+    if footer.tail.key_metadata is not None:
+        use = None if wanted is None else wanted.footer
+        found[footer.tail.key_metadata] = None if use is None else use.name
+    for chunks in footer.columns:
+        for ordinal, chunk in enumerate(chunks):
+            crypto = chunk.crypto_metadata
+            own = None if crypto is None else crypto.ENCRYPTION_WITH_COLUMN_KEY
+            if own is not None and own.key_metadata is not None:
+                use = None if wanted is None else wanted.columns[ordinal]
+                found[own.key_metadata] = None if use is None else use.name
+    return list(found.items())
+
+
+def _write(file: InputFile, footer: Footer, renewed: _RenewedFile) -> int:
+    if renewed.external is not None:
+        name = key_material_name(file.name)
+        if file.read_sibling(name) is not None:
+            write_material(file, file.path, {**read_material(file), **renewed.external})
+    if not renewed.changes_footer:
+        return file.size
+    tail = footer.tail
+    end = seal_footer(
+        _new_metadata(footer, renewed.metadata),
+        tail.mode,
+        key=footer.key,
+        file_aad=footer.file_aad,
+        crypto=_new_crypto(tail, renewed.metadata),
+    )
+    return replace_tail(file, tail.offset, [end])
+
+
+def _new_crypto(tail: Tail, metadata: Mapping[bytes, bytes]) -> bytes:
+    """FileCryptoMetaData (key_metadata: 2) of an encrypted footer."""
+    if tail.mode is not FooterMode.ENCRYPTED or tail.key_metadata is None:
+        return b""
+    return with_fields(tail.clear, {2: binary(metadata[tail.key_metadata])})
+
+
+def _new_metadata(footer: Footer, metadata: Mapping[bytes, bytes]) -> bytes:
+    """FileMetaData: row_groups 4, footer_signing_key_metadata 9."""
+    plain = footer.metadata.encode()
+    fields = find_fields(plain).by_id
+    new: dict[int, NewValue | None] = {}
+    if 4 in fields:
+        groups = _elements(plain, fields[4])
+        new[4] = structs(_new_row_group(group, metadata) for group in groups)
+    if footer.tail.mode is FooterMode.SIGNED and footer.tail.key_metadata is not None:
+        new[9] = binary(metadata[footer.tail.key_metadata])
+    return with_fields(plain, new)
+
+
+def _new_row_group(group: bytes, metadata: Mapping[bytes, bytes]) -> bytes:
+    columns = find_fields(group).by_id.get(1)
+    if columns is None:
+        return group
+    chunks = [_new_chunk(chunk, metadata) for chunk in _elements(group, columns)]
+    return with_fields(group, {1: structs(chunks)})
+
+
+def _new_chunk(chunk: bytes, metadata: Mapping[bytes, bytes]) -> bytes:
+    """ColumnChunk.crypto_metadata 8 . ENCRYPTION_WITH_COLUMN_KEY 2 . key_metadata 2."""
+    crypto = find_fields(chunk).by_id.get(8)
+    if crypto is None:
+        return chunk
+    union = chunk[crypto.value : crypto.end]
+    own = find_fields(union).by_id.get(2)
+    if own is None:
+        return chunk
+    column_key = union[own.value : own.end]
+    stored = find_fields(column_key).by_id.get(2)
+    if stored is None:
+        return chunk
+    old = content(column_key, stored)
+    changed = with_fields(column_key, {2: binary(metadata[old])})
+    return with_fields(chunk, {8: struct(with_fields(union, {2: struct(changed)}))})
+
+
+def _elements(buffer: bytes, found: Field) -> list[bytes]:
+    return [buffer[start:end] for start, end in list_elements(buffer, found)]
+
+
+def _report(
+    file: InputFile,
+    footer: Footer,
+    before: Protection,
+    renewed: _RenewedFile,
+    status: RekeyStatus,
+    size: int,
+    started: float,
+) -> RekeyedFile:
+    footer_key = renewed.master_keys.get(footer.tail.key_metadata or b"")
+    chunks = footer.columns[0] if footer.columns else ()
+    columns = []
+    for leaf, use, chunk in zip(footer.leaves, before.columns, chunks, strict=bool(chunks)):
+        crypto = chunk.crypto_metadata
+        own = None if crypto is None else crypto.ENCRYPTION_WITH_COLUMN_KEY
+        name = None if use is None else footer_key
+        if own is not None:
+            name = renewed.master_keys.get(own.key_metadata or b"")
+        columns.append(
+            ColumnChange(column=leaf.name, key_before=None if use is None else use.name, key=name)
+        )
+    old = {use.name for use in (before.footer, *before.columns) if use is not None and use.name}
+    return RekeyedFile(
+        path=file.path,
+        status=status,
+        bytes_before=file.size,
+        bytes_after=size,
+        seconds=round(time.perf_counter() - started, 6),
+        footer_before=str(before.footer_mode),
+        footer=str(before.footer_mode),
+        columns=tuple(columns),
+        master_keys_before=tuple(sorted(name for name in old if name is not None)),
+        master_keys=tuple(sorted(set(renewed.master_keys.values()))),
+    )

@@ -1,0 +1,147 @@
+"""Which master keys open which files and columns, found without any key."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from secure_bloom.encryption.access import GivenKeys
+from secure_bloom.encryption.keys import FileKeys, KeyMaterial, KeyResolver, asked_once
+from secure_bloom.errors import KeyUnavailableError, SecureBloomError, located
+from secure_bloom.ordered_pool import in_order
+from secure_bloom.parquet.footer import Footer, read_tail, read_unverified, unlock
+from secure_bloom.parquet.key_material_files import file_keys
+from secure_bloom.storage import find_files, open_input
+from secure_bloom.storage.paths import Paths, as_paths
+
+#: Vault and OpenBao write the version of the master key into what it wraps.
+_VERSION = re.compile(r"vault:v(\d{1,10}):")
+_WORKERS = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsedKey:
+    """A master key, the version that a KMS tells of (else None), and what it opens in a file.
+
+    ``columns`` are dotted paths; ``opens_footer`` tells of the footer.
+    """
+
+    master_key: str
+    version: str | None
+    opens_footer: bool
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileKeyUse:
+    """One file: its master keys; ``is_complete`` is False where its footer would not open.
+
+    Then columns under keys of their own are not known.
+    """
+
+    path: str
+    keys: tuple[UsedKey, ...] = ()
+    is_complete: bool = True
+    error: str | None = None
+    hint: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyUseReport:
+    """Which keys a table depends on."""
+
+    files: tuple[FileKeyUse, ...]
+
+    @property
+    def failed(self) -> tuple[FileKeyUse, ...]:
+        """The files that could not be looked at."""
+        return tuple(file for file in self.files if file.error is not None)
+
+    @property
+    def files_by_key(self) -> dict[tuple[str, str | None], int]:
+        """How many files depend on each master key and version, by name."""
+        counts: dict[tuple[str, str | None], int] = {}
+        for file in self.files:
+            for key in file.keys:
+                found = (key.master_key, key.version)
+                counts[found] = counts.get(found, 0) + 1
+        return dict(sorted(counts.items(), key=str))
+
+    def to_json(self) -> dict[str, Any]:
+        """The document that ``keys used --json`` prints."""
+        return {
+            "files": [asdict(file) for file in self.files],
+            "keys": [
+                {"master_key": name, "version": version, "files": count}
+                for (name, version), count in self.files_by_key.items()
+            ],
+        }
+
+
+def keys_used(paths: Paths, *, keys: GivenKeys = None) -> KeyUseReport:
+    """Which master keys, and versions of them, open the footers and columns of files.
+
+    Names stand in clear: only an encrypted footer hides those of its columns, and ``keys`` opens
+    it.  A file that cannot be read is reported.
+    """
+    resolver = KeyResolver(asked_once(keys))
+    files = find_files(as_paths(paths))
+    return KeyUseReport(files=tuple(in_order(lambda p: _file(p, resolver), files, _WORKERS)))
+
+
+def _file(path: str, resolver: KeyResolver) -> FileKeyUse:
+    try:
+        with located(path=path), open_input(path) as file:
+            keys = file_keys(resolver, file)
+            tail = read_tail(file)
+            footer: Footer | None
+            try:
+                footer = unlock(tail, keys)
+            except KeyUnavailableError:
+                footer = None if tail.metadata is None else read_unverified(tail)
+            found: dict[tuple[str, str | None], list[str]] = {}
+            for place, stored in _stored(tail.key_metadata, footer):
+                found.setdefault(_key(stored, keys), []).append(place)
+    except SecureBloomError as error:
+        return FileKeyUse(path=path, error=str(error), hint=error.hint)
+    return FileKeyUse(
+        path=path,
+        is_complete=footer is not None,
+        keys=tuple(
+            UsedKey(
+                master_key=name,
+                version=version,
+                opens_footer="" in places,
+                columns=tuple(dict.fromkeys(place for place in places if place)),
+            )
+            for (name, version), places in found.items()
+        ),
+    )
+
+
+def _stored(footer_key: bytes | None, footer: Footer | None) -> Iterator[tuple[str, bytes]]:
+    """Key metadata with the column that it is for, an empty text for the footer."""
+    if footer_key is not None:
+        yield "", footer_key
+    for chunks in () if footer is None else footer.columns:
+        for leaf, chunk in zip(footer.leaves if footer else (), chunks, strict=True):
+            crypto = chunk.crypto_metadata
+            own = None if crypto is None else crypto.ENCRYPTION_WITH_COLUMN_KEY
+            stored = own.key_metadata if own is not None else footer_key
+            if crypto is not None and stored is not None:
+                yield leaf.name, stored
+
+
+def _key(stored: bytes, keys: FileKeys) -> tuple[str, str | None]:
+    material = keys.material(stored)
+    if material is None:
+        return keys.describe(stored) or "a key that the file does not name", None
+    return material.master_key_id, _version(material)
+
+
+def _version(material: KeyMaterial) -> str | None:
+    wrapped = material.wrapped_dek if material.kek is None else material.kek.wrapped
+    found = _VERSION.match(wrapped)
+    return None if found is None else found[1]
