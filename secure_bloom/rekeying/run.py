@@ -33,7 +33,8 @@ from secure_bloom.rekeying.reencryption import Reencryption
 from secure_bloom.rekeying.report import RekeyedFile, RekeyReport
 from secure_bloom.rekeying.rotation import Rewrapper, Rotation
 from secure_bloom.storage import find_files, open_input, refuse_managed
-from secure_bloom.storage.paths import Paths, as_paths, output_paths
+from secure_bloom.storage.output_paths import output_paths
+from secure_bloom.storage.paths import Paths, as_paths
 
 #: Called with the number of files done and the number of them in all.
 FileProgress = Callable[[int, int], None]
