@@ -146,13 +146,18 @@ class AwsKmsClient:
 
     def rewrap_key(self, wrapped_key: str, master_key_identifier: str) -> str:
         """The same key under the newest material of its master key; it never leaves AWS."""
-        region, key_id = self._located(master_key_identifier)
+        return self.move_key(wrapped_key, master_key_identifier, master_key_identifier)
+
+    def move_key(self, wrapped_key: str, old_master_key: str, new_master_key: str) -> str:
+        """The same key under another master key; it never leaves AWS."""
+        _, old_id = self._located(old_master_key)
+        region, new_id = self._located(new_master_key)
         answer = self._ask(
             "re_encrypt",
             region,
             CiphertextBlob=_blob(wrapped_key),
-            SourceKeyId=key_id,
-            DestinationKeyId=key_id,
+            SourceKeyId=old_id,
+            DestinationKeyId=new_id,
             SourceEncryptionContext=self._context,
             DestinationEncryptionContext=self._context,
         )

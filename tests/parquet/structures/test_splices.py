@@ -29,16 +29,15 @@ _NEW = {
     TType.I64: (st.integers(-(2**63), 2**63 - 1), i64),
     TType.STRING: (st.binary(max_size=200), binary),
 }
+
+
+def _edits_of(ttype: int) -> st.SearchStrategy[tuple[int, object, NewValue]]:
+    values, make = _NEW[ttype]
+    return values.map(lambda value: (ttype, value, make(value)))
+
+
 _EDITS = st.dictionaries(
-    st.integers(1, 220),
-    st.one_of(
-        st.none(),
-        *(
-            values.map(lambda value, t=t, make=make: (t, value, make(value)))
-            for t, (values, make) in _NEW.items()
-        ),
-    ),
-    max_size=6,
+    st.integers(1, 220), st.one_of(st.none(), *map(_edits_of, _NEW)), max_size=6
 )
 
 
