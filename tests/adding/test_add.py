@@ -22,7 +22,7 @@ from secure_bloom.errors import (
     PolicyError,
     UnsupportedFeatureError,
 )
-from tests.project import CORPUS
+from tests.project import CORPUS, ENCRYPTED_CORPUS, NO_CORPUS
 from tests.surgery import assert_tells_no_secret, filter_of, opened
 from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, read, write
 
@@ -170,7 +170,7 @@ def test_what_stands_beside_a_file_as_its_key_material_is_copied(tmp_path: Path)
     assert (tmp_path / "copy" / name).read_text() == "{}"
 
 
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="needs ../shared/parquet-testing")
+@pytest.mark.skipif(not CORPUS.is_dir(), reason=NO_CORPUS)
 def test_key_material_stored_beside_a_file_follows_it_to_the_output(tmp_path: Path) -> None:
     name = "external_key_material_java.parquet.encrypted"
     keys = Keyring(
@@ -508,8 +508,8 @@ CORPUS_KEYS = ExplicitKeys(
 )
 
 
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="needs ../shared/parquet-testing")
-@pytest.mark.parametrize("name", [p.name for p in sorted(CORPUS.glob("*.encrypted"))])
+@pytest.mark.skipif(not CORPUS.is_dir(), reason=NO_CORPUS)
+@pytest.mark.parametrize("name", ENCRYPTED_CORPUS)
 @WAYS
 def test_files_of_the_public_corpus_take_filters(tmp_path: Path, name: str, in_place: bool) -> None:
     keys: Keyring | ExplicitKeys = CORPUS_KEYS

@@ -10,7 +10,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.parquet.footer import Chunk, encode_footer, set_bloom_filter
-from tests.project import CORPUS
+from tests.project import CORPUS, NO_CORPUS
 from tests.surgery import edit_column, filter_of, filter_place, opened
 from tests.tables import KEYRING, Mode, customers, read, write
 
@@ -133,7 +133,7 @@ def test_a_filter_without_a_length_is_kept_and_gets_it(tmp_path: Path, mode: Mod
     assert filter_place(path, 0, "email") == place
 
 
-@pytest.mark.skipif(not CORPUS.exists(), reason="needs ../shared/parquet-testing")
+@pytest.mark.skipif(not CORPUS.exists(), reason=NO_CORPUS)
 def test_the_corpus_file_without_lengths(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
     shutil.copy(CORPUS / "data_index_bloom_encoding_stats.parquet", path)

@@ -21,7 +21,7 @@ from secure_bloom import SecureBloomError, Verdict
 from secure_bloom.bloom.probe import verdict
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.errors import PolicyError
-from tests.project import CORPUS
+from tests.project import CORPUS, NO_CORPUS
 from tests.surgery import assert_tells_no_secret, filter_of, filter_place
 from tests.tables import KEYRING, Mode, customers, write
 
@@ -146,7 +146,7 @@ def test_json_spells_values_as_they_were_given(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="needs ../shared/parquet-testing")
+@pytest.mark.skipif(not CORPUS.is_dir(), reason=NO_CORPUS)
 @pytest.mark.parametrize("name", ["encoding_stats", "encoding_with_length"])
 def test_filters_of_the_public_corpus(name: str) -> None:
     path = CORPUS / f"data_index_bloom_{name}.parquet"

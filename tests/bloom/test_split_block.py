@@ -26,7 +26,7 @@ from secure_bloom.bloom.split_block import (
     expected_fpp,
 )
 from secure_bloom.errors import FormatError, PolicyError
-from tests.project import CORPUS
+from tests.project import CORPUS, NO_CORPUS
 
 HASHES = st.lists(st.integers(0, 2**64 - 1), max_size=300)
 
@@ -47,7 +47,7 @@ def filled(block_count: int, hashes: np.ndarray | list[int]) -> SplitBlockBloomF
 def test_the_public_corpus_filter_bit_for_bit() -> None:
     corpus = CORPUS / "bloom_filter.xxhash.bin"
     if not corpus.exists():
-        pytest.skip("needs ../shared/parquet-testing, the public corpus")
+        pytest.skip(NO_CORPUS)
     bloom = SplitBlockBloomFilter(32)
     for value in (b"hello", b"parquet", b"bloom", b"filter"):
         bloom.insert(value)

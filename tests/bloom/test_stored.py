@@ -31,7 +31,7 @@ from secure_bloom.parquet.structures.metadata import (
     BloomFilterHeader,
 )
 from secure_bloom.parquet.structures.views import Empty
-from tests.project import CORPUS
+from tests.project import CORPUS, NO_CORPUS
 from tests.surgery import (
     Spy,
     assert_tells_no_secret,
@@ -216,7 +216,7 @@ def test_random_bytes_are_refused_or_read_and_nothing_else(stored: bytes) -> Non
             assert True
 
 
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="needs ../shared/parquet-testing")
+@pytest.mark.skipif(not CORPUS.is_dir(), reason=NO_CORPUS)
 def test_the_serialized_filter_of_the_public_corpus() -> None:
     bloom_filter = decode_bloom_filter((CORPUS / "bloom_filter.xxhash.bin").read_bytes(), None)
     assert bloom_filter.byte_count == 1024
@@ -226,7 +226,7 @@ def test_the_serialized_filter_of_the_public_corpus() -> None:
     assert stored == (CORPUS / "bloom_filter.xxhash.bin").read_bytes()
 
 
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="needs ../shared/parquet-testing")
+@pytest.mark.skipif(not CORPUS.is_dir(), reason=NO_CORPUS)
 def test_the_obsolete_layout_of_the_public_corpus_is_refused() -> None:
     with pytest.raises(SecureBloomError):
         decode_bloom_filter((CORPUS / "bloom_filter.bin").read_bytes(), None)

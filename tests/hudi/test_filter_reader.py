@@ -15,12 +15,11 @@ from secure_bloom.hudi.filter_reader import show
 from secure_bloom.hudi.record_keys.footer_entry import FILTER_TYPES
 from tests.hudi.files import base_file, base_table
 from tests.hudi.vectors import SHARED, cases
+from tests.project import NO_VECTORS
 from tests.surgery import flip
 from tests.tables import KEYRING, Mode, write
 
-NEEDS_SHARED = pytest.mark.skipif(
-    not (SHARED / "hudi_real.json").exists(), reason="needs ../shared/vectors, files of Hudi"
-)
+NEEDS_SHARED = pytest.mark.skipif(not (SHARED / "hudi_real.json").exists(), reason=NO_VECTORS)
 FILTER, TYPE = "org.apache.hudi.bloomfilter", "hoodie_bloom_filter_type_code"
 MIN, MAX = "hoodie_min_record_key", "hoodie_max_record_key"
 

@@ -17,6 +17,7 @@ from secure_bloom.hudi import RecordKeyFilterOptions
 from secure_bloom.hudi.record_keys.packed_keys import java_order
 from tests.hudi.files import KEY_COLUMN, base_file, base_table
 from tests.hudi.vectors import SHARED, cases
+from tests.project import NO_VECTORS
 from tests.surgery import assert_tells_no_secret, filter_place, opened
 from tests.tables import KEYRING, Mode, read, write
 
@@ -58,7 +59,7 @@ def test_the_footer_gets_what_hudi_puts_there(
 def test_a_filter_of_hudi_is_rebuilt_byte_for_byte(tmp_path: Path) -> None:
     real = next(iter((SHARED / "hudi_parquet").glob("*.parquet")), None)
     if real is None:
-        pytest.skip("needs ../shared/vectors/hudi_parquet, files written by Hudi")
+        pytest.skip(NO_VECTORS)
     path = Path(shutil.copy(real, tmp_path / "x.parquet"))
     path.chmod(0o644)
     before = footer_pairs(path)

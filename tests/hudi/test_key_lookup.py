@@ -18,6 +18,7 @@ from secure_bloom.spark import hudi as step
 from secure_bloom.storage import InputFile, open_input
 from tests.hudi.files import KEY_COLUMN, base_file
 from tests.hudi.vectors import SHARED
+from tests.project import NO_VECTORS
 from tests.surgery import Spy, flip, opened
 from tests.tables import KEYRING, MASTER_KEYS, Mode, write
 
@@ -181,7 +182,7 @@ def test_a_changed_page_of_the_key_column_is_an_error(tmp_path: Path) -> None:
 
 def test_a_table_of_hudi_is_searched() -> None:
     if not (SHARED / "hudi_parquet").exists():
-        pytest.skip("needs ../shared/vectors/hudi_parquet, files written by Hudi")
+        pytest.skip(NO_VECTORS)
     key = "c8abbe79-8d89-47ea-b4ce-4d224bae5bfa"
     report = hudi.lookup(SHARED / "hudi_parquet", [key, "5", "zz"])
     assert [len(paths) for paths in report.found.values()] == [1, 0, 0]

@@ -1,4 +1,7 @@
-"""Every file of the public corpus opens with its keys, takes filters and reads back equal."""
+"""Every file of the public corpus opens with its keys, takes filters and reads back equal.
+
+So does every sample of our own that has the keys and the mode of one of its files.
+"""
 
 from __future__ import annotations
 
@@ -16,51 +19,64 @@ import secure_bloom as sb
 from secure_bloom.bloom.stored import decode_bloom_filter
 from secure_bloom.parquet.column_values import read_values
 from secure_bloom.parquet.structures.metadata import Type
-from tests.project import CORPUS
+from tests.interop.samples import (
+    COLUMN_KEYS,
+    FOOTER,
+    MASTER_KEYS,
+    PREFIX,
+    SAMPLES,
+    CorpusKms,
+    make_sample,
+)
+from tests.project import CORPUS, NO_CORPUS
 from tests.surgery import filter_of, opened
 
-pytestmark = pytest.mark.skipif(
-    not CORPUS.exists(), reason="needs ../shared/parquet-testing beside the project"
-)
-
-#: As the corpus's README names them.
-FOOTER, DOUBLE, FLOAT = b"0123456789012345", b"1234567890123450", b"1234567890123451"
-MASTER_KEYS = {"kf": FOOTER, "kc1": DOUBLE, "kc2": FLOAT}
-BY_PLACE = {"footer": FOOTER, "columns": {"double_field": DOUBLE, "float_field": FLOAT}}
+NEEDS_CORPUS = pytest.mark.skipif(not CORPUS.exists(), reason=NO_CORPUS)
+BY_PLACE: dict[str, Any] = {"footer": FOOTER, "columns": COLUMN_KEYS}
 KEYS: dict[str, Any] = {
     "data keys": sb.Keyring(data_keys=MASTER_KEYS),
-    "data keys and prefix": sb.ExplicitKeys(data_keys=MASTER_KEYS, aad_prefix=b"tester"),
+    "data keys and prefix": sb.ExplicitKeys(data_keys=MASTER_KEYS, aad_prefix=PREFIX),
     "explicit": sb.ExplicitKeys(**BY_PLACE),
-    "explicit and prefix": sb.ExplicitKeys(**BY_PLACE, aad_prefix=b"tester"),
-    "key material beside the file": sb.Keyring(master_keys=MASTER_KEYS),
+    "explicit and prefix": sb.ExplicitKeys(**BY_PLACE, aad_prefix=PREFIX),
+    "master keys": sb.Keyring(master_keys=MASTER_KEYS),
 }
-EXTERNAL = "external_key_material_java.parquet.encrypted"
-FILES = sorted(p.name for p in CORPUS.glob("[!_]*.parquet*"))
+CORPUS_FILES = sorted(p.name for p in CORPUS.glob("[!_]*.parquet*"))
 
 
-def _kinds_of_keys(name: str) -> list[str]:
+def _kinds_of_keys(name: str, *, is_ours: bool) -> list[str]:
     """The ways in which the file's keys can be given."""
-    if name == EXTERNAL:
-        return ["key material beside the file"]
-    if "disable_aad_storage" in name:
-        return ["data keys and prefix", "explicit and prefix"]
-    return ["data keys", "explicit"]
+    if "key_material" in name:
+        return ["master keys"]
+    suffix = " and prefix" if "disable_aad_storage" in name else ""
+    # Of our samples no other has key metadata, by which data keys are found.
+    return [f"explicit{suffix}"] if is_ours else [f"data keys{suffix}", f"explicit{suffix}"]
 
 
-CASES = [(name, kind) for name in FILES for kind in _kinds_of_keys(name)]
+CASES = [
+    pytest.param(None, name, kind, id=f"sample-{name}-{kind}")
+    for name in SAMPLES
+    for kind in _kinds_of_keys(name, is_ours=True)
+] + [
+    pytest.param(CORPUS, name, kind, id=f"corpus-{name}-{kind}", marks=NEEDS_CORPUS)
+    for name in CORPUS_FILES or ["its files"]
+    for kind in _kinds_of_keys(name, is_ours=False)
+]
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A copy of the corpus's Parquet files and key material."""
-    for name in [*FILES, *(p.name for p in CORPUS.glob("_KEY_MATERIAL_FOR_*"))]:
-        shutil.copy(CORPUS / name, tmp_path / name)
-    return tmp_path
+def placed(source: Path | None, name: str, folder: Path) -> Path:
+    """The file in a folder of its own: a sample, or a copy with what stands beside it."""
+    if source is None:
+        return make_sample(name, folder)
+    for path in source.glob(f"*{name}*"):
+        shutil.copy(path, folder / path.name)
+    return folder / name
 
 
-@pytest.mark.parametrize(("name", "kind"), CASES)
-def test_a_file_takes_filters_and_reads_back_equal(folder: Path, name: str, kind: str) -> None:
-    path, keys = folder / name, KEYS[kind]
+@pytest.mark.parametrize(("source", "name", "kind"), CASES)
+def test_a_file_takes_filters_and_reads_back_equal(
+    source: Path | None, name: str, kind: str, tmp_path: Path
+) -> None:
+    path, keys = placed(source, name, tmp_path), KEYS[kind]
     before, rows = _values(path, keys), _foreign_rows(path)
     columns = {column for _, column in before}
     report = sb.add_bloom_filters(path, columns=columns, keys=keys, replace_filters=True)
@@ -97,17 +113,19 @@ def _plain(physical: Type, value: float | bytes) -> bytes:
 def _foreign_rows(path: Path) -> pa.Table | None:
     """The rows as pyarrow has them, or Polars where pyarrow cannot be given the columns' keys.
 
-    None of AES_GCM_CTR_V1 with column keys, which no reader here opens but ours.
+    None of AES_GCM_CTR_V1 with column keys that no KMS has wrapped, which no reader here opens but
+    ours.
     """
-    if "_ctr" in path.name:
-        return None
-    if path.name.startswith("encrypt_columns"):
-        return _read_with_polars(path)
-    properties = None
-    if path.name.startswith("uniform"):
+    if "key_material" in path.name:
+        properties = pe.CryptoFactory(CorpusKms).file_decryption_properties(
+            pe.KmsConnectionConfig(), pe.DecryptionConfiguration(), str(path)
+        )
+    elif path.name.startswith("encrypt_columns"):
+        return None if "_ctr" in path.name else _read_with_polars(path)
+    elif path.name.startswith("uniform"):
         properties = pe.create_decryption_properties(FOOTER)
-    if path.name == EXTERNAL:
-        properties = _external_properties(path)
+    else:
+        properties = None
     return pq.ParquetFile(path, decryption_properties=properties).read()
 
 
@@ -115,27 +133,13 @@ def _read_with_polars(path: Path) -> pa.Table:
     polars = pytest.importorskip("polars")
     properties = polars.ParquetDecryptionProperties(
         footer_key=FOOTER,
-        column_keys=BY_PLACE["columns"],
-        aad_prefix=b"tester" if "aad" in path.name else None,
+        column_keys=COLUMN_KEYS,
+        aad_prefix=PREFIX if "aad" in path.name else None,
     )
     return polars.scan_parquet(path, decryption=properties).collect().to_arrow()
 
 
-def _external_properties(path: Path) -> object:
-    return pe.CryptoFactory(_CorpusKms).file_decryption_properties(
-        pe.KmsConnectionConfig(), pe.DecryptionConfiguration(), str(path)
-    )
-
-
-class _CorpusKms(pe.KmsClient):
-    def __init__(self, _config: object) -> None:
-        super().__init__()
-
-    def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
-        keyring = KEYS["key material beside the file"]
-        return keyring.unwrap_key(wrapped_key, master_key_identifier)
-
-
+@NEEDS_CORPUS
 def test_the_serialized_filter_of_the_corpus_is_read() -> None:
     bloom_filter = decode_bloom_filter((CORPUS / "bloom_filter.xxhash.bin").read_bytes(), None)
     for word in (b"hello", b"parquet", b"bloom", b"filter"):

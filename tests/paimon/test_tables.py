@@ -12,8 +12,9 @@ import pytest
 from secure_bloom import paimon
 from secure_bloom.paimon import FileIndex, IndexOptions, Rules, must_read, typed_forms
 from tests.paimon.vectors import SHARED, load, predicate_of, types_of
+from tests.project import NO_VECTORS
 
-pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason="needs ../shared/vectors")
+pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason=NO_VECTORS)
 TABLES = load("tables", SHARED)["cases"] if SHARED.is_dir() else []
 INDEXED = [case for case in TABLES if case["name"] != "pk_no_index"]
 by_name = pytest.mark.parametrize("case", INDEXED, ids=lambda case: case["name"])

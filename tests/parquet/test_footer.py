@@ -33,7 +33,7 @@ from secure_bloom.parquet.structures.metadata import (
     FileMetaData,
 )
 from secure_bloom.storage import open_input
-from tests.project import CORPUS
+from tests.project import CORPUS, ENCRYPTED_CORPUS, NO_CORPUS
 from tests.surgery import assert_tells_no_secret, edit_column, opened
 from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, read, write
 
@@ -353,11 +353,11 @@ def _corpus_keys(name: str) -> Keyring | ExplicitKeys:
     return CORPUS_KEYS
 
 
-needs_corpus = pytest.mark.skipif(not CORPUS.is_dir(), reason="needs ../shared/parquet-testing")
+needs_corpus = pytest.mark.skipif(not CORPUS.is_dir(), reason=NO_CORPUS)
 
 
 @needs_corpus
-@pytest.mark.parametrize("name", [p.name for p in sorted(CORPUS.glob("*.encrypted"))])
+@pytest.mark.parametrize("name", ENCRYPTED_CORPUS)
 def test_files_of_the_public_corpus_open_with_their_keys(name: str) -> None:
     with opened(CORPUS / name, _corpus_keys(name)) as it:
         for ordinal in range(len(it.footer.leaves)):

@@ -1,4 +1,4 @@
-"""Every file of the public corpus reads as pyarrow or its README says, whoever has the keys."""
+"""Every file of the public corpus, and every sample in its modes, reads whole and in part."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
-from tests.interop.test_corpus import CASES, KEYS
+from tests.interop.samples import rows
+from tests.interop.test_corpus import CASES, KEYS, NEEDS_CORPUS, placed
 from tests.project import CORPUS
 
-pytestmark = pytest.mark.skipif(
-    not CORPUS.exists(), reason="needs ../shared/parquet-testing beside the project"
-)
 
-
-@pytest.mark.parametrize(("name", "kind"), CASES)
-def test_a_file_reads_whole_and_in_part(name: str, kind: str) -> None:
-    path = CORPUS / name
+@pytest.mark.parametrize(("source", "name", "kind"), CASES)
+def test_a_file_reads_whole_and_in_part(
+    source: Path | None, name: str, kind: str, tmp_path: Path
+) -> None:
+    path = placed(source, name, tmp_path)
     whole = sb.read_table(path, keys=KEYS[kind])
     assert whole.num_rows > 0
-    if not name.endswith(".encrypted"):
+    if source is None:
+        assert whole.to_pydict() == rows().to_pydict()
+    elif not name.endswith(".encrypted"):
         assert whole.equals(pq.ParquetFile(path).read())
     column = whole.column_names[0]
     value = whole.column(column).drop_null()[-1]
@@ -30,6 +31,7 @@ def test_a_file_reads_whole_and_in_part(name: str, kind: str) -> None:
     assert set(found.column(column).to_pylist()) == {value.as_py()}
 
 
+@NEEDS_CORPUS
 def test_files_of_one_table_are_alike_under_all_modes() -> None:
     """The corpus has the same rows in several modes of encryption."""
     names = [p.name for p in Path(CORPUS).glob("encrypt_*.encrypted") if "disable" not in p.name]

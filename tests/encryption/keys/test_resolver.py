@@ -38,7 +38,7 @@ from secure_bloom.errors import (
 )
 from tests.encryption.keys.kms import MASTER_KEYS, CountingKms, PyarrowKms
 from tests.encryption.keys.secrecy import assert_hidden
-from tests.project import CORPUS
+from tests.project import CORPUS, NO_CORPUS
 
 DEK = bytes(range(100, 116))
 KEYRING = Keyring(master_keys=MASTER_KEYS)
@@ -379,7 +379,7 @@ class TestOthers:
             assert (material.kek is not None) == double_wrapping
             assert material.serialize() == metadata
 
-    @pytest.mark.skipif(not CORPUS.exists(), reason="needs ../shared/parquet-testing")
+    @pytest.mark.skipif(not CORPUS.exists(), reason=NO_CORPUS)
     def test_the_external_material_of_parquet_java(self) -> None:
         name = "_KEY_MATERIAL_FOR_external_key_material_java.parquet.encrypted.json"
         kms = CountingKms()

@@ -20,6 +20,7 @@ from secure_bloom.paimon.version_0_9 import bitmap_rows
 from secure_bloom.paimon.version_0_9.roaring import MAX_ROWS, read_rows
 from tests.paimon.test_tables import TABLES, index_of
 from tests.paimon.vectors import SHARED
+from tests.project import NO_VECTORS
 
 CONTAINER_ROWS = 1 << 16
 
@@ -117,7 +118,7 @@ def test_a_few_bytes_do_not_take_all_memory() -> None:
         read_rows(memoryview(written({1}, runs=False)), MAX_ROWS + 1)
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="needs ../shared/vectors")
+@pytest.mark.skipif(not SHARED.is_dir(), reason=NO_VECTORS)
 def test_the_rows_of_java_s_bitmaps_are_those_of_the_data(tmp_path: Path) -> None:
     (case,) = (case for case in TABLES if case["name"] == "bloom_and_bitmap")
     with tarfile.open(SHARED / case["archive"]) as archive:

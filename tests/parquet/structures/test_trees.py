@@ -13,7 +13,7 @@ from secure_bloom.errors import FormatError, SecureBloomError
 from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.trees import Struct
 from tests.parquet.structures.thrift_values import structs
-from tests.project import CORPUS
+from tests.project import CORPUS, NO_CORPUS
 
 
 @given(structs(2))
@@ -77,7 +77,7 @@ def test_a_nan_keeps_its_payload() -> None:
     assert trees.encode(trees.decode(encoded)[0]) == encoded
 
 
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="the public corpus is not beside this checkout")
+@pytest.mark.skipif(not CORPUS.is_dir(), reason=NO_CORPUS)
 def test_footers_of_the_public_corpus_come_back_byte_for_byte() -> None:
     seen = 0
     for path in sorted(CORPUS.glob("*.parquet*")):
