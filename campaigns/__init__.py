@@ -22,4 +22,5 @@ PAGE: Final = ROOT / "docs" / "reliability.md"
 #: What `make GROUP` runs, in this order.
 GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "faults": (),
+    "fuzz": ("mutation_fuzz", "coverage_fuzz"),
 }

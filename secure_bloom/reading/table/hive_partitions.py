@@ -14,6 +14,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
+from secure_bloom.errors import PolicyError
 from secure_bloom.storage import below, local_path
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -31,7 +32,15 @@ def partition_values(file: str, paths: Iterable[str]) -> Values:
     bases = [place for path in paths if (place := below(file, local_path(path))) is not None]
     folders = max(bases, key=len, default=file).split("/")[:-1]
     pairs = (folder.split("=", 1) for folder in folders if "=" in folder)
-    return {unquote(name): _value(value) for name, value in pairs if name}
+    values = {unquote(name): _value(value) for name, value in pairs if name}
+    if not all(map(_is_text, (*values, *values.values()))):
+        raise PolicyError("the name of a folder is no UTF-8 text, and cannot be a value", path=file)
+    return values
+
+
+def _is_text(text: str | None) -> bool:
+    # A byte of a path that is no UTF-8 is a lone surrogate (PEP 383).
+    return text is None or not any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def _value(text: str) -> str | None:

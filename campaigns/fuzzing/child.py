@@ -1,0 +1,164 @@
+"""One target in a process of its own, whose death is a finding too: bounds checks on, memory bound.
+
+    python -m campaigns.fuzzing.child TARGET TRIALS SEED [--coverage]
+
+Prints one JSON document: how many inputs were tried, and the failures.  ``--coverage`` lets atheris
+choose the inputs by the code that they reach.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import resource
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+
+#: No input takes longer, and no target more memory.
+SECONDS, MEMORY = 5, 1 << 30
+#: Inputs between two looks at the clock and at the memory.
+_BATCH = 100
+#: As many failures tell enough.
+_MOST = 20
+#: What runs into it is told as what it is, before the system kills the process.
+_ADDRESSES = 16 << 30
+CRASHES = Path(__file__).parents[2] / "tests" / "campaigns" / "crashes"
+
+
+class HangError(Exception):
+    """An input took too long."""
+
+
+def main(arguments: list[str]) -> int:
+    """Run one target; 0 whatever was found."""
+    name, trials, seed = arguments[0], int(arguments[1]), int(arguments[2])
+    resource.setrlimit(resource.RLIMIT_AS, (_ADDRESSES, _ADDRESSES))
+    run = _by_coverage if "--coverage" in arguments else _by_mutation
+    return run(name, trials, seed)
+
+
+def _by_mutation(name: str, trials: int, seed: int) -> int:
+    from campaigns.fuzzing.targets import TARGETS
+
+    target = TARGETS[name]
+    failures: dict[str, str] = {}
+    done = 0
+    inputs = _inputs(name, seed)
+    for seed_input in target.seeds():
+        _try(name, target.run, seed_input, failures)
+    before = _memory()
+    while done < trials and len(failures) < _MOST:
+        _watch()
+        for _ in range(min(_BATCH, trials - done)):
+            _try(name, target.run, next(inputs), failures)
+            done += 1
+        if _memory() - before > MEMORY:
+            failures["memory"] = f"{name}: more than 1 GiB of memory after {done:,} inputs"
+            break
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    print(json.dumps({"trials": done, "failures": list(failures.values()), "memory": _memory()}))
+    return 0
+
+
+def _inputs(name: str, seed: int) -> Iterator[bytes]:
+    from campaigns.fuzzing.mutator import Mutator
+    from campaigns.fuzzing.targets import TARGETS
+    from secure_bloom.errors import SecureBloomError
+    from secure_bloom.parquet.structures import trees
+
+    target = TARGETS[name]
+    seeds = target.seeds()
+    mutator = Mutator(seeds, seed, is_text=target.is_text)
+    number = 0
+    while True:
+        if not target.is_tree:
+            yield mutator.input()
+            continue
+        number += 1
+        try:
+            yield trees.encode(mutator.tree(trees.decode(seeds[number % len(seeds)])[0]))
+        except (SecureBloomError, TypeError, AttributeError, ValueError, OverflowError):
+            # A structure that cannot be written is no input.
+            continue
+
+
+def _try(
+    name: str, run: Callable[[bytes], object], data: bytes, failures: dict[str, str]
+) -> None:
+    from secure_bloom.errors import SecureBloomError
+
+    try:
+        run(data)
+    except SecureBloomError:
+        pass
+    except Exception as error:
+        place = _place(error)
+        if place not in failures:
+            failures[place] = f"{name}: {type(error).__name__} at {place}, {_kept(name, data)}"
+
+
+def _place(error: BaseException) -> str:
+    """The innermost line of ours that the error went through."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [f"{Path(f.filename).name}:{f.lineno}" for f in frames if "secure_bloom" in f.filename]
+    return f"{type(error).__name__} {ours[-1] if ours else '?'}"
+
+
+def _kept(name: str, data: bytes) -> str:
+    """The input, in a file that becomes a test."""
+    CRASHES.mkdir(parents=True, exist_ok=True)
+    path = CRASHES / f"{name}-{hashlib.sha256(data).hexdigest()[:16]}"
+    path.write_bytes(data)
+    return f"input in {path.name}"
+
+
+def _memory() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _watch() -> None:
+    """Raise HangError in what takes longer than it may."""
+    signal.signal(signal.SIGALRM, _hangs)
+    signal.setitimer(signal.ITIMER_REAL, SECONDS + 2)
+
+
+def _hangs(_signal: int, _frame: FrameType | None) -> None:
+    raise HangError(f"an input took longer than {SECONDS} s")
+
+
+def _by_coverage(name: str, trials: int, seed: int) -> int:
+    import atheris
+
+    with atheris.instrument_imports(include=["secure_bloom"]):
+        from campaigns.fuzzing.targets import TARGETS
+    target = TARGETS[name]
+    failures: dict[str, str] = {}
+    count = 0
+
+    def one(data: bytes) -> None:
+        nonlocal count
+        count += 1
+        _try(name, target.run, data, failures)
+        if count == trials:
+            sys.stdout.write(
+                json.dumps({"trials": count, "failures": list(failures.values()), "memory": _memory()})
+            )
+            sys.stdout.flush()
+            os._exit(0)
+
+    folder = Path(os.environ["FUZZ_CORPUS"])
+    for number, data in enumerate(target.seeds()):
+        (folder / f"seed{number}").write_bytes(data)
+    options = [f"-runs={2 * trials}", f"-seed={seed + 1}", "-timeout=5", "-max_len=4096"]
+    atheris.Setup([sys.argv[0], *options, "-rss_limit_mb=1024", "-verbosity=0", str(folder)], one)
+    atheris.Fuzz()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,431 @@
+"""What is fed with inputs: one function for each kind of bytes or text that comes from elsewhere.
+
+A target takes bytes and may raise a SecureBloomError; anything else is a finding.  Its seeds are
+real ones, made here, so that no run depends on files of another.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import json
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from secure_bloom.bloom.split_block import SplitBlockBloomFilter
+from secure_bloom.bloom.stored import decode_bloom_filter, encode_bloom_filter, read_bloom_filter
+from secure_bloom.encryption import cipher
+from secure_bloom.encryption.cipher import ModuleType
+from secure_bloom.encryption.column_cipher import ColumnCipher
+from secure_bloom.encryption.keys import DataKey, ExplicitKeys, KeyMaterial, KeyResolver, Keyring
+from secure_bloom.encryption.keys.wrapping import KeyEncryptionKey, wrap_once, wrap_twice
+from secure_bloom.encryption.policy import draft_policy
+from secure_bloom.errors import SecureBloomError
+from secure_bloom.hudi.record_keys.dynamic import DynamicBoundedBloomFilter
+from secure_bloom.hudi.record_keys.packed_keys import PackedKeys
+from secure_bloom.hudi.record_keys.simple import SimpleBloomFilter
+from secure_bloom.kernels.loading import Warmth
+from secure_bloom.paimon.bloom_filter64 import BloomFilter64
+from secure_bloom.paimon.comparisons import as_predicate
+from secure_bloom.paimon.container import BLOOM_FILTER, FileIndex, Index
+from secure_bloom.paimon.data_types import DataType
+from secure_bloom.paimon.skipping import may_match
+from secure_bloom.paimon.value_forms import typed_forms
+from secure_bloom.parquet.column_values import read_entries
+from secure_bloom.parquet.footer import (
+    MAGIC,
+    MAGIC_ENCRYPTED,
+    Chunk,
+    encode_footer,
+    open_chunk,
+    read_tail,
+    unlock_to_read,
+)
+from secure_bloom.parquet.literals import physical_values
+from secure_bloom.parquet.schema import leaves
+from secure_bloom.parquet.structures import trees
+from secure_bloom.parquet.structures.metadata import FileMetaData
+from secure_bloom.predicates.binding import bind
+from secure_bloom.predicates.from_text import from_text
+from secure_bloom.reading.table.footer import read_footer
+from secure_bloom.reading.table.footer_scan import Outlines
+from secure_bloom.reading.table.hive_partitions import partition_fields, partition_values
+from secure_bloom.storage import CountedFile, InputFile
+
+KEY = b"fuzz-key-16bytes"
+KEYRING = Keyring(master_keys={"k": KEY}, explicit=ExplicitKeys(footer=KEY, columns={"s": KEY}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """One kind of input: its seeds, what is done with it, and its share of all inputs.
+
+    With ``is_tree`` an input is a Thrift structure, mutated as such.
+    """
+
+    seeds: Callable[[], Sequence[bytes]]
+    run: Callable[[bytes], object]
+    share: float
+    is_text: bool = False
+    is_tree: bool = False
+
+
+class BytesFile(InputFile):
+    """Bytes as a file."""
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__(
+            path="fuzz", location="fuzz", name="fuzz", size=len(content), identity=("fuzz",)
+        )
+        self._content = content
+
+    def check_unchanged(self) -> None:
+        """It never is."""
+
+    def close(self) -> None:
+        """Nothing to do."""
+
+    def _read(self, offset: int, length: int) -> bytes:
+        return self._content[offset : offset + length]
+
+    def _read_sibling(self, _name: str, _limit: int) -> bytes | None:
+        return None
+
+
+_TABLE = pa.table(
+    {
+        "i": pa.array([1, None, 3] * 8, pa.int64()),
+        "s": pa.array(["a", "bb", None] * 8),
+        "l": pa.array([[1.5], [], None] * 8, pa.list_(pa.float64())),
+        "f": pa.array([bytes(4)] * 24, pa.binary(4)),
+    }
+)
+
+
+@functools.cache
+def _file(**options: object) -> bytes:
+    """A Parquet file with filters and page indexes."""
+    content = io.BytesIO()
+    pq.write_table(
+        _TABLE,
+        content,
+        row_group_size=12,
+        write_page_index=True,
+        bloom_filter_options={"i": True, "s": {"ndv": 3}},
+        **options,
+    )
+    return content.getvalue()
+
+
+@functools.cache
+def _files() -> list[bytes]:
+    return [
+        _file(compression="none", use_dictionary=False),
+        _file(compression="snappy"),
+        _file(compression="zstd", data_page_version="2.0"),
+    ]
+
+
+def _tail(content: bytes) -> bytes:
+    with BytesFile(content) as file:
+        return read_tail(file).clear
+
+
+def _footers() -> list[bytes]:
+    return [_tail(content) for content in _files()]
+
+
+def _whole(body: bytes, magic: bytes = MAGIC) -> bytes:
+    return magic + body + len(body).to_bytes(4, "little") + magic
+
+
+_AAD = b"fuzz"
+
+
+def _sealed(plain: bytes) -> bytes:
+    """An encrypted footer that authenticates, whatever it holds."""
+    algorithm = bytes.fromhex("1c1c2804") + _AAD + bytes.fromhex("000000")
+    aad = cipher.module_aad(_AAD, ModuleType.FOOTER)
+    return _whole(algorithm + cipher.encrypt_gcm(plain, KEY, aad), MAGIC_ENCRYPTED)
+
+
+def _open_all(content: bytes, keys: Keyring | None = None) -> None:
+    """As `add`, `probe` and `inspect` open a file."""
+    with BytesFile(content) as file:
+        found = KeyResolver(keys).for_file()
+        footer = unlock_to_read(read_tail(file), found)
+        encode_footer(footer)
+        for row_group in range(len(footer.row_groups)):
+            for column in range(len(footer.leaves)):
+                chunk = open_chunk(footer, row_group, column, found)
+                read_bloom_filter(file, chunk)
+
+
+def _scan_all(content: bytes, keys: Keyring | None = None) -> None:
+    """As `read` opens a file: in compiled code where there is some."""
+    footer = read_footer(CountedFile(BytesFile(content)), KeyResolver(keys), Outlines())
+    for row_group in range(len(footer.row_groups)):
+        for column in range(len(footer.columns.leaves)):
+            footer.chunk(row_group, column)
+
+
+def _footer_tree(plain: bytes) -> None:
+    trees.decode_lossless(plain)
+    data = _files()[0]
+    both(lambda: _open_all(data + _whole(plain)), lambda: _open_all(_sealed(plain), KEYRING))
+
+
+def _footer_scan(plain: bytes) -> None:
+    both(lambda: _scan_all(_whole(plain)), lambda: _scan_all(_sealed(plain), KEYRING))
+
+
+def both(*parts: Callable[[], object]) -> None:
+    """Each of them, whether or not the ones before raise one of our errors."""
+    for part in parts:
+        try:
+            part()
+        except SecureBloomError:
+            continue
+
+
+@functools.cache
+def _chunks(number: int) -> list[Chunk]:
+    with BytesFile(_files()[number]) as file:
+        keys = KeyResolver(None).for_file()
+        footer = unlock_to_read(read_tail(file), keys)
+        return [open_chunk(footer, 0, column, keys) for column in range(len(footer.leaves))]
+
+
+def _pages(content: bytes) -> None:
+    """The first byte says which file's footer the pages have."""
+    number = content[0] % 3 if content else 0
+    with BytesFile(content[1:] or b"\0") as file:
+        for chunk in _chunks(number):
+            both(lambda chunk=chunk: _consume(file, chunk))  # type: ignore[misc]
+
+
+def _consume(file: InputFile, chunk: Chunk) -> None:
+    for entries in read_entries(file, chunk).entries:
+        len(entries)
+
+
+def _numbered_files() -> list[bytes]:
+    return [bytes([number]) + content for number, content in enumerate(_files())]
+
+
+def _cipher() -> ColumnCipher:
+    return ColumnCipher(
+        key=DataKey(key=KEY, name="k"),
+        file_aad=_AAD,
+        uses_ctr=False,
+        row_group_ordinal=0,
+        column_ordinal=0,
+    )
+
+
+def _filters() -> list[bytes]:
+    bloom_filter = SplitBlockBloomFilter(2)
+    bloom_filter.insert(b"x")
+    return [encode_bloom_filter(bloom_filter, None)]
+
+
+def _filter(data: bytes) -> None:
+    sealed = _cipher()
+    header = sealed.encrypt(ModuleType.BLOOM_FILTER_HEADER, data[:64])
+    bitset = sealed.encrypt(ModuleType.BLOOM_FILTER_BITSET, data[-64:])
+    both(
+        lambda: decode_bloom_filter(data, None).check(b"x"),
+        lambda: decode_bloom_filter(header + bitset, sealed).check(b"x"),
+        lambda: decode_bloom_filter(data, sealed),
+    )
+
+
+def _materials() -> list[bytes]:
+    kek = KeyEncryptionKey.create(KEYRING, "k")
+    return [
+        wrap_once(KEY, KEYRING, "k", is_footer_key=True).serialize(),
+        wrap_twice(KEY, kek, is_footer_key=True).serialize(),
+        json.dumps({"keyMaterialType": "PKMT1", "internalStorage": False, "keyReference": "a"}).encode(),
+        b"kc1",
+    ]
+
+
+def _material(data: bytes) -> None:
+    both(
+        lambda: KeyMaterial.parse(data),
+        lambda: KeyResolver(KEYRING).for_file(lambda: {"a": data}).footer_key(data),
+        lambda: KeyResolver(None).for_file().describe(data),
+    )
+
+
+def _as_file(read: Callable[[Path], object]) -> Callable[[bytes], None]:
+    def run(data: bytes) -> None:
+        _SCRATCH.write_bytes(data)
+        read(_SCRATCH)
+
+    return run
+
+
+_MEMORY = Path("/dev/shm")
+_SCRATCH = (_MEMORY if _MEMORY.is_dir() else Path(tempfile.gettempdir())) / f"fuzz-{os.getpid()}"
+
+_KEYRING_TEXT = json.dumps(
+    {
+        "version": 1,
+        "master_keys": {"k": "MDEyMzQ1Njc4OWFiY2RlZg=="},
+        "data_keys": {"kc1": "MDEyMzQ1Njc4OWFiY2RlZg=="},
+        "explicit": {"footer": "MDEyMzQ1Njc4OWFiY2RlZg==", "columns": {"s": "MDEyMzQ1Njc4OWFiY2RlZg=="}, "aad_prefix": "p"},
+    }
+).encode()
+_POLICY_TEXT = b"""[kms]
+client = "keyring"
+keyring = "k.json"
+[footer]
+key = "k"
+mode = "plaintext"
+[encryption]
+algorithm = "AES_GCM_CTR_V1"
+data_key_bits = 256
+[columns.s]
+key = "k"
+bloom = { fpp = 0.01, max_bytes = 1024 }
+[columns."a.b"]
+bloom = true
+"""
+
+
+def _condition(data: bytes) -> None:
+    text = data.decode("utf-8", "surrogateescape")
+    bind(from_text(text), _SCHEMA)
+
+
+_SCHEMA = pa.schema(
+    [
+        ("a", pa.int64()),
+        ("email", pa.string()),
+        ("day", pa.date32()),
+        ("at", pa.timestamp("us", "UTC")),
+        ("d", pa.decimal128(9, 2)),
+        ("f", pa.float32()),
+        ("b", pa.binary()),
+    ]
+)
+_CONDITIONS = [
+    b"email = 'a@x' and (a in (1, 2, null) or not day < 2024-01-01)",
+    b"f >= 1.5 and d != 12.50 or at = '2024-03-01T10:00:00Z' and b = 'hex:00ff'",
+    b'"a" is not null and not (a = 5 or a not in (7)) and f <> -0.0',
+]
+
+
+def _hudi_seeds() -> list[bytes]:
+    simple, dynamic = SimpleBloomFilter(10, 0.01), DynamicBoundedBloomFilter(2, 0.1, 8)
+    for key in ("a", "b", "c"):
+        simple.insert(key)
+        dynamic.insert(key)
+    return [b"S" + simple.serialize().encode(), b"D" + dynamic.serialize().encode()]
+
+
+def _hudi(data: bytes) -> None:
+    kind = SimpleBloomFilter if data[:1] == b"S" else DynamicBoundedBloomFilter
+    found = kind.parse(data[1:].decode("latin-1"))
+    if found.byte_count < _LARGE:
+        found.check_packed(PackedKeys.of([b"a", b"key"]))
+        found.fpp()
+
+
+#: Filters are that large at most where each of thousands of inputs has one.
+_LARGE = 1 << 20
+
+
+def _paimon_seeds() -> list[bytes]:
+    bloom_filter = BloomFilter64.sized(3, 0.1)
+    bloom_filter.insert_hash(12345)
+    bitmap = bytes.fromhex("01") + bytes(4) + (1).to_bytes(4, "big") + bytes(16)
+    index = FileIndex().with_indexes(
+        [
+            ("i", Index(type=BLOOM_FILTER, body=bloom_filter.to_bytes())),
+            ("s", Index(type="bitmap", body=bitmap)),
+            ("e", Index(type=BLOOM_FILTER, body=None)),
+        ]
+    )
+    return [index.to_bytes()]
+
+
+_TYPES = typed_forms({"i": DataType.parse("BIGINT"), "s": DataType.parse("STRING")})
+_ASKED = as_predicate([("i", "=", 5)])
+
+
+def _paimon(data: bytes) -> None:
+    index = FileIndex.from_bytes(data)
+    index.to_bytes()
+    may_match(index, _ASKED, _TYPES)
+
+
+def _hive(data: bytes) -> None:
+    path = data.decode("utf-8", "surrogateescape")
+    values = partition_values(path, ["lake"])
+    partition_fields([values])
+
+
+_LEAVES = leaves(FileMetaData(trees.decode(_tail(_file(compression="snappy")))[0]).schema)
+
+
+def _literal(data: bytes) -> None:
+    text = data.decode("utf-8", "surrogateescape")
+    for leaf in _LEAVES:
+        both(lambda leaf=leaf: physical_values(leaf, text))  # type: ignore[misc]
+
+
+def _module(data: bytes) -> None:
+    sealed = _cipher()
+    both(
+        lambda: cipher.decrypt_gcm(data, KEY, _AAD),
+        lambda: cipher.decrypt_ctr(data, KEY),
+        lambda: sealed.decrypt(ModuleType.DATA_PAGE, data, page=0),
+        lambda: cipher.verify_footer(data, data[-28:], KEY, _AAD),
+    )
+
+
+def _record(data: bytes) -> None:
+    both(lambda: trees.decode(data), lambda: trees.decode_lossless(data))
+
+
+TARGETS: dict[str, Target] = {
+    "thrift": Target(seeds=_footers, run=_record, share=0.05),
+    "footer": Target(seeds=_footers, run=_footer_tree, share=0.01),
+    "footer_tree": Target(seeds=_footers, run=_footer_tree, share=0.003, is_tree=True),
+    "footer_scan": Target(seeds=_footers, run=_footer_scan, share=0.015),
+    "footer_scan_tree": Target(seeds=_footers, run=_footer_scan, share=0.003, is_tree=True),
+    "modules": Target(seeds=lambda: [cipher.encrypt_gcm(b"text", KEY, _AAD)], run=_module, share=0.15),
+    "bloom_header": Target(seeds=_filters, run=_filter, share=0.12),
+    "key_material": Target(seeds=_materials, run=_material, share=0.13, is_text=True),
+    "keyring": Target(
+        seeds=lambda: [_KEYRING_TEXT], run=_as_file(Keyring.load), share=0.1, is_text=True
+    ),
+    "policy": Target(
+        seeds=lambda: [_POLICY_TEXT], run=_as_file(draft_policy), share=0.05, is_text=True
+    ),
+    "condition": Target(seeds=lambda: _CONDITIONS, run=_condition, share=0.05, is_text=True),
+    "literal": Target(
+        seeds=lambda: [b"12.50", b"2024-03-01T10:00:00Z", b"hex:00ff", b"-1e5"],
+        run=_literal,
+        share=0.1,
+        is_text=True,
+    ),
+    "hudi": Target(seeds=_hudi_seeds, run=_hudi, share=0.01),
+    "paimon_index": Target(seeds=_paimon_seeds, run=_paimon, share=0.1),
+    "hive_path": Target(
+        seeds=lambda: [b"lake/day=2024-03-01/c=it/x.parquet", b"lake/a=%20/b=__HIVE_DEFAULT_PARTITION__/y"],
+        run=_hive,
+        share=0.104,
+        is_text=True,
+    ),
+    "pages": Target(seeds=_numbered_files, run=_pages, share=0.005),
+}
+Warmth.is_worth = lambda _self, _saved: True  # type: ignore[method-assign]
