@@ -87,9 +87,7 @@ def _inputs(name: str, seed: int) -> Iterator[bytes]:
             continue
 
 
-def _try(
-    name: str, run: Callable[[bytes], object], data: bytes, failures: dict[str, str]
-) -> None:
+def _try(name: str, run: Callable[[bytes], object], data: bytes, failures: dict[str, str]) -> None:
     from secure_bloom.errors import SecureBloomError
 
     try:
@@ -146,7 +144,9 @@ def _by_coverage(name: str, trials: int, seed: int) -> int:
         _try(name, target.run, data, failures)
         if count == trials:
             sys.stdout.write(
-                json.dumps({"trials": count, "failures": list(failures.values()), "memory": _memory()})
+                json.dumps(
+                    {"trials": count, "failures": list(failures.values()), "memory": _memory()}
+                )
             )
             sys.stdout.flush()
             os._exit(0)

@@ -30,7 +30,7 @@ from secure_bloom.errors import SecureBloomError
 from secure_bloom.hudi.record_keys.dynamic import DynamicBoundedBloomFilter
 from secure_bloom.hudi.record_keys.packed_keys import PackedKeys
 from secure_bloom.hudi.record_keys.simple import SimpleBloomFilter
-from secure_bloom.kernels.loading import Warmth
+from secure_bloom.kernels.loading import CompiledCode
 from secure_bloom.paimon.bloom_filter64 import BloomFilter64
 from secure_bloom.paimon.comparisons import as_predicate
 from secure_bloom.paimon.container import BLOOM_FILTER, FileIndex, Index
@@ -54,7 +54,7 @@ from secure_bloom.parquet.structures.metadata import FileMetaData
 from secure_bloom.predicates.binding import bind
 from secure_bloom.predicates.from_text import from_text
 from secure_bloom.reading.table.footer import read_footer
-from secure_bloom.reading.table.footer_scan import Outlines
+from secure_bloom.reading.table.footer_scan import FooterScanner
 from secure_bloom.reading.table.hive_partitions import partition_fields, partition_values
 from secure_bloom.storage import CountedFile, InputFile
 
@@ -167,9 +167,18 @@ def _open_all(content: bytes, keys: Keyring | None = None) -> None:
                 read_bloom_filter(file, chunk)
 
 
+@functools.cache
+def _scanner() -> FooterScanner:
+    """What is known after sound files were read: only then footers are scanned in compiled code."""
+    known = FooterScanner()
+    for content in _files():
+        read_footer(CountedFile(BytesFile(content)), KeyResolver(None), known)
+    return known
+
+
 def _scan_all(content: bytes, keys: Keyring | None = None) -> None:
     """As `read` opens a file: in compiled code where there is some."""
-    footer = read_footer(CountedFile(BytesFile(content)), KeyResolver(keys), Outlines())
+    footer = read_footer(CountedFile(BytesFile(content)), KeyResolver(keys), _scanner())
     for row_group in range(len(footer.row_groups)):
         for column in range(len(footer.columns.leaves)):
             footer.chunk(row_group, column)
@@ -251,7 +260,9 @@ def _materials() -> list[bytes]:
     return [
         wrap_once(KEY, KEYRING, "k", is_footer_key=True).serialize(),
         wrap_twice(KEY, kek, is_footer_key=True).serialize(),
-        json.dumps({"keyMaterialType": "PKMT1", "internalStorage": False, "keyReference": "a"}).encode(),
+        json.dumps(
+            {"keyMaterialType": "PKMT1", "internalStorage": False, "keyReference": "a"}
+        ).encode(),
         b"kc1",
     ]
 
@@ -280,7 +291,11 @@ _KEYRING_TEXT = json.dumps(
         "version": 1,
         "master_keys": {"k": "MDEyMzQ1Njc4OWFiY2RlZg=="},
         "data_keys": {"kc1": "MDEyMzQ1Njc4OWFiY2RlZg=="},
-        "explicit": {"footer": "MDEyMzQ1Njc4OWFiY2RlZg==", "columns": {"s": "MDEyMzQ1Njc4OWFiY2RlZg=="}, "aad_prefix": "p"},
+        "explicit": {
+            "footer": "MDEyMzQ1Njc4OWFiY2RlZg==",
+            "columns": {"s": "MDEyMzQ1Njc4OWFiY2RlZg=="},
+            "aad_prefix": "p",
+        },
     }
 ).encode()
 _POLICY_TEXT = b"""[kms]
@@ -402,7 +417,9 @@ TARGETS: dict[str, Target] = {
     "footer_tree": Target(seeds=_footers, run=_footer_tree, share=0.003, is_tree=True),
     "footer_scan": Target(seeds=_footers, run=_footer_scan, share=0.015),
     "footer_scan_tree": Target(seeds=_footers, run=_footer_scan, share=0.003, is_tree=True),
-    "modules": Target(seeds=lambda: [cipher.encrypt_gcm(b"text", KEY, _AAD)], run=_module, share=0.15),
+    "modules": Target(
+        seeds=lambda: [cipher.encrypt_gcm(b"text", KEY, _AAD)], run=_module, share=0.15
+    ),
     "bloom_header": Target(seeds=_filters, run=_filter, share=0.12),
     "key_material": Target(seeds=_materials, run=_material, share=0.13, is_text=True),
     "keyring": Target(
@@ -421,11 +438,15 @@ TARGETS: dict[str, Target] = {
     "hudi": Target(seeds=_hudi_seeds, run=_hudi, share=0.01),
     "paimon_index": Target(seeds=_paimon_seeds, run=_paimon, share=0.1),
     "hive_path": Target(
-        seeds=lambda: [b"lake/day=2024-03-01/c=it/x.parquet", b"lake/a=%20/b=__HIVE_DEFAULT_PARTITION__/y"],
+        seeds=lambda: [
+            b"lake/day=2024-03-01/c=it/x.parquet",
+            b"lake/a=%20/b=__HIVE_DEFAULT_PARTITION__/y",
+        ],
         run=_hive,
         share=0.104,
         is_text=True,
     ),
     "pages": Target(seeds=_numbered_files, run=_pages, share=0.005),
 }
-Warmth.is_worth = lambda _self, _saved: True  # type: ignore[method-assign]
+#: Kernels are what shall be tried.
+CompiledCode.is_worth = lambda _self, _saved: True  # type: ignore[method-assign]
