@@ -30,10 +30,14 @@ def named_columns(columns: Sequence[str]) -> str:
 def legible(text: str, longest: int = _LONGEST) -> str:
     """``text`` with its unprintable characters written out, cut in its middle when too long."""
     # Cut before as well: what is a megabyte is not worth writing out.
-    text = _cut(text, longest)
+    return _cut(written_out(_cut(text, longest)), longest)
+
+
+def written_out(text: str) -> str:
+    """``text`` with its unprintable characters written out, line ends among them."""
     if text.isprintable():
         return text
-    return _cut("".join(c if c.isprintable() else _written_out(c) for c in text), longest)
+    return "".join(c if c.isprintable() else _escape(c) for c in text)
 
 
 def _cut(text: str, longest: int) -> str:
@@ -43,6 +47,6 @@ def _cut(text: str, longest: int) -> str:
     return f"{text[: longest - tail - 1]}…{text[-tail:]}"
 
 
-def _written_out(char: str) -> str:
+def _escape(char: str) -> str:
     # A byte of a path that is no UTF-8 is a lone surrogate (PEP 383); this writes that out too.
     return char.encode("unicode_escape").decode("ascii")

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import click
 
+from secure_bloom.cli.terminal import tell
 from secure_bloom.cli.verbs import cli
 from secure_bloom.errors import SecureBloomError, causes
 
@@ -108,7 +109,7 @@ def _tell(failure: _Failure, *, as_json: bool, is_verbose: bool) -> None:
 
 def say(kind: str, message: str) -> None:
     """One line on stderr, in the form that programs can rely on."""
-    click.echo(f"secure-bloom: {kind}: {message}", err=True)
+    tell(f"secure-bloom: {kind}: {message}", err=True)
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from typing import Protocol
 
-import click
-
 from secure_bloom.bloom.probe import Verdict
+from secure_bloom.cli.terminal import tell
 
 EXIT_MAYBE, EXIT_ABSENT, EXIT_ERROR, EXIT_NO_FILTER = 0, 1, 2, 3
 
@@ -28,9 +27,9 @@ def complain(failed: Iterable[ReportedFile]) -> int:
         by_hint.setdefault(file.hint, []).append(file)
     for hint, files in by_hint.items():
         for file in files:
-            click.echo(f"secure-bloom: error: {file.error}", err=True)
+            tell(f"secure-bloom: error: {file.error}", err=True)
         if hint:
-            click.echo(f"secure-bloom: hint: {hint}", err=True)
+            tell(f"secure-bloom: hint: {hint}", err=True)
     return EXIT_ERROR if by_hint else 0
 
 

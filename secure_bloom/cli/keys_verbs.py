@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from secure_bloom.cli.terminal import tell
 from secure_bloom.encryption.keys import KmsClient, new_keyring, try_master_key
 from secure_bloom.errors import PolicyError
 
@@ -45,7 +46,7 @@ def check_command(policy_path: Path, as_json: bool, verbose: bool) -> int:
         click.echo(json.dumps({"client": policy.kms["client"], "keys": found}, indent=2))
     else:
         for key in found:
-            click.echo(f"{key['key']}: {'ok' if key['ok'] else 'failed'} ({key['seconds']} s)")
+            tell(f"{key['key']}: {'ok' if key['ok'] else 'failed'} ({key['seconds']} s)")
     failed = [key for key in found if not key["ok"]]
     for key in failed:
         _complain(key)
@@ -73,7 +74,7 @@ def _complain(key: dict[str, object]) -> None:
     lines += [("cause", cause) for cause in causes] if isinstance(causes, list) else []
     lines += [("hint", key["hint"])] if key["hint"] else []
     for kind, text in lines:
-        click.echo(f"secure-bloom: {kind}: {text}", err=True)
+        tell(f"secure-bloom: {kind}: {text}", err=True)
 
 
 @keys.command("new")
@@ -98,5 +99,5 @@ def new_command(file: Path, names: tuple[str, ...], policy_path: Path | None, bi
     if policy_path is not None:
         wanted |= KeyPolicy.load(policy_path).master_keys()
     new_keyring(file, wanted, bits=bits)
-    click.echo(f"{file}: {', '.join(sorted(wanted))}")
+    tell(f"{file}: {', '.join(sorted(wanted))}")
     return 0

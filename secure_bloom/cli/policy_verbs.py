@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from secure_bloom.cli.arguments import load_keys
+from secure_bloom.cli.terminal import tell
 from secure_bloom.encryption.policy_text import KMS_LINES, policy_text
 from secure_bloom.errors import PolicyError, SecureBloomError
 
@@ -73,11 +74,11 @@ def check_command(file: Path, table: str | None, keyring: Path | None, as_json: 
         found = [{"column": p.column, "message": p.message, "hint": p.hint} for p in problems]
         click.echo(json.dumps({"problems": found}, indent=2))
     elif not problems:
-        click.echo(f"{file}: nothing is wrong")
+        tell(f"{file}: nothing is wrong")
     for problem in problems:
-        click.echo(f"secure-bloom: error: {problem}", err=True)
+        tell(f"secure-bloom: error: {problem}", err=True)
         if problem.hint:
-            click.echo(f"secure-bloom: hint: {problem.hint}", err=True)
+            tell(f"secure-bloom: hint: {problem.hint}", err=True)
     return 2 if problems else 0
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-import click
-
 if TYPE_CHECKING:
     from secure_bloom.adding.report import AddReport, FileAddReport, FilterReport
 from secure_bloom.cli.tables import human_bytes, percent, print_table, short_names
+from secure_bloom.cli.terminal import tell
 
 
 def print_add_report(report: AddReport, *, verbose: bool) -> None:
@@ -24,10 +23,10 @@ def print_add_report(report: AddReport, *, verbose: bool) -> None:
     counted = ", ".join(f"{count} {action}" for action, count in sorted(actions.items()))
     would = "would be " if report.dry_run else ""
     size = f"{human_bytes(abs(grown))} {'smaller' if grown < 0 else 'larger'}"
-    click.echo(f"filters: {counted or 'none'}; the files {would or 'are '}{size}")
+    tell(f"filters: {counted or 'none'}; the files {would or 'are '}{size}")
     remarks = {_remark(f) for file in report.files for f in file.filters} - {None}
     for line in (*sorted(remarks, key=str), *report.notes):
-        click.echo(f"note: {line}")
+        tell(f"note: {line}")
 
 
 def _file_row(file: FileAddReport, name: str) -> tuple[object, ...]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from secure_bloom.cli.tables import human_bytes, percent, print_table, short_names, visible
+from secure_bloom.cli.terminal import tell
 from secure_bloom.hudi.key_lookup import LookupStatus
 from secure_bloom.hudi.record_keys.description import RecordKeyDescription
 from secure_bloom.text import counted
@@ -66,7 +67,7 @@ def print_added(report: AddReport, *, verbose: bool) -> None:
     if rows:
         print_table((*_ADDED_HEADERS, *(_BUILD_HEADERS if verbose else ())), rows)
     for note in report.notes:
-        click.echo(f"note: {note}")
+        tell(f"note: {note}")
     if report.dry_run:
         click.echo("note: a dry run, nothing was written")
 
@@ -85,7 +86,7 @@ def print_lookup(report: LookupReport, *, verbose: bool) -> None:
     """Each key with the files that hold it, then how many files were skipped and read."""
     for key, paths in report.found.items():
         for path in paths or ("nowhere",):
-            click.echo(f"{visible(key)}  {path}")
+            tell(f"{visible(key)}  {path}")
     if verbose:
         rows = [
             (file.path, file.status.replace("_", " "), file.in_range, file.candidates, file.found)
@@ -94,7 +95,7 @@ def print_lookup(report: LookupReport, *, verbose: bool) -> None:
         print_table(_LOOKUP_HEADERS, rows)
     without = report.read_without_filter
     unfiltered = f"; {without:,} read without a filter" if without else ""
-    click.echo(
+    tell(
         f"{counted(len(report.files), 'file')}: "
         f"{report.count(LookupStatus.SKIPPED_BY_RANGE)} skipped by range, "
         f"{report.count(LookupStatus.SKIPPED_BY_FILTER)} by filter, "

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import click
-
 if TYPE_CHECKING:
     from secure_bloom.hudi.record_keys.description import RecordKeyDescription
     from secure_bloom.inspection import ColumnInspection, FileInspection, InspectReport
     from secure_bloom.paimon.index_description import PaimonInspection
 from secure_bloom.cli.tables import human_bytes, percent, print_table, visible
+from secure_bloom.cli.terminal import tell
 
 
 def print_inspect_report(report: InspectReport, *, verbose: bool) -> None:
@@ -20,7 +19,7 @@ def print_inspect_report(report: InspectReport, *, verbose: bool) -> None:
             _print_file(file, verbose=verbose)
     for file, group, column in report.wrong:
         missed = column.bloom.missed if column.bloom else 0
-        click.echo(
+        tell(
             f"wrong filter: {file.path}, row group {group.row_group}, column {column.column}: "
             f"misses {missed} values, queries lose rows; add --replace-filters mends it"
         )
@@ -32,15 +31,15 @@ def _print_file(file: FileInspection, *, verbose: bool) -> None:
         footer += f", {file.algorithm}, footer key {file.key or 'unnamed'}"
     groups = len(file.row_groups)
     content = "" if file.rows is None else f"; {file.rows} rows in {groups} row groups"
-    click.echo(f"{file.path}: {footer}{content}")
+    tell(f"{file.path}: {footer}{content}")
     if file.hudi is not None:
-        click.echo(f"  Hudi record keys: {_record_keys(file.hudi)}")
+        tell(f"  Hudi record keys: {_record_keys(file.hudi)}")
     if file.paimon is not None:
-        click.echo(f"  Paimon index: {_paimon_index(file.paimon)}")
+        tell(f"  Paimon index: {_paimon_index(file.paimon)}")
     columns = [column for group in file.row_groups for column in group.columns]
     notes = {f"column {column.column}: {column.note}" for column in columns if column.note}
     for note in (*([file.note] if file.note else []), *sorted(notes)):
-        click.echo(f"  note: {note}")
+        tell(f"  note: {note}")
     headers = ("column", "type", "key", "filters", "bytes>", "fpp>", "bits set>")
     if not verbose:
         by_column = zip(*(group.columns for group in file.row_groups), strict=True)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import click
-
 from secure_bloom.bloom.probe import Verdict
 from secure_bloom.cli.tables import human_bytes, percent, print_table, short_names, visible
+from secure_bloom.cli.terminal import tell
 from secure_bloom.paimon.skipping_rules import Rules
 from secure_bloom.text import counted
 
@@ -46,12 +45,12 @@ def print_indexes(report: ShowReport, *, verbose: bool) -> None:
     """A table for each index, then the data files without one."""
     for index in report.indexes:
         if index.error is None:
-            click.echo(f"{index.path}: {human_bytes(index.bytes)}")
+            tell(f"{index.path}: {human_bytes(index.bytes)}")
             _print_columns(index)
     if report.without:
-        click.echo(f"{counted(len(report.without), 'data file')} without an index")
+        tell(f"{counted(len(report.without), 'data file')} without an index")
     for path in report.without if verbose else ():
-        click.echo(f"  {path}")
+        tell(f"  {path}")
 
 
 def _print_columns(index: PaimonInspection) -> None:
@@ -84,20 +83,20 @@ def print_built(report: BuildReport, *, verbose: bool) -> None:
         print_table(_BUILT_HEADERS, rows)
     for file in report.files if verbose else ():
         for kept in file.kept:
-            click.echo(f"kept: {file.path}, {visible(kept)}")
+            tell(f"kept: {file.path}, {visible(kept)}")
     for note in report.notes:
-        click.echo(f"note: {note}")
+        tell(f"note: {note}")
 
 
 def print_verdicts(report: PaimonProbe, *, verbose: bool) -> None:
     """How many files have each verdict, the paths of those that may have rows, and notes."""
     for verdict, meaning in _MEANINGS[report.rules].items():
         found = [file.path for file in report.files if file.verdict is verdict]
-        click.echo(f"{len(found):,} of {counted(len(report.files), 'file')} {meaning}")
+        tell(f"{len(found):,} of {counted(len(report.files), 'file')} {meaning}")
         for path in found if verbose or verdict is Verdict.MAYBE else ():
-            click.echo(f"  {path}")
+            tell(f"  {path}")
     for file in report.files:
         if file.note is not None:
-            click.echo(f"note: {file.path}: {file.note}")
+            tell(f"note: {file.path}: {file.note}")
     for note in report.notes:
-        click.echo(f"note: {visible(note)}")
+        tell(f"note: {visible(note)}")

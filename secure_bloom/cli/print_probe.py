@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-import click
-
 from secure_bloom.bloom.probe import ProbeReport, Verdict
 from secure_bloom.cli.tables import print_table
+from secure_bloom.cli.terminal import tell
 
 
 def print_probe_report(report: ProbeReport, *, verbose: bool) -> None:
@@ -30,8 +29,8 @@ def print_probe_report(report: ProbeReport, *, verbose: bool) -> None:
 
 
 def _print_places(value: str, found: list[str], *, limit: int | None) -> None:
-    click.echo(f"{value} may be in")
+    tell(f"{value} may be in")
     for place in found[:limit]:
-        click.echo(f"  {place}")
+        tell(f"  {place}")
     if limit is not None and len(found) > limit:
-        click.echo(f"  and {len(found) - limit} more row groups: -v names them all")
+        tell(f"  and {len(found) - limit} more row groups: -v names them all")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from secure_bloom.cli.tables import human_bytes, print_table, short_names
+from secure_bloom.cli.terminal import tell
 from secure_bloom.text import counted, legible
 
 if TYPE_CHECKING:
@@ -23,22 +24,22 @@ _SHOWN_FILES = 20
 
 def print_report(report: ReadReport, *, verbose: bool) -> None:
     """What was skipped and why not more, what to do about it, then the files."""
-    click.echo(f"rows:       {report.rows:,}")
-    click.echo(f"row groups: {report.row_groups_read:,} of {report.row_groups:,} read")
+    tell(f"rows:       {report.rows:,}")
+    tell(f"row groups: {report.row_groups_read:,} of {report.row_groups:,} read")
     for step, count in report.skipped.items():
-        click.echo(f"            {count:,} skipped by {step}")
+        tell(f"            {count:,} skipped by {step}")
     if report.files_left:
         left = counted(report.files_left, "file")
-        click.echo(f"            {left} not looked at: there were rows enough")
+        tell(f"            {left} not looked at: there were rows enough")
     _print_bytes(report)
     steps = ", ".join(f"{step} {spent:.2f}" for step, spent in report.seconds.items())
-    click.echo(f"seconds:    {steps}")
+    tell(f"seconds:    {steps}")
     for line in _reasons(report):
-        click.echo(f"not skipped: {legible(line)}")
+        tell(f"not skipped: {legible(line)}")
     for line in report.advice:
-        click.echo(f"advice: {legible(line)}")
+        tell(f"advice: {legible(line)}")
     for note, count in Counter(note for file in report.files for note in file.notes).items():
-        click.echo(f"note: {note} ({counted(count, 'file')})")
+        tell(f"note: {note} ({counted(count, 'file')})")
     _print_files(report, verbose=verbose)
 
 
@@ -46,9 +47,9 @@ def _print_bytes(report: ReadReport) -> None:
     read, full = human_bytes(report.bytes_read), human_bytes(report.bytes_full_scan)
     share = 100 * report.bytes_read / max(1, report.bytes_full_scan)
     if report.bytes_read <= report.bytes_full_scan:
-        click.echo(f"bytes:      {read} of {full} that a full scan reads ({share:.1f} %)")
+        tell(f"bytes:      {read} of {full} that a full scan reads ({share:.1f} %)")
     else:
-        click.echo(
+        tell(
             f"bytes:      {read}, {share - 100:.1f} % more than a full scan ({full}): filters and "
             "indexes took more than was skipped"
         )
@@ -58,7 +59,7 @@ def _print_bytes(report: ReadReport) -> None:
         "pages": sum(file.bytes_pages for file in report.files),
     }
     told = ", ".join(f"{name} {human_bytes(size)}" for name, size in parts.items() if size)
-    click.echo(f"            {told or 'none'}")
+    tell(f"            {told or 'none'}")
 
 
 def _reasons(report: ReadReport) -> list[str]:
@@ -122,7 +123,7 @@ def _print_files(report: ReadReport, *, verbose: bool) -> None:
         print_table(headers, rows)
     if len(shown) < len(report.files):
         more = counted(len(report.files) - len(shown), "more file")
-        click.echo(f"and {more}: -v names them all")
+        tell(f"and {more}: -v names them all")
     if verbose:
         for file in report.files:
             _print_row_groups(file)
@@ -137,10 +138,10 @@ def _width(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> int:
 def _print_file_by_file(rows: Sequence[Sequence[object]]) -> None:
     """The same rows as the table, for a terminal that is too narrow for it."""
     for name, row_groups, read, skipped, size in rows:
-        click.echo(name)
-        click.echo(f"  {read} of {row_groups} read, {size}")
+        tell(str(name))
+        tell(f"  {read} of {row_groups} read, {size}")
         if skipped:
-            click.echo(f"  skipped by {skipped}")
+            tell(f"  skipped by {skipped}")
 
 
 def _skipped(file: FileReadReport) -> str:
@@ -152,7 +153,7 @@ def _print_row_groups(file: FileReadReport) -> None:
     click.echo(legible(file.path))
     for group in file.row_groups:
         became = "read" if group.skipped_by is None else f"skipped by {group.skipped_by}"
-        click.echo(f"  row group {group.row_group}, {counted(group.rows, 'row')}: {became}")
+        tell(f"  row group {group.row_group}, {counted(group.rows, 'row')}: {became}")
         for note in group.notes:
             step = "" if note.step is None else f"{note.step}: "
-            click.echo(f"    {legible(note.column)}, {step}{note.text}")
+            tell(f"    {legible(note.column)}, {step}{note.text}")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +41,11 @@ if TYPE_CHECKING:
     help="How to write rows; a table on a terminal, CSV elsewhere, or by the output's name.",
 )
 @click.option("--output", metavar="FILE", help="Where to write rows, in clear.")
+@click.option(
+    "--for-spreadsheets",
+    is_flag=True,
+    help="Write ' before texts in CSV that a spreadsheet would run as formulas.",
+)
 @with_access_to_read
 @click.option(
     "--without-filter-keys",
@@ -54,6 +61,7 @@ def read_command(
     explain: bool,
     form: str | None,
     output: str | None,
+    for_spreadsheets: bool,
     access: Access,
     without_filter_keys: bool,
     as_json: bool,
@@ -89,7 +97,8 @@ def read_command(
     )
     if file is not None and form is not None:
         refuse_part_of_table(file, form, paths, read.paths)
-    document = _carry_out(read, form, file, keep=as_json and not explain)
+    writing = partial(write_rows, for_spreadsheets=for_spreadsheets)
+    document = _carry_out(read, form, file, writing, keep=as_json and not explain)
     if as_json:
         _print_document(document, read.report() if explain else None)
     elif explain:
@@ -108,11 +117,16 @@ def column_names(text: str) -> list[str]:
 
 
 def _carry_out(
-    read: TableRead, form: str | None, output: Path | None, *, keep: bool
+    read: TableRead,
+    form: str | None,
+    output: Path | None,
+    write: Callable[..., int],
+    *,
+    keep: bool,
 ) -> dict[str, Any]:
     """Write the rows, keep them for the document, or only count them."""
     if form is not None:
-        count = write_rows(form, read.schema, read.batches(), output)
+        count = write(form, read.schema, read.batches(), output)
         return {"rows": count, "output": None if output is None else str(output)}
     found = []
     count = 0

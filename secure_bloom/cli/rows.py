@@ -35,6 +35,8 @@ TABLE_ROWS = 100
 _NARROWEST = 12
 #: A table shows no more characters of a value than these.
 _LONGEST = 10_000
+#: How formulas begin, for some spreadsheet.
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 #: The characters that put a CSV field in quotes.
 _CSV_QUOTED = frozenset(',"\r\n')
 
@@ -57,21 +59,27 @@ def format_of(given: str | None, output: Path | None) -> str:
     return given
 
 
-def write_rows(form: str, schema: Any, batches: Batches, output: Path | None) -> int:
+def write_rows(
+    form: str, schema: Any, batches: Batches, output: Path | None, *, for_spreadsheets: bool = False
+) -> int:
     """Write the rows to ``output`` or stdout and return how many there were.
 
-    An old file is replaced only after all rows were written; it stays if that fails.
+    With ``for_spreadsheets`` no text in CSV is taken for a formula.  An old file is replaced only
+    after all rows were written; it stays if that fails.
     """
+    write = _write_harmless_csv if for_spreadsheets and form == "csv" else _WRITERS.get(form)
     if output is None:
+        if write is None:
+            raise PolicyError("a Parquet file goes nowhere without --output FILE")
         with told(), flushed():
-            return _WRITERS[form](schema, batches, sys.stdout)
+            return write(schema, batches, sys.stdout)
     with told(), replaced(output) as file:
-        if form == "parquet":
+        if write is None:
             from secure_bloom.reading.rows.export import write_parquet
 
             return write_parquet(file, schema, batches)
         with io.TextIOWrapper(file, encoding="utf-8", newline="") as text:
-            return _WRITERS[form](schema, batches, text)
+            return write(schema, batches, text)
 
 
 def rows_of(batch: Any) -> Iterable[dict[str, Any]]:
@@ -81,14 +89,31 @@ def rows_of(batch: Any) -> Iterable[dict[str, Any]]:
     return python_rows(batch)
 
 
-def _write_csv(schema: Any, batches: Batches, file: IO[str]) -> int:
-    file.write(_csv_line(schema.names))
+def _write_csv(
+    schema: Any,
+    batches: Batches,
+    file: IO[str],
+    text_in_csv: Callable[[Any], str] | None = None,
+) -> int:
+    as_text = text_in_csv or text_of
+    file.write(_csv_line(map(as_text, schema.names)))
     count = 0
     for batch in batches:
         for row in rows_of(batch):
-            file.write(_csv_line(None if v is None else text_of(v) for v in row.values()))
+            file.write(_csv_line(None if v is None else as_text(v) for v in row.values()))
         count += batch.num_rows
     return count
+
+
+def _write_harmless_csv(schema: Any, batches: Batches, file: IO[str]) -> int:
+    return _write_csv(schema, batches, file, _harmless)
+
+
+def _harmless(value: object) -> str:
+    """A value as text; a spreadsheet runs none that begins with an apostrophe."""
+    text = text_of(value)
+    is_formula = isinstance(value, str) and text[:1] in _FORMULA_STARTS
+    return f"'{text}" if is_formula else text
 
 
 def _csv_line(fields: Iterable[str | None]) -> str:

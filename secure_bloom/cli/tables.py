@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 import click
 
+from secure_bloom.text import written_out
+
 _WIDE = 240
 
 _NAME_LENGTH = 26
@@ -31,7 +33,7 @@ def print_table(
     # In a file or a pipe a path must not be cut to fit 80 columns.
     console = Console(width=None if sys.stdout.isatty() else _WIDE, highlight=False)
     table = Table(
-        title=title and escape(title),
+        title=title and escape(written_out(title)),
         title_justify="left",
         title_style="bold",
         box=box.SIMPLE_HEAD,
@@ -39,9 +41,11 @@ def print_table(
     )
     for header in headers:
         justify: Literal["left", "right"] = "right" if header.endswith(">") else "left"
-        table.add_column(header.removesuffix(">"), justify=justify, no_wrap=True)
+        table.add_column(
+            escape(written_out(header.removesuffix(">"))), justify=justify, no_wrap=True
+        )
     for row in rows:
-        table.add_row(*("" if cell is None else escape(str(cell)) for cell in row))
+        table.add_row(*("" if cell is None else escape(written_out(str(cell))) for cell in row))
     console.print(table)
 
 

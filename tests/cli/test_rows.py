@@ -130,6 +130,73 @@ def test_no_value_drives_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     assert r"\x1b[31mred\x9b2J\r\n\u202ex" in shown("table", capsys, **columns)
 
 
+def test_no_name_of_a_file_or_column_drives_a_terminal(tmp_path: Path) -> None:
+    folder = tmp_path / "x\x1b[2J"
+    folder.mkdir()
+    path = folder / "evil\x1b]0;owned\x07\u202e.parquet"
+    pq.write_table(pa.table({EVIL: [1], "id": [2]}), path)
+    damaged = folder / "bad\x1b[31m.parquet"
+    damaged.write_bytes(b"PAR1 nothing PAR1")
+    policy = tmp_path / "policy.toml"
+    policy.write_text("[columns.id]\n")
+    every = [
+        ("inspect", str(folder)),
+        ("inspect", "-v", str(path)),
+        ("probe", str(folder), "id", "2"),
+        ("probe", str(path), EVIL, "2"),
+        ("add", str(path), "--column", "id", "--dry-run", "-v"),
+        ("add", str(damaged), "--column", "id"),
+        ("hudi", "show", "-v", str(folder)),
+        ("hudi", "lookup", str(folder), EVIL, "--column", EVIL),
+        ("paimon", "show", "-v", str(folder)),
+        ("paimon", "probe", str(path), '"id" = 5'),
+        ("read", str(path), "--explain", "-v", "--where", "id = 2"),
+        ("read", str(damaged)),
+        ("read", str(path), "--columns", f'"{EVIL}x"'),
+        ("audit", str(folder), "--policy", str(policy)),
+    ]
+    for arguments in every:
+        done = subprocess.run(
+            [sys.executable, "-m", "secure_bloom", *arguments], capture_output=True, check=False
+        )
+        for text in (done.stdout.decode(), done.stderr.decode()):
+            assert all(c.isprintable() or c == "\n" for c in text), arguments
+            assert "unforeseen" not in text, arguments
+
+
+@pytest.mark.parametrize("form", ["table", "csv", "jsonl"])
+@pytest.mark.parametrize("of", ["text", "dictionary", "member"])
+def test_a_text_that_is_no_utf8_is_a_named_error(form: str, of: str) -> None:
+    text = pa.array([b"ok", b"\xff\xfe"]).cast(pa.binary()).view(pa.string())
+    column = {
+        "text": text,
+        "dictionary": text.dictionary_encode(),
+        "member": pa.StructArray.from_arrays([text], ["m"]),
+    }[of]
+    table = pa.table({"t": column})
+    with pytest.raises(sb.FormatError, match="column t: a value of the column is not UTF-8"):
+        write_rows(form, table.schema, table.to_batches(), None)
+
+
+def test_texts_are_no_formulas_where_that_is_wanted(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    texts = ["=1+2", "+1", "-1", "@a", "\t=1", "\r=1", "plain", "", None, "a=1"]
+    table = pa.table({"=n": [-5] * len(texts), "t": texts})
+    write_rows("csv", table.schema, table.to_batches(), None, for_spreadsheets=True)
+    read = pc.read_csv(
+        io.BytesIO(capsys.readouterr().out.encode()),
+        parse_options=pc.ParseOptions(newlines_in_values=True),
+        convert_options=pc.ConvertOptions(
+            strings_can_be_null=True, quoted_strings_can_be_null=False
+        ),
+    )
+    assert read.schema.names == ["'=n", "t"]
+    assert read.column("'=n").to_pylist() == [-5] * len(texts)
+    wanted = ["'=1+2", "'+1", "'-1", "'@a", "'\t=1", "'\r=1", "plain", "", None, "a=1"]
+    assert read.column("t").to_pylist() == wanted
+
+
 def test_a_narrow_terminal_shows_values_whole_and_harmless(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
     wide = {f"column {i}": [f"{EVIL}{'w' * 50}"] for i in range(9)}

@@ -8,6 +8,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from secure_bloom.errors import FormatError
 from secure_bloom.predicates.iso8601 import (
     TICKS,
     day_text,
@@ -33,14 +34,30 @@ def python_rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
     Those are all of nanoseconds, and years outside of 1 to 9999.
     """
     names = batch.schema.names
-    for row in zip(*map(_values, batch.columns), strict=True):
+    columns = [_texts_checked(name, batch.column(i)) for i, name in enumerate(names)]
+    for row in zip(*columns, strict=True):
         yield dict(zip(names, row, strict=True))
+
+
+def _texts_checked(name: str, column: pa.Array) -> list[Any]:
+    """The values of a column; FormatError for a text that is none: many writers check nothing."""
+    try:
+        return _values(column)
+    except UnicodeDecodeError:
+        # Without the cause: its text quotes the bytes.
+        raise FormatError(
+            "a value of the column is not UTF-8, as its type says",
+            hint="--format parquet, and read_table in Python, take such values as they are",
+            column=name,
+        ) from None
 
 
 def _values(column: pa.Array) -> list[Any]:
     if not _has_nanoseconds(column.type):
         try:
             values: list[Any] = column.to_pylist()
+        except UnicodeDecodeError:
+            raise
         except (ValueError, OverflowError):
             pass
         else:
@@ -73,6 +90,8 @@ def _value(scalar: pa.Scalar) -> Any:
 def _short(scalar: pa.Scalar) -> Any:
     try:
         return scalar.as_py()
+    except UnicodeDecodeError:
+        raise
     except (ValueError, OverflowError):
         return _text(scalar)
 
