@@ -37,6 +37,8 @@ from secure_bloom.parquet.structures.metadata import (
 _LENGTH_SIZE = 4
 #: Values decoded at a time: enough to keep pyarrow busy, few enough to stay in the cache.
 _BATCH_ROWS = 256 * 1024
+#: The same of values that may each be as long as their page.
+_BATCH_BYTES = 64 * 1024 * 1024
 #: What pyarrow does not decode; refused by name before it gets to say so in its own words.
 _UNDECODED_CODECS = {CompressionCodec.LZO}
 _UNDECODED_ENCODINGS = {Encoding.BIT_PACKED, Encoding.ALP}
@@ -125,7 +127,18 @@ def _decode(
         pages=parts,
         has_dictionary=dictionary,
     )
-    yield from _read(memory_file(_schema(leaf, repetitions), [column], rows), rows)
+    batch = min(map(_batch_rows, parts))
+    yield from _read(memory_file(_schema(leaf, repetitions), [column], rows), rows, batch)
+
+
+def _batch_rows(part: StoredPage) -> int:
+    """How many rows are decoded at a time: values of some pages repeat those before them."""
+    header, _ = part
+    detail = header.data_page_header or header.data_page_header_v2
+    if detail is None or detail.encoding != Encoding.DELTA_BYTE_ARRAY:
+        return _BATCH_ROWS
+    longest = max(1, header.uncompressed_page_size)
+    return max(1, min(_BATCH_ROWS, _BATCH_BYTES // longest))
 
 
 def _physical_type(leaf: Leaf) -> Type:
@@ -146,11 +159,11 @@ def _schema(leaf: Leaf, repetitions: tuple[FieldRepetitionType, ...]) -> list[Sc
     return nodes
 
 
-def _read(file: bytes, rows: int) -> Iterator[pa.Array]:
+def _read(file: bytes, rows: int, batch_rows: int) -> Iterator[pa.Array]:
     seen = 0
     try:
         source = pq.ParquetFile(pa.BufferReader(file), pre_buffer=False)
-        for batch in source.iter_batches(batch_size=_BATCH_ROWS, use_threads=False):
+        for batch in source.iter_batches(batch_size=batch_rows, use_threads=False):
             seen += batch.num_rows
             yield _leaf_items(batch.column(0))
     except (pa.ArrowException, OSError):

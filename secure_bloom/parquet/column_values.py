@@ -21,6 +21,7 @@ from secure_bloom.parquet.dictionary_pages import (
     read_full_dictionary,
 )
 from secure_bloom.parquet.footer import Chunk
+from secure_bloom.parquet.memory_budget import refuse_beyond, reserved
 from secure_bloom.parquet.pages import Page, read_first_pages, read_pages
 from secure_bloom.parquet.plain_pages import PlainValues, plain_entries, plain_values
 from secure_bloom.parquet.structures.metadata import Encoding
@@ -31,6 +32,8 @@ T = TypeVar("T")
 
 #: Compressed bytes of pages that are decoded together, so that memory does not grow with a chunk.
 _GROUP_BYTES = 16 * 1024 * 1024
+#: What a decoded value takes at least, with the place where it ends.
+_LEAST_VALUE = 8
 #: Pages of a sample, decompressed: they may be those of a hostile file.
 _SAMPLE_BYTES = 64 * 1024 * 1024
 
@@ -177,11 +180,12 @@ def _entries(selection: _Selection) -> Iterator[Entries]:
         return
     left: list[Page] = []
     for page in [*selection.dictionary, *selection.data]:
-        entries = plain_entries(chunk.leaf, chunk.meta_data.codec, page)
-        if entries is None:
-            left.append(page)
-        else:
-            yield entries
+        with reserved(page.header.uncompressed_page_size):
+            entries = plain_entries(chunk.leaf, chunk.meta_data.codec, page)
+            if entries is None:
+                left.append(page)
+            else:
+                yield entries
     dictionary = _dictionary_arrays(chunk, [page for page in left if page.is_dictionary])
     data = _flat_arrays(chunk, [page for page in left if not page.is_dictionary])
     for arrays in (dictionary, data):
@@ -205,6 +209,9 @@ def _decode(
     if rows == 0:
         return
     codec = chunk.meta_data.codec
+    if chunk.leaf.is_repeated:
+        # Lists are not cut, and a run of a few bytes can be a list of a billion values.
+        refuse_beyond(sum(page.num_values for page in pages) * _LEAST_VALUE, "the column's lists")
     yield from decode_pages(chunk.leaf, codec, pages, rows=rows, has_dictionary=has_dictionary)
 
 

@@ -22,6 +22,7 @@ from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.encryption.column_cipher import ColumnCipher
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
 from secure_bloom.parquet.footer import Chunk
+from secure_bloom.parquet.memory_budget import refuse_beyond
 from secure_bloom.parquet.structures.metadata import (
     CompressionCodec,
     DataPageHeader,
@@ -274,6 +275,7 @@ def _check_sizes(chunk: Chunk, header: PageHeader, length: int) -> None:
     A header is authenticated even where its page is not: a GCM module that is passed off as one of
     AES_GCM_CTR_V1 is found out by the bytes of its tag.
     """
+    refuse_beyond(header.uncompressed_page_size, "a page")
     if length != header.compressed_page_size:
         raise FormatError(
             f"PageHeader.compressed_page_size is {header.compressed_page_size}, the page's body "

@@ -10,7 +10,7 @@ import operator
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TypedDict, Unpack
 
 import pyarrow as pa
@@ -31,7 +31,7 @@ from secure_bloom.reading.pruning.context import PruningContext
 from secure_bloom.reading.pruning.plan import FilePlan, PlannedFile, ReadPlan
 from secure_bloom.reading.pruning.plan_table import PlannedFiles, PlannedRun
 from secure_bloom.reading.report import ReadReport
-from secure_bloom.reading.rows.file_reader import FileReader, Unit, stored_extents, units
+from secure_bloom.reading.rows.file_reader import FileReader, Unit, stored_extents, tables_of, units
 from secure_bloom.reading.rows.pyarrow_source import SourceOpener
 from secure_bloom.reading.rows.value_scan import ValueScan
 from secure_bloom.reading.table.footer import FileFooter, read_footer
@@ -186,16 +186,18 @@ class TableRead:
             Unit.read,
             self._units(),
             self._workers,
-            size=lambda table: max(table.nbytes, _LEAST_BYTES),
+            size=lambda rows: max(rows.nbytes, _LEAST_BYTES),
             room=_WAITING_BYTES,
         )
         try:
             while True:
                 with self._timed("rows"):
-                    table = next(tables, None)
-                if table is None:
+                    rows = next(tables, None)
+                if rows is None:
                     return
-                yield table
+                # Closed before files are: what is decoded as it is taken holds its file.
+                with closing(tables_of(rows)) as parts:
+                    yield from parts
         finally:
             tables.close()
             for reader in tuple(self._open_readers):
@@ -396,6 +398,7 @@ def read_row_groups(
     reader = FileReader(planned, plan.request(), SourceOpener(resolver))
     try:
         for unit in filter(None, map(Unit.narrowed, units(reader))):
-            yield from unit.read().to_batches(max_chunksize=_BATCH_ROWS)
+            for table in tables_of(unit.read()):
+                yield from table.to_batches(max_chunksize=_BATCH_ROWS)
     finally:
         reader.close()

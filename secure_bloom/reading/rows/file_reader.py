@@ -9,8 +9,8 @@ nothing more is read, and where few rows match only the pages that have them.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
@@ -19,7 +19,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from secure_bloom.errors import FileChangedError, FormatError, KeyUnavailableError, located
+from secure_bloom.errors import (
+    FileChangedError,
+    FormatError,
+    KeyUnavailableError,
+    UnsupportedFeatureError,
+    located,
+)
+from secure_bloom.parquet.memory_budget import refuse_beyond, reserved
 from secure_bloom.parquet.pages import chunk_extent, read_pages
 from secure_bloom.parquet.structures.metadata import CompressionCodec
 from secure_bloom.predicates.binding import BoundCondition, BoundPredicate
@@ -29,6 +36,7 @@ from secure_bloom.predicates.request import Request
 from secure_bloom.predicates.tree import AllOf, AnyOf
 from secure_bloom.reading.pruning.context import PruningContext
 from secure_bloom.reading.pruning.plan import FilePlan, RowGroupPlan, Step
+from secure_bloom.reading.rows.decoded_sizes import decoded_size, harmless_size
 from secure_bloom.reading.rows.page_reads import Ranges, read_column, read_slices
 from secure_bloom.reading.rows.pyarrow_source import SourceOpener
 from secure_bloom.reading.rows.value_scan import ValueScan
@@ -41,6 +49,8 @@ Columns = Mapping[str, pa.ChunkedArray]
 
 #: Uncompressed bytes of row groups that are decoded together.
 _UNIT_BYTES = 64 * 1024 * 1024
+#: Into how many parts that are too large for one piece are cut: 32 MiB by default.
+_PARTS = 8
 #: Where more than this share of the rows matches, the other columns are decoded whole.
 _DENSE = 0.1
 #: More runs of matching rows than this are not looked for page by page.
@@ -64,10 +74,36 @@ class Unit:
         left = self.reader.narrowed(self.row_groups)
         return replace(self, row_groups=tuple(left), is_narrowed=True) if left else None
 
-    def read(self) -> pa.Table:
-        """The rows for which the predicate is true, in the request's output schema."""
+    def read(self) -> pa.Table | Parts:
+        """The rows for which the predicate is true, in the request's output schema.
+
+        In parts that are still to be decoded, where all of them would take too much memory.
+        """
         unit = self.narrowed()
         return self.reader.no_rows if unit is None else self.reader.read(unit.row_groups)
+
+
+class Parts:
+    """Rows that are decoded as they are taken, a part at a time."""
+
+    #: What waits here takes no memory.
+    nbytes = 0
+
+    def __init__(self, tables: Generator[pa.Table, None, None]) -> None:
+        self.tables = tables
+
+
+class _InPartsError(Exception):
+    """Decoded whole, columns would take too much memory."""
+
+
+def tables_of(rows: pa.Table | Parts) -> Generator[pa.Table, None, None]:
+    """What a unit gives, whichever it is."""
+    if isinstance(rows, Parts):
+        with closing(rows.tables):
+            yield from rows.tables
+    else:
+        yield rows
 
 
 def units(reader: FileReader) -> list[Unit]:
@@ -146,12 +182,80 @@ class FileReader:
                 self._done_with_unit()
         return left
 
-    def read(self, groups: Sequence[RowGroupPlan]) -> pa.Table:
+    def read(self, groups: Sequence[RowGroupPlan]) -> pa.Table | Parts:
         """The matching rows of ``groups``; errors carry path, row group and column."""
         with located(path=self.plan.path), self._lock:
-            table = self._read(groups)
+            try:
+                table = self._read(groups)
+            except _InPartsError:
+                return Parts(self._parts(groups))
             self._done_with_unit()
             return table
+
+    def _decoded_size(self, row_groups: Sequence[int], names: Sequence[str]) -> int:
+        """The bytes that whole columns take decoded, at most."""
+        file, footer = self._open_file(), self.plan.footer
+        return sum(
+            decoded_size(file, footer.chunk(row_group, ordinal))
+            for row_group in row_groups
+            for name in names
+            for ordinal in footer.columns.below(name)
+        )
+
+    def _parts(self, groups: Sequence[RowGroupPlan]) -> Generator[pa.Table, None, None]:
+        """As :meth:`_read`, in tables of few rows: a few bytes can stand for gigabytes of them."""
+        names = [*self._filtered, *self._others]
+        with located(path=self.plan.path), self._lock:
+            for group in groups:
+                size = max(self._decoded_size([group.row_group], names), 1)
+                rows = max(1, harmless_size() // _PARTS * group.rows // size)
+                start = self._found[group.row_group] = 0
+                for columns, count in self._pieces(group, rows):
+                    table = self._kept(columns, count, group, start)
+                    start += count
+                    self._found[group.row_group] += table.num_rows
+                    yield table
+                if start != group.rows:
+                    raise FormatError(f"pyarrow read {start} rows, the footer says {group.rows}")
+            self._done_with_unit()
+
+    def _pieces(self, group: RowGroupPlan, rows: int) -> Iterator[tuple[Columns, int]]:
+        """The columns of a row group, so many rows at a time, and how many those are."""
+        names = [*self._filtered, *self._others]
+        if not self.plan.footer.is_verified and self._is_sealed([group.row_group], *names):
+            # pyarrow would want its signature, and what is decoded here is decoded whole.
+            raise UnsupportedFeatureError("a large row group of a file that was not verified")
+        if not names:
+            yield {}, group.rows
+            return
+        self._check_sizes([group.row_group], names)
+        batches = self._open_source().iter_batches(
+            batch_size=rows, row_groups=[group.row_group], columns=names, use_threads=False
+        )
+        while True:
+            try:
+                batch = next(batches, None)
+            except (pa.ArrowException, OSError, KeyUnavailableError):
+                self._blame([group.row_group], names)
+            if batch is None:
+                break
+            table = pa.Table.from_batches([batch])
+            yield {name: _selectable(table.column(name)) for name in names}, batch.num_rows
+        if self._count_bytes:
+            self.extents += stored_extents(self.plan.footer, group.row_group, names)
+
+    def _kept(self, columns: Columns, count: int, group: RowGroupPlan, start: int) -> pa.Table:
+        """The rows, of those from ``start`` on, that the plan leaves and the predicate wants."""
+        keep = np.ones(count, np.bool_)
+        if group.ranges is not None:
+            keep[:] = False
+            for low, high in group.ranges:
+                keep[max(low - start, 0) : max(high - start, 0)] = True
+        if self._predicate is not None:
+            keep &= self._matches(self._predicate, columns, count)
+        mask = pa.array(keep)
+        left = {name: column.filter(mask) for name, column in columns.items()}
+        return self._conformed(left, int(np.count_nonzero(keep)), self._request.output)
 
     def _done_with_unit(self) -> None:
         self.units_left -= 1
@@ -283,12 +387,13 @@ class FileReader:
             return {**self._of_pages(row_groups, sealed), **self._decoded(row_groups, clear)}
         return self._decoded(row_groups, names)
 
-    def _is_sealed(self, row_groups: Sequence[int], name: str) -> bool:
-        """Whether some of a column is encrypted."""
+    def _is_sealed(self, row_groups: Sequence[int], *names: str) -> bool:
+        """Whether some of the columns is encrypted."""
         footer = self.plan.footer
         return any(
             footer.row_groups[row_group].columns[ordinal].crypto_metadata is not None
             for row_group in row_groups
+            for name in names
             for ordinal in footer.columns.below(name)
         )
 
@@ -298,6 +403,7 @@ class FileReader:
         A footer that we signed would pass, and say of a forged one that it is right.
         """
         file, footer = self._open_pages(), self.plan.footer
+        refuse_beyond(self._decoded_size(row_groups, names), "a part of an unverified file")
         found = {
             name: [read_column(file, footer, row_group, name) for row_group in row_groups]
             for name in names
@@ -311,7 +417,14 @@ class FileReader:
         """Columns as pyarrow decodes them."""
         if not names:
             return {}
+        size = self._decoded_size(row_groups, names)
+        if size > harmless_size():
+            raise _InPartsError
         self._check_sizes(row_groups, names)
+        with reserved(size):
+            return self._by_pyarrow(row_groups, names)
+
+    def _by_pyarrow(self, row_groups: Sequence[int], names: Sequence[str]) -> Columns:
         source = self._open_source()
         expected = sum(self.plan.footer.row_groups[i].num_rows for i in row_groups)
         try:

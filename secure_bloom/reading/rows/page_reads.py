@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from secure_bloom.errors import FormatError, located
 from secure_bloom.parquet.dictionary_pages import DICTIONARY_ENCODINGS, read_dictionary_page
 from secure_bloom.parquet.footer import Chunk
+from secure_bloom.parquet.memory_budget import refuse_beyond
 from secure_bloom.parquet.memory_files import MemoryColumn, memory_file, stored_plain
 from secure_bloom.parquet.pages import Page, data_page, read_pages
 from secure_bloom.parquet.structures.metadata import KeyValue, SchemaElement
@@ -23,6 +24,7 @@ from secure_bloom.reading.pruning.page_bounds import (
     decode_offset_index,
     offset_index_extent,
 )
+from secure_bloom.reading.rows.decoded_sizes import size_of_pages
 from secure_bloom.reading.table.coalesced_reads import read_extents
 from secure_bloom.reading.table.footer import FileFooter
 from secure_bloom.storage import InputFile
@@ -95,6 +97,7 @@ def _decode(
     uses_dictionary = any(page.encoding in DICTIONARY_ENCODINGS for page in pages)
     dictionary = read_dictionary_page(file, chunk) if uses_dictionary else None
     every = [*([] if dictionary is None else [dictionary]), *pages]
+    refuse_beyond(size_of_pages(chunk, every), "its pages")
     rows = sum(span.end - span.start for span in spans.values())
     column = _read(_file(footer, chunk.leaf.path[0], [(chunk, every)], rows), rows)
     return _cut(column, list(spans.values()), ranges)

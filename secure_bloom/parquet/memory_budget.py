@@ -1,0 +1,82 @@
+"""How much memory decoding may take: 1 GiB a process, or as SECURE_BLOOM_MEMORY says.
+
+A page of a hundred bytes can promise gigabytes.  What promises more than the budget is refused by
+its name; what several threads decode at a time is counted together.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from secure_bloom.errors import PolicyError, UnsupportedFeatureError
+
+VARIABLE = "SECURE_BLOOM_MEMORY"
+_DEFAULT = "1GiB"
+_SIZE = re.compile(r"\s*([0-9]{1,15})\s*(|KiB|MiB|GiB|TiB)\s*", re.IGNORECASE)
+_UNITS = {"": 0, "kib": 10, "mib": 20, "gib": 30, "tib": 40}
+
+
+class MemoryBudgetError(UnsupportedFeatureError):
+    """What a file promises takes more memory than it may."""
+
+
+def memory_budget() -> int:
+    """The bytes that decoding may take in this process; PolicyError for a setting that is none."""
+    return _parsed(os.environ.get(VARIABLE, _DEFAULT))
+
+
+@functools.lru_cache(maxsize=8)
+def _parsed(text: str) -> int:
+    found = _SIZE.fullmatch(text)
+    size = 0 if found is None else int(found[1]) << _UNITS[found[2].lower()]
+    if size == 0:
+        raise PolicyError(f"{VARIABLE} is not a size", hint=f"write {VARIABLE}=512MiB or 4GiB")
+    return size
+
+
+def refuse_beyond(size: int, what: str) -> None:
+    """Raise MemoryBudgetError for ``what`` promises more bytes than all of the budget."""
+    budget = memory_budget()
+    if size > budget:
+        raise MemoryBudgetError(
+            f"{what} takes {size:,} bytes decoded, more than the {budget:,} that decoding may take",
+            hint=f"if the file is known to be sound, allow more: {VARIABLE}=4GiB",
+        )
+
+
+class _Reservations:
+    """What all threads decode at the moment."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._taken = 0
+
+    def take(self, size: int) -> None:
+        """Wait until so much is left, or nothing is taken: one piece always goes on."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._taken or self._taken + size <= memory_budget())
+            self._taken += size
+
+    def give_back(self, size: int) -> None:
+        """What was taken is free again."""
+        with self._changed:
+            self._taken -= size
+            self._changed.notify_all()
+
+
+_RESERVATIONS = _Reservations()
+
+
+@contextmanager
+def reserved(size: int) -> Iterator[None]:
+    """So many bytes of the budget for as long as this lasts; a thread holds one at a time."""
+    _RESERVATIONS.take(size)
+    try:
+        yield
+    finally:
+        _RESERVATIONS.give_back(size)
