@@ -236,7 +236,11 @@ class FileReader:
             try:
                 batch = next(batches, None)
             except (pa.ArrowException, OSError, KeyUnavailableError):
-                self._blame([group.row_group], names)
+                if self._some_levels_are_clear([group.row_group], names):
+                    # Whole, as far as the budget goes: these pages are not pyarrow's to cut.
+                    yield self._of_pages([group.row_group], names), group.rows
+                    return
+                self._blame(names)
             if batch is None:
                 break
             table = pa.Table.from_batches([batch])
