@@ -38,6 +38,7 @@ VERBS = {
         "--without-filter-keys",
     ),
     "inspect": ("inspect", "{table}"),
+    "hudi show": ("hudi", "show", "{table}"),
     "audit": ("audit", "{table}"),
     "audit sample": ("audit", "{table}", "--sample", "1", "--severity", "critical"),
 }

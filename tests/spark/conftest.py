@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+#: What the JVM's environment says, as that of executors would: a login that tests may make.
+JVM_ENVIRONMENT = {"VAULT_ROLE_ID": "role-of-the-jvm", "BAO_SECRET_ID": "secret-of-the-jvm"}
+
+
 @pytest.fixture(scope="session")
 def spark_installed() -> None:
     """Skip where Spark cannot run; every JVM from here on is for a few seconds only."""
@@ -46,7 +50,10 @@ def spark(
     spark_installed: None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SparkSession]:
     """A local session with two cores whose writes follow the default policy."""
-    session = small_session("local[2]", tmp_path_factory.mktemp("spark")).getOrCreate()
+    with pytest.MonkeyPatch.context() as environment:
+        for name, value in JVM_ENVIRONMENT.items():
+            environment.setenv(name, value)
+        session = small_session("local[2]", tmp_path_factory.mktemp("spark")).getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()

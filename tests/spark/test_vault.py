@@ -18,10 +18,11 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.encryption.policy import KeyPolicy
-from secure_bloom.spark import session_config
+from secure_bloom.spark import add_bloom_filters, audit, session_config
 from tests.encryption.keys.vault.test_client import http_server
 from tests.openbao import OpenBao
 from tests.spark.cluster import VAULT_KMS, Cluster
+from tests.spark.conftest import JVM_ENVIRONMENT
 from tests.spark.typed_tables import data_files
 from tests.tables import customers
 
@@ -244,6 +245,19 @@ class TestJvmClient:
             threading.Event().wait(0.8)
         assert spark.read.options(**options).parquet(str(tmp_path / "2")).count() == 10
 
+    def test_secrets_of_the_environment(
+        self, spark: SparkSession, openbao: OpenBao, token: str, tmp_path: Path
+    ) -> None:
+        openbao.ask("POST", "sys/auth/jvm", {"type": "approle"})
+        openbao.ask("POST", "auth/jvm/role/spark", {"token_policies": ["lake-writer"]})
+        role_id = {"role_id": JVM_ENVIRONMENT["VAULT_ROLE_ID"]}
+        openbao.ask("POST", "auth/jvm/role/spark/role-id", role_id)
+        secret_id = {"secret_id": JVM_ENVIRONMENT["BAO_SECRET_ID"]}
+        openbao.ask("POST", "auth/jvm/role/spark/custom-secret-id", secret_id)
+        options = self.options(openbao, auth="approle", auth_mount="jvm")
+        self.write(spark, tmp_path / "t", "lake_pii", **options)
+        assert spark.read.options(**options).parquet(str(tmp_path / "t")).count() == 10
+
     def test_files_of_pyarrow_through_the_same_engine(
         self, spark: SparkSession, openbao: OpenBao, token: str, tmp_path: Path
     ) -> None:
@@ -271,7 +285,12 @@ class TestJvmClient:
             ("lake_pii", {"token_file": "/none"}, "/none cannot be read on this machine"),
             ("lake_pii", {"address": "http://127.0.0.1:1"}, "is not available: no connection"),
             ("lake_pii", {"address": "http://vault.example.com"}, "without TLS"),
-            ("lake_pii", {"auth": "approle"}, "no role_id for .* set VAULT_ROLE_ID"),
+            (
+                "lake_pii",
+                {"auth": "approle", "auth_mount": "none", "token_file": ""},
+                "refuses the login by approle: HTTP 40[34]",
+            ),
+            ("lake_pii", {"token_file": ""}, "no token for .* set VAULT_TOKEN or BAO_TOKEN"),
         ],
     )
     def test_a_refusal_says_what_failed(
@@ -321,3 +340,21 @@ class TestJvmClient:
             )
             self.write(spark, tmp_path / "t", "lake_pii", **options)
         assert len(asked) >= 4
+
+
+def test_a_kms_that_is_down_is_no_finding_and_no_crash(
+    spark: SparkSession, openbao: OpenBao, token: str, tmp_path: Path
+) -> None:
+    policy = write_policy(tmp_path, openbao.address, token)
+    kms = sb.PyarrowKms(KeyPolicy.load(policy).kms_client())
+    keys = pe.CryptoFactory(lambda _: kms).file_encryption_properties(
+        pe.KmsConnectionConfig(),
+        pe.EncryptionConfiguration(footer_key="lake_footer", column_keys={"lake_pii": ["email"]}),
+    )
+    pq.write_table(customers(50), tmp_path / "0.parquet", encryption_properties=keys)
+    write_policy(tmp_path, "http://127.0.0.1:1", token, "retry_seconds = 0")
+    with pytest.raises(sb.KmsUnavailableError, match="no connection: Connection refused"):
+        audit(spark, tmp_path / "0.parquet", policy)
+    [row] = add_bloom_filters(spark, tmp_path / "0.parquet", policy).collect()
+    assert row.status == "failed"
+    assert "no connection: Connection refused" in row.error

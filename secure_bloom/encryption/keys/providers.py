@@ -41,6 +41,9 @@ def check_kms(config: Mapping[str, object]) -> tuple[str, ConfigTable]:
         table.allow({"client", *_PROVIDERS[client].words})
         for word, kind in _PROVIDERS[client].words.items():
             table.text(word) if kind is str else table.get(word, kind)
+        if (table.get("retry_seconds", int) or 0) < 0:
+            raise PolicyError("'retry_seconds' of [kms] is negative")
+        _PROVIDERS[client].check(table)
     elif ":" not in client:
         raise PolicyError(
             f"[kms] has the unknown client {client!r}",
@@ -51,9 +54,13 @@ def check_kms(config: Mapping[str, object]) -> tuple[str, ConfigTable]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Provider:
-    """One of our own clients: the words of its table with their types, and how it is made."""
+    """One of our own clients: the words of its table with their types, and how it is made.
+
+    ``check`` raises PolicyError for words that make no sense together, before a client is made.
+    """
 
     words: Mapping[str, type]
+    check: Callable[[ConfigTable], object] = lambda _: None
     build: Callable[[ConfigTable, Path], KmsClient]
 
 
@@ -82,11 +89,16 @@ def _vault(table: ConfigTable, base: Path) -> KmsClient:
 
 _PROVIDERS = {
     "keyring": _Provider(words={"keyring": str}, build=_keyring),
-    "aws": _Provider(words=aws.WORDS, build=_aws),
+    "aws": _Provider(words=aws.WORDS, check=aws.encryption_context, build=_aws),
     "gcp": _Provider(words=gcp.WORDS, build=_gcp),
     "azure": _Provider(words=azure.WORDS, build=_azure),
-    "vault": _Provider(words=vault.WORDS, build=_vault),
+    "vault": _Provider(words=vault.WORDS, check=vault.check_words, build=_vault),
 }
+
+
+def provider_names() -> tuple[str, ...]:
+    """What ``client`` may be besides a class."""
+    return tuple(_PROVIDERS)
 
 
 _VERBS = ("wrap_key", "unwrap_key")

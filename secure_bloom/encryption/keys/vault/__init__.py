@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from secure_bloom.encryption.keys.vault.client import VaultKmsClient
-from secure_bloom.encryption.keys.vault.settings import WORDS, VaultSettings
+from secure_bloom.encryption.keys.vault.settings import WORDS, VaultSettings, check_words
 
-__all__ = ["WORDS", "VaultKmsClient", "VaultSettings"]
+__all__ = ["WORDS", "VaultKmsClient", "VaultSettings", "check_words"]

@@ -71,8 +71,7 @@ class VaultSettings:
         Relative paths start at ``base``.  Raises PolicyError for an address that is missing or not
         protected by TLS, and for words that do not go together.
         """
-        auth = table.choice("auth", {name: name for name in _AUTH_WORDS}) or "token"
-        _check_auth_words(table, auth)
+        auth = _auth(table)
         address = table.text("address") or environment("ADDR")
         if address is None:
             raise PolicyError(
@@ -81,8 +80,6 @@ class VaultSettings:
             )
         allow_http = table.get("allow_http", bool) or False
         seconds = table.get("retry_seconds", int)
-        if seconds is not None and seconds < 0:
-            raise PolicyError("'retry_seconds' of [kms] is negative")
         return cls(
             address=_checked_address(address, allow_http=allow_http),
             namespace=table.text("namespace") or environment("NAMESPACE"),
@@ -106,6 +103,16 @@ class VaultSettings:
         return f"{parts.scheme}://{parts.netloc}"
 
 
+def check_words(table: ConfigTable) -> None:
+    """Raise PolicyError for what [kms] itself says wrong, whatever the environment adds."""
+    _auth(table)
+    for word in ("mount", "auth_mount"):
+        _mount(table, word)
+    address = table.text("address")
+    if address is not None:
+        _checked_address(address, allow_http=table.get("allow_http", bool) or False)
+
+
 def environment(name: str) -> str | None:
     """``VAULT_<name>``, or its twin ``BAO_<name>``; None where both are missing or empty."""
     for prefix in ("VAULT_", "BAO_"):
@@ -114,7 +121,9 @@ def environment(name: str) -> str | None:
     return None
 
 
-def _check_auth_words(table: ConfigTable, auth: str) -> None:
+def _auth(table: ConfigTable) -> str:
+    """The way to log in, whose words alone may be there."""
+    auth = table.choice("auth", {name: name for name in _AUTH_WORDS}) or "token"
     other = frozenset().union(*_AUTH_WORDS.values()) - _AUTH_WORDS[auth]
     for word in sorted(other & table.entries.keys()):
         raise PolicyError(
@@ -123,6 +132,7 @@ def _check_auth_words(table: ConfigTable, auth: str) -> None:
         )
     if auth == "kubernetes" and table.text("role") is None:
         raise PolicyError("[kms] with auth 'kubernetes' names no role", hint='role = "NAME"')
+    return auth
 
 
 def _checked_address(address: str, *, allow_http: bool) -> str:
