@@ -62,7 +62,11 @@ def test_an_append_keeps_the_old_footer(tmp_path: Path, mode: Mode) -> None:
     plan = _plan(path, "email", append=True)
     assert plan.keep == size
     _apply(path, plan)
-    assert filter_place(path, 0, "email").start == size + len(append_mark(size))
+    place = filter_place(path, 0, "email")
+    assert place.start == size + len(append_mark(size))
+    assert filter_of(path, 0, "email").check(b"user0@example.com")
+    # Between the filter and the new footer nothing but zeros.
+    assert not any(path.read_bytes()[place.stop : _footer_start(path)])
     assert path.read_bytes()[size:].startswith(append_mark(size))
     assert path.stat().st_size % APPEND_ALIGNMENT == 0
     assert read(path, encrypted=mode is not Mode.PLAIN).equals(before)
@@ -233,6 +237,9 @@ def test_filters_built_in_threads_are_those_built_one_by_one(tmp_path: Path) -> 
     with opened(path) as it, ThreadPoolExecutor(4) as executor:
         alone = plan_rewrite(it.file, it.keys, request)
         together = plan_rewrite(it.file, it.keys, request, run=executor.map)
+        with pytest.raises(ValueError, match="zip"):
+            plan_rewrite(it.file, it.keys, request, run=lambda _work, _tasks: iter(()))
+        assert alone.keep == it.footer.tail.offset
     assert together == alone
 
 

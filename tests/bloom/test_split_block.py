@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import secure_bloom
-from secure_bloom.bloom import xxh64
+from secure_bloom.bloom import split_block, xxh64
 from secure_bloom.bloom.split_block import (
     Probe,
     SplitBlockBloomFilter,
@@ -27,6 +27,13 @@ from secure_bloom.bloom.split_block import (
 )
 from secure_bloom.errors import FormatError, PolicyError
 from tests.project import CORPUS, NO_CORPUS
+
+
+@pytest.fixture(autouse=True)
+def _nothing_remembered() -> None:
+    """Sizes are worked out anew: one that an earlier test asked for must not hide a mistake."""
+    split_block._unlucky_fpp.cache_clear()
+
 
 HASHES = st.lists(st.integers(0, 2**64 - 1), max_size=300)
 
@@ -152,7 +159,7 @@ def test_hostile_offsets_leave_the_filter_as_it_was(monkeypatch: pytest.MonkeyPa
 def test_what_is_no_hash_is_refused(h: int) -> None:
     bloom = SplitBlockBloomFilter(2)
     for use in (bloom.insert_hash, bloom.check_hash):
-        with pytest.raises(PolicyError, match="64-bit"):
+        with pytest.raises(PolicyError, match="^a hash is not an unsigned 64-bit integer$"):
             use(h)
     assert bloom.byte_count == 64
 
@@ -288,6 +295,12 @@ def test_exact_fpp_and_fill_of_bits_counted_by_hand() -> None:
     assert bloom.fill() == (1 + 2 + 3 + 4 + 8 + 16 + 32 + 1) / 512
 
 
+def test_every_block_of_a_large_filter_counts() -> None:
+    blocks = 3 * split_block._COUNTED_BLOCKS
+    bloom = SplitBlockBloomFilter.from_bytes(b"\xff" * 32 * (blocks // 3) + bytes(64 * blocks // 3))
+    assert bloom.fpp() == 1 / 3
+
+
 @pytest.mark.parametrize("values", [40_000, 100_000, 200_000])
 def test_exact_measured_and_expected_fpp_agree(values: int) -> None:
     bloom = filled(4096, random_hashes(values))
@@ -363,8 +376,35 @@ def test_no_values_take_one_block() -> None:
 
 @pytest.mark.parametrize(("values", "max_bytes"), [(-1, 1024), (5, 31)])
 def test_sizes_that_cannot_be_are_refused(values: int, max_bytes: int) -> None:
-    with pytest.raises(PolicyError, match="cannot size"):
+    with pytest.raises(PolicyError) as refused:
         block_count_for(values, 0.01, max_bytes)
+    assert refused.value.message == (
+        f"cannot size a Bloom filter for {values} values in {max_bytes} bytes, "
+        "wanted at least 0 and 32"
+    )
+
+
+@pytest.mark.parametrize(("load", "block_count"), [(5, 1), (15, 4), (30, 1000)])
+def test_six_standard_deviations_are_allowed_for(load: int, block_count: int) -> None:
+    """Against 20,000 random blocks, counted word by word."""
+    rng = np.random.default_rng(1)
+    where = np.repeat(np.arange(20_000), rng.poisson(load, 20_000))
+    blocks = np.zeros((20_000, 8), np.uint32)
+    for word in range(8):
+        bits = np.uint32(1) << rng.integers(0, 32, len(where), np.uint32)
+        np.bitwise_or.at(blocks[:, word], where, bits)
+    shares = (np.bitwise_count(blocks) / 32).prod(axis=1)
+    wanted = shares.mean() + 6 * shares.std() / block_count**0.5
+    found = split_block._unlucky_fpp(load * block_count, block_count)
+    assert found == pytest.approx(wanted, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("values", "fpp", "block_count"),
+    [(1, 0.01, 1), (20, 0.01, 2), (1000, 0.01, 64), (1000, 0.0001, 128), (10**6, 0.01, 1 << 16)],
+)
+def test_known_sizes(values: int, fpp: float, block_count: int) -> None:
+    assert block_count_for(values, fpp, 1 << 27) == block_count
 
 
 # --- what is imported, and where compiled code is kept ---------------------------------------

@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from secure_bloom.encryption.keys import ExplicitKeys, KeyResolver, Keyring
+from secure_bloom.encryption.policy import ColumnRule, KeyPolicy
+from secure_bloom.encryption.trust import Trust
 from secure_bloom.errors import (
     FormatError,
     IntegrityError,
     KeyUnavailableError,
+    PolicyError,
     SecureBloomError,
     UnsupportedFeatureError,
 )
 from secure_bloom.options import FooterMode
 from secure_bloom.parquet.footer import (
     encode_footer,
+    file_aad_of,
     open_chunk,
     read_tail,
+    read_unverified,
     set_bloom_filter,
+    unchecked_signature,
     unlock,
+    unlock_to_read,
+    with_trailer,
 )
 from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.metadata import (
@@ -32,7 +42,7 @@ from secure_bloom.parquet.structures.metadata import (
     EncryptionAlgorithm,
     FileMetaData,
 )
-from secure_bloom.storage import open_input
+from secure_bloom.storage import CountedFile, open_input
 from tests.project import CORPUS, ENCRYPTED_CORPUS, NO_CORPUS
 from tests.surgery import assert_tells_no_secret, edit_column, opened
 from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, read, write
@@ -234,8 +244,9 @@ def test_a_signed_footer_can_be_read_without_its_key_but_not_written(tmp_path: P
     footer = unlock(tail, keys, allow_unverified=True)
     assert footer.metadata.num_rows == 1
     assert footer.key is None
-    with pytest.raises(KeyUnavailableError, match="write the footer back"):
+    with pytest.raises(KeyUnavailableError) as caught:
         encode_footer(footer)
+    assert caught.value.message == "the footer key is needed to write the footer back"
 
 
 @pytest.mark.parametrize(
@@ -383,3 +394,283 @@ def test_pyarrow_reads_a_footer_that_was_edited(path: Path, mode: Mode) -> None:
         set_bloom_filter(it.chunk(0, "email"), 1000, 47)
         path.write_bytes(it.file.read_at(0, it.footer.tail.offset) + encode_footer(it.footer))
     assert read(path, encrypted=mode is not Mode.PLAIN).equals(before)
+
+
+# --- where the footer stands ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("text", "requests"), [(100, 1), (200_000, 2)])
+def test_a_footer_of_any_size_is_found(tmp_path: Path, text: int, requests: int) -> None:
+    table = pa.table({"id": [1, 2, 3]}).replace_schema_metadata({"k": "v" * text})
+    path = write(tmp_path / "x.parquet", table)
+    content = path.read_bytes()
+    with open_input(str(path)) as file:
+        counted = CountedFile(file)
+        whole = read_tail(counted)
+    assert counted.requests == requests
+    assert content[whole.offset :] == with_trailer(whole.clear, b"PAR1")
+    path.write_bytes(content + b"PAR1 and a torn end")
+    with open_input(str(path)) as file:
+        torn = read_tail(file, end=len(content))
+        assert (torn.offset, torn.clear) == (whole.offset, whole.clear)
+        with pytest.raises(FormatError):
+            read_tail(file)
+
+
+def test_a_file_may_be_a_footer_alone(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.parquet", pa.table({"id": [1]}))
+    with open_input(str(path)) as file:
+        clear = read_tail(file).clear
+    path.write_bytes(b"PAR1" + with_trailer(clear, b"PAR1"))
+    with open_input(str(path)) as file:
+        assert (read_tail(file).offset, read_tail(file).clear) == (4, clear)
+
+
+@pytest.mark.parametrize(
+    ("content", "message", "hint"),
+    [
+        (b"PAR1\0\0\0PAR1", "not a Parquet file: it has 11 bytes", None),
+        (b"PAR1\0\0\0\0PAR1", "Thrift structure is damaged near byte 0 of 0", None),
+        (b"PAR1\1\0\0\0PAR1", "the footer's length is 1, the file has 12 bytes", None),
+        (
+            b"PAR1 no footer",
+            "not a Parquet file, or cut short: it does not end in PAR1 or PARE",
+            "if a run with --in-place was killed here, the next such run repairs the file",
+        ),
+    ],
+)
+def test_an_end_that_is_none_says_what_is_wrong(
+    tmp_path: Path, content: bytes, message: str, hint: str | None
+) -> None:
+    path = tmp_path / "x.parquet"
+    path.write_bytes(content)
+    with open_input(str(path)) as file, pytest.raises(FormatError) as caught:
+        read_tail(file)
+    assert (caught.value.message, caught.value.hint) == (message, hint)
+
+
+@pytest.mark.parametrize("mode", [Mode.PLAIN, Mode.SIGNED, Mode.ENCRYPTED])
+def test_a_footer_fills_its_length(tmp_path: Path, mode: Mode) -> None:
+    content = _small(tmp_path, mode).read_bytes()
+    length = int.from_bytes(content[-8:-4], "little")
+    body = content[-8 - length : -8] + b"!"
+    path = tmp_path / "longer.parquet"
+    path.write_bytes(b"PAR1" + with_trailer(body, content[-4:]))
+    with open_input(str(path)) as file, pytest.raises(FormatError) as caught:
+        read_tail(file)
+    signature = 28 if mode is Mode.SIGNED else 0
+    assert caught.value.message == (
+        "the encrypted footer module does not fill the footer's length"
+        if mode is Mode.ENCRYPTED
+        else f"the footer takes {length - signature} bytes and a signature of {signature}, "
+        f"its length says {length + 1}"
+    )
+
+
+# --- AADs and ciphers -------------------------------------------------------------------------
+
+
+def _aad(
+    stored: bytes | None, supply: bool, given: bytes | None, unique: bytes | None = b"unique"
+) -> bytes:
+    parameters = AesGcmCtrV1.of(supply_aad_prefix=supply)
+    if stored is not None:
+        parameters.aad_prefix = stored
+    if unique is not None:
+        parameters.aad_file_unique = unique
+    keys = KeyResolver(ExplicitKeys(footer=bytes(16), aad_prefix=given)).for_file()
+    return file_aad_of(EncryptionAlgorithm.of(AES_GCM_CTR_V1=parameters), keys)
+
+
+def test_the_aad_of_a_file_is_prefix_and_unique_part() -> None:
+    assert _aad(None, False, None) == b"unique"
+    assert _aad(b"stored ", False, None) == b"stored unique"
+    assert _aad(b"stored ", True, None) == b"stored unique"
+    assert _aad(b"stored ", False, b"stored ") == b"stored unique"
+    assert _aad(None, True, b"given ") == b"given unique"
+    assert _aad(b"stored ", False, None, None) == b"stored "
+    assert _aad(b"", False, None, None) == b""
+
+
+@pytest.mark.parametrize(
+    ("stored", "supply", "given", "message", "hint"),
+    [
+        (
+            None,
+            False,
+            b"p",
+            "an AAD prefix was supplied, the file was written without one",
+            "leave the prefix out for this file; if it should have one, it was exchanged",
+        ),
+        (
+            None,
+            True,
+            None,
+            "the file was written with an AAD prefix that it does not store",
+            'supply it as "aad_prefix" in the keyring\'s "explicit" part',
+        ),
+        (b"a", False, b"b", "the AAD prefix supplied is not the one stored in the file", None),
+    ],
+)
+def test_a_prefix_that_does_not_fit_says_why(
+    stored: bytes | None, supply: bool, given: bytes | None, message: str, hint: str | None
+) -> None:
+    with pytest.raises(KeyUnavailableError) as caught:
+        _aad(stored, supply, given)
+    assert (caught.value.message, caught.value.hint) == (message, hint)
+
+
+@pytest.mark.parametrize("algorithm", ["AES_GCM_V1", "AES_GCM_CTR_V1"])
+def test_the_cipher_of_a_column_is_that_of_its_footer(tmp_path: Path, algorithm: str) -> None:
+    path = write(
+        tmp_path / "x.parquet",
+        customers(40),
+        Mode.UNIFORM,
+        row_group_size=20,
+        encryption={"encryption_algorithm": algorithm},
+    )
+    with opened(path) as it:
+        column_cipher = it.chunk(1, "city").cipher
+        assert column_cipher is not None
+        assert column_cipher.uses_ctr is (algorithm == "AES_GCM_CTR_V1")
+        assert (column_cipher.row_group_ordinal, column_cipher.column_ordinal) == (1, 3)
+        assert column_cipher.file_aad == it.footer.file_aad != b""
+
+
+def test_a_row_group_may_say_its_ordinal_itself(tmp_path: Path) -> None:
+    """AADs hold RowGroup.ordinal, which is not always the place in the list.  Encryption.md 4.4."""
+    path = write(tmp_path / "x.parquet", customers(40), Mode.UNIFORM, row_group_size=20)
+    with opened(path) as it:
+        it.footer.row_groups[1].ordinal = 7
+        own = it.chunk(1, "id").cipher
+        del it.footer.row_groups[1].ordinal
+        counted = it.chunk(1, "id").cipher
+    assert own is not None
+    assert counted is not None
+    assert (own.row_group_ordinal, counted.row_group_ordinal) == (7, 1)
+
+
+def test_a_column_under_the_footer_key_needs_no_checked_footer(tmp_path: Path) -> None:
+    with opened(write(tmp_path / "x.parquet", customers(10), Mode.UNIFORM)) as it:
+        unchecked = dataclasses.replace(it.footer, key=None, file_aad=b"")
+        column_cipher = open_chunk(unchecked, 0, 0, it.keys).cipher
+        assert column_cipher == it.chunk(0, "email").cipher
+    assert column_cipher is not None
+    assert column_cipher.key == it.footer.key
+
+
+def test_an_unchecked_footer_has_no_key_and_no_aad(tmp_path: Path) -> None:
+    with open_input(str(_small(tmp_path, Mode.SIGNED))) as file:
+        footer = read_unverified(read_tail(file))
+    assert (footer.key, footer.file_aad) == (None, b"")
+
+
+def test_metadata_in_clear_stays_in_clear_when_it_is_edited(tmp_path: Path) -> None:
+    with opened(write(tmp_path / "x.parquet", customers(10), Mode.UNIFORM)) as it:
+        chunk = it.chunk(0, "email")
+        set_bloom_filter(chunk, 1000, 47)
+    assert chunk.column_chunk.encrypted_column_metadata is None
+
+
+# --- errors, and what a run insists on --------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda c: setattr(c, "file_path", "other"),
+            "its data stands in another file (ColumnChunk.file_path)",
+        ),
+        (
+            lambda c: setattr(c, "crypto_metadata", ColumnCryptoMetaData.of()),
+            "the column is encrypted, the footer names no encryption algorithm",
+        ),
+        (
+            lambda c: c.meta_data.tree.fields.update(
+                ColumnMetaData.of(path_in_schema=["else"]).tree.fields
+            ),
+            "ColumnMetaData.path_in_schema is not the column's path",
+        ),
+        (lambda c: c.tree.fields.pop(3), "ColumnChunk.meta_data is missing"),
+    ],
+)
+def test_a_chunk_that_cannot_be_says_why(
+    tmp_path: Path, change: Callable[[Any], object], message: str
+) -> None:
+    with opened(write(tmp_path / "x.parquet", customers(10))) as it:
+        change(it.footer.columns[0][2])
+        with pytest.raises(SecureBloomError) as caught:
+            it.chunk(0, "id")
+    assert caught.value.message == message
+
+
+def test_ways_to_encrypt_that_are_not_known_are_named(tmp_path: Path) -> None:
+    with opened(write(tmp_path / "x.parquet", customers(10), Mode.UNIFORM)) as it:
+        crypto = ColumnCryptoMetaData(trees.Struct({7: (12, trees.Struct())}))
+        it.footer.columns[0][0].crypto_metadata = crypto
+        with pytest.raises(UnsupportedFeatureError, match="ColumnCryptoMetaData has member ids"):
+            it.chunk(0, "email")
+
+
+@pytest.mark.parametrize("column_keys", [{}, {"email": bytes(16)}], ids=["none", "wrong"])
+def test_a_column_key_is_looked_for_by_its_path(
+    tmp_path: Path, column_keys: dict[str, bytes]
+) -> None:
+    path = _small(tmp_path, Mode.SIGNED)
+    with open_input(str(path)) as file:
+        footer = read_unverified(read_tail(file))
+    keys = KeyResolver(ExplicitKeys(columns=column_keys)).for_file()
+    wanted = IntegrityError if column_keys else KeyUnavailableError
+    with pytest.raises(wanted) as caught:
+        open_chunk(footer, 0, 0, keys)
+    if not column_keys:
+        assert caught.value.message == "key 'k_pii' of column email is not available"
+
+
+@pytest.mark.parametrize("hint", [None, "give a keyring"])
+def test_a_signature_that_cannot_be_checked_says_the_way_out(hint: str | None) -> None:
+    error = unchecked_signature(KeyUnavailableError("there is no key", hint=hint))
+    assert error.message == (
+        "the footer's signature cannot be checked, so it may be forged: there is no key"
+    )
+    way = "to read the file all the same: allow_unverified=True or --allow-unverified"
+    assert error.hint == (way if hint is None else f"give a keyring; {way}")
+
+
+def test_what_is_only_read_needs_its_signature_checked_where_keys_were_given(
+    tmp_path: Path,
+) -> None:
+    signed, hidden = tmp_path / "signed", tmp_path / "hidden"
+    signed.mkdir()
+    hidden.mkdir()
+    with open_input(str(_small(signed, Mode.SIGNED))) as file:
+        tail = read_tail(file)
+    assert unlock_to_read(tail, KeyResolver(None).for_file()).key is None
+    assert unlock_to_read(tail, KeyResolver(KEYRING).for_file()).key is not None
+    with pytest.raises(KeyUnavailableError, match="signature cannot be checked") as caught:
+        unlock_to_read(tail, KeyResolver(Keyring()).for_file())
+    assert "k_footer" in caught.value.message
+    with open_input(str(_small(hidden, Mode.ENCRYPTED))) as file:
+        tail = read_tail(file)
+    for keys in (None, Keyring()):
+        with pytest.raises(KeyUnavailableError, match="'k_footer' of the footer is not available"):
+            unlock_to_read(tail, KeyResolver(keys).for_file())
+
+
+def test_a_footer_or_column_weaker_than_the_policy_is_refused(tmp_path: Path) -> None:
+    rules = {name: ColumnRule(path=name, key="k_pii") for name in ("email", "id")}
+    policy = KeyPolicy(footer_key="k_footer", columns=rules)
+    keys = KeyResolver(KEYRING, Trust(policy=policy)).for_file()
+    weak = {"plain": Mode.PLAIN, "ctr": Mode.UNIFORM}
+    for name, mode in weak.items():
+        algorithm = {"encryption_algorithm": "AES_GCM_CTR_V1"}
+        path = write(tmp_path / name, customers(10), mode, encryption=algorithm)
+        with open_input(str(path)) as file, pytest.raises(PolicyError, match="the policy says"):
+            unlock(read_tail(file), keys)
+    with open_input(str(write(tmp_path / "ok", customers(10), Mode.ENCRYPTED))) as file:
+        footer = unlock(read_tail(file), keys)
+        open_chunk(footer, 0, 0, keys)
+        with pytest.raises(PolicyError, match="key k_pii, the column is stored in clear") as caught:
+            open_chunk(footer, 0, 2, keys)
+    assert (caught.value.row_group, caught.value.column) == (0, "id")
