@@ -1,7 +1,7 @@
 """Every exception: one root, one class for each thing a caller would do differently.
 
-An error is raised where it is found, without knowing the file; the floor that knows adds the
-place once, with :func:`located`.  Texts never hold key bytes or cell values.
+The code that finds an error often does not know the file.  A caller that knows path, row group or
+column adds them with :func:`located`.  Texts never hold key bytes or cell values.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class UnfinishedWriteError(SecureBloomError):
 
 
 class PolicyError(SecureBloomError):
-    """What was asked for cannot be: a policy, option, column or value that makes no sense."""
+    """The request cannot be fulfilled: a policy, option, column or value that makes no sense."""
 
 
 class SparkUnavailableError(SecureBloomError):
@@ -113,7 +113,10 @@ def causes(error: BaseException) -> Iterator[str]:
 
 
 class _Located:
-    """Adds a place to errors that pass by; a plain object, because millions are entered."""
+    """Adds path, row group and column to errors that pass by.
+
+    A plain object, because code enters millions of these: a generator takes three times as long.
+    """
 
     __slots__ = ("_column", "_path", "_row_group")
 
@@ -135,5 +138,5 @@ class _Located:
 def located(
     *, path: str | None = None, row_group: int | None = None, column: str | None = None
 ) -> AbstractContextManager[None]:
-    """Add the place to any :class:`SecureBloomError` passing by; what is known already stays."""
+    """Add the place to any :class:`SecureBloomError` passing by; parts that it has already stay."""
     return _Located(path, row_group, column)

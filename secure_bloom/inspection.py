@@ -1,4 +1,4 @@
-"""What stands in a file: footer, encryption, columns, keys and filters; without keys what shows."""
+"""The contents of a file: footer, encryption, columns, keys and filters, as far as keys allow."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from secure_bloom.storage.paths import Paths, as_paths
 class BloomInspection:
     """A filter: its place, its bitset's bytes, exact fpp and share of set bits where readable.
 
-    ``missed`` is how many values of the column the filter does not have, where that was checked:
-    with more than none, queries lose rows.
+    ``missed`` counts the values of the column that the filter does not have, if that was checked.
+    If there are any, queries lose rows.
     """
 
     offset: int
@@ -225,7 +225,7 @@ class _Inspector:
         )
 
     def _missed(self, chunk: Chunk, stored: StoredBloomFilter) -> int:
-        # Imported here: to describe a file needs no pyarrow.
+        # Imported here: describing a file needs no pyarrow.
         from secure_bloom.bloom.build import check_filter
         from secure_bloom.parquet.column_values import read_entries
 
@@ -245,7 +245,7 @@ def _encryption(
 
 
 def _visible_bloom(column_chunk: ColumnChunk) -> BloomInspection | None:
-    """The filter's place as the unencrypted copy of the metadata has it."""
+    """The filter's offset and length, from the copy of the metadata that is in clear."""
     meta_data = column_chunk.meta_data
     if meta_data is None or meta_data.bloom_filter_offset is None:
         return None

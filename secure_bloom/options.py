@@ -1,4 +1,4 @@
-"""What a caller may ask of a filter, and the three kinds of footer: words used on every floor."""
+"""Options of a filter, and the three modes of a footer: words used on every floor."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class FooterMode(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BloomFilterOptions:
-    """What one column's filter must be: at most ``fpp`` false positives, at most ``max_bytes``.
+    """Bounds for one column's filter: at most ``fpp`` false positives, at most ``max_bytes``.
 
     ``fpp`` is a probability, 0 < fpp < 1; ``max_bytes`` bounds the bitset of one row group.  When
     both cannot be had, ``max_bytes`` wins and the report says which fpp the filter really has.

@@ -29,7 +29,7 @@ def named_columns(columns: Sequence[str]) -> str:
 
 def legible(text: str, longest: int = _LONGEST) -> str:
     """``text`` with its unprintable characters written out, cut in its middle when too long."""
-    # Cut before as well: what is a megabyte is not worth writing out.
+    # Cut before as well as after: writing out a megabyte would take long.
     return _cut(written_out(_cut(text, longest)), longest)
 
 

@@ -1,7 +1,8 @@
 """The values of a column chunk -> its filter, or the check of a filter that is there.
 
-Built at an upper bound, from the number of values, then folded while the exact false-positive
-probability of its own bits stays within the request: no count of distinct values is needed.
+A filter is built large enough for as many distinct values as there are values.  Then it is folded
+in halves as long as the exact false-positive probability of its bits stays within the request.  So
+nobody has to count distinct values first.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from secure_bloom.parquet.schema import Leaf
 class BuiltFilter:
     """A filter and how many values went into it, from which source.
 
-    ``missed`` is how many of them the filter it replaces did not have: more than none means that
-    queries lost rows with it.
+    ``missed`` counts the values that the replaced filter did not have.  If there are any, queries
+    lost rows because of that filter.
     """
 
     filter: SplitBlockBloomFilter

@@ -1,9 +1,12 @@
-"""A column's physical values, as arrays that can be hashed -> what stands in its filter for them.
+"""A column's physical values, as arrays -> the entries of its filter.
 
-A filter hashes raw bits, and engines compare values: both zeros go in where either occurs, and
-where a NaN does also the two that readers look NaN up by (Spark pushes ``x = NaN`` down to the
-filter, and finds NaN equal to NaN).  Some values go in under a second form, because a reader looks
-for that one:
+A filter hashes bits, but engines compare values, and some equal values have different bits:
+
+- 0.0 and -0.0: if one occurs, both are inserted;
+- NaN: if any occurs, the quiet NaN of either sign is inserted too.  Spark finds NaN equal to NaN,
+  and looks ``x = NaN`` up in the filter by one of those two.
+
+Some values are inserted in a second form, because some reader looks for that form:
 
 - a FLOAT16 as the four bytes of a FLOAT: DuckDB (seen in 2.0.0) would lose every row with a filter
   that has only what the format says;
@@ -28,12 +31,12 @@ from secure_bloom.parquet.value_arrays import Binary, Entries, is_float16
 
 
 def forms(leaf: Leaf) -> int:
-    """Under how many forms a value of ``leaf`` goes into its filter."""
+    """In how many forms a value of ``leaf`` is inserted into its filter."""
     return 2 if is_float16(leaf) or _is_byte_array_decimal(leaf) else 1
 
 
 def insert_entries(bloom_filter: SplitBlockBloomFilter, leaf: Leaf, values: Entries) -> None:
-    """Insert physical values of ``leaf`` under all their forms."""
+    """Insert physical values of ``leaf`` in all their forms."""
     entries = _with_nans(_with_both_zeros(values))
     _insert(bloom_filter, entries)
     if forms(leaf) > 1:
@@ -101,7 +104,7 @@ def _with_both_zeros(values: Entries) -> Entries:
 
 
 def _with_nans(entries: Entries) -> Entries:
-    """The same with the quiet NaN of either sign, where there is any NaN."""
+    """The entries, with the quiet NaN of either sign added if there is any NaN."""
     if not _is_floating(entries) or not np.isnan(entries).any():
         return entries
     quiet = np.array([np.nan], dtype=entries.dtype)

@@ -1,7 +1,7 @@
-"""Ask filters: may a value be in a row group, for files, folders and globs.
+"""Probe filters: whether a row group may hold a value, for files, folders and globs.
 
-Only footers and filters are read.  Neither pyarrow nor numba is needed for it, so a single probe
-starts fast.
+Only footers and filters are read.  This needs neither pyarrow nor numba, so a single probe starts
+fast.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def probe(
                 reports.append(_probe_file(file, column, every, resolver, known))
         except SecureBloomError as error:
             if isinstance(error, PolicyError) and error.column is not None:
-                # The question itself is wrong, for this file and all others.
+                # The request itself is wrong, so it is wrong for all other files too.
                 raise
             reports.append(FileProbe(path=path, error=str(error), hint=error.hint))
     if known and column not in known:
@@ -193,7 +193,7 @@ def _probe_row_group(
 
 
 def verdict(bloom_filter: SplitBlockBloomFilter, encodings: tuple[bytes, ...] | None) -> Verdict:
-    """What the filter says of a value in any of its encodings; None: it cannot say."""
+    """The filter's verdict on a value in any of its encodings; for None it is always MAYBE."""
     if encodings is None or any(bloom_filter.check(encoding) for encoding in encodings):
         return Verdict.MAYBE
     return Verdict.ABSENT

@@ -65,8 +65,8 @@ class SplitBlockBloomFilter:
     def from_bytes(cls, bitset: bytes | bytearray | memoryview) -> SplitBlockBloomFilter:
         """The filter with these bits; FormatError unless they are whole blocks.
 
-        Of what may change they are copied, of ``bytes`` (or a view on some) when a value is
-        inserted.
+        ``bytes``, or a view on some, are shared until a value is inserted; bits that their owner
+        may change are copied at once.
         """
         byte_count = memoryview(bitset).nbytes
         block_count, rest = divmod(byte_count, BYTES_PER_BLOCK)
@@ -124,7 +124,8 @@ class SplitBlockBloomFilter:
 
     def check_probe(self, probe: Probe) -> bool:
         """:meth:`check_hash` of a hash that many filters are asked for."""
-        # The number of blocks times a number below 2^32, so the block is one of them.
+        # BloomFilter.md's way to pick a block without a division: upper / 2^32 is below 1, so the
+        # product's upper half is below the number of blocks.
         start = (probe.upper * self.block_count >> 32) * BYTES_PER_BLOCK
         block = int.from_bytes(self._bitset[start : start + BYTES_PER_BLOCK], "little")
         return block & probe.mask == probe.mask
@@ -279,8 +280,8 @@ def block_count_for(values: int, fpp: float, max_bytes: int) -> int:
 def _unlucky_fpp(values: int, block_count: int) -> float:
     """The expected fpp plus six standard deviations of the exact fpp over random fillings.
 
-    Six, because the fpp of a few blocks has a long tail: with four, one filter of four blocks in a
-    thousand ends above.
+    Six, because the distribution has a long tail if blocks are few: with four deviations, one
+    in a thousand filters of four blocks exceeded the request.
     """
     mean = expected_fpp(values, block_count)
     mean_square = _poisson_mean(
@@ -303,8 +304,9 @@ def _set_share_squared(i: int) -> float:
 def _poisson_mean(load: float, per_block: Callable[[int], float]) -> float:
     """The mean of ``per_block(i)`` where i is Poisson with mean ``load``.
 
-    Beyond 12 standard deviations the terms are below 1e-20 of the sum; the 60 more are for loads so
-    low that their tail is not normal.  From 4096 values on, a block is full to the last digit.
+    Terms beyond 12 standard deviations are below 1e-20 of the sum.  Another 60 terms are for low
+    loads, whose tail is longer than that of a normal distribution.  A block of 4096 values or more
+    is full, as far as a double can tell.
     """
     if load == 0 or load > 4096:
         return per_block(int(load))

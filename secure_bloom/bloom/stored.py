@@ -3,8 +3,9 @@
     plain:      BloomFilterHeader | bitset
     encrypted:  BloomFilterHeader module (type 8) | bitset module (type 9)
 
-The modules of an encrypted column are under the column's own key.  A module that does not
-authenticate is an error, never "no filter".  BloomFilter.md, Encryption.md 5.1.
+The modules of an encrypted column are encrypted under the column's own key: a filter in clear would
+tell anyone which values the column has.  A module that does not authenticate is an error, never
+"no filter": an attacker could else switch filters off.  BloomFilter.md, Encryption.md 5.1.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from secure_bloom.parquet.structures.records import measured_record
 from secure_bloom.parquet.structures.views import Empty
 from secure_bloom.storage import InputFile
 
-#: Far more than any header takes (16 bytes plain, 128 in parquet-java's padded module).
+#: Most bytes of a header: real ones take 16 in clear, and 128 in parquet-java's padded module.
 _HEADER_LIMIT = 1024
 _FRAME_OVERHEAD = cipher.LENGTH_SIZE + cipher.NONCE_SIZE + cipher.TAG_SIZE
 
@@ -145,7 +146,7 @@ def filter_extent(file: InputFile, chunk: Chunk) -> tuple[int, int] | None:
 
 
 def _measure(file: InputFile, offset: int, column_cipher: ColumnCipher | None) -> int:
-    """The length of a filter whose metadata does not say it, as files before format 2.10."""
+    """The length of a filter whose metadata has no length: files older than format 2.10."""
     if column_cipher is None:
         if not 0 <= offset < file.size:
             raise FormatError(f"ColumnMetaData.bloom_filter_offset is {offset}")

@@ -1,8 +1,8 @@
 """XXH64 (seed 0) of PLAIN-encoded values, one or in bulk.  BloomFilter.md, "Hash Function".
 
-What is hashed is the value's bytes in PLAIN encoding, without the length of a BYTE_ARRAY.  One
-value goes through the ``xxhash`` library, arrays through compiled kernels: only the bulk
-functions import numpy and numba.
+The hash is over a value's bytes in PLAIN encoding; the length of a BYTE_ARRAY is left out.  The
+``xxhash`` library hashes single values, compiled kernels hash arrays.  Only the functions for
+arrays import numpy and numba.
 """
 
 from __future__ import annotations
@@ -133,6 +133,6 @@ def _check_offsets(offsets: NDArray[Any], data: NDArray[np.uint8], prefix: int) 
         raise FormatError(
             f"binary offsets run from {offsets[0]} to {offsets[-1]}, the data has {len(data)} bytes"
         )
-    # Not before the offsets are known to be small: a difference could wrap.
+    # Checked last: differences of unchecked offsets could overflow and look right.
     if prefix and np.any(offsets[1:] - offsets[:-1] < prefix):
         raise FormatError(f"a binary value is shorter than the {prefix} bytes before it")

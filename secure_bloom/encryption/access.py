@@ -1,4 +1,4 @@
-"""From what a caller gives (keys, a policy, what it accepts) to the keys of a run."""
+"""The keys of a run, made from the arguments of a caller: keys, a policy, what it accepts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """AES module framing: length (4, LE) | nonce (12) | ciphertext | tag (16).  Encryption.md 4 and 5.
 
-The length counts what follows it.  GCM modules end in a tag, CTR modules (page bodies of
-AES_GCM_CTR_V1) have none.  Bytes in, bytes out: which key and which ordinals is decided above.
+The length counts the bytes after it.  GCM modules end in a tag; CTR modules (page bodies of
+AES_GCM_CTR_V1) have none.  Bytes in, bytes out: the callers decide which key and which ordinals.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LENGTH_SIZE = 4
 NONCE_SIZE = 12
 TAG_SIZE = 16
 KEY_SIZES = (16, 24, 32)
-#: Behind a plaintext footer: nonce | tag.  Encryption.md 5.5.
+#: The signature after a plaintext footer: nonce | tag.  Encryption.md 5.5.
 SIGNATURE_SIZE = NONCE_SIZE + TAG_SIZE
 
 #: Ordinals are signed 16-bit integers.  Encryption.md 4.4.2.
@@ -75,7 +75,7 @@ _ORDINALS: dict[ModuleType, tuple[str, ...]] = {
     ModuleType.BLOOM_FILTER_BITSET: _CHUNK_ORDINALS,
 }
 
-#: The type and so many ordinals.
+#: Packs a module type with 0, 1, 2 or 3 ordinals.
 _SUFFIXES = [struct.Struct(f"<B{count}h") for count in range(4)]
 
 
@@ -92,17 +92,19 @@ def module_aad(
     past 32767, FormatError for a negative one, and ValueError when the ordinals given are not
     those that the type takes, which is a mistake of the caller.
     """
-    # A plain number, because a type is slow to hash.
+    # The cache hashes a plain number faster than a member of an enumeration.
     return bytes(file_aad) + _suffix(+module_type, row_group, column, page)
 
 
 @functools.lru_cache(maxsize=4096)  # the files of a table have the same ordinals
 def _suffix(number: int, row_group: int | None, column: int | None, page: int | None) -> bytes:
-    """All of the AAD behind that of the file."""
+    """The part of the AAD that follows ``file_aad``."""
     module_type = ModuleType(number)
     ordinals = [value for value in (row_group, column, page) if value is not None]
     names = _ORDINALS[module_type]
-    # The names stand in one order, so as many ordinals as names, without a gap, are those.
+    # Ordinals are given in the order of the names.  So they are the right ones if they are as many
+    # as the names, and none was left out before another.  An AAD with a missing or an extra
+    # ordinal could equal that of another module, and modules could then be exchanged.
     if len(ordinals) != len(names) or ordinals != [row_group, column, page][: len(names)]:
         raise ValueError(f"a {module_type.name} module takes the ordinals {names}")
     for name, ordinal in zip(names, ordinals, strict=True):
@@ -122,8 +124,9 @@ def _bad_ordinal(name: str, ordinal: int) -> SecureBloomError:
 def frame_length(buffer: BytesLike, offset: int = 0, *, room: int | None = None) -> int:
     """Bytes of the whole frame (4 + length field) that starts at ``offset``.
 
-    Raises FormatError when the frame is shorter than its nonce or does not end inside ``buffer``,
-    or inside the ``room`` bytes of which ``buffer`` has the first.
+    Raises FormatError when the frame is shorter than its nonce or does not end inside ``buffer``.
+    With ``room``, ``buffer`` holds only the first of ``room`` bytes, and the frame must end inside
+    those.
     """
     remaining = (len(buffer) if room is None else room) - offset
     if min(remaining, len(buffer) - offset) < LENGTH_SIZE:
@@ -212,8 +215,10 @@ def verify_footer(footer: BytesLike, signature: BytesLike, key: bytes, file_aad:
         raise FormatError(
             f"the footer signature has {len(signature)} bytes, wanted {SIGNATURE_SIZE}"
         )
-    # Encrypting again yields the tag.  The nonce is one that the signer used for these very bytes,
-    # and the ciphertext of altered ones is dropped here, so nothing is given away.
+    # The way to check is to encrypt the footer again with the stored nonce and to compare the tags
+    # (5.5).  The nonce is used twice, which is safe here: for the signed bytes the result is the
+    # one that the signer had, and for altered bytes the ciphertext never leaves this function.
+    # Compared in constant time: the time must not tell how much of a forged tag was right.
     nonce = bytes(signature[:NONCE_SIZE])
     if not hmac.compare_digest(sign_footer(footer, key, file_aad, _nonce=nonce), signature):
         raise IntegrityError("the footer signature does not match: wrong key or altered bytes")
@@ -265,13 +270,16 @@ def check_key_size(key: bytes) -> None:
 
 
 def _fresh_nonce() -> bytes:
-    # A fresh random nonce for every module: one that repeats under a key breaks GCM
-    # (SP 800-38D 8.3).
+    # A fresh random nonce for every module: one that repeats under a key lets anyone who sees both
+    # ciphertexts forge tags (SP 800-38D 8.3).  With 96 random bits a key may serve 2^32 modules
+    # before a repetition becomes more likely than 2^-32 (SP 800-38D 8.2.2 and 8.3).
     return os.urandom(NONCE_SIZE)
 
 
 def _ctr(key: bytes, nonce: bytes) -> Cipher[CTR]:
     check_key_size(key)
+    # The IV of CTR is nonce | counter.  The counter has 4 bytes, so a module ends at 64 GiB; the
+    # length field ends before that.
     return Cipher(AES(key), CTR(nonce + _FIRST_COUNTER))
 
 
@@ -288,6 +296,7 @@ def _frame(body: bytes) -> bytes:
 
 def _unframe(module: BytesLike) -> memoryview:
     view = memoryview(module)
+    # The good case is tested here, without a call: a scan opens millions of modules.
     stated = int.from_bytes(view[:LENGTH_SIZE], "little")
     if stated < NONCE_SIZE or LENGTH_SIZE + stated != len(view):
         length = frame_length(module)

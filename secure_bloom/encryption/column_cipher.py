@@ -1,6 +1,6 @@
 """The encrypted modules of one column chunk: which key, which AAD, which cipher.
 
-Encryption.md 4.4 (AAD) and 5.1 (modules).  A chunk that is not encrypted has no such cipher.
+Encryption.md 4.4 (AAD) and 5.1 (modules).  A column chunk in clear has no ColumnCipher.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from secure_bloom.encryption.keys import DataKey
 _PAGE_BODIES = {ModuleType.DATA_PAGE, ModuleType.DICTIONARY_PAGE}
 
 
-# Not frozen, and not to be changed all the same: a table has thousands, and freezing them takes
-# longer than to decrypt what they are made for.
+# Never changed after it is made, but not a frozen dataclass: a table has thousands of these, and
+# making a frozen one takes longer than decrypting a small module with it.
 @dataclass(slots=True, kw_only=True)
 class ColumnCipher:
     """Encrypts and decrypts the modules of the column chunk at two ordinals of one file.
 
-    ``gcm`` is the key as :func:`.cipher.prepare` gives it, where that was done.
+    ``gcm`` is the key prepared by :func:`.cipher.prepare`, or None where nobody prepared it.
     """
 
     key: DataKey
@@ -34,7 +34,7 @@ class ColumnCipher:
     column_ordinal: int
 
     def at(self, row_group_ordinal: int) -> ColumnCipher:
-        """That of the same column in another row group, where it has the same key."""
+        """The cipher of the same column in another row group, if both have the same key."""
         return ColumnCipher(
             key=self.key,
             gcm=self.gcm,

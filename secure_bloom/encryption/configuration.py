@@ -1,7 +1,7 @@
 """Tables of configuration files (TOML or JSON), read word by word and type by type.
 
-Errors name the table, the word, the type that was found and the one wanted; never a value, since
-a keyring's values are keys.
+Errors name the table, the word, the type that was found and the type wanted.  They never show a
+value, because the values of a keyring are keys.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TYPE_NAMES = {
 
 
 class UnknownWordError(PolicyError):
-    """A word that a table does not take: most often one that is misspelt."""
+    """A table has a word that is not one of its words: most often a misspelt one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ class ConfigTable:
         return value
 
     def choice(self, word: str, choices: Mapping[str, T]) -> T | None:
-        """What the text of ``word`` stands for in ``choices``, or None where there is no text."""
+        """The value in ``choices`` under the text of ``word``; None where the word is missing."""
         value = self.text(word)
         if value is None:
             return None

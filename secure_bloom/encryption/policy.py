@@ -1,7 +1,7 @@
 """policy.toml <-> KeyPolicy: which master key protects which column, and which filters it gets.
 
-A policy holds names, never keys, so it may travel: to executors, into version control, to an
-auditor.  The properties that make Spark write what it says come from it too.
+A policy holds names of keys and no keys.  So it may be sent to executors, kept in version control
+and given to an auditor.  It also gives the properties that make Spark write by it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _COLUMN_WORDS = frozenset({"key", "bloom"})
 _FOOTER_MODES = {"encrypted": FooterMode.ENCRYPTED, "plaintext": FooterMode.SIGNED}
 #: The class that makes parquet-java encrypt by properties.
 CRYPTO_FACTORY = "org.apache.parquet.crypto.keytools.PropertiesDrivenCryptoFactory"
-#: What parquet-java cuts `parquet.encryption.column.keys` at.
+#: parquet-java splits `parquet.encryption.column.keys` at these characters.
 _SPARK_SEPARATORS = ",;:"
 
 
@@ -57,7 +57,7 @@ class EncryptionOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnRule:
-    """What the policy says of one column, by its dotted ``path``.
+    """The policy's rule for one column, named by its dotted ``path``.
 
     ``key`` names the master key that must protect it, None for a column that is not sensitive;
     ``bloom`` asks for a filter.
@@ -203,9 +203,9 @@ class KeyPolicy:
 
 
 def draft_policy(path: str | PathLike[str]) -> tuple[KeyPolicy | None, tuple[PolicyError, ...]]:
-    """The policy in a TOML file, or everything that is wrong with it, not the first thing alone.
+    """The policy in a TOML file, or all of its problems: at most one for each table in it.
 
-    One problem is told of each table.  Raises PolicyError for what is not TOML at all.
+    Raises PolicyError for a file that is not TOML.
     """
     with located(path=os.fspath(path)):
         table = _read_toml(Path(path))
@@ -240,7 +240,8 @@ def _problems(table: ConfigTable) -> Iterator[PolicyError]:
 def check_master_keys(policy: KeyPolicy, kms: KmsClient) -> None:
     """Raise PolicyError for master keys of the policy that ``kms`` knows it does not have.
 
-    A client without ``has_key`` is not asked: with it, unwrapping itself will tell.
+    A client without ``has_key`` is not asked.  With such a client, an unknown key shows when
+    something is unwrapped.
     """
     if not isinstance(kms, KeyInventory):
         return

@@ -1,7 +1,8 @@
-"""What a reader insists on before it believes a file: a checked signature, and a policy.
+"""What a reader requires before it believes a file: a checked signature, and the policy's rules.
 
-Nothing authenticates which algorithm a file says it uses, nor that it is encrypted at all: only a
-policy tells what it should be.  Encryption.md 5.4 and 5.5.
+A file says itself whether it is encrypted and by which algorithm, and nothing authenticates that:
+someone could exchange an encrypted file for one in clear.  Only a policy tells what a file should
+be.  Encryption.md 5.4 and 5.5.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ if TYPE_CHECKING:
     from secure_bloom.encryption.policy import KeyPolicy
 
 _GCM, _CTR = "AES_GCM_V1", "AES_GCM_CTR_V1"
-#: How well a footer is protected: each mode is less than the next.
+#: How well a footer is protected: a larger number is better.
 _STRENGTH = {FooterMode.PLAINTEXT: 0, FooterMode.SIGNED: 1, FooterMode.ENCRYPTED: 2}
 _FOOTERS = {
     FooterMode.PLAINTEXT: "a plaintext footer without a signature",
     FooterMode.SIGNED: "a plaintext footer, signed",
     FooterMode.ENCRYPTED: "an encrypted footer",
 }
-#: Behind a hint of what to do, how to go on without.
+#: What a caller gives to read a file that does not meet the requirement.
 ALLOW_UNVERIFIED = "allow_unverified=True or --allow-unverified"
 _ALLOW_UNPROTECTED = "allow_unprotected=True or --allow-unprotected"
 
@@ -63,7 +64,8 @@ class Trust:
             raise _weaker(
                 f"the policy says {_FOOTERS[policy.footer_mode]}, the file has {_FOOTERS[mode]}"
             )
-        # The id is authenticated by nothing, and AES_GCM_CTR_V1 leaves pages without a tag.
+        # Nothing authenticates the algorithm's id, and pages of AES_GCM_CTR_V1 have no tag: someone
+        # who changes the id to it could alter pages unnoticed.
         if algorithm == _CTR and policy.encryption.algorithm == _GCM:
             raise _weaker(f"the policy says {_GCM}, the file {_CTR}, whose pages have no tag")
 
@@ -100,7 +102,8 @@ def warn_unverified(paths: Iterable[str]) -> None:
     if not unverified:
         return
     more = f" and {counted(len(unverified) - 1, 'more file')}" if len(unverified) > 1 else ""
-    # Without a registry: Python's own tells the same text once a process.
+    # warn_explicit without a registry: the default one would show equal texts once a process, and
+    # the second run over a file would be silent.
     warnings.warn_explicit(
         f"{legible(unverified[0])}{more}: the footer's signature was not checked, for want of its "
         "key, so what is read may be forged",

@@ -1,8 +1,8 @@
 """Pages of one column -> Arrow arrays of physical leaf values, decoded by pyarrow.
 
-The pages are set into a Parquet file in memory that has this one column and only physical types:
-no logical type can change a value, and one path serves every encoding and codec that pyarrow
-decodes, encrypted or not.  INT96 is declared as FIXED_LEN_BYTE_ARRAY(12), the same bytes.
+The pages are put into a Parquet file in memory that has this one column and only physical types, so
+that no logical type changes a value.  This one way serves every encoding and codec that pyarrow
+decodes, for encrypted files too.  INT96 is declared as FIXED_LEN_BYTE_ARRAY(12), the same bytes.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from secure_bloom.parquet.structures.metadata import (
     Type,
 )
 
-#: Of the length before each BYTE_ARRAY.
+#: Bytes of the length before each BYTE_ARRAY.
 _LENGTH_SIZE = 4
 #: Values decoded at a time: enough to keep pyarrow busy, few enough to stay in the cache.
 _BATCH_ROWS = 256 * 1024
-#: The same of values that may each be as long as their page.
+#: Bytes decoded at a time, if each value may be as long as its page.
 _BATCH_BYTES = 64 * 1024 * 1024
-#: What pyarrow does not decode; refused by name before it gets to say so in its own words.
+#: pyarrow does not decode these; our error names them, pyarrow's would not.
 _UNDECODED_CODECS = {CompressionCodec.LZO}
 _UNDECODED_ENCODINGS = {Encoding.BIT_PACKED, Encoding.ALP}
 
@@ -172,7 +172,8 @@ def _read(file: bytes, rows: int, batch_rows: int) -> Iterator[pa.Array]:
             "pyarrow cannot decode the column's pages",
             hint="if other readers can read the file, please report its writer and version",
         ) from None
-    # pyarrow may end early without a word, and a filter would lack the values.
+    # pyarrow may stop early without an error.  A filter of the values so far would lack the others,
+    # and queries would lose rows.
     if seen != rows:
         raise FormatError(f"the column's pages hold {seen} rows, {rows} were announced")
 

@@ -1,8 +1,8 @@
-"""The distinct physical values of a column chunk, from as few bytes as say them all.
+"""The distinct physical values of a column chunk, read from as few bytes as hold all of them.
 
-When every data page is dictionary-encoded the dictionary page alone is the set of values; of the
-others only the headers are looked at.  Where a writer fell back from the dictionary in mid-chunk,
-the dictionary and the pages after it are.
+If every data page is dictionary-encoded, the dictionary page holds all values, and only the headers
+of the other pages are read.  If the writer gave up the dictionary in the middle of the chunk, the
+dictionary page and the data pages after that point hold them.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from secure_bloom.storage import InputFile
 
 T = TypeVar("T")
 
-#: Compressed bytes of pages that are decoded together, so that memory does not grow with a chunk.
+#: Compressed bytes of pages to decode together: memory must not grow with the size of a chunk.
 _GROUP_BYTES = 16 * 1024 * 1024
-#: What a decoded value takes at least, with the place where it ends.
+#: Least bytes of a decoded value, with its offset.
 _LEAST_VALUE = 8
-#: Pages of a sample, decompressed: they may be those of a hostile file.
+#: Most decompressed bytes of a sample: a hostile file could ask for any amount of memory.
 _SAMPLE_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkValues:
-    """The values of one chunk, once at least each, nulls left out, as Arrow arrays.
+    """The values of one chunk as Arrow arrays: each value at least once, without nulls.
 
-    ``upper_bound`` is known before the first array: at most so many values come, so many distinct
-    ones at most.  ``arrays`` can be iterated once.
+    ``upper_bound`` is known before the first array is read: there are at most as many values, so
+    at most as many distinct ones.  ``arrays`` can be iterated once.
     """
 
     source: Literal["dictionary", "pages"]
@@ -53,7 +53,7 @@ class ChunkValues:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkEntries:
-    """As :class:`ChunkValues`, in the cheapest form that can be hashed."""
+    """The values of one chunk like :class:`ChunkValues`, in the form that is hashed fastest."""
 
     source: Literal["dictionary", "pages"]
     upper_bound: int
@@ -62,7 +62,7 @@ class ChunkEntries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Selection:
-    """The pages of a chunk that say all its values: dictionary pages' entries, and data pages."""
+    """The pages of a chunk that together hold all its values."""
 
     chunk: Chunk
     dictionary: Sequence[Page] = ()
@@ -79,7 +79,7 @@ class _Selection:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the data pages are all there are: a page may start inside a row of a list."""
+        """Whether all data pages are needed: a row of a list may continue on the next page."""
         return bool(self.data) and self.chunk.leaf.is_repeated
 
 
@@ -114,8 +114,8 @@ def read_plain_values(file: InputFile, chunk: Chunk) -> Iterator[PlainValues | N
 def read_sample(file: InputFile, chunk: Chunk) -> Iterator[Entries]:
     """Some of the values of ``chunk``: those of its first data page that has any.
 
-    Of a dictionary the entries that the page refers to: others need not be values of the chunk.
-    UnsupportedFeatureError for pages that take more than 64 MiB.
+    If the page refers to a dictionary, only the entries that it refers to are taken: others need
+    not be values of the chunk.  UnsupportedFeatureError for pages of more than 64 MiB.
     """
     with located(row_group=chunk.row_group, column=chunk.leaf.name):
         if _is_empty(chunk):
@@ -143,7 +143,7 @@ def _select(file: InputFile, chunk: Chunk) -> _Selection:
 
 
 def _is_empty(chunk: Chunk) -> bool:
-    """Whether the chunk has no values: such a chunk may have no pages, and offsets of nought."""
+    """Whether the chunk has no values: such a chunk may have no pages, and offsets of 0."""
     values, rows = chunk.meta_data.num_values, chunk.num_rows
     # A null counts as a value, and so does an empty list.
     if values < rows:
@@ -152,7 +152,7 @@ def _is_empty(chunk: Chunk) -> bool:
 
 
 def _select_pages(chunk: Chunk, pages: Iterable[Page]) -> _Selection:
-    # pyarrow takes an empty data page for the end of the chunk.
+    # Empty data pages are left out: pyarrow takes one for the end of the chunk.
     pages = [page for page in pages if page.is_dictionary or page.num_values > 0]
     dictionary = [page for page in pages if page.is_dictionary]
     # Pages that refer to a dictionary which is not there must fail to decode, not count as empty.

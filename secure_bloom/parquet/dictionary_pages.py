@@ -1,7 +1,7 @@
 """The dictionary page of a column chunk, and whether its entries are all of the chunk's values.
 
-``encoding_stats`` may claim so, and readers skip row groups and filters are built by it.  A claim
-is not believed alone: the headers of all data pages are looked at, of which little is read.
+``encoding_stats`` may say so.  Readers skip row groups by that, and filters are built by it, so it
+is checked: the headers of all data pages must say the same, and reading those is cheap.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from secure_bloom.parquet.pages import Page, chunk_extent, has_dictionary_offset
 from secure_bloom.parquet.structures.metadata import ColumnMetaData, Encoding, PageType
 from secure_bloom.storage import InputFile
 
-#: Under either name data pages refer to the dictionary.
+#: Both names say that a data page refers to the dictionary.
 DICTIONARY_ENCODINGS = frozenset({Encoding.PLAIN_DICTIONARY, Encoding.RLE_DICTIONARY})
 _DATA_PAGES = frozenset({PageType.DATA_PAGE, PageType.DATA_PAGE_V2})
 
@@ -28,9 +28,9 @@ def claims_full_dictionary(meta_data: ColumnMetaData) -> bool:
 
 
 def read_dictionary_page(file: InputFile, chunk: Chunk) -> Page | None:
-    """The chunk's dictionary page alone, reading nothing behind it; None where there is none.
+    """The chunk's dictionary page, without reading the pages after it; None where there is none.
 
-    Some writers name no dictionary, and its offset as that of the first data page.
+    Some writers do not set dictionary_page_offset, and set data_page_offset to the dictionary.
     """
     start, length = chunk_extent(chunk)
     behind = chunk.meta_data.data_page_offset - start
@@ -47,7 +47,7 @@ def read_full_dictionary(file: InputFile, chunk: Chunk) -> Page | None:
     try:
         return _full_dictionary(read_headers(file, chunk))
     except FormatError:
-        # Who reads all pages says what is wrong with them, or copes with it.
+        # No error here: the caller then reads all pages, and reading them tells what is wrong.
         return None
 
 

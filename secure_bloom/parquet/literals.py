@@ -1,8 +1,8 @@
-"""A value as a person or a program writes it -> the bytes a filter holds for it.
+"""A value as a person or a program writes it -> its PLAIN encodings, which filters hold.
 
-A filter holds PLAIN encodings of *physical* values, so a value is converted by the column's
-logical type (LogicalTypes.md).  A zero of a floating column stands for both signs; NaN and null
-have no answer in a filter.
+A filter holds *physical* values, so a value is converted by the column's logical type
+(LogicalTypes.md).  Zero in a floating-point column becomes two encodings, 0.0 and -0.0.  For NaN
+and null a filter has no answer.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _TIMESTAMP_PATTERN = re.compile(
     rf"(?P<date>\d{{4}}-\d\d-\d\d)(?:[T ]{_TIME}\s*(?P<zone>Z|[+-]\d\d:?\d\d)?)?"
 )
 
-#: What is no whole number for sure.
+#: Numbers with digits other than 0 after the point: no whole number.
 _FRACTION = re.compile(r"[+-]?[0-9]*\.[0-9]*[1-9][0-9]*")
 #: More than any whole number of 64 bits has.
 _MOST_DIGITS = 20
@@ -46,18 +46,19 @@ _EXACT = Context(prec=1000, traps=[Inexact, InvalidOperation])
 
 
 class _NotSuchAValueError(ValueError):
-    """The value cannot be one of the column; its text is left out on purpose."""
+    """The value cannot be one of the column.  The message is empty: a value is never shown."""
 
 
 class _BeyondError(_NotSuchAValueError):
-    """The value is of the column's kind, and too large or too fine for it."""
+    """The value is of the column's kind, but too large or too fine for its type."""
 
 
 class BeyondColumnError(PolicyError):
     """The value is of the column's kind, and no value of the column can equal it.
 
-    A number out of the type's range, a time finer than its unit.  Where another file stores the
-    same column in a larger type the question is right, and this file's answer is certain.
+    Examples are a number out of the type's range and a time finer than the type's unit.  Another
+    file may store the same column in a larger type, so such a value can be asked for.  In this
+    file it is certainly absent.
     """
 
 
@@ -141,7 +142,7 @@ def _integer(leaf: Leaf, logical: Logical, value: Any) -> tuple[bytes, ...]:
 
 
 def _number(text: str) -> int:
-    """The whole number; a broken one is beyond a column of whole numbers."""
+    """The whole number that a text writes; a number with a fraction raises _BeyondError."""
     try:
         return whole_number(text)
     except ValueError:
@@ -151,15 +152,15 @@ def _number(text: str) -> int:
 
 
 def whole_value(text: str) -> int | str:
-    """The whole number that a text writes in any way, as 5.0 or 1e1; other texts as they are.
+    """The whole number that a text writes in any way, such as 5.0 or 1e1; other texts unchanged.
 
-    BeyondColumnError for a broken number, or one beyond every column of whole numbers.
+    BeyondColumnError for a number with a fraction, or one too large for every integer type.
     """
     try:
         number = exact_number(text)
     except (ValueError, InvalidOperation):
         return text
-    # The size first: the digits of 1e999999999 would take all memory.
+    # The exponent is checked before the digits are made: those of 1e999999999 fill the memory.
     too_large = bool(number) and number.adjusted() > _MOST_DIGITS
     if too_large or number != number.to_integral_value():
         raise BeyondColumnError("the value is not one that a column of whole numbers can hold")

@@ -1,6 +1,6 @@
 """The logical type of a column, from ``logicalType`` or the older ``converted_type``.
 
-LogicalTypes.md: what the bytes of a physical type mean.
+A logical type says what the bytes of a physical type mean.  LogicalTypes.md.
 """
 
 from __future__ import annotations
@@ -98,14 +98,15 @@ _CARRIERS = {
     Kind.UUID: {Type.FIXED_LEN_BYTE_ARRAY},
     Kind.FLOAT16: {Type.FIXED_LEN_BYTE_ARRAY},
 }
-#: Those of FIXED_LEN_BYTE_ARRAY that have one length, in bytes.
+#: Logical types of FIXED_LEN_BYTE_ARRAY that have one width only, in bytes.
 _WIDTHS = {Kind.UUID: 16, Kind.FLOAT16: 2}
 
 
 def logical_type(element: SchemaElement) -> Logical:
-    """The logical type of a leaf; its physical type's own where it declares none known here.
+    """The logical type of a leaf; that of its physical type if it declares no type known here.
 
-    A declaration that its physical type cannot carry is none: the bytes say what is stored.
+    A declared type that the physical type cannot carry is ignored: the physical type tells how the
+    bytes are stored.
     """
     physical = element.type or Type.BOOLEAN
     declared = element.logicalType
@@ -131,7 +132,8 @@ def _from_logical(declared: LogicalType) -> Logical | None:
     try:
         member = declared.member()
     except UnsupportedFeatureError:
-        # A logical type of a later format: its physical values are hashed all the same.
+        # A logical type of a later version of the format: filters hash physical values, which do
+        # not depend on it.
         return None
     build = _LOGICAL.get(member)
     return build(getattr(declared, member)) if build else None

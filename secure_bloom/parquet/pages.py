@@ -3,9 +3,8 @@
     plain:      PageHeader | body                      a page after the other
     encrypted:  PageHeader module | body module        types 5 and 3 (dictionary), 4 and 2 (data)
 
-Of a data page of version 2 parquet-java leaves the levels in clear, before the body module, where
-Arrow encrypts all of the body: both are read.  A page's body stays compressed here.
-Encryption.md 5.2.
+In a data page of version 2, parquet-java leaves the levels in clear before the body module; Arrow
+encrypts the whole body.  Both are read.  A page's body stays compressed here.  Encryption.md 5.2.
 """
 
 from __future__ import annotations
@@ -100,7 +99,7 @@ def _known(kinds: type[E], number: int, field: str) -> E:
         ) from None
 
 
-#: Page type -> the field of its PageHeader that says more of it.
+#: Page type -> the field of PageHeader that holds its details.
 _DETAILS = {
     PageType.DATA_PAGE: "data_page_header",
     PageType.DATA_PAGE_V2: "data_page_header_v2",
@@ -108,7 +107,7 @@ _DETAILS = {
 }
 
 
-#: What a header module is encrypted as, and the ordinal in its AAD.
+#: The type of a page header module, and the page ordinal in its AAD.
 Place = tuple[ModuleType, int | None]
 #: The page at a position in its chunk that is encrypted as one of a place; and where it ends.
 PageReader = Callable[[int, Place], tuple[Page, int]]
@@ -158,7 +157,7 @@ def read_first_pages(file: InputFile, chunk: Chunk) -> list[Page]:
     return []
 
 
-#: Most first pages end in the first; the second is for the others.
+#: Bytes to read: most first pages fit in the smaller window.
 _WINDOWS = (256 * 1024, 32 * 1024 * 1024)
 
 
@@ -207,7 +206,7 @@ def has_dictionary_offset(chunk: Chunk) -> bool:
     return (chunk.meta_data.dictionary_page_offset or 0) > 0
 
 
-#: That of the dictionary page.
+#: The dictionary page's: its AAD has no page ordinal.
 DICTIONARY: Place = (ModuleType.DICTIONARY_PAGE_HEADER, None)
 
 
@@ -270,10 +269,11 @@ def page_at(chunk: Chunk, stored: memoryview, room: int, place: Place) -> tuple[
 
 
 def _check_sizes(chunk: Chunk, header: PageHeader, length: int) -> None:
-    """Raise FormatError for a body, as stored, that has not the sizes that its header promises.
+    """Raise FormatError for a stored body whose sizes are not those in its header.
 
-    A header is authenticated even where its page is not: a GCM module that is passed off as one of
-    AES_GCM_CTR_V1 is found out by the bytes of its tag.
+    Headers are authenticated in both algorithms, page bodies only by GCM.  Someone may change the
+    algorithm's id from AES_GCM_V1 to AES_GCM_CTR_V1, so that tags are not checked.  Then the body
+    has the 16 bytes of a tag too many, which shows here.
     """
     refuse_beyond(header.uncompressed_page_size, "a page")
     if length != header.compressed_page_size:
@@ -294,9 +294,9 @@ def _check_sizes(chunk: Chunk, header: PageHeader, length: int) -> None:
 
 
 def _levels_in_clear(header: PageHeader, stored: memoryview) -> int:
-    """How many bytes of levels stand before the body's module: all of them, or none.
+    """How many bytes of levels stand in clear before the body's module: all of them, or none.
 
-    The size that the header gives to the body tells.
+    The length field after the levels tells: only parquet-java's fits the size in the header.
     """
     detail = header.data_page_header_v2
     if detail is None:
@@ -321,7 +321,7 @@ def _read_header(chunk: Chunk, stored: memoryview, place: Place) -> tuple[PageHe
 
 
 def _measured_header(stored: memoryview) -> tuple[PageHeader, int]:
-    """A header of unknown length; only statistics of long values make one long."""
+    """The header at the start, and its length; only statistics of long values make one long."""
     for window in _HEADER_WINDOWS:
         try:
             return measured_record(PageHeader, stored[:window])
@@ -331,5 +331,5 @@ def _measured_header(stored: memoryview) -> tuple[PageHeader, int]:
     return measured_record(PageHeader, stored)
 
 
-#: Bytes that are looked at for a header: decoding copies what it is given.
+#: Bytes to decode a header from: decoding copies all that it is given, so few are tried first.
 _HEADER_WINDOWS = (512, 64 * 1024)

@@ -1,8 +1,8 @@
-"""PLAIN pages of flat columns: their values where they lie, without an Arrow array around them.
+"""PLAIN pages of flat columns: their values in place, without an Arrow array around them.
 
-Most values that go into a filter stand in such pages, and a hash needs no more than to know where
-each one starts.  Whatever else a page holds is left to pyarrow: a page that is not what this room
-expects gives ``None``, never a guess.  Parquet, "Data Pages" and "Encodings".
+Most values of filters stand in such pages, and hashing a value needs only its start and its length.
+pyarrow decodes all other pages: for a page that is not as expected here, these functions return
+``None``.  They never guess.  Parquet, "Data Pages" and "Encodings".
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _MAX_BIT_WIDTH = 8
 class PlainValues:
     """The ``count`` values in ``content``, nulls left out, in PLAIN encoding.
 
-    ``width`` is that of each of them, None where each stands behind its length.  None of that has
-    been held against the content yet.
+    ``width`` is the width of each value; None if each value stands after its length.  Nobody has
+    checked these numbers against the content yet.
     """
 
     content: NDArray[np.uint8] = field(repr=False)
@@ -52,7 +52,7 @@ def plain_entries(leaf: Leaf, codec: CompressionCodec, page: Page) -> Entries | 
 
 
 def plain_values(leaf: Leaf, codec: CompressionCodec, page: Page) -> PlainValues | None:
-    """The same as bytes: those of a data page or of a dictionary page."""
+    """The values of a data page or a dictionary page, undecoded; None as in plain_entries."""
     is_known = codec == CompressionCodec.UNCOMPRESSED or codec in _CODECS
     if not is_known or leaf.is_repeated or not _is_plain(page):
         return None
@@ -71,7 +71,7 @@ def plain_values(leaf: Leaf, codec: CompressionCodec, page: Page) -> PlainValues
 
 
 def _is_plain(page: Page) -> bool:
-    # Of a dictionary page the older name means the same (Parquet, "Dictionary Encoding").
+    # In dictionary pages PLAIN_DICTIONARY is the old name of PLAIN (Parquet, "Dictionary Encoding").
     return page.encoding is Encoding.PLAIN or (
         page.is_dictionary and page.encoding is Encoding.PLAIN_DICTIONARY
     )
@@ -138,7 +138,7 @@ def _count_defined(leaf: Leaf, levels: NDArray[np.uint8], values: int) -> int | 
 
 def _fixed(leaf: Leaf, values: NDArray[np.uint8], count: int) -> Entries | None:
     dtype = fixed_type(leaf)
-    # More bytes than values hold some that the header does not count.
+    # If bytes are left, the page holds values that its header does not count.
     if len(values) != count * dtype.itemsize:
         return None
     return np.frombuffer(values, dtype=dtype, count=count)

@@ -89,7 +89,7 @@ def _children(
     path: tuple[str, ...],
     repetitions: tuple[FieldRepetitionType, ...],
 ) -> Iterator[Leaf]:
-    # A depth that no real schema has would exhaust the stack before the list of nodes.
+    # No real schema is so deep.  A hostile one would exhaust Python's stack.
     if len(path) > 200:
         raise FormatError("the schema nests deeper than 200 levels")
     for _ in range(count):
@@ -118,7 +118,7 @@ def _parents(leaf: Leaf) -> list[str]:
 
 
 def require_filterable(leaf: Leaf) -> None:
-    """Raise UnsupportedFeatureError for a column that cannot have a Bloom filter, or safely so."""
+    """Raise UnsupportedFeatureError for a column that cannot have a Bloom filter, or not safely."""
     if leaf.type is Type.BOOLEAN:
         raise UnsupportedFeatureError(
             f"column {leaf.name} is BOOLEAN, which the format gives no Bloom filter",

@@ -1,6 +1,6 @@
 """A column's physical values as arrays: of one width, or of any length.
 
-They lie where Arrow or Parquet has put them; nothing is copied.
+The arrays are views on the memory of Arrow or of a Parquet page; nothing is copied.
 """
 
 from __future__ import annotations

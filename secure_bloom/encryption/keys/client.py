@@ -1,4 +1,4 @@
-"""The KMS interface of the Parquet ecosystem, and the one door through which a KMS is asked."""
+"""The KMS interface of the Parquet ecosystem, and the functions that call a KMS for all others."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def _failure(kms: KmsClient, verb: str, master_key_id: str, exc: Exception) -> S
             f"{master_key_id!r}: {reason}",
             hint="repeat the run when the KMS answers again: `secure-bloom keys check` tells",
         )
-    # Only the type of a foreign exception is repeated: its text may hold key bytes or tokens.
+    # The message has only the type of a foreign exception: its text may hold key bytes or tokens.
     return KeyUnavailableError(
         f"{type(kms).__name__} failed to {verb} a key under master key {master_key_id!r}: "
         f"{type(exc).__name__}",

@@ -1,4 +1,4 @@
-"""Data keys that the caller brings: for files that name no key, or name it in their own way."""
+"""Data keys given by the caller: for files that name no key, or that name it in their own way."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from secure_bloom.errors import KeyUnavailableError, PolicyError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplicitKeys:
-    """Data keys by their place in a file, or by the name the file gives them.
+    """Data keys for the footer and for columns, or for names that files give to keys.
 
     ``columns`` maps a dotted path (``address.zip``) to a key; ``data_keys`` maps the UTF-8 text of
     a file's ``key_metadata`` to a key; ``aad_prefix`` is for files that leave theirs to the reader.

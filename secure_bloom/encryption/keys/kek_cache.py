@@ -1,16 +1,17 @@
-"""KEKs unwrapped during one run: one call to the KMS for each, however many threads want it."""
+"""Key encryption keys (KEK) of one run: one call to the KMS for each, for all threads together."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
 
-#: What a file says of a KEK: its id, where it has one, the master key's id, the wrapped bytes.  All
-#: of it: an id alone is only a claim, and with it a hostile file would exchange the KEK of others.
+#: A file's description of a KEK: its id (if it has one), the master key's id, the wrapped bytes.
+#: The cache compares all of it.  Any file can claim any id, so with the id alone a hostile file
+#: could put its own KEK in the place of another file's.
 KekId = tuple[bytes, str, str]
 
-#: More than the KEKs of any table; where each column of each file has a key of its own that the
-#: KMS wrapped, the last of those.
+#: Most KEKs to keep.  A table has fewer, unless the KMS itself wrapped one key for each column of
+#: each file: then the oldest are forgotten.
 _MOST = 10_000
 
 
@@ -24,9 +25,9 @@ class KekCache:
         self.unwrapped = 0
 
     def get(self, kek_id: KekId, unwrap: Callable[[], bytes]) -> bytes:
-        """The KEK; the first caller unwraps it while the others wait for it alone.
+        """The KEK.  The first caller unwraps it; others who want the same one wait for that call.
 
-        What ``unwrap`` raises reaches its own caller; those who waited try in their turn.
+        An error of ``unwrap`` goes to the caller who made the call; the next one tries again.
         """
         with self._lock:
             slot = self._slots.setdefault(kek_id, _Slot())
@@ -40,7 +41,7 @@ class KekCache:
 
 
 class _Slot:
-    """The place of one KEK; its lock is held during the call to the KMS."""
+    """One KEK.  Its lock is held during the call to the KMS, so calls for other KEKs go on."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()

@@ -1,7 +1,7 @@
 """Keyring: a JSON file of keys, and the KMS client that wraps and unwraps under its master keys.
 
-Wrapped form (that of the ecosystem's local KMSs): base64(nonce | ciphertext | tag), AES-GCM under
-the master key, AAD = UTF-8 of the master key id.
+Wrapped form, the same as in the local KMSs of parquet-java and pyarrow: base64(nonce | ciphertext
+| tag), AES-GCM under the master key, AAD = UTF-8 of the master key id.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def _read_json(path: Path) -> object:
     except OSError as exc:
         raise PolicyError(f"the keyring cannot be read: {exc.strerror}") from exc
     except UnicodeDecodeError:
-        # Not chained, here and below: the foreign errors hold the file's content, which is keys.
+        # Without the cause, here and below: json's errors hold the text of the file, which is keys.
         raise PolicyError("the keyring is not UTF-8 text") from None
     try:
         return json.loads(content, object_pairs_hook=_unique)
@@ -162,7 +162,8 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return entries
 
 
-# The cache is what makes it once a file and process: the standard filter counts calling lines.
+# The cache makes this one warning a file and process.  Python's own filter counts by the line that
+# warns, which is the same for all files.
 @functools.cache
 def _warn_of_open_keyring(path: str) -> None:
     warnings.warn(

@@ -16,7 +16,8 @@ from secure_bloom.errors import FormatError, UnsupportedFeatureError
 _TYPE = "PKMT1"
 #: parquet-java and pyarrow draw 16 random bytes for the id of a key encryption key.
 KEK_ID_SIZE = 16
-#: Real material has some 400 bytes; with cloud KMSs' ciphertexts and ARNs a few thousand.
+#: Most bytes to parse.  Real material has about 400 bytes, or a few thousand with the ciphertexts
+#: and ARNs of a cloud KMS.
 _MAX_SIZE = 64 * 1024
 
 
@@ -119,7 +120,8 @@ def _json_object(key_metadata: bytes) -> dict[str, object] | None:
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     fields = dict(pairs)
-    # Parsers differ in which of two they take: one could be shown a key and another use its own.
+    # Of two fields with one name some parsers take the first, others the last.  A file could show
+    # one master key to an auditor and another one to a reader.
     if len(fields) < len(pairs) and "keyMaterialType" in fields:
         raise FormatError("a field of the key material stands twice")
     return fields
@@ -143,7 +145,7 @@ def _kek(fields: Mapping[str, object]) -> WrappedKek:
 
 def _master_key_id(fields: Mapping[str, object]) -> str:
     name = _text(fields, "masterKeyID")
-    # It is shown to people, and no terminal should obey a file.
+    # The id is shown to people: control characters in it could drive their terminal.
     if not name.isprintable():
         raise FormatError("masterKeyID of the key material is not printable text")
     return name

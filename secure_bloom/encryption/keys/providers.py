@@ -112,7 +112,7 @@ def _foreign_client(name: str, table: ConfigTable) -> KmsClient:
     except PolicyError:
         raise
     except Exception as exc:
-        # Not the text: the options may hold tokens.
+        # The type alone: the error's text may repeat the options, and those may hold tokens.
         raise PolicyError(
             f"{name} of [kms] cannot be made with {', '.join(sorted(options)) or 'no options'}: "
             f"{type(exc).__name__}",
@@ -130,7 +130,7 @@ def _imported(name: str) -> type[KmsClient]:
             f"{name} of [kms] cannot be imported",
             hint="its package must be installed where the keys are unwrapped, executors included",
         ) from exc
-    # Before it is called: a policy must not be a way to call just any function.
+    # Checked before the call: else a policy file could call any function of any package.
     if not isinstance(found, type) or not all(hasattr(found, verb) for verb in _VERBS):
         raise PolicyError(f"{name} of [kms] is not a class with {' and '.join(_VERBS)}")
     return found

@@ -1,7 +1,7 @@
 """From a file's key metadata to its data keys.
 
-Order: PKMT1 material is unwrapped by the KMS; free-form metadata is looked up among the data keys
-by its UTF-8 text; what neither answers is looked up by its place in the file.
+The order of the search: the KMS unwraps PKMT1 key material; free-form metadata names one of the
+data keys by its UTF-8 text; else the key is the one given for the footer or for the column.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from secure_bloom.errors import FormatError, KeyUnavailableError, PolicyError, S
 #: Content of a `_KEY_MATERIAL_FOR_<file>.json`: reference -> the JSON of its key material.
 ExternalMaterial = Mapping[str, bytes | str]
 
-#: Of free-form metadata no more is shown.
+#: Characters of free-form metadata that are shown.
 _MAX_NAME = 64
 
 
@@ -48,7 +48,7 @@ class KeyResolver:
         self.trust = Trust() if trust is None else trust
         self._kms, self._explicit = _sources(keys)
         self._has_keys = keys is not None
-        # Asked once: the question is slow, and a table has many keys.
+        # isinstance of a Protocol is slow, and a table has many keys: so it is called once.
         self._inventory: KeyInventory | None = (
             self._kms if isinstance(self._kms, KeyInventory) else None
         )
@@ -81,14 +81,15 @@ class KeyResolver:
         return 0 if isinstance(self._kms, Keyring) else self._keks.unwrapped
 
     def _may_have(self, master_key_id: str) -> bool:
-        """Whether asking makes sense: a client without an inventory finds out by unwrapping."""
+        """Whether the KMS may have the master key; one without an inventory may have any."""
         return self._inventory is None or self._inventory.has_key(master_key_id)
 
     @property
     def accepts_unverified(self) -> bool:
         """Whether a signed footer whose key is not at hand may be read.
 
-        Whoever gives keys or a policy expects them to count; without any, nothing could.
+        Whoever gives keys or a policy expects signatures to be checked.  Without any, no signature
+        could be checked.
         """
         with_any = self._has_keys or self.trust.policy is not None
         return self.trust.allow_unverified or not with_any
@@ -226,7 +227,7 @@ def _utf8(key_metadata: bytes) -> str | None:
 
 
 def _printable(text: str | None) -> str | None:
-    """The text as the name of a key; None for what is none, such as key material of some kind."""
+    """The text, if it can be the name of a key; None for other texts, such as JSON."""
     if not text or not text.isprintable() or text.startswith("{"):
         return None
     return text if len(text) <= _MAX_NAME else f"{text[:_MAX_NAME]}..."

@@ -1,6 +1,6 @@
-"""A KMS that is asked once for each wrapped key during a run, by whoever wants it.
+"""A KMS client that asks another one, once for each wrapped key of a run.
 
-A reader and pyarrow both unwrap the keys of a file, and the files of a table share their KEKs.
+Our reader and pyarrow both unwrap the keys of a file, and the files of a table share their KEKs.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from secure_bloom.encryption.keys.keyring import Keyring
 
 
 class UnwrapsOnce:
-    """Keeps what it unwrapped for as long as it lives, of very many keys the last ones.
+    """Keeps the keys that it unwrapped as long as it lives; of very many keys, the latest.
 
-    A key that is refused is asked for again: the refusal may be of the moment.
+    A refusal is not kept, because the KMS may answer the next time.
     """
 
     def __init__(self, kms: KmsClient) -> None:
@@ -25,23 +25,26 @@ class UnwrapsOnce:
         """The key, asked for once."""
         return self._unwrapped.get(
             (b"", master_key_identifier, wrapped_key),
-            # Through the door, so that a failure names the client that failed.
+            # unwrap_with, so that an error names the other client and not this one.
             lambda: unwrap_with(self._kms, wrapped_key, master_key_identifier),
         )
 
     def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
-        """As the other client wraps it."""
+        """The key as the other client wraps it."""
         return self._kms.wrap_key(key_bytes, master_key_identifier)
 
     def has_key(self, master_key_id: str) -> bool:
-        """What the other one says; one without an inventory finds out by unwrapping."""
+        """Whether the other client has the master key; one without an inventory may have any."""
         return not isinstance(self._kms, KeyInventory) or self._kms.has_key(master_key_id)
 
 
 def asked_once(
     keys: Keyring | KmsClient | ExplicitKeys | None,
 ) -> Keyring | KmsClient | ExplicitKeys | None:
-    """``keys``, a KMS among them behind :class:`UnwrapsOnce`; a keyring is at hand anyway."""
+    """``keys``, with a KMS wrapped in :class:`UnwrapsOnce`.
+
+    A keyring is given back as it is: unwrapping with it is a computation in this process.
+    """
     if isinstance(keys, Keyring | UnwrapsOnce) or not isinstance(keys, KmsClient):
         return keys
     return UnwrapsOnce(keys)

@@ -18,7 +18,7 @@ from secure_bloom.encryption.keys.kek_cache import KekCache
 from secure_bloom.encryption.keys.material import KEK_ID_SIZE, KeyMaterial, WrappedKek
 from secure_bloom.errors import FormatError, IntegrityError
 
-#: What parquet-java and pyarrow write where no KMS instance is configured.
+#: parquet-java and pyarrow write this where no KMS instance is configured.
 _DEFAULT_INSTANCE = "DEFAULT"
 
 

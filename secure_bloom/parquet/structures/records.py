@@ -1,10 +1,10 @@
 """Structures that are read and never written back: a view's fields, decoded at once.
 
-A tree keeps everything and costs accordingly.  A record has the fields that its view declares, by
-the same names, as plain Python values: an enumeration is its number, a union a record with one
+A tree keeps everything, which takes time.  A record has only the fields that its view declares, by
+the same names, as plain Python values: an enumeration is its number, a union is a record with one
 member set.  Reading a field that the view requires and the bytes lack raises FormatError.
 
-Where the library has no C code the views themselves are the records: slower, and the same fields.
+If the library came without its C code, views are used as records: slower, with the same fields.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ class RecordSource(Generic[V]):
 class LaterRecords(Sequence[V]):
     """The structures of a list by their offsets in it, each decoded when it is first looked at.
 
-    Before that they are known to be whole; a list in them that has elements of another type than it
-    should shows only then.
+    All of them were found to be whole before.  A list in them with elements of a wrong type is
+    noticed only when its structure is decoded.
     """
 
     __slots__ = ("_decoded", "_offsets", "_source")

@@ -26,10 +26,10 @@ from thrift.transport.TTransport import TMemoryBuffer, TTransportBase, TTranspor
 
 from secure_bloom.errors import FormatError
 
-#: Parquet's own structures nest eight deep; what nests deeper is an attack on the stack.
+#: Parquet's own structures nest eight deep.  Deeper ones are an attack on Python's stack.
 MAX_DEPTH = 32
-#: Elements of one list, set or map.  A single byte of a footer can claim to be an element and takes
-#: a thousand as an object; the longest list of a real footer is that of its columns or row groups.
+#: Most elements of one list, set or map.  An element can be one byte in the file, and takes about a
+#: thousand bytes as an object.  The longest list of a real footer is that of its columns.
 MAX_ELEMENTS = 1 << 18
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
@@ -166,15 +166,15 @@ class _BoundedTransport(TTransportBase):  # type: ignore[misc]
 
 
 class StructReader:
-    """The library's C code, where :data:`HAS_C_CODE`: finds where structures end, or reads them.
+    """The library's C decoder, if :data:`HAS_C_CODE`: finds where structures end, or reads them.
 
-    One serves one thread at a time.  It stands for the protocol and the transport that the C code
-    looks at, for the few attributes that it wants: making the library's own objects takes longer
-    than to read a small structure.
+    One object serves one thread at a time.  It plays the protocol and the transport for the C code,
+    which wants only a few attributes of them.  Making the library's own objects takes longer than
+    reading a small structure.
     """
 
     def __init__(self, buffer: Buffer) -> None:
-        # What the C code reads from: it wants a BytesIO, and what would refill it.
+        # The C code reads from a BytesIO of this name, and calls cstringio_refill at its end.
         self.cstringio_buf = io.BytesIO(buffer)
         self.trans = self
         self.string_length_limit = size = len(buffer)
@@ -324,7 +324,7 @@ def _check_count(size: int, transport: _BoundedTransport) -> None:
         raise FormatError(
             f"a Thrift container says it has {size} elements, at most {MAX_ELEMENTS} are read"
         )
-    # Every element takes a byte at least, so a larger count cannot be true.
+    # Every element takes at least one byte, so a larger count is a lie, and lists are made by it.
     if size > transport.remaining:
         raise FormatError(
             f"a Thrift container says it has {size} elements, {transport.remaining} bytes remain"

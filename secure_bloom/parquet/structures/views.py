@@ -1,7 +1,7 @@
 """Typed views on lossless Thrift trees: how a field is declared, read and written.
 
-A view reads and writes single fields of the tree it stands on; what it does not name stays as it
-is.
+A view reads and writes single fields of a tree.  Fields that the view does not name stay unchanged,
+so a file keeps what a later version of the format put there.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class _Field(Generic[T]):
         try:
             return self.kind.load(value)
         except ValueError as exc:
-            # A number tells the reader what to look for; a text could be anything.
+            # A number is shown, because it tells what to look for.  A text could be a cell's value.
             shown = value if isinstance(value, int) else "a value"
             raise UnsupportedFeatureError(
                 f"{self.label} is {shown}, which is no {self.kind.name} known here"
@@ -67,7 +67,8 @@ class _Field(Generic[T]):
         is_new = self.id not in fields
         fields[self.id] = (self.kind.ttype, self.kind.dump(value))
         if is_new:
-            # Ascending ids are what every writer produces; unknown fields keep their place.
+            # In ascending order, as every writer does: the compact protocol then stores each id in
+            # the byte of its type.
             view.tree.fields = dict(sorted(fields.items()))
 
 

@@ -21,7 +21,7 @@ _FORBIDDEN: Final = 403
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Token:
+class _LoginToken:
     """A token, and when to renew it; ``renew_at`` is None where its life is not known or endless.
 
     ``client`` is hvac's client that makes requests with it.
@@ -40,7 +40,7 @@ class VaultLogin:
         self._settings = settings
         self._api = api
         self._lock = threading.Lock()
-        self._token: _Token | None = None
+        self._token: _LoginToken | None = None
 
     def request(self, request: Callable[[Any], T]) -> T:
         """What ``request`` makes of hvac's client, made again where the token has expired.
@@ -57,7 +57,7 @@ class VaultLogin:
             fresh = self._replaced(used, refusal)
         return request(fresh.client)
 
-    def _valid_token(self) -> _Token:
+    def _valid_token(self) -> _LoginToken:
         with self._lock:
             token = self._token
             if token is None:
@@ -67,7 +67,7 @@ class VaultLogin:
             self._token = token
             return token
 
-    def _is_accepted(self, used: _Token) -> bool:
+    def _is_accepted(self, used: _LoginToken) -> bool:
         """Whether the server still knows the token: a 403 alone may be about the key."""
         with self._lock:
             if self._token is not used:
@@ -78,7 +78,7 @@ class VaultLogin:
                 return refusal.status != _FORBIDDEN
             return True
 
-    def _replaced(self, used: _Token, refusal: RefusalError) -> _Token:
+    def _replaced(self, used: _LoginToken, refusal: RefusalError) -> _LoginToken:
         """A new token, or the one that another thread got meanwhile."""
         with self._lock:
             if self._token is used or self._token is None:
@@ -88,7 +88,7 @@ class VaultLogin:
                 self._token = token
             return self._token
 
-    def _renew(self, token: _Token) -> _Token:
+    def _renew(self, token: _LoginToken) -> _LoginToken:
         """The token with a longer life; a new one where it cannot have that."""
         if not token.is_renewable:
             return self._log_in()
@@ -98,10 +98,10 @@ class VaultLogin:
             return self._log_in()
         return self._of_lease(auth, fallback=token.value)
 
-    def _log_in(self) -> _Token:
+    def _log_in(self) -> _LoginToken:
         return _LOGINS[self._settings.auth](self)
 
-    def by_token(self) -> _Token:
+    def by_token(self) -> _LoginToken:
         """The token of ``token_file``, else of the environment."""
         file = self._settings.token_file
         value = environment("TOKEN") if file is None else self._secret(file, "the token")
@@ -119,7 +119,7 @@ class VaultLogin:
         data = found if isinstance(found, dict) else {}
         return self._of(value, data.get("ttl"), data.get("renewable"))
 
-    def by_approle(self) -> _Token:
+    def by_approle(self) -> _LoginToken:
         """A token for a role id and a secret id."""
         role_id = self._identifier(self._settings.role_id_file, "ROLE_ID", "role_id_file")
         secret_id = self._identifier(self._settings.secret_id_file, "SECRET_ID", "secret_id_file")
@@ -132,7 +132,7 @@ class VaultLogin:
             )
         )
 
-    def by_kubernetes(self) -> _Token:
+    def by_kubernetes(self) -> _LoginToken:
         """A token for the service account of this pod."""
         jwt = self._secret(self._settings.jwt_file, "the service account's token")
         return self._exchange(
@@ -144,7 +144,7 @@ class VaultLogin:
             )
         )
 
-    def _exchange(self, log_in: Callable[[Any], Any]) -> _Token:
+    def _exchange(self, log_in: Callable[[Any], Any]) -> _LoginToken:
         client = self._api.client("")
         try:
             auth = self._api.request(lambda: log_in(client)).get("auth")
@@ -152,7 +152,7 @@ class VaultLogin:
             raise self._refused(refusal) from refusal
         return self._of_lease(auth)
 
-    def _of_lease(self, auth: object, *, fallback: str | None = None) -> _Token:
+    def _of_lease(self, auth: object, *, fallback: str | None = None) -> _LoginToken:
         """The token of an answer's ``auth``."""
         fields: Mapping[str, Any] = auth if isinstance(auth, dict) else {}
         value = fields.get("client_token") or fallback
@@ -160,10 +160,10 @@ class VaultLogin:
             raise self._api.strange("no token after a login")
         return self._of(value, fields.get("lease_duration"), fields.get("renewable"))
 
-    def _of(self, value: str, seconds: object, is_renewable: object) -> _Token:
+    def _of(self, value: str, seconds: object, is_renewable: object) -> _LoginToken:
         """A token that lives so many ``seconds``; 0, as a root token has, means for ever."""
         lives = seconds if isinstance(seconds, int) and seconds > 0 else None
-        return _Token(
+        return _LoginToken(
             value=value,
             client=self._api.client(value),
             renew_at=None if lives is None else time.monotonic() + lives * _RENEWED_AT,
@@ -206,7 +206,7 @@ class VaultLogin:
         )
 
 
-_LOGINS: Final[Mapping[str, Callable[[VaultLogin], _Token]]] = {
+_LOGINS: Final[Mapping[str, Callable[[VaultLogin], _LoginToken]]] = {
     "token": VaultLogin.by_token,
     "approle": VaultLogin.by_approle,
     "kubernetes": VaultLogin.by_kubernetes,
