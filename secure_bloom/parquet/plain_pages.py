@@ -71,7 +71,7 @@ def plain_values(leaf: Leaf, codec: CompressionCodec, page: Page) -> PlainValues
 
 
 def _is_plain(page: Page) -> bool:
-    # In dictionary pages PLAIN_DICTIONARY is the old name of PLAIN (Parquet, "Dictionary Encoding").
+    # In dictionary pages PLAIN_DICTIONARY is the older name of PLAIN (Encodings.md).
     return page.encoding is Encoding.PLAIN or (
         page.is_dictionary and page.encoding is Encoding.PLAIN_DICTIONARY
     )
