@@ -21,6 +21,6 @@ PAGE: Final = ROOT / "docs" / "reliability.md"
 
 #: What `make GROUP` runs, in this order.
 GROUPS: Final[dict[str, tuple[str, ...]]] = {
-    "faults": (),
+    "faults": ("system_calls", "power_loss", "random_kills"),
     "fuzz": ("mutation_fuzz", "coverage_fuzz"),
 }
