@@ -46,6 +46,8 @@ class BloomFilterOptions:
     max_bytes: int = MAX_BYTES
 
     def __post_init__(self) -> None:
+        require_number("fpp", self.fpp)
+        require_whole("max_bytes", self.max_bytes)
         if not 0.0 < self.fpp < 1.0:
             raise PolicyError(f"fpp is {self.fpp}, it must lie between 0 and 1, both excluded")
         if not MIN_BYTES <= self.max_bytes <= MAX_BYTES:

@@ -1,4 +1,4 @@
-"""The public names are there, cost little to import, and everything raised has one root."""
+"""The public names are there, and cost little to import."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import sys
 import pytest
 
 import secure_bloom
-from secure_bloom import errors
 
 WANTED = {
     "add_bloom_filters",
@@ -46,27 +45,6 @@ def test_a_public_name_is_documented(name: str) -> None:
 def test_another_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'add_filters'"):
         _ = secure_bloom.add_filters
-
-
-def test_every_error_has_the_one_root() -> None:
-    classes = [
-        c
-        for c in vars(errors).values()
-        if isinstance(c, type) and c.__module__ == errors.__name__ and issubclass(c, BaseException)
-    ]
-    assert len(classes) == 11
-    assert all(issubclass(c, secure_bloom.SecureBloomError) for c in classes)
-
-
-def test_an_error_says_where_what_and_what_to_do() -> None:
-    with (
-        pytest.raises(errors.FormatError) as caught,
-        errors.located(path="f", row_group=0),
-        errors.located(row_group=3, column="email"),
-    ):
-        raise errors.FormatError("is cut short", hint="write it again")
-    assert str(caught.value) == "f, row group 3, column email: is cut short"
-    assert caught.value.hint == "write it again"
 
 
 @pytest.mark.parametrize(

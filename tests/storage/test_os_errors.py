@@ -1,0 +1,31 @@
+"""What the system refuses is told with the path, and with a hint where there is one."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+import pytest
+
+from secure_bloom.errors import PolicyError
+from secure_bloom.storage.os_errors import system_errors
+
+
+def test_a_missing_path_has_a_message_of_its_own() -> None:
+    with (
+        pytest.raises(PolicyError, match="f: no policy"),
+        system_errors("f", "no policy"),
+    ):
+        raise FileNotFoundError(errno.ENOENT, "x")
+
+
+@pytest.mark.parametrize("code", [errno.EACCES, errno.ENOSPC, errno.EROFS])
+def test_an_error_of_the_system_says_what_the_system_says(code: int) -> None:
+    with pytest.raises(PolicyError) as caught, system_errors("f"):
+        raise OSError(code, os.strerror(code))
+    assert str(caught.value) == f"f: the system refuses: {os.strerror(code).lower()}"
+
+
+def test_errors_of_another_kind_pass() -> None:
+    with pytest.raises(ValueError, match="other"), system_errors("f"):
+        raise ValueError("other")
