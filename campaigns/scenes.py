@@ -25,7 +25,7 @@ from campaigns.disks import writes_at_once
 from secure_bloom import hudi, paimon
 from secure_bloom.adding.append_mark import append_mark
 from secure_bloom.adding.report import FileAddReport
-from secure_bloom.cli.commands import cli
+from secure_bloom.cli.verbs import cli
 from secure_bloom.storage import append
 from secure_bloom.storage.staged_file import StagedFile
 from tests.tables import KEYRING, Mode, customers, write
