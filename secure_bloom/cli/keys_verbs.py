@@ -9,6 +9,8 @@ from pathlib import Path
 import click
 
 from secure_bloom.cli.terminal import tell
+from secure_bloom.cli.arguments import load_keys, load_policy, with_common_options
+from secure_bloom.cli.exit_codes import complain
 from secure_bloom.encryption.keys import KmsClient, new_keyring, try_master_key
 from secure_bloom.errors import PolicyError
 
@@ -101,3 +103,35 @@ def new_command(file: Path, names: tuple[str, ...], policy_path: Path | None, bi
     new_keyring(file, wanted, bits=bits)
     tell(f"{file}: {', '.join(sorted(wanted))}")
     return 0
+
+
+@keys.command("used")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option("--policy", "policy_path", type=_PATH, help="For its [kms].")
+@with_common_options
+def used_command(
+    paths: tuple[str, ...],
+    policy_path: Path | None,
+    keyring: Path | None,
+    as_json: bool,
+    verbose: bool,
+) -> int:
+    """Tell which master keys, and versions of them, open which files and columns.
+
+    Names of keys stand in clear, but for those of columns behind an encrypted footer.
+
+    \b
+    secure-bloom keys used lake/ --policy policy.toml
+
+    Exit code: 0 done, 2 error.
+    """
+    from secure_bloom.cli.print_rekey import print_used_keys
+    from secure_bloom.cli.tables import print_json
+    from secure_bloom.rekeying import keys_used
+
+    report = keys_used(paths, keys=load_keys(keyring, load_policy(policy_path)))
+    if as_json:
+        print_json(report.to_json())
+    else:
+        print_used_keys(report, verbose=verbose)
+    return complain(report.failed) or 0

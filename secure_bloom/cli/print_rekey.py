@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from secure_bloom.cli.tables import human_bytes, print_table, short_names
-from secure_bloom.text import counted
+from secure_bloom.cli.tables import human_bytes, print_table, short_names, visible
+from secure_bloom.text import counted, legible
 
 if TYPE_CHECKING:
-    from secure_bloom.rekeying import RekeyReport
+    from secure_bloom.rekeying import KeyUseReport, RekeyReport
 
 #: Files that are told of one by one without -v.
 _SHOWN_FILES = 20
@@ -41,3 +41,22 @@ def print_rekey_report(report: RekeyReport, *, verbose: bool) -> None:
     click.echo(f"{counted(len(report.files), 'file')}: {would}{told}")
     for note in report.notes:
         click.echo(f"note: {note}")
+
+
+def print_used_keys(report: KeyUseReport, *, verbose: bool) -> None:
+    """How many files each key opens; with ``verbose`` each file with what its keys open."""
+    print_table(
+        ["master key", "version", "files>"],
+        [
+            [visible(name), version or "", f"{count:,}"]
+            for (name, version), count in report.files_by_key.items()
+        ],
+    )
+    hidden = sum(not file.is_complete for file in report.files)
+    if hidden:
+        click.echo(f"note: {counted(hidden, 'file')} whose footer would not open: keys of columns")
+        click.echo("      in them are not known")
+    for file in report.files if verbose else ():
+        for key in file.keys:
+            opened = [*(["the footer"] if key.opens_footer else []), *key.columns]
+            click.echo(f"{legible(file.path)}: {visible(key.master_key)}: {', '.join(opened)}")

@@ -22,7 +22,7 @@ from secure_bloom.errors import PolicyError, located
 from secure_bloom.options import BloomFilterOptions, FooterMode
 
 DATA_KEY_BITS = (128, 192, 256)
-_POLICY_WORDS = frozenset({"kms", "footer", "columns", "encryption"})
+_POLICY_WORDS = frozenset({"kms", "footer", "columns", "encryption", "keys"})
 _COLUMN_WORDS = frozenset({"key", "bloom"})
 _FOOTER_MODES = {"encrypted": FooterMode.ENCRYPTED, "plaintext": FooterMode.SIGNED}
 #: The class that makes parquet-java encrypt by properties.
@@ -80,6 +80,7 @@ class KeyPolicy:
     A footer with a key is encrypted unless ``footer_mode`` is SIGNED; without one it is PLAINTEXT.
     With ``uniform`` columns without a key of their own are under the footer's.  ``drop_metadata``
     names texts that re-encryption leaves out of the footer, such as ``ARROW:schema``.
+    ``retired_keys`` are master keys on which no file should depend any more.
     ``kms`` is the ``[kms]`` table as written, its relative paths start at the folder ``base``.
     Raises PolicyError for what no writer can do, such as a column key without a footer key.
     """
@@ -92,6 +93,7 @@ class KeyPolicy:
     kms: Mapping[str, object] = field(default_factory=dict, repr=False)
     base: Path = field(default_factory=Path.cwd)
     encryption: EncryptionOptions = field(default_factory=EncryptionOptions)
+    retired_keys: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         _check_key_name("the footer key", self.footer_key)
@@ -99,6 +101,11 @@ class KeyPolicy:
             object.__setattr__(self, "footer_mode", FooterMode.PLAINTEXT)
         if (self.footer_key is None) != (self.footer_mode is FooterMode.PLAINTEXT):
             raise PolicyError("a footer has a key if and only if it is encrypted or signed")
+        retired = sorted(self.master_keys() & self.retired_keys)
+        if retired:
+            raise PolicyError(
+                f"the policy uses keys that it says are retired: {', '.join(retired)}"
+            )
         for rule in self.columns.values():
             if rule.key is not None and self.footer_key is None:
                 raise PolicyError(
@@ -225,6 +232,7 @@ def _problems(table: ConfigTable) -> Iterator[PolicyError]:
         lambda: _kms(table),
         lambda: _footer(table),
         lambda: _encryption(table),
+        lambda: _retired_keys(table),
         *(
             partial(_column, path, entries)
             for path, entries in (columns.items() if isinstance(columns, dict) else ())
@@ -279,7 +287,19 @@ def _policy(table: ConfigTable, base: Path) -> KeyPolicy:
         kms=_kms(table),
         base=base,
         encryption=_encryption(table),
+        retired_keys=_retired_keys(table),
     )
+
+
+def _retired_keys(policy: ConfigTable) -> frozenset[str]:
+    keys = policy.table("keys", "[keys]")
+    names = []
+    for name, entries in {} if keys is None else keys.entries.items():
+        table = ConfigTable.of(f"[keys.{name}]", entries)
+        table.allow({"retired"})
+        if table.get("retired", bool):
+            names.append(name)
+    return frozenset(names)
 
 
 def _kms(policy: ConfigTable) -> Mapping[str, object]:

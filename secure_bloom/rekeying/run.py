@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from os import PathLike
 
@@ -61,6 +61,19 @@ def reencrypt(
     Raises PolicyError before any file is written where the policy encrypts nothing, or names a
     master key that its KMS does not have.
     """
+    work = reencryption(policy, keys, new_data_keys=new_data_keys, dry_run=dry_run)
+    check_columns(find_files(as_paths(paths)), work)
+    return _run(work.reencrypt, paths, output, progress, dry_run=dry_run)
+
+
+def reencryption(
+    policy: KeyPolicy | str | PathLike[str],
+    keys: GivenKeys,
+    *,
+    new_data_keys: bool = False,
+    dry_run: bool = False,
+) -> Reencryption:
+    """The work of :func:`reencrypt` on one file; errors as of that."""
     wanted = loaded_policy(policy)
     if wanted is None or wanted.footer_key is None:
         raise PolicyError(
@@ -74,16 +87,13 @@ def reencrypt(
             "there is no KMS to wrap new keys", hint="add [kms] to the policy, or give a keyring"
         )
     check_master_keys(wanted, sealing)
-    resolver = KeyResolver(asked_once(opening))
-    _check_columns(paths, wanted, resolver)
-    work = Reencryption(
-        resolver=resolver,
+    return Reencryption(
+        resolver=KeyResolver(asked_once(opening)),
         policy=wanted,
         maker=KeyMaker(sealing, wanted.encryption),
         new_data_keys=new_data_keys,
         dry_run=dry_run,
     )
-    return _run(work.reencrypt, paths, output, progress, dry_run=work.dry_run)
 
 
 def decrypt(
@@ -120,34 +130,46 @@ def rotate_keys(
 
     Raises PolicyError before any file is written for a master key that the KMS does not have.
     """
+    work = rotation(policy, moves or {}, keys, dry_run=dry_run)
+    return _run(work.rotate, paths, None, progress, dry_run=dry_run)
+
+
+def rotation(
+    policy: KeyPolicy | str | PathLike[str],
+    moves: Mapping[str, str],
+    keys: GivenKeys,
+    *,
+    dry_run: bool = False,
+) -> Rotation:
+    """The work of :func:`rotate_keys` on one file; errors as of that."""
     wanted = loaded_policy(policy)
     kms = keys_of(keys, wanted)
     if kms is None or isinstance(kms, ExplicitKeys) or wanted is None:
         raise PolicyError("there is no KMS", hint="add [kms] to the policy, or give a keyring")
-    _check_moves(moves or {}, kms)
+    _check_moves(moves, kms)
     if not moves:
         check_master_keys(wanted, kms)
-    work = Rotation(
+    return Rotation(
         resolver=KeyResolver(asked_once(kms)),
-        rewrapper=Rewrapper(kms, moves or {}),
+        rewrapper=Rewrapper(kms, moves),
         policy=wanted,
         dry_run=dry_run,
     )
-    return _run(work.rotate, paths, None, progress, dry_run=dry_run)
 
 
-def _check_columns(paths: Paths, policy: KeyPolicy, resolver: KeyResolver) -> None:
+def check_columns(files: Sequence[str], work: Reencryption) -> None:
     """Raise PolicyError for a column with a key that no readable file has.
 
     Looks at footers only until each column was seen, which mostly is the first one.
     """
-    missing, known = set(missing_columns(policy, ())), set[str]()
-    for path in find_files(as_paths(paths)):
-        if not missing:
+    policy, known = work.policy, set[str]()
+    missing = set() if policy is None else set(missing_columns(policy, ()))
+    for path in files:
+        if policy is None or not missing:
             return
         # A file that cannot be read is told of when it is its turn.
         with suppress(SecureBloomError), open_input(path) as file:
-            leaves = unlock(read_tail(file), file_keys(resolver, file)).leaves
+            leaves = unlock(read_tail(file), file_keys(work.resolver, file)).leaves
             missing.intersection_update(missing_columns(policy, leaves))
             known.update(leaf.name for leaf in leaves)
     for name in sorted(missing) if known else ():

@@ -388,6 +388,13 @@ def footer_wrong_key(folder: Path) -> Example:
     return Example(path=sound(folder, encryption={"footer_key": "k_finance"}))
 
 
+@example("key-retired")
+def key_retired(folder: Path) -> Example:
+    """A column under `k_finance`; the policy says `[keys.k_finance] retired = true`."""
+    policy = replace(POLICY, columns=rules(email="k_pii"), retired_keys=frozenset({"k_finance"}))
+    return Example(path=sound(folder), policy=policy)
+
+
 @example("weaker-algorithm")
 def weaker_algorithm(folder: Path) -> Example:
     """pyarrow with `AES_GCM_CTR_V1`."""

@@ -21,6 +21,7 @@ from secure_bloom.auditing.rules.key_rules import (
     FOOTER_WRONG_KEY,
     KEY_MATERIAL_DAMAGED,
     KEY_MATERIAL_MISSING,
+    KEY_RETIRED,
     KEY_TOO_SHORT,
     WEAKER_ALGORITHM,
 )
@@ -127,9 +128,11 @@ def _check_name(
     except FormatError as error:
         yield subject.finding(KEY_MATERIAL_DAMAGED, error.message)
         return
+    name = of.keys.describe(key_metadata)
+    if name in of.request.policy.retired_keys:
+        yield subject.finding(KEY_RETIRED, f"it depends on {short(name or '')}, which is retired")
     if wanted is None:
         return
-    name = of.keys.describe(key_metadata)
     if name is None:
         yield subject.finding(
             UNCHECKED_KEY_NAME, f"the policy says {wanted}, the file does not name the key"

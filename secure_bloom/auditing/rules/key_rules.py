@@ -53,6 +53,13 @@ FOOTER_WRONG_KEY = Rule(
     meaning="The footer is under another master key than the policy names.",
     fix="write the file again under the policy's footer key",
 )
+KEY_RETIRED = Rule(
+    id="key-retired",
+    severity=Severity.MEDIUM,
+    meaning="The footer or a column depends on a master key that the policy says is retired "
+    "([keys.NAME] retired = true): once the key is destroyed, nobody can read it.",
+    fix="bring the file under the policy's keys: secure-bloom rotate PATH --policy FILE",
+)
 WEAKER_ALGORITHM = Rule(
     id="weaker-algorithm",
     severity=Severity.MEDIUM,
