@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
-from secure_bloom.cli.terminal import tell
 from secure_bloom.cli.arguments import load_keys, load_policy, with_common_options
 from secure_bloom.cli.exit_codes import complain
+from secure_bloom.cli.terminal import tell
 from secure_bloom.encryption.keys import KmsClient, new_keyring, try_master_key
 from secure_bloom.errors import PolicyError
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-import click
-
 from secure_bloom.cli.tables import human_bytes, print_table, short_names, visible
+from secure_bloom.cli.terminal import tell
 from secure_bloom.text import counted, legible
 
 if TYPE_CHECKING:
@@ -38,9 +37,9 @@ def print_rekey_report(report: RekeyReport, *, verbose: bool) -> None:
     counts = Counter(file.status for file in report.files)
     told = ", ".join(f"{count:,} {status}" for status, count in counts.items())
     would = "would be: " if report.dry_run else ""
-    click.echo(f"{counted(len(report.files), 'file')}: {would}{told}")
+    tell(f"{counted(len(report.files), 'file')}: {would}{told}")
     for note in report.notes:
-        click.echo(f"note: {note}")
+        tell(f"note: {note}")
 
 
 def print_used_keys(report: KeyUseReport, *, verbose: bool) -> None:
@@ -54,9 +53,9 @@ def print_used_keys(report: KeyUseReport, *, verbose: bool) -> None:
     )
     hidden = sum(not file.is_complete for file in report.files)
     if hidden:
-        click.echo(f"note: {counted(hidden, 'file')} whose footer would not open: keys of columns")
-        click.echo("      in them are not known")
+        tell(f"note: {counted(hidden, 'file')} whose footer would not open: keys of columns")
+        tell("      in them are not known")
     for file in report.files if verbose else ():
         for key in file.keys:
             opened = [*(["the footer"] if key.opens_footer else []), *key.columns]
-            click.echo(f"{legible(file.path)}: {visible(key.master_key)}: {', '.join(opened)}")
+            tell(f"{legible(file.path)}: {visible(key.master_key)}: {', '.join(opened)}")

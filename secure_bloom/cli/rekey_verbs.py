@@ -12,6 +12,7 @@ from secure_bloom.cli.exit_codes import complain
 from secure_bloom.cli.print_rekey import print_rekey_report
 from secure_bloom.cli.progress_bar import progress_bar
 from secure_bloom.cli.tables import print_json
+from secure_bloom.cli.terminal import tell
 from secure_bloom.errors import PolicyError
 from secure_bloom.text import legible
 
@@ -105,7 +106,7 @@ def decrypt_command(
     with progress_bar("decrypting", quiet=as_json) as progress:
         report = decrypt(paths, output=output, keys=keys, progress=progress)
     if not as_json:
-        click.echo(f"note: what stands below {legible(output)} is in clear", err=True)
+        tell(f"note: what stands below {legible(output)} is in clear", err=True)
     return _finish(report, as_json=as_json, verbose=verbose)
 
 
