@@ -23,8 +23,8 @@ from secure_bloom.storage import find_files, refuse_append, refuse_managed
 from secure_bloom.storage.output_paths import output_paths
 from secure_bloom.storage.paths import Paths, as_paths
 
-#: Called with the number of column chunks done and the number of them in all, from any thread, by
-#: one at a time.
+#: Called with the number of column chunks done and the number of all column chunks.  Calls come
+#: from any thread, one at a time.
 Progress = Callable[[int, int], None]
 
 
@@ -108,7 +108,7 @@ def _side_by_side(
 
 
 class _Meter:
-    """Tells how many column chunks are done, of how many; from any thread, in turns."""
+    """Counts the column chunks that are done, and tells ``progress`` of each."""
 
     def __init__(self, progress: Progress | None, total: int) -> None:
         self._progress = progress
@@ -123,7 +123,7 @@ class _Meter:
         survey: Survey,
         executor: Executor,
     ) -> FileAddReport:
-        """Rewrite one file, telling of each chunk as it comes and at last of all of them."""
+        """Rewrite one file, and count its chunks: each when it is done, at the end those left."""
         left = survey.chunks
 
         def run(
@@ -131,7 +131,7 @@ class _Meter:
         ) -> Iterator[ChunkOutcome]:
             nonlocal left
             for outcome in executor.map(work, tasks):
-                # Where another writer was faster the same chunks come again.
+                # If another writer was faster, the file is planned again: same chunks, not counted.
                 if left > 0:
                     left -= 1
                     self._advance(1)

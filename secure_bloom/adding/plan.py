@@ -109,7 +109,7 @@ def plan_rewrite(
     tasks = list(_tasks(file, footer, keys, request))
     outcomes = _outcomes(tasks, run)
     keep = file.size if append else _reclaimed_end(footer, outcomes)
-    # Asked before the new places are entered: they are what makes the difference.
+    # Decided before _lay_out sets lengths: a missing length is one of the reasons.
     needs_footer = _needs_footer(outcomes)
     parts, filters = _lay_out(outcomes, keep + len(_mark(keep, append=append)))
     skipped = _skipped(footer, request)
@@ -122,7 +122,7 @@ def plan_rewrite(
 def new_tail(
     footer: Footer, keep: int, parts: Iterable[bytes] = (), *, append: bool
 ) -> tuple[bytes, ...]:
-    """What is written behind ``keep``: ``parts`` and the footer, in an append between its marks."""
+    """The bytes after ``keep``: ``parts`` and the footer; in an append with mark and padding."""
     tail = [_mark(keep, append=append), *parts, encode_footer(footer)]
     if append:
         tail.insert(-1, _padding(keep + sum(map(len, tail))))
@@ -134,7 +134,7 @@ def _mark(keep: int, *, append: bool) -> bytes:
 
 
 def _padding(size: int) -> bytes:
-    """Zeros that stand before a footer, where nothing refers to them, to align the file's end."""
+    """Zeros before the footer that align the file's end; no offset in the footer leads to them."""
     return bytes(-size % APPEND_ALIGNMENT)
 
 
@@ -152,9 +152,9 @@ def _tasks(
 
 
 def _outcomes(tasks: list[Task], run: Mapper) -> list[ChunkOutcome]:
-    """What came of the tasks, in their order.
+    """The outcomes of the tasks, in the order of the tasks.
 
-    The largest chunks are begun first: one that is begun last leaves all other cores waiting.
+    The work begins with the largest chunk: if it came last, all other cores would wait for it.
     """
     sizes = [task.chunk.meta_data.total_uncompressed_size for task in tasks]
     order = sorted(range(len(tasks)), key=sizes.__getitem__, reverse=True)
@@ -176,7 +176,7 @@ def _work(task: Task) -> ChunkOutcome:
 
 
 def _old_filter(task: Task) -> StoredBloomFilter | None:
-    """The filter that is there; a damaged one is an error unless it is to be replaced."""
+    """The chunk's present filter; a damaged one is an error unless it is to be replaced."""
     try:
         return read_bloom_filter(task.file, task.chunk)
     except SecureBloomError as error:
@@ -194,10 +194,11 @@ def _needs_footer(outcomes: list[ChunkOutcome]) -> bool:
 
 
 def _reclaimed_end(footer: Footer, outcomes: list[ChunkOutcome]) -> int:
-    """Where new filters may start: the end of the data, or of what remains without old filters.
+    """The offset where new filters may start: the old footer's, or that of filters before it.
 
-    Only filters that are replaced and stand at the very end, one behind the other, give their
-    room back.  They were read as filters, so a wrong offset cannot pass data off as one.
+    Filters that are replaced give their room back if they stand right before the footer, one after
+    the other.  Each of them was read as a filter before, so a footer with wrong offsets cannot make
+    us overwrite data.
     """
     end = footer.tail.offset
     replaced = {
@@ -211,7 +212,7 @@ def _reclaimed_end(footer: Footer, outcomes: list[ChunkOutcome]) -> int:
 
 
 def _lay_out(outcomes: list[ChunkOutcome], start: int) -> tuple[list[bytes], list[FilterReport]]:
-    """The new modules in order, entered in the chunks' metadata from ``start`` on."""
+    """The modules and reports in order; sets the offsets of new filters, from ``start`` on."""
     parts: list[bytes] = []
     reports = []
     for outcome in outcomes:

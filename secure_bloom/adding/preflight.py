@@ -1,4 +1,4 @@
-"""Hold a request against every footer, so that what cannot be is told before a file is written."""
+"""Check a request against every footer, so that errors of the request come before any write."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from secure_bloom.storage import open_input
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """What one file says to a request; ``chunks`` of its column chunks are to have filters.
+    """The check of one file; ``chunks`` is the number of column chunks that are to have filters.
 
     ``refusal`` is an error of the request itself, which stops the run; ``failure`` one of this
     file, which does not stop the others.  ``cut`` is what a killed run had left in it.
@@ -35,7 +35,7 @@ class Survey:
 def survey_file(
     path: str, request: FilterRequest, resolver: KeyResolver, *, repair: bool = False
 ) -> Survey:
-    """Read one footer with its keys, and hold the request against it.  Never raises our errors.
+    """Read one footer with its keys, and check the request against it.  Never raises our errors.
 
     With ``repair`` what a killed ``--in-place`` run left behind is cut off first.
     """

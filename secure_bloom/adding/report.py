@@ -1,4 +1,4 @@
-"""What a run of ``add_bloom_filters`` did: one record per file and per filter, and their JSON."""
+"""The report of a run of ``add_bloom_filters``: a record per file and per filter, as JSON too."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FilterAction = Literal["added", "kept", "replaced", "skipped"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilterReport:
-    """One column chunk: what happened to its filter.
+    """The filter of one column chunk, and what the run did with it.
 
     ``bytes`` is the size of the bitset; ``values`` how many values were inserted (entries of a
     dictionary, or values read from pages, nulls left out); ``fpp`` the exact false-positive

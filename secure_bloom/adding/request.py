@@ -1,4 +1,4 @@
-"""What filters a run asks for: columns with options, from the caller or from a policy."""
+"""The filters that a run is to add: columns with options, from the caller or from a policy."""
 
 from __future__ import annotations
 

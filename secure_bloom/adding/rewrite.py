@@ -1,4 +1,4 @@
-"""One file of a run: planned in memory, written once, and reported, whatever comes of it."""
+"""One file of a run: it is planned in memory, written once, and reported even if it fails."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class FileRewriter(ABC):
 
     @abstractmethod
     def plan(self, file: InputFile, keys: FileKeys, run: Mapper, /) -> RewritePlan:
-        """What is to become of one file, worked out in memory; ``run`` may work in parallel."""
+        """The plan of one file, worked out in memory; ``run`` may work in parallel."""
 
     def rewrite(
         self,
@@ -109,7 +109,7 @@ class FileRewriter(ABC):
             append_tail(file, plan.tail)
             return
         if target is not None:
-            # First, so that no moment sees a file whose keys cannot be found.
+            # Before the data file: at no moment there is a data file without its key material.
             _carry_key_material(file, target)
         replace_tail(file, plan.keep, plan.tail, output=target)
 

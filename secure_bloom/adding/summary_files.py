@@ -1,4 +1,4 @@
-"""Summary files: a ``_metadata`` file repeats the footers of other files, and ages with them.
+"""Summary files: a ``_metadata`` file repeats the footers of others, and is stale once they change.
 
 Each of its column chunks names its file in ``file_path``, from the folder of the summary.  Summary
 files are left as they are: other writers own them.
@@ -31,7 +31,7 @@ def _describes(summary: str, keys: set[Hashable]) -> bool:
             metadata = read_tail(file).metadata
     except SecureBloomError:
         metadata = None
-    # What cannot be read may describe any file.
+    # A summary that cannot be read may describe any file, so it gets a note too.
     if metadata is None:
         return True
     paths = {chunk.file_path for group in metadata.row_groups for chunk in group.columns}

@@ -1,7 +1,7 @@
 """Local paths and object-store URIs: bounded reads, atomic replace, listing.
 
-The one package that touches a disk or a network for data files; everything below it works on
-bytes.  Importing it loads neither pyarrow nor numpy.
+For data files, only this package touches a disk or a network; all other code works on the bytes
+that it gives.  Importing it loads neither pyarrow nor numpy.
 """
 
 from secure_bloom.storage.append import remove_kept, truncate_to

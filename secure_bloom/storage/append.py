@@ -54,7 +54,7 @@ def append_local(source: LocalFile, tail: Sequence[bytes]) -> int:
 def truncate_to(path: str, size: int, expected_identity: tuple[object, ...]) -> str:
     """Cut a local file back to its first ``size`` bytes, durably; the path of what was cut off.
 
-    That is a hidden file beside it, to be removed when nobody misses its bytes.
+    The bytes that were cut off are kept in a hidden file beside it, until :func:`remove_kept`.
     ``expected_identity`` is that of the file as it is now, from the :class:`InputFile` in which
     the torn tail was seen; :class:`FileChangedError` when the file is another by now, and
     :class:`FormatError` when it is shorter than ``size``.
@@ -123,9 +123,9 @@ def _cut_off(fd: int, size: int, before: os.stat_result) -> None:
 
 
 def _require_room(fd: int, length: int) -> None:
-    """Have the disk say now that it is full.
+    """Raise the error of a full disk before anything is written.
 
-    Room is not reserved: a kill would leave it reserved behind the end of the file.
+    No room is reserved: after a kill the reserved blocks would stay behind the end of the file.
     """
     disk = os.fstatvfs(fd)
     if disk.f_blocks and disk.f_bavail * disk.f_frsize < length:
@@ -135,9 +135,9 @@ def _require_room(fd: int, length: int) -> None:
 def _write_in_steps(fd: int, tail: Sequence[bytes], offset: int) -> None:
     """Write the first part, the rest but for the magic, the magic; each durable before the next.
 
-    A power cut keeps any of the pages that were not synced.  The first part says where the old
-    file ends, so a torn file can be mended; and no file with a magic lacks a part of its filters
-    or of its footer.
+    After a power cut any of the pages that were not synced may be missing.  The first part says
+    where the old file ends, so a torn file can be mended.  The magic is written when all before it
+    is durable, so a file that ends in a magic has all of its filters and footer.
     """
     content = b"".join(tail)
     first, last = len(tail[0]) if tail else 0, max(0, len(content) - _MAGIC_BYTES)
@@ -148,7 +148,7 @@ def _write_in_steps(fd: int, tail: Sequence[bytes], offset: int) -> None:
 
 
 def _remove_sidecars(fd: int, location: str) -> None:
-    """Those of the open file and of the symbolic link that leads to it."""
+    """Remove the .crc of the open file, and that of the symbolic link that leads to it."""
     for path in dict.fromkeys((location, os.path.realpath(location))):
         with OpenFolder(os.path.dirname(path)) as folder:
             name = os.path.basename(path)

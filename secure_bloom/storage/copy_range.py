@@ -1,8 +1,8 @@
-"""Copying the head of a file inside the kernel, with the best way the two file systems share.
+"""Copy the head of a file inside the kernel, in the best way that both file systems support.
 
 ``copy_file_range`` comes first: on file systems with reflinks (XFS, Btrfs) the kernel shares the
-blocks instead of copying them, with no separate FICLONE call needed; elsewhere it copies without
-passing through this process.  ``sendfile`` serves pairs of file systems that it refuses.
+blocks instead of copying them, so no separate FICLONE call is needed; elsewhere it copies the bytes
+without handing them to this process.  ``sendfile`` is for pairs of file systems that it refuses.
 """
 
 from __future__ import annotations

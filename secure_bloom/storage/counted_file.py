@@ -8,14 +8,15 @@ from collections.abc import Iterable
 
 from secure_bloom.storage.inputs import InputFile
 
-#: Where a read starts and where it ends, in bytes of the file.
+#: Start and end of a read, in bytes of the file.
 Extent = tuple[int, int]
 
 
 class CountedFile(InputFile):
-    """Another file; ``bytes_read`` and ``requests`` say what was read through this one.
+    """Reads another file and counts ``bytes_read`` and ``requests``.
 
-    ``extents`` say where; reads that follow one another are one extent.
+    ``extents`` tell which bytes were read; a read that continues the one before lengthens its
+    extent.
     """
 
     def __init__(self, file: InputFile) -> None:
@@ -51,7 +52,7 @@ class CountedFile(InputFile):
 
 
 def covered(extents: Iterable[Extent]) -> int:
-    """How many bytes of a file the extents cover; none counts twice."""
+    """How many bytes the extents cover; a byte in several extents counts once."""
     size = reached = 0
     for start, end in sorted(extents):
         size += max(0, end - max(start, reached))

@@ -28,8 +28,8 @@ _NOT_HERE = {errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS, errno.ENOTTY}
 def write_at_once(fd: int, parts: Sequence[bytes], offset: int) -> bool:
     """Write the parts at ``offset``, the end of the file ``fd``, in one direct write.
 
-    False where the new end is not aligned or the system cannot do it: then all is to be written
-    in another way.
+    False if the new end is not aligned or the system cannot do it.  Then nothing can be relied on
+    after ``offset``, and the caller writes all of it in another way.
     """
     end = offset + sum(map(len, parts))
     flag = getattr(os, "O_DIRECT", None)
@@ -64,5 +64,5 @@ def _write(direct: int, fd: int, parts: Sequence[bytes], offset: int, end: int) 
             if exc.errno in _NOT_HERE:
                 return False
             raise
-    # Cut short by a full disk, say: writing it the other way ends it, or tells why it cannot be.
+    # A short write, for example on a full disk.  The other way writes all, or raises the error.
     return written == end - start

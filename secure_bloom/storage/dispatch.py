@@ -1,6 +1,7 @@
-"""The three verbs on one file, local or in an object store: open, replace its tail, append.
+"""The three operations on one file: open, replace its tail, append; local or in an object store.
 
-pyarrow is loaded when the first object-store path is met, not before.
+This module only decides which of the two a path means.  pyarrow is loaded with the first path of an
+object store, not before.
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ def replace_tail(
 ) -> int:
     """Write a new file, ``keep`` bytes of source and then the tail, in the place of source.
 
-    ``output`` names another place for it, local or not; its folders are made.  With ``must_be_new``
-    nothing may stand there: :class:`FileChangedError` where something does, even since a moment
-    ago; object stores are asked right before, and have no way to be sure.  Returns the new
-    size in bytes.  The change is atomic: whoever looks finds the old file or the new one, and
-    after any exception the old one is there, unchanged, with nothing beside it.  Raises
-    :class:`FileChangedError` when source was changed after it was opened.
+    ``output`` names another path for it, local or not; missing folders are made.  With
+    ``must_be_new`` a file that stands there already is a :class:`FileChangedError`, even if it came
+    a moment ago; an object store is asked right before the write, so another writer can still be
+    faster.  Returns the new size in bytes.  The change is atomic: readers find the old file or the
+    new one, and after any exception the old one is there, unchanged, with nothing beside it.
+    Raises :class:`FileChangedError` when source was changed after it was opened.
 
     Local files keep permission bits, extended attributes and, as far as the process may, the
     owner; a symbolic link stays and its target is replaced; another hard link keeps the old

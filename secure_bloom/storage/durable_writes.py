@@ -1,6 +1,6 @@
 # File descriptors and strings, not Path objects, throughout.
 # ruff: noqa: PTH103, PTH120
-"""Bytes and names onto the local disk: all of them, durably, with few system calls."""
+"""Write bytes and names to the local disk: all of them, durably, with few system calls."""
 
 from __future__ import annotations
 
@@ -65,9 +65,10 @@ def make_folders(path: str) -> None:
 def remove_sidecar(folder: OpenFolder, name: str) -> None:
     """Remove Hadoop's checksum file ``.<name>.crc``, durably.
 
-    Spark checks a local file against its sidecar: a stale one makes the file unreadable or,
-    worse, makes Spark drop a Bloom filter without a word.  A file without one is read unchecked,
-    so the sidecar must be gone, even after a power cut, before the file is another.
+    Spark checks a local file against its sidecar.  With a stale one the file is unreadable or,
+    worse, Spark ignores its Bloom filters without an error.  A file without a sidecar is read
+    unchecked.  So the sidecar is removed, and the folder synced, before the file changes: even a
+    power cut cannot leave the new file with the old sidecar.
     """
     sidecar = f".{name}.crc"
     if folder.status(sidecar) is not None:

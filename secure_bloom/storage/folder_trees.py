@@ -2,7 +2,7 @@
 # ruff: noqa: PTH100, PTH112, PTH114, PTH116, PTH118, PTH120, PTH208
 # The base class documents the methods.
 # ruff: noqa: D102
-"""Folders, the same for a local disk and an object store: what is there, and what is below."""
+"""Folders: one interface for a local disk and an object store, and the one for the local disk."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from collections.abc import Hashable, Iterator
 from secure_bloom.errors import PolicyError
 from secure_bloom.storage.os_errors import system_errors
 
-#: A folder, the names of its subfolders (the caller may prune the list), of its files.
+#: A folder, the names of its subfolders (callers may shorten the list), the names of its files.
 Level = tuple[str, list[str], list[str]]
 
-#: Last parts of paths that name no file of their folder.
+#: Last parts of paths that are not the name of a file in the folder before them.
 _NO_NAMES = {"", ".", ".."}
 
 
@@ -34,11 +34,11 @@ class Tree(ABC):
 
     @abstractmethod
     def can_see_folder(self, path: str) -> bool:
-        """The same, but a place that we may not look at counts as none."""
+        """As :meth:`is_folder`, but False for a path that we may not look at."""
 
     @abstractmethod
     def names(self, folder: str) -> list[str]:
-        """The names right in a folder, empty when it is none or may not be looked at."""
+        """The names in a folder; empty for what is no folder, or may not be looked at."""
 
     @abstractmethod
     def join(self, folder: str, name: str) -> str:
@@ -53,7 +53,7 @@ class Tree(ABC):
 
     @abstractmethod
     def parents(self, path: str) -> list[str]:
-        """All folders above the path, through whichever links it was reached."""
+        """All folders above the path: those of the path as given, and those behind its links."""
 
     @abstractmethod
     def key(self, path: str) -> Hashable:
@@ -107,7 +107,8 @@ class LocalTree(Tree):
 
     def key(self, path: str) -> Hashable:
         folder, name = os.path.split(path)
-        # Most files of a table are in few folders, and to follow links is slow.
+        # Following links is slow, and most files of a table are in few folders: so the real path of
+        # each folder is kept.
         if folder not in self._real_folders:
             self._real_folders[folder] = os.path.realpath(folder)
         found = os.path.join(self._real_folders[folder], name)

@@ -1,7 +1,7 @@
-"""The one view of a file to be read: bounded reads at an offset, siblings, and what it was.
+"""A file to be read: bounded reads at an offset, files beside it, and whether it was changed.
 
-Everything above storage reads through :class:`InputFile`; a file shorter than its footer claims
-is noticed here, once.
+All other packages read through :class:`InputFile`.  So a file that is shorter than its footer says
+is noticed in one place: here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Self
 from secure_bloom.errors import FormatError, PolicyError
 from secure_bloom.storage.durable_writes import write_all
 
-#: Key material files are a few hundred bytes a column; more is not one.
+#: Most bytes of a file beside a data file.  Key material takes a few hundred bytes a column.
 MAX_SIBLING_BYTES = 16 * 1024 * 1024
 _CHUNK_BYTES = 64 * 1024 * 1024
 _DEFAULT_MODE = 0o666
@@ -74,7 +74,7 @@ class InputFile(ABC):
         return data
 
     def view_at(self, offset: int, length: int) -> memoryview:
-        """As :meth:`read_at`, in pieces: gigabytes are not held twice on the way."""
+        """As :meth:`read_at`, but in pieces, so that memory for gigabytes is not needed twice."""
         self._check_range(offset, length)
         if length <= _CHUNK_BYTES:
             return memoryview(self.read_at(offset, length))
@@ -142,7 +142,7 @@ def _umask() -> int:
     status = Path("/proc/self/status")
     if status.exists() and (found := re.search(r"^Umask:\s*([0-7]+)", status.read_text(), re.M)):
         return int(found[1], 8)
-    # It can be read only by setting it, and for a moment it is another thread's too.
+    # umask(2) returns the old value and sets a new one: for a moment, other threads have that too.
     umask = os.umask(0o077)
     os.umask(umask)
     return umask

@@ -121,7 +121,7 @@ def _as_list(paths: Path | Iterable[Path]) -> list[str]:
 
 def _matches(path: str) -> list[str]:
     tree = tree_of(path)
-    # What is there literally comes first: a partition's value may hold a bracket.
+    # A path that exists is no pattern: a partition's value may hold a bracket.
     if tree.is_folder(path) or tree.is_file(path):
         return [path]
     if _is_pattern(path) and (matches := sorted(glob.glob(path, recursive=True))):

@@ -22,12 +22,12 @@ from secure_bloom.storage.paths import local_path
 
 # O_NONBLOCK: opening a named pipe must not wait for a writer; on files it does nothing.
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
-# The others speak of the old bytes (security.ima) or are the kernel's own.
+# Other attributes are about the old bytes (security.ima) or belong to the kernel.
 _CARRIED_XATTRS = ("user.", "system.posix_acl_access", "security.selinux")
 
 
 def identity_of(status: os.stat_result) -> tuple[object, ...]:
-    """What changes when a file is replaced, rewritten or extended: inode, size, mtime."""
+    """Inode, size and mtime: at least one of them changes when a file is replaced or written."""
     return ((status.st_dev, status.st_ino), status.st_size, status.st_mtime_ns)
 
 
@@ -60,7 +60,10 @@ class LocalFile(InputFile):
         return write_all(fd, tail, keep)
 
     def carry_attributes(self, fd: int) -> None:
-        """Owner as far as we may, extended attributes, then permission bits: chown clears some."""
+        """Carry over the owner if we may, extended attributes, and last the permission bits.
+
+        The bits come last, because chown clears some of them.
+        """
         status = os.fstat(self._fd)
         for owner in ((-1, status.st_gid), (status.st_uid, -1)):
             with contextlib.suppress(PermissionError):
@@ -117,7 +120,7 @@ class LocalFile(InputFile):
         with system_errors(sibling):
             fd = os.open(sibling, _READ)
             try:
-                # Not the limit itself: memory for all of it would be asked of the system first.
+                # The file's size, not the limit: pread asks for memory of the given length first.
                 return read_all(fd, 0, min(limit, os.fstat(fd).st_size))
             finally:
                 close(fd)

@@ -26,7 +26,8 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.25
 def exclusive_lock(fd: int) -> Iterator[None]:
     """Wait for the lock and hold it; :class:`FileBusyError` where it does not come in time.
 
-    Without locks in the file system, the check that the file is unchanged is all there is.
+    If the file system has no locks, only the check that the file is unchanged keeps two writers
+    apart.
     """
     locked = _lock_in_time(fd)
     try:
@@ -50,7 +51,7 @@ def try_lock(fd: int) -> bool:
 def _lock_in_time(fd: int) -> bool:
     """Take the lock; ``False`` where there are none.
 
-    Any process that may read a file can lock it, and keep the lock for ever.
+    The wait has an end, because any process that may read a file can lock it for ever.
     """
     deadline, pause = None, _FIRST_PAUSE
     while True:

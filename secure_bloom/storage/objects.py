@@ -25,9 +25,9 @@ from secure_bloom.storage.os_errors import system_errors
 from secure_bloom.storage.paths import object_uri
 from secure_bloom.storage.uploads import upload
 
-#: What stores call the mark that is new with every write.
+#: Names of the metadata that changes with every write.
 _WRITE_MARKS = ("ETag", "etag", "generation")
-#: The time of writing, where the store says it when an object is opened.
+#: Name of the metadata with the time of writing, if the store gives it when an object is opened.
 _WRITTEN = "Last-Modified"
 
 
@@ -122,7 +122,7 @@ def remove_object(path: str) -> None:
 
 
 class ObjectTree(Tree):
-    """Object stores, where folders are what keys have in common."""
+    """Object stores.  A folder there is a prefix that keys share, up to a slash."""
 
     def is_file(self, path: str) -> bool:
         return bool(self._kind(path) == fs.FileType.File)

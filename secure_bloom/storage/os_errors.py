@@ -1,4 +1,4 @@
-"""What the operating system refuses, said as a :class:`PolicyError` with a hint."""
+"""Errors of the operating system and of object stores, as :class:`PolicyError` with a hint."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HINTS = {
     errno.EFBIG: "raise the file size limit (ulimit -f) and run again",
 }
 _CREDENTIALS = "check the credentials (AWS_PROFILE, AWS_ACCESS_KEY_ID), and what they may do there"
-#: What pyarrow writes of an answer of S3, and what is said of it.
+#: Words in pyarrow's error for an answer of S3 -> our message and hint.
 _STORE_ERRORS = {
     "AWS Error ACCESS_DENIED": ("the store denies access", _CREDENTIALS),
     "AWS Error INVALID_ACCESS_KEY_ID": ("the store denies access", _CREDENTIALS),

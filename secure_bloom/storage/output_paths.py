@@ -1,4 +1,4 @@
-"""Where the copies of files go, and that none of them takes the place of a file that is read."""
+"""Paths of outputs below another folder; an output never replaces an input or another output."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Where a path leads: the local disk or an object store, and the parts of an object's URI.
+"""Paths and URIs: whether one is local or of an object store, and the parts of an object's URI.
 
     s3://bucket/folder/key?endpoint_override=host:port&scheme=http
     scheme  authority  key           query
 
-Keys are taken literally, as Spark and the AWS command line take them: ``%3A`` in a key is three
-characters.  ``file:`` URIs are percent-decoded (RFC 8089), because there the encoding is the rule.
+Keys are not decoded, like in Spark and the AWS command line: ``%3A`` in a key is three characters.
+``file:`` URIs are percent-decoded, as RFC 8089 says.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from urllib.parse import unquote
 
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
 
-#: What a user may write, and how pyarrow calls it.
+#: Scheme that a user may write -> scheme that pyarrow knows.
 OBJECT_SCHEMES = {
     "s3": "s3",
     "s3a": "s3",

@@ -1,13 +1,13 @@
 # File descriptors and strings, not Path objects, throughout.
 # ruff: noqa: PTH100, PTH112, PTH119, PTH120
-"""A new local file in the place of an old one: the whole old file or the whole new one.
+"""Replace a local file by a new one: at any moment there is the whole old file or the new one.
 
-The order makes every moment safe to die in:
+The process may die between any two of these steps:
 
     new file built and synced | old file still the one that was read | stale .crc removed, synced
     | rename | folder synced
 
-Until the rename the old file stands; without its .crc, Spark reads it unchecked.
+Until the rename the old file is in place.  Without its .crc, Spark reads it unchecked.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _require_other(source: InputFile, staged: StagedFile) -> None:
 
 
 def _remove_sidecars(staged: StagedFile, location: str, target: str) -> None:
-    """Those of the file and of the symbolic link that leads to it."""
+    """Remove the .crc of the file, and that of the symbolic link that leads to it."""
     remove_sidecar(staged.folder, staged.name)
     old = staged.folder.status(staged.name)
     if location == target or old is None:

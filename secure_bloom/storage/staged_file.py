@@ -1,12 +1,13 @@
 # File descriptors and strings, not Path objects, throughout.
 # ruff: noqa: PTH119, PTH120
-"""A new local file that takes its name all at once, or never existed.
+"""A new local file that gets its name when it is complete, or leaves nothing behind.
 
-The file is built nameless (O_TMPFILE) where the file system can, so a kill leaves nothing.  It
-gets the temporary name ``.<name>.secure-bloom`` an instant before the rename, because linkat
-cannot replace a file; elsewhere it carries that name from the start.  The writer holds a lock on
-it for as long as it lives: a temporary file that nobody locks is a dead writer's, and the next
-writer of that file removes it.  Until the caller widens its permissions it is the owner's alone.
+The file is built without a name (O_TMPFILE) if the file system can do that, so a kill leaves
+nothing.  linkat(2) cannot replace a file, so it gets the temporary name ``.<name>.secure-bloom``
+right before the rename.  On other file systems it has that name from the start.  The writer locks
+the file as long as it lives.  A temporary file without a lock belongs to a dead writer, and the
+next writer of that file removes it.  Until the caller widens its permissions, only the owner can
+read it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from secure_bloom.storage.locks import try_lock
 from secure_bloom.storage.open_folder import OpenFolder, close
 
 _NAME_MAX = 255
-#: File systems without hard links: there the writers' lock on the source is all there is.
+#: Errors of file systems without hard links: there only the lock on the source keeps writers apart.
 _NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK}
 
 
@@ -106,11 +107,11 @@ class StagedFile:
         self._sync_folder()
 
     def discard(self) -> None:
-        """Leave nothing behind, whatever was done; after ``publish`` the new file stays."""
+        """Remove the file at whatever stage it is; after ``publish`` the new file stays."""
         # Errors here would hide the one that led here; the next writer removes what stays.
         with contextlib.suppress(OSError, PolicyError):
             if self.fd < 0:
-                # Ctrl-C may have come between the system call and our taking note of it.
+                # Ctrl-C may have come after the system call and before the line that notes it.
                 self._remove_stale()
             elif self.folder.holds(self._temporary, self.fd):
                 self.folder.unlink(self._temporary)

@@ -1,7 +1,7 @@
-"""Writing an object so that it is visible whole or not at all.
+"""Write an object so that it is visible whole or not at all.
 
-pyarrow's output streams have no abort: closing one, leaving its ``with`` block or merely losing
-the last reference completes the upload with whatever was written so far (apache/arrow#40502).
+pyarrow's output streams cannot be aborted.  Closing one, leaving its ``with`` block or losing the
+last reference to it completes the upload with the bytes so far (apache/arrow#40502): a cut object.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 from secure_bloom.errors import FormatError
 
-# The others truncate what stands at the key when a stream to it is opened (HDFS, Azure).
+# Other stores (HDFS, Azure) truncate the old object when a stream to its key is opened.
 _VISIBLE_WHEN_CLOSED = {"s3", "gcs"}
 
 
@@ -46,7 +46,7 @@ def _write_out_of_reach(
     chunks: Iterable[bytes],
     check: Callable[[], None],
 ) -> None:
-    """Write in a thread: Ctrl-C strikes the main thread only, so no stream is lost half-way."""
+    """Write in another thread: Ctrl-C interrupts only the main one, so it never loses a stream."""
     cancelled = threading.Event()
     with ThreadPoolExecutor(max_workers=1) as pool:
         try:
@@ -73,7 +73,8 @@ def _write_or_abandon(
         check()
         stream.close()
     except BaseException:
-        # One reference too many: never closed, never destroyed, so never completed.
+        # The stream must not be closed, and Python would close it with the last reference.  So one
+        # reference is added that nobody removes: the upload is never completed.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(stream))
         raise
 
