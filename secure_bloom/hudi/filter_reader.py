@@ -1,4 +1,4 @@
-"""What the footers of base files say of their record keys."""
+"""Reading what the footers of base files say about record keys."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _INDEX_HINT = "an index of Paimon's is shown by: secure-bloom paimon show"
 class RecordKeyFilter:
     """A file's filter and its key range; None for what the footer does not have.
 
-    ``column`` is the one that both are of, None where nothing says which.
+    ``column`` is the column of both; None where the footer does not name it.
     """
 
     column: str | None
@@ -44,8 +44,8 @@ class RecordKeyFilter:
 class RecordKeyFile:
     """One file: what its footer says in numbers, and the ends of its key range.
 
-    ``error`` says why nothing is known; with ``hudi`` that the filter there cannot be read.  What
-    a file says that is not ``verified``, a signed one whose key is not at hand, may be forged.
+    ``error`` says why nothing is known; beside ``hudi``, why the filter cannot be read.  A signed
+    file whose key is missing is not ``verified``: what it says may be forged.
     """
 
     path: str
@@ -114,7 +114,7 @@ def show(
     allow_unverified: bool = False,
     allow_unprotected: bool = False,
 ) -> RecordKeyReport:
-    """What the footers of files, folders or globs say of record keys.
+    """What the footers of files, folders or globs say about record keys.
 
     A file whose footer or filter cannot be read, or trusted as :func:`read_record_key_filter`
     says, is reported with its error and does not stop the others.

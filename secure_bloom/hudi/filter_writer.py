@@ -1,6 +1,6 @@
-"""Add Hudi's record key filter to base files: built from the key column, entered in the footer.
+"""Add Hudi's record key filter to base files: built from the key column, stored in the footer.
 
-No data page is touched, and nothing but the footer is written.
+Only the footer is written; no data page is touched.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from secure_bloom.text import counted, named_columns
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordKeyFilterOptions:
-    """What a file's filter must be; the defaults are Hudi's, but for the size.
+    """How a file's filter is built; all defaults but the size are Hudi's.
 
     ``num_entries`` is the number of keys that a filter, or a row of a dynamic one, is made for:
     by default as many as the file has, where Hudi takes 60,000 for any file.  ``max_entries``
-    bounds the rows of a dynamic filter together.  PolicyError for what makes no sense.
+    bounds the rows of a dynamic filter together.  PolicyError for values that make no sense.
     """
 
     type_code: str = DynamicBoundedBloomFilter.TYPE_CODE
@@ -63,7 +63,7 @@ class RecordKeyFilterOptions:
         require_bound(self.max_entries)
 
     def empty_filter(self, keys: int) -> HudiBloomFilter:
-        """A filter for a file of so many keys."""
+        """An empty filter for a file with this number of keys."""
         num_entries = max(keys, 1) if self.num_entries is None else self.num_entries
         if self.type_code == SimpleBloomFilter.TYPE_CODE:
             return SimpleBloomFilter(num_entries, self.fpp)
@@ -125,7 +125,7 @@ class RecordKeyRewriter(FileRewriter):
     replace: bool = False
 
     def plan(self, file: InputFile, keys: FileKeys, _run: Mapper, /) -> RewritePlan:
-        """The file with the filter in its footer, or as it is where it has one."""
+        """The file with the filter in its footer; unchanged if it has one already."""
         footer = unlock(read_tail(file), keys)
         old = self._old_entry(footer)
         if old is not None and old.filter is not None and not self.replace:
@@ -144,9 +144,9 @@ class RecordKeyRewriter(FileRewriter):
         return RewritePlan(keep=keep, tail=tail, filters=(report,))
 
     def _old_entry(self, footer: Footer) -> RecordKeyEntry | None:
-        """The entry with the filter that is there.
+        """The entry of the filter that the file has already, if any.
 
-        Unless it is to be replaced, one that is damaged or of another column is an error.
+        A damaged filter, or one of another column, is an error unless it is to be replaced.
         """
         try:
             entry = read_entry(footer.metadata)
@@ -170,7 +170,7 @@ class RecordKeyRewriter(FileRewriter):
         parts: list[PackedKeys],
     ) -> FilterReport:
         values = sum(map(len, parts))
-        # Of a file without keys there is nothing to learn.
+        # A file without keys has nothing to hide.
         exposure = _exposure(footer, chunks) if values else ()
         remarks = [*exposure, *self._taken_for_another(footer), *self._remarks(built, old, parts)]
         return self._report(
@@ -201,7 +201,7 @@ class RecordKeyRewriter(FileRewriter):
             yield f"the filter is for {held} keys, the file has more: raise num_entries"
 
     def _missed(self, old: RecordKeyEntry, parts: list[PackedKeys]) -> int:
-        """How many keys of the column its old filter does not have."""
+        """How many keys of the column are not in its old filter."""
         if old.filter is None or old.column != self.column:
             return 0
         return sum(int((~old.filter.check_packed(part)).sum()) for part in parts)
@@ -232,7 +232,7 @@ def _of_another_column(entry: RecordKeyEntry) -> PolicyError:
 
 
 def _exposure(footer: Footer, chunks: Iterable[Chunk]) -> Iterator[str]:
-    """Who learns from the new entries what was hidden from them."""
+    """Who can learn something from the new entries that was hidden before."""
     column_keys = {None if chunk.cipher is None else chunk.cipher.key for chunk in chunks}
     if footer.tail.mode is not FooterMode.ENCRYPTED:
         hidden = "; the key column is encrypted" if column_keys - {None} else ""
@@ -248,7 +248,7 @@ def _exposure(footer: Footer, chunks: Iterable[Chunk]) -> Iterator[str]:
 
 
 def _notes(reports: Iterable[FileAddReport]) -> Iterator[str]:
-    """Each remark once, with the first of the files that it is about."""
+    """Each remark once, with the first of its files."""
     places: dict[str, list[str]] = defaultdict(list)
     for report in reports:
         for told in report.filters:

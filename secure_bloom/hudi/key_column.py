@@ -1,4 +1,4 @@
-"""The record keys of a file: its key column, every row, in order, nulls left out."""
+"""The record keys of a file: the values of its key column, row by row, without nulls."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from secure_bloom.storage import InputFile
 
 
 def key_ordinal(footer: Footer, column: str) -> int:
-    """The ordinal of the key column; errors for a column that is not there or holds no keys."""
+    """The ordinal of the key column; an error for an unknown column and for one without keys."""
     ordinals = select(footer.leaves, column)
     if not ordinals:
         raise unknown_column(column, (leaf.name for leaf in footer.leaves))
     leaf = footer.leaves[ordinals[0]]
-    # A struct is none, even of one field.
+    # A name may also select a struct with a single field: that is no key column.
     if leaf.name != column or leaf.type is not Type.BYTE_ARRAY or leaf.is_repeated:
         raise UnsupportedFeatureError(
             "record keys are texts, one a row", hint="name a column of texts", column=column
@@ -42,10 +42,7 @@ def key_chunks(footer: Footer, column: str, keys: FileKeys) -> Iterator[Chunk]:
 
 
 def read_keys(file: InputFile, chunk: Chunk) -> Iterator[pa.Array]:
-    """The keys of one chunk, from its data pages and not from its dictionary.
-
-    A dictionary may hold values that no row has.
-    """
+    """The keys of one chunk, from its data pages: a dictionary may hold values that no row has."""
     with located(row_group=chunk.row_group, column=chunk.leaf.name):
         if chunk.meta_data.num_values != chunk.num_rows:
             raise FormatError(
@@ -54,7 +51,7 @@ def read_keys(file: InputFile, chunk: Chunk) -> Iterator[pa.Array]:
             )
         if chunk.num_rows == 0:
             return
-        # pyarrow takes an empty data page for the end of the chunk.
+        # pyarrow would take an empty data page for the end of the chunk.
         pages = [page for page in read_pages(file, chunk) if page.is_dictionary or page.num_values]
         codec, has_dictionary = chunk.meta_data.codec, any(page.is_dictionary for page in pages)
         yield from decode_pages(

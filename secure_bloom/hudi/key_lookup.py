@@ -1,7 +1,7 @@
-"""Which files hold which record keys: by range, then by filter, then in the data.
+"""Which files hold which record keys: by range, then by filter, then by the data.
 
-Of a file only the footer is read, and the key column where range and filter leave a candidate;
-there only keys that are really present count.
+Only the footer of a file is read.  If range and filter leave a candidate, the key column is read
+too, and only keys that it really has count.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class LookupReport:
 
     @property
     def failed(self) -> tuple[FileLookup, ...]:
-        """The files that could not be asked."""
+        """The files that could not be searched."""
         return tuple(file for file in self.files if file.status is LookupStatus.FAILED)
 
     @property
@@ -99,7 +99,7 @@ class LookupReport:
         return sum(file.status is LookupStatus.READ and not file.filter for file in self.files)
 
     def count(self, status: LookupStatus) -> int:
-        """How many files came to that."""
+        """How many files have this status."""
         return sum(file.status is status for file in self.files)
 
     def to_json(self) -> dict[str, Any]:
@@ -120,7 +120,7 @@ class LookupReport:
 
 
 class SearchedKeys:
-    """Distinct keys in Java's order, so that those in a file's range lie side by side."""
+    """Distinct keys in Java's order: the keys in a file's range lie side by side."""
 
     def __init__(self, keys: Iterable[bytes]) -> None:
         self._ordered = sorted({java_order(key) for key in keys})
@@ -129,7 +129,7 @@ class SearchedKeys:
     def candidates(self, entry: RecordKeyEntry | None) -> tuple[int, set[bytes]]:
         """How many keys are in the range of a file with this entry, and which pass its filter.
 
-        A file without a range may hold any key, one without a filter any key of its range.
+        Without a range the file may hold any key; without a filter, any key of its range.
         """
         start, stop = self._span(entry)
         if entry is None or start >= stop:
@@ -163,12 +163,14 @@ def lookup(
     """Find the base files that hold record keys.
 
     ``paths`` are files, folders or globs, also inside Hudi tables; ``column`` is the key column.
-    A file whose filter and range are of another column is read.
-    Files are taken as they are: of a Hudi table pass the latest base files, or older versions
-    answer too.  A file that fails is reported and does not stop the others: so is a signed one
-    whose key is not at hand although ``keys`` or a ``policy`` are given, unless
-    ``allow_unverified``, and one that is protected less than the policy says, unless
-    ``allow_unprotected``.  PolicyError for an empty key.
+    The key column is always read in a file whose filter and range are of another column.  All files
+    at ``paths`` are searched: pass the latest base files of a Hudi table, or older versions count
+    too.
+
+    A file that fails is reported and does not stop the others.  That includes a signed file whose
+    key is missing although ``keys`` or a ``policy`` are given, unless ``allow_unverified``, and a
+    file that is protected less than the policy says, unless ``allow_unprotected``.  PolicyError for
+    an empty key.
     """
     texts = keys_to_find if isinstance(keys_to_find, str) else list(keys_to_find)
     wanted = dict(zip(texts, keys_bytes(texts), strict=True))
@@ -229,7 +231,7 @@ def _status(in_range: int, candidates: int) -> LookupStatus:
 def present_keys(
     file: InputFile, footer: Footer, keys: FileKeys, column: str, candidates: set[bytes]
 ) -> set[bytes]:
-    """Those of the candidates that a row of the file has; nothing is read where there is none."""
+    """The candidates that a row of the file has; nothing is read without a candidate."""
     found: set[bytes] = set()
     if not candidates:
         return found

@@ -1,15 +1,13 @@
 """The step after the write: add filters to a table's files on the executors.
 
-The driver ships the policy and file names, never a key: each executor asks the policy's KMS
-itself.  A task that runs twice, as a retry or a speculative copy, finds the filters there.
+The driver ships the policy and the names of files, never a key: each executor asks the policy's KMS
+itself.  A task that runs again, as a retry or a speculative copy, finds its filters there already.
 """
 
 from __future__ import annotations
 
 import functools
 import os
-import pickle
-import uuid
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
@@ -32,6 +30,7 @@ from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.spark.progress import Progress, task_progress
+from secure_bloom.spark.shipping import opened_once, ship
 from secure_bloom.spark.tasks import run_tasks, task_count
 from secure_bloom.storage import find_files, refuse_append, refuse_managed
 from secure_bloom.storage.paths import Paths, as_paths, is_object_uri
@@ -93,8 +92,7 @@ def add_bloom_filters(
     files = [absolute_path(path) for path in find_files(every)]
     if in_place:
         refuse_append(files)
-    # The id makes keys unwrapped for this run unfit for the next one in the same worker.
-    shared = pickle.dumps((request, allow_unprotected, uuid.uuid4().hex))
+    shared = ship((request, allow_unprotected))
     mode = WriteMode(in_place=in_place, dry_run=dry_run)
     survey = functools.partial(_survey, shared=shared, mode=mode)
     tasks = task_count(spark, len(files), at_least=64, per_core=4)
@@ -116,7 +114,7 @@ def add_bloom_filters(
 
 
 def absolute_path(path: str) -> str:
-    """The path as executors find it: they do not run in the driver's folder."""
+    """An absolute path, because executors do not run in the driver's folder."""
     return path if is_object_uri(path) else str(Path(path).absolute())
 
 
@@ -128,14 +126,13 @@ def _rows(report: FileAddReport) -> Iterator[tuple[object, ...]]:
         yield tuple(row.get(field) for field in _REPORT_FIELDS)
 
 
-@functools.lru_cache(maxsize=1)
-def _opened(shared: bytes) -> tuple[FilterRequest, KeyResolver]:
-    """The run's request and keys, once per Python worker: KEKs are unwrapped once, not per file."""
-    request, allow_unprotected, _ = pickle.loads(shared)  # noqa: S301 - the driver's own bytes
+@opened_once
+def _opened(shipped: tuple[FilterRequest, bool]) -> tuple[FilterRequest, KeyResolver]:
+    request, allow_unprotected = shipped
     return request, request_resolver(request, None, allow_unprotected=allow_unprotected)
 
 
-# An executor that cannot reach the KMS fails its files, not the whole job: hence the two `except`.
+# Where an executor cannot reach the KMS, its files fail and not the whole job: hence two `except`.
 
 
 def _survey(path: str, *, shared: bytes, mode: WriteMode) -> Survey:

@@ -1,15 +1,13 @@
 """The audit on the executors: groups of files in each task, one DataFrame of findings.
 
-The driver checks the policy, the folders and what shows only in all files together.  Executors get
-the policy and file names, and ask the policy's KMS themselves.
+The driver checks the policy, the folders, and what only all files together show.  Executors get the
+policy and the names of files, and ask the policy's KMS themselves.
 """
 
 from __future__ import annotations
 
 import functools
 import os
-import pickle
-import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -25,6 +23,7 @@ from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import KmsUnavailableError
 from secure_bloom.spark.add_job import absolute_path
 from secure_bloom.spark.progress import Progress, task_progress
+from secure_bloom.spark.shipping import opened_once, ship
 from secure_bloom.spark.tasks import run_tasks, task_count
 from secure_bloom.storage import local_path
 from secure_bloom.storage.paths import Paths, as_paths
@@ -77,8 +76,7 @@ def audit(
         files=tuple(map(absolute_path, plan.files)),
         listed=tuple(map(absolute_path, plan.listed)),
     )
-    # The id makes keys unwrapped for this run unfit for the next one in the same worker.
-    shared = pickle.dumps((plan.request, uuid.uuid4().hex))
+    shared = ship(plan.request)
     tasks = task_count(spark, len(plan.files), at_least=16, per_core=4)
     with task_progress(spark, progress, done=0, total=len(plan.files), tasks=tasks):
         found = run_tasks(spark, plan.files, functools.partial(_audit, shared=shared), tasks=tasks)
@@ -93,10 +91,8 @@ def _rows(report: AuditReport) -> Iterator[tuple[object, ...]]:
             yield tuple(row[field] for field in _FIELDS)
 
 
-@functools.lru_cache(maxsize=1)
-def _opened(shared: bytes) -> tuple[AuditRequest, KeyResolver]:
-    """The run's request and keys, once per Python worker."""
-    request, _ = pickle.loads(shared)  # noqa: S301 - the driver's own bytes
+@opened_once
+def _opened(request: AuditRequest) -> tuple[AuditRequest, KeyResolver]:
     return request, KeyResolver(audit_keys(request))
 
 
@@ -108,7 +104,7 @@ def _audit(path: str, *, shared: bytes) -> FileAudit | KmsUnavailableError:
     except KmsUnavailableError as error:
         return error
     except Exception as error:
-        # An executor that cannot make the KMS client leaves its files unchecked, and fails no job.
+        # Where an executor cannot make the KMS client, its files are unchecked; the job goes on.
         return FileAudit(path=path, findings=(file_failure(path, error),))
 
 

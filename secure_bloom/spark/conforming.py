@@ -1,24 +1,17 @@
-"""Rows as they are read, in the Arrow schema in which Spark wants them.
-
-A schema that the caller gives may have other types than the files.  Taken are the pairs under which
-every value stays what it is: those of Spark's own reader without those in which it only tells the
-stored number (a DATE as INT, a DECIMAL without its scale), and those that the union of files needs.
-"""
+"""Rows of files as Arrow batches in the schema that Spark wants."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
-from pyspark.sql.pandas.types import from_arrow_type
 
-from secure_bloom.errors import FormatError, PolicyError, located
+from secure_bloom.errors import FormatError, located
 from secure_bloom.reading.table.hive_partitions import Values
-from secure_bloom.reading.table.type_promotion import plain_type
 from secure_bloom.spark.partition_types import folder_values
+from secure_bloom.spark.readable_types import check_type
 
-#: Rows and bytes of a batch at most: the JVM holds batches outside its heap.
+#: The most rows and bytes of a batch: the JVM holds batches outside its heap.
 _ROWS, _BYTES = 32 * 1024, 32 * 1024 * 1024
 
 
@@ -29,10 +22,10 @@ def conformed(
     folders: Values,
     path: str,
 ) -> pa.RecordBatch:
-    """``batch`` of the file at ``path`` in ``schema``, ``names`` leading to its columns.
+    """The batch of the file at ``path``, in ``schema``; ``names`` maps its names to the file's.
 
-    Columns of ``folders`` have one value; what neither has is null.  Raises PolicyError for a type
-    that is not taken, FormatError for a value that the wanted type cannot hold.
+    A column of ``folders`` has one value.  A column that neither has is null.  PolicyError for a
+    type that cannot be read so, FormatError for a value that the wanted type cannot hold.
     """
     columns = []
     for field in schema:
@@ -49,7 +42,7 @@ def conformed(
 
 
 def parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The batch in parts that are not too large for the JVM."""
+    """The batch in parts that are small enough for the JVM."""
     if not batch.num_rows:
         return
     rows = min(_ROWS, max(1, _BYTES * batch.num_rows // max(batch.nbytes, 1)))
@@ -61,151 +54,12 @@ def _repeated(value: pa.Scalar, count: int) -> pa.Array:
     return pa.repeat(value, count) if value.is_valid else pa.nulls(count, value.type)
 
 
-def check_taken(stored: pa.Schema, schema: pa.Schema, names: Mapping[str, str]) -> None:
-    """Raise PolicyError for a column of ``schema`` whose stored type is not taken for it."""
-    for field in schema:
-        name = names.get(field.name, field.name)
-        if name in stored.names:
-            _check(stored.field(name).type, field.type, name)
-
-
-def _check(stored: pa.DataType, wanted: pa.DataType, name: str) -> None:
-    stored = plain_type(stored)
-    if pa.types.is_struct(stored) and pa.types.is_struct(wanted):
-        for member in wanted:
-            _check_member(stored, member, f"{name}.{member.name}")
-        return
-    inner = next((parts for is_both, parts in _INNER if is_both(stored) and is_both(wanted)), None)
-    if inner is not None:
-        for one, other in zip(inner(stored), inner(wanted), strict=True):
-            _check(one, other, name)
-        return
-    if not _is_taken(stored, wanted):
-        raise PolicyError(
-            f"it is {_in_spark(stored)} in the files, which is not read as {_in_spark(wanted)}",
-            hint="leave .schema(...) out, or give the files' type there, and CAST what was read",
-            column=name,
-        )
-
-
-def _check_member(stored: pa.DataType, member: pa.Field, name: str) -> None:
-    """Members are found by their names as they are written; what the files lack is null."""
-    if stored.get_field_index(member.name) >= 0:
-        _check(stored.field(member.name).type, member.type, name)
-        return
-    alike = [field.name for field in stored if field.name.lower() == member.name.lower()]
-    if alike:
-        raise PolicyError(
-            f"the files write its name {alike[0]}", hint="give it so in .schema(...)", column=name
-        )
-
-
-def _is_list(of: pa.DataType) -> bool:
-    return pa.types.is_nested(of) and not (pa.types.is_struct(of) or pa.types.is_map(of))
-
-
-_INNER: list[
-    tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType], tuple[pa.DataType, ...]]]
-] = [
-    (pa.types.is_map, lambda of: (of.key_type, of.item_type)),
-    (_is_list, lambda of: (of.value_type,)),
-]
-
-
-def _is_taken(stored: pa.DataType, wanted: pa.DataType) -> bool:
-    return any(one(stored) and other(wanted) for one, other in _TAKEN) or _has_digits(
-        stored, wanted
-    )
-
-
-def _has_digits(stored: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether all numbers of a type, an integer or a decimal, are decimals of the other."""
-    if not pa.types.is_decimal(wanted):
-        return False
-    if pa.types.is_integer(stored):
-        # As in Spark: an INT32 may have 10 digits, and an INT64 20.
-        return bool(wanted.precision - wanted.scale >= (10 if _is_int32(stored) else 20))
-    return pa.types.is_decimal(stored) and bool(
-        wanted.scale >= stored.scale
-        and wanted.precision - wanted.scale >= stored.precision - stored.scale
-    )
-
-
-def _is_int32(of: pa.DataType) -> bool:
-    """An integer that Parquet stores as INT32."""
-    return bool(pa.types.is_integer(of) and of.bit_width <= 32)
-
-
-def _is_float(of: pa.DataType) -> bool:
-    return bool(pa.types.is_float16(of) or pa.types.is_float32(of))
-
-
-def _is_bytes(of: pa.DataType) -> bool:
-    """Of any length, text or not."""
-    return any(check(of) for check in _OF_BYTES)
-
-
-_OF_BYTES = [
-    pa.types.is_string,
-    pa.types.is_large_string,
-    pa.types.is_string_view,
-    pa.types.is_binary,
-    pa.types.is_large_binary,
-    pa.types.is_binary_view,
-]
-
-
-def _is_local(of: pa.DataType) -> bool:
-    return pa.types.is_timestamp(of) and of.tz is None
-
-
-def _is_counted(of: pa.DataType) -> bool:
-    """Timestamps whose numbers are those of the files."""
-    return pa.types.is_timestamp(of) and of.unit in ("ms", "us")
-
-
-def _is_any(_: pa.DataType) -> bool:
-    return True
-
-
-#: Which stored types are read as which wanted ones.  Values are checked where they may not fit.
-_TAKEN: list[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType], bool]]] = [
-    (pa.types.is_null, _is_any),
-    (pa.types.is_boolean, pa.types.is_boolean),
-    (_is_int32, pa.types.is_integer),
-    (_is_int32, pa.types.is_float64),
-    (pa.types.is_integer, pa.types.is_int64),
-    # Intervals are stored as numbers, and only some writers say so.
-    (pa.types.is_int64, pa.types.is_duration),
-    (pa.types.is_duration, pa.types.is_int64),
-    (pa.types.is_duration, pa.types.is_duration),
-    (_is_float, pa.types.is_floating),
-    (pa.types.is_float64, pa.types.is_float64),
-    (_is_bytes, _is_bytes),
-    (pa.types.is_fixed_size_binary, pa.types.is_binary),
-    (pa.types.is_date, pa.types.is_date),
-    (pa.types.is_date, _is_local),
-    (pa.types.is_time, pa.types.is_time),
-    # With a zone and without: an INT96 is an instant and comes without one.
-    (pa.types.is_timestamp, pa.types.is_timestamp),
-    (_is_counted, pa.types.is_int64),
-]
-
-
-def _in_spark(of: pa.DataType) -> str:
-    """Spark's name of a type, Arrow's where Spark has no such type."""
-    try:
-        return from_arrow_type(of, prefer_timestamp_ntz=True).simpleString()
-    except (PySparkException, ValueError):
-        return str(of)
-
-
 def _cast(column: pa.Array, wanted: pa.DataType, name: str) -> pa.Array:
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
     if column.type == wanted:
         return column
-    _check(column.type, wanted, name)
+    check_type(column.type, wanted, name)
     try:
         return column.cast(wanted)
     except pa.ArrowException:

@@ -6,7 +6,6 @@ example.
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
 import sys
@@ -14,8 +13,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from hashlib import sha1
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,35 +24,22 @@ from rich.table import Table
 
 from secure_bloom.bloom.probe import ProbeReport, Verdict, probe
 from secure_bloom.encryption.policy import KeyPolicy
-from secure_bloom.errors import PolicyError, SecureBloomError, SparkUnavailableError
+from secure_bloom.errors import PolicyError, SecureBloomError
 from secure_bloom.inspection import inspect
 from secure_bloom.spark.add_job import add_bloom_filters
 from secure_bloom.spark.jvm import java, spark_jars
-from secure_bloom.spark.scan_metrics import collect_scanned
-from secure_bloom.spark.session import session_config
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+from secure_bloom.spark.demo_session import demo_session
+from secure_bloom.spark.demo_table import FILES, Lookup, email, groups_read, look_up, write
 
-_FILES = 8
-_ROW_GROUP_BYTES = 1024 * 1024
 _PACKAGE = Path(__file__).parent.parent
+
 #: In an installed package the default keys are beside the code, in a checkout above it.
 _DEFAULT_KEYS = (_PACKAGE / "default_keys", _PACKAGE.parent / "keys")
+
 _TABLE = "customers"
-_LOG = "spark.log"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Lookup:
-    """One point lookup on Spark: what it found, what it read, how long it took."""
-
-    what: str
-    value: str = field(repr=False)
-    filters: bool
-    found: int
-    rows: int
-    seconds: float
 
 
 def run_demo(folder: Path | None, rows: int) -> None:
@@ -64,16 +48,14 @@ def run_demo(folder: Path | None, rows: int) -> None:
     Raises PolicyError for another folder or too few ``rows``, and
     :class:`SparkUnavailableError` where Spark cannot run, before anything is made.
     """
-    if rows < _FILES:
-        raise PolicyError(
-            f"{rows} rows do not fill {_FILES} files", hint="give --rows more of them"
-        )
+    if rows < FILES:
+        raise PolicyError(f"{rows} rows do not fill {FILES} files", hint="give --rows more of them")
     java()
     spark_jars()
     folder = _new_folder(folder)
     policy = _copy_default_keys(folder / "keys")
     # Numbers from 0 on make the table's e-mails.
-    emails = {"present": _email(0), "absent": _email(-2)}
+    emails = {"present": email(0), "absent": email(-2)}
     _Demo(folder, policy, emails).run(rows)
 
 
@@ -95,11 +77,6 @@ def _copy_default_keys(target: Path) -> Path:
     return target / "policy.toml"
 
 
-def _email(number: int) -> str:
-    digest = sha1(str(number).encode(), usedforsecurity=False).hexdigest()
-    return f"{digest[:16]}@example.com"
-
-
 class _Demo:
     """One run in one folder: its steps in order, and what they tell."""
 
@@ -117,9 +94,9 @@ class _Demo:
             "each encrypted like its column; then Spark looks two e-mails up.\n"
         )
         keys = KeyPolicy.load(self._policy).kms_client()
-        with _session(self._policy, self._folder) as spark:
+        with demo_session(self._policy, self._folder) as spark:
             with self._step(f"Spark wrote {rows:,} customers, encrypted under keys/policy.toml"):
-                _write(spark, self._table, rows)
+                write(spark, self._table, rows)
             self._show_outside()
             self._add_filters(spark)
             verdicts = probe(self._table, "email", self._emails.values(), keys=keys)
@@ -183,19 +160,19 @@ class _Demo:
             maybe = sum(group.verdicts[value] is Verdict.MAYBE for group in groups)
             self._say(f"probe: the {what} e-mail may be in {maybe} of {len(groups)} row groups")
 
-    def _look_up(self, spark: SparkSession) -> list[_Lookup]:
+    def _look_up(self, spark: SparkSession) -> list[Lookup]:
         """Each value without and with the filters, after one run to warm the session up."""
         with self._step("Spark looked both up, without and with the filters"):
-            _lookup(spark, self._table, "warm-up", "", filters=False)
+            look_up(spark, self._table, "warm-up", "", filters=False)
             return [
-                _lookup(spark, self._table, what, value, filters=filters)
+                look_up(spark, self._table, what, value, filters=filters)
                 for what, value in self._emails.items()
                 for filters in (False, True)
             ]
 
     def _show_lookups(
         self,
-        lookups: list[_Lookup],
+        lookups: list[Lookup],
         groups: dict[tuple[str, int], int],
         verdicts: ProbeReport,
     ) -> None:
@@ -209,7 +186,7 @@ class _Demo:
                 lookup.what,
                 "used" if lookup.filters else "not used",
                 f"{lookup.found}",
-                _groups_read(lookup, groups, verdicts),
+                groups_read(lookup, groups, verdicts),
                 f"{lookup.rows:,}",
                 f"{lookup.seconds:.2f}",
             )
@@ -227,77 +204,3 @@ class _Demo:
             f"{program} probe {_TABLE} email {self._emails['present']} --policy keys/policy.toml",
         ):
             self._out.print(f"  {escape(line)}", soft_wrap=True)
-
-
-@contextmanager
-def _session(policy: Path, folder: Path) -> Iterator[SparkSession]:
-    """A local session; what the JVM has to say goes to a log file in ``folder``."""
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-    from pyspark import SparkConf, SparkContext
-    from pyspark.errors import PySparkException
-    from pyspark.java_gateway import launch_gateway
-    from pyspark.sql import SparkSession
-
-    # Python workers must find this package: those of the interpreter that runs the demo do.
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    # Nobody else shall reach this session, and a host name that does not resolve not stop it.
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    conf = SparkConf(loadDefaults=False)
-    conf.setMaster("local[*]").setAppName("secure-bloom demo")
-    conf.set("spark.ui.enabled", "false")
-    conf.set("spark.ui.showConsoleProgress", "false")
-    conf.set("spark.sql.warehouse.dir", str(folder / "warehouse"))
-    conf.setAll(list(session_config(policy).items()))
-    with (folder / _LOG).open("wb") as log:
-        try:
-            gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
-            spark = SparkSession(SparkContext(conf=conf, gateway=gateway))
-        except (PySparkException, Py4JError) as error:
-            raise SparkUnavailableError(
-                "Spark did not start", hint=f"{log.name} tells why"
-            ) from error
-    try:
-        yield spark
-    finally:
-        spark.stop()
-
-
-def _write(spark: SparkSession, table: str, rows: int) -> None:
-    """Customers in no order, so that min/max statistics exclude nothing: the case for a filter."""
-    from pyspark.sql import functions as f
-
-    hashed = f.sha1(f.col("id").cast("string"))
-    countries = f.array(*map(f.lit, ("de", "fr", "it", "no")))
-    customers = spark.range(0, rows, 1, _FILES).select(
-        f.concat(hashed.substr(1, 16), f.lit("@example.com")).alias("email"),
-        f.concat(f.lit("DE"), hashed.substr(17, 20)).alias("iban"),
-        f.abs(f.xxhash64("id")).alias("national_id"),
-        f.element_at(countries, (f.col("id") % 4 + 1).cast("int")).alias("country"),
-    )
-    customers.write.option("parquet.block.size", _ROW_GROUP_BYTES).parquet(table)
-
-
-def _lookup(spark: SparkSession, table: str, what: str, value: str, *, filters: bool) -> _Lookup:
-    reader = spark.read.option("parquet.filter.bloom.enabled", str(filters).lower())
-    query = reader.parquet(table).where(f"email = '{value}'")
-    started = time.perf_counter()
-    found, scanned = collect_scanned(query)
-    return _Lookup(
-        what=what,
-        value=value,
-        filters=filters,
-        found=len(found),
-        rows=scanned,
-        seconds=time.perf_counter() - started,
-    )
-
-
-def _groups_read(lookup: _Lookup, groups: dict[tuple[str, int], int], verdicts: ProbeReport) -> str:
-    """How many row groups Spark read, if its row count is that of the groups our probe keeps."""
-    kept = [
-        groups[file.path, group.row_group]
-        for file in verdicts.files
-        for group in file.row_groups
-        if not lookup.filters or group.verdicts[lookup.value] is Verdict.MAYBE
-    ]
-    return f"{len(kept)} of {len(groups)}" if sum(kept) == lookup.rows else "?"

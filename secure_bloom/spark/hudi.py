@@ -1,23 +1,20 @@
-"""Hudi's lookup as a step on Spark: a DataFrame of record keys in, key and file out.
+"""Hudi's lookup as a job on Spark: a DataFrame of record keys in, keys and files out.
 
     blocks of keys, each key once  ->  a copy for each group of files  ->  one task a group
 
-A task reads the footers of its files once, holds their ranges and filters against the keys as they
-stream by, and then reads the key column of the files that have candidates.  So the keys may be
-many: no machine holds them all.
+A task reads the footers of its files once.  As the keys stream by, it holds them against the ranges
+and filters; then it reads the key column of the files that have candidates.  No machine holds all
+keys, so there may be many.
 """
 
 from __future__ import annotations
 
-import functools
-import pickle
-import uuid
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from secure_bloom.encryption.access import GivenPolicy, resolver_of, trust_of
 from secure_bloom.encryption.keys import KeyResolver
-from secure_bloom.encryption.trust import warn_unverified
+from secure_bloom.encryption.trust import Trust, warn_unverified
 from secure_bloom.errors import PolicyError, located
 from secure_bloom.hudi.key_lookup import SearchedKeys, present_keys
 from secure_bloom.hudi.record_keys.footer_entry import RECORD_KEY, RecordKeyEntry, read_entry_of
@@ -26,6 +23,7 @@ from secure_bloom.parquet.footer import read_tail, unlock_to_read
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.spark.add_job import absolute_path
 from secure_bloom.spark.progress import context_of
+from secure_bloom.spark.shipping import opened_once, ship
 from secure_bloom.storage import TableLog, find_unmanaged, open_input
 from secure_bloom.storage.paths import Paths, as_paths
 
@@ -33,13 +31,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
 RESULT_SCHEMA = "key string, path string"
-#: A task holds the filters of so many files at most; one of Hudi's default size takes 0.75 MB.
+#: The most files of a task, which holds their filters; one of Hudi's default size takes 0.75 MB.
 _MOST_FILES = 128
-#: Keys travel in so many blocks: a row for each key would cost more than asking the filters.
+#: Keys travel in this many blocks: a row for each key would cost more than probing the filters.
 _BLOCKS = 4096
-#: So many keys at least are held against the filters together.
+#: The least keys that are held against the filters at once.
 _BATCH = 65_536
-#: Candidates that a task gathers before it reads files for them.
+#: How many candidates a task gathers before it reads files for them.
 _MOST_CANDIDATES = 1_000_000
 
 
@@ -80,7 +78,7 @@ def hudi_lookup(
     ]
     groups = _group_count(spark, len(files), file_groups)
     trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
-    shared = pickle.dumps((trust, uuid.uuid4().hex))
+    shared = ship(trust)
     name = _key_column(keys, key)
     wanted = _wanted(keys, name)
     block = (f.xxhash64("key") % _BLOCKS).alias("block")
@@ -107,7 +105,7 @@ def _key_column(keys: DataFrame, key: str | None) -> str:
 
 
 def _wanted(keys: DataFrame, name: str) -> DataFrame:
-    """The keys that are looked for, in a column ``key``; Spark raises where one is empty."""
+    """The keys to look for, in a column ``key``; Spark raises for an empty one."""
     from pyspark.sql import functions as f
     from pyspark.sql.types import CharType, StringType, VarcharType
 
@@ -134,15 +132,13 @@ def _group_count(spark: SparkSession, files: int, asked: int | None) -> int:
     return min(files, max(2 * cores, -(-files // _MOST_FILES)))
 
 
-@functools.lru_cache(maxsize=1)
-def _resolver(shared: bytes) -> KeyResolver:
-    """The run's keys, once per Python worker."""
-    trust, _ = pickle.loads(shared)  # noqa: S301 - the driver's own bytes
+@opened_once
+def _resolver(trust: Trust) -> KeyResolver:
     return resolver_of(None, trust)
 
 
 def _handler(files: list[str], groups: int, column: str, shared: bytes) -> type:
-    """The class that Spark makes one of in each task, and gives the task's rows."""
+    """The class that Spark instantiates in each task, to give it the task's rows."""
 
     class Search:
         def __init__(self) -> None:
@@ -164,7 +160,7 @@ def _handler(files: list[str], groups: int, column: str, shared: bytes) -> type:
 
 
 class _GroupSearch:
-    """The files of one task: footers read once, candidates gathered, then looked up in the data."""
+    """The files of one task: footers are read once; candidates are gathered, then looked up."""
 
     def __init__(self, paths: list[str], column: str, resolver: KeyResolver) -> None:
         self._column = column
@@ -174,19 +170,19 @@ class _GroupSearch:
         self._candidates: dict[str, set[bytes]] = {path: set() for path in paths}
 
     def take(self, keys: list[str]) -> Iterator[tuple[str, str]]:
-        """More keys; results come only where too many candidates wait."""
+        """Take more keys; there are results only when many candidates have been gathered."""
         self._keys += keys_bytes(keys)
         if len(self._keys) >= _BATCH:
-            self._ask_filters()
+            self._probe_filters()
             if sum(map(len, self._candidates.values())) >= _MOST_CANDIDATES:
                 yield from self._read_files()
 
     def finish(self) -> Iterator[tuple[str, str]]:
-        """The rest, when all keys were taken."""
-        self._ask_filters()
+        """The rest of the results, after all keys."""
+        self._probe_filters()
         yield from self._read_files()
 
-    def _ask_filters(self) -> None:
+    def _probe_filters(self) -> None:
         searched = SearchedKeys(self._keys)
         self._keys = []
         for path, entry in self._entries.items():

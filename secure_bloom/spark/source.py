@@ -1,23 +1,21 @@
 """`spark.read.format("secure_bloom")`: encrypted tables through their filters, without a JVM class.
 
-    load()    the footers tell the schema                             the driver's Python
-    a query   filters judge the row groups, those left are split      the driver's Python
-    a task    unwraps keys, decrypts, filters, gives Arrow batches    the executors' Python
+    load()    the schema is read from footers                            the driver's Python
+    a query   filters rule out row groups, the others become tasks       the driver's Python
+    a task    unwraps keys, decrypts, filters, returns Arrow batches     the executors' Python
 
-What travels to the executors is the policy and the plan, never a key: each Python worker asks the
-policy's KMS itself.
+The policy and the plan travel to the executors, never a key: each Python worker asks the policy's
+KMS itself.
 
-Spark 4.1 to 4.3 keep what came of pushed filters with the DataFrame that was loaded, and take it
-for every scan of it: `people.where(a)` and then `people.count()` count the rows of `a`.  So a
-source does not take filters from Spark unless it is a :class:`PushdownSource`; the option ``where``
-is part of what is loaded, and safe.
+Spark 4.1 to 4.3 keep the plan that pushed filters led to with the loaded DataFrame, and use it for
+every scan of it: `people.where(a)` and then `people.count()` count the rows of `a`.  So only a
+:class:`PushdownSource` takes filters from Spark.  The option ``where`` is a part of what is loaded,
+and always safe.
 """
 
 from __future__ import annotations
 
 import functools
-import pickle
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -33,14 +31,17 @@ from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.predicates.from_text import from_text
 from secure_bloom.reading import PlannedFile, ReadPlan, plan_read, read_row_groups
 from secure_bloom.reading.table.hive_partitions import Values, partition_values
-from secure_bloom.spark.conforming import check_taken, conformed, parts
+from secure_bloom.spark.conforming import conformed, parts
 from secure_bloom.spark.pushdown import Structure, Table, conditions, in_utc, structure
+from secure_bloom.spark.readable_types import check_types
+from secure_bloom.spark.shipping import opened_once, ship
 from secure_bloom.spark.source_options import SourceOptions, source_options
+from secure_bloom.spark.spark_types import arrow_schema, check_carried
 from secure_bloom.spark.splitting import split
-from secure_bloom.spark.table_schema import TableSchema, arrow_schema, check_carried, table_schema
+from secure_bloom.spark.table_schema import TableSchema, table_schema
 from secure_bloom.storage import find_files
 
-#: How the source spells what the library's hints tell Python and the command line.
+#: Words of the library's hints, for Python and the command line -> what they are here.
 _SPELLED = {
     "without_filter_keys=True or --without-filter-keys": '.option("withoutFilterKeys", "true")',
     "allow_unverified=True or --allow-unverified": '.option("allowUnverified", "true")',
@@ -76,12 +77,12 @@ class SecureBloomSource(sd.DataSource):
             options = source_options(self.options)
             table = _read_schema(options, functools.partial(_chosen, options.columns))
             check_carried(table.spark)
-        # It travels with the source to where queries are planned.
+        # Spark pickles the source, with this schema, for the processes that plan queries.
         self._table = table
         return table.spark
 
     def reader(self, schema: StructType) -> sd.DataSourceReader:
-        """A reader of the columns in ``schema``; what the table lacks of them is null."""
+        """A reader of the columns in ``schema``; a column that the table lacks is null."""
         with _explained():
             check_carried(schema)
             options = source_options(self.options)
@@ -108,14 +109,14 @@ class SecureBloomSource(sd.DataSource):
 
 
 class PushdownSource(SecureBloomSource):
-    """The same, its row groups judged by the filters of Spark's queries too."""
+    """The same source, which also skips row groups by the filters of Spark's queries."""
 
     def _reader(self, **query: Any) -> SecureBloomReader:
         return PushdownReader(**query)
 
 
 class SecureBloomReader(sd.DataSourceReader):
-    """One query: what it asks, the plan made with that, the rows."""
+    """One query: its condition, its plan, its rows."""
 
     def __init__(self, *, options: SourceOptions, table: TableSchema, schema: StructType) -> None:
         self._options = options
@@ -124,13 +125,12 @@ class SecureBloomReader(sd.DataSourceReader):
         self._schema = arrow_schema(schema)
         self._names = _names(self._schema.names, table)
         self._instants = table.instants
-        check_taken(self._stored, self._schema, self._names)
+        check_types(self._stored, self._schema, self._names)
         self._filters: list[sd.Filter] = []
-        # Keys that were unwrapped for this query are not for the next one in the same worker.
-        self._shared = pickle.dumps((options, uuid.uuid4().hex))
+        self._shared = ship(options)
 
     def partitions(self) -> list[sd.InputPartition]:
-        """The row groups that may have rows, in groups of a task each."""
+        """The row groups that may have rows, in one group for each task."""
         with _explained():
             paths = list(self._options.paths)
             folders = [partition_values(path, paths) for path in find_files(paths)]
@@ -176,31 +176,31 @@ class SecureBloomReader(sd.DataSourceReader):
         return found or None
 
     def _stored_columns(self) -> list[str]:
-        """The columns of the files that are read: one at least, since it tells how many rows."""
+        """The columns to read: at least one, because it tells how many rows there are."""
         wanted = [self._names.get(name, name) for name in self._schema.names]
         return [name for name in wanted if name in self._stored.names] or self._stored.names[:1]
 
 
 class PushdownReader(SecureBloomReader):
-    """A query that is told Spark's filters."""
+    """A query that knows Spark's filters."""
 
     def pushFilters(  # noqa: N802 - PySpark's name
         self, filters: list[sd.Filter]
     ) -> Iterable[sd.Filter]:
-        """Take all, and give all back: Spark holds the rows against them once more."""
+        """Take all filters, and return all: Spark applies them to the rows once more."""
         self._filters = filters
         return filters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SourcePartition(sd.InputPartition):
-    """What one task reads: row groups of files, and the question they are read for."""
+    """What one task reads: row groups of files, and the plan with their condition."""
 
     plan: ReadPlan
     files: tuple[PlannedFile, ...]
 
     def __repr__(self) -> str:
-        # Neither values of the question nor of folders' names.
+        # The values of conditions and of folders' names must not show.
         return f"SourcePartition({sum(len(file.row_groups) for file in self.files)})"
 
 
@@ -235,15 +235,14 @@ def _keys(options: SourceOptions) -> Keyring | KmsClient | None:
     return None
 
 
-@functools.lru_cache(maxsize=1)
-def _opened_keys(shared: bytes) -> Keyring | KmsClient | ExplicitKeys | None:
-    """The query's keys, once per Python worker: a KEK is unwrapped once, not for each file."""
-    options, _ = pickle.loads(shared)  # noqa: S301 - the driver's own bytes
+@opened_once
+def _opened_keys(options: SourceOptions) -> Keyring | KmsClient | ExplicitKeys | None:
+    """The keys of a query; a KEK is unwrapped once."""
     return asked_once(_keys(options))
 
 
 def _names(wanted: Iterable[str], table: TableSchema) -> Mapping[str, str]:
-    """From the names in a schema that was given to the table's: case counts only where it must."""
+    """Names in a given schema -> names in the table; case counts only where it tells two apart."""
     known = [*table.stored.names, *table.spark.names]
     found = {}
     for name in wanted:
@@ -255,7 +254,7 @@ def _names(wanted: Iterable[str], table: TableSchema) -> Mapping[str, str]:
 
 @contextmanager
 def _explained() -> Iterator[None]:
-    """Errors as Spark prints them: with the hint, without causes, whose texts may hold secrets."""
+    """Give errors the form for Spark: with the hint, and without causes, which may hold secrets."""
     try:
         yield
     except SecureBloomError as error:

@@ -6,7 +6,6 @@ import base64
 import functools
 import json
 import os
-import pickle
 import signal
 import time
 import uuid
@@ -30,6 +29,7 @@ from secure_bloom.errors import (
 )
 from secure_bloom.spark import add_bloom_filters, add_job
 from secure_bloom.spark.scan_metrics import collect_scanned, rows_scanned
+from secure_bloom.spark.shipping import ship
 from secure_bloom.spark.tasks import task_count
 from secure_bloom.storage import find_files
 from tests.spark.cluster import POLICY, Cluster, worker_host
@@ -362,10 +362,8 @@ class TestFailures:
         """The rewrite may run where no survey did."""
         request = filter_request(COLUMNS, policy_file)
         policy_file.with_name("dev-keyring.json").unlink()
-        shared = pickle.dumps((request, uuid.uuid4().hex))
-        report = add_job._rewrite(
-            str(data_files(table)[0]), shared=shared, mode=WriteMode(), cuts={}
-        )
+        shared, path = ship((request, False)), str(data_files(table)[0])
+        report = add_job._rewrite(path, shared=shared, mode=WriteMode(), cuts={})
         assert report.status == "failed"
         assert "the keyring cannot be read" in str(report.error)
 

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 from secure_bloom.errors import FormatError, PolicyError
-from secure_bloom.spark.conforming import check_taken, conformed
+from secure_bloom.spark.conforming import conformed
+from secure_bloom.spark.readable_types import check_types
 
 _AT = datetime(2024, 3, 1, 10, 30)
 _INSTANT, _LOCAL = pa.timestamp("us", "UTC"), pa.timestamp("us")
@@ -86,7 +87,7 @@ def test_what_would_be_another_value_is_refused(
         read_as(stored, wanted)
     assert "CAST" in str(caught.value.hint)
     with pytest.raises(PolicyError):
-        check_taken(pa.schema({"x": stored.type}), pa.schema({"X": wanted}), {"X": "x"})
+        check_types(pa.schema({"x": stored.type}), pa.schema({"X": wanted}), {"X": "x"})
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What both filters share: rows of bits of one shape, keys in and out, the text in the footer."""
+"""What both filters share: rows of bits of one shape, inserting and checking keys, their text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """Where the next ``count`` keys go: all to ``row``, or with stride 1 to it and those after."""
+    """Where the next ``count`` keys go: all to ``row``, or with stride 1 to row after row."""
 
     row: int
     count: int
@@ -145,16 +145,16 @@ class HudiBloomFilter(ABC):
 
     @abstractmethod
     def to_bytes(self) -> bytes:
-        """The bytes that the text stands for."""
+        """The bytes that the text encodes."""
 
     @classmethod
     @abstractmethod
     def from_bytes(cls, stored: bytes) -> Self:
-        """The filter in these bytes; what stands behind it is left out, as Hudi does."""
+        """The filter in these bytes; like Hudi, this ignores bytes behind it."""
 
     @abstractmethod
     def _runs(self, count: int) -> Iterator[Run]:
-        """Where the next ``count`` keys go, making room for them on the way."""
+        """Where the next ``count`` keys go; rows are added on the way."""
 
     def _positions(self, key: bytes) -> Iterator[int]:
         return positions(self.hash_type, key, self.num_hashes, self.vector_size)
@@ -184,7 +184,7 @@ class HudiBloomFilter(ABC):
 
 
 def _log_failing(passing: float) -> float:
-    """ln(1 - p), which has no value for a row that everything passes."""
+    """ln(1 - p); minus infinity for a row that every key passes."""
     return -math.inf if passing >= 1.0 else math.log1p(-passing)
 
 
@@ -200,6 +200,6 @@ def decode_row(stored: memoryview) -> tuple[Header, bytearray, int]:
     if whole > len(stored):
         raise FormatError(f"a row of {whole} bytes is cut short: {len(stored)} remain")
     bits = bytearray(stored[length:whole])
-    # Hadoop keeps bits of the row alone, none of those that fill its last byte.
+    # Hadoop drops the bits that only fill the last byte of the row.
     bits[-1] &= 0xFF >> -header.vector_size % 8
     return header, bits, whole

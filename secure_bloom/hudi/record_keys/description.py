@@ -1,4 +1,4 @@
-"""A footer's record key filter in numbers, without a key of its file."""
+"""A footer's record key filter in numbers, without any record key."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class RecordKeyDescription:
     """A filter's type, bytes of bits, shape, false positives and share of set bits.
 
     ``nr`` is the number of keys that fill a row of a dynamic filter, ``current`` how many the last
-    row has.  ``range`` is whether the footer has the smallest and the largest key.  ``column``
-    is the one that both are of, None where nothing says which.  ``type`` is None where there is no
-    filter, or none that can be read: ``note`` says why.
+    row has.  ``range`` tells whether the footer has the smallest and the largest key.  ``column``
+    is the column of both; None where the footer does not name it.  ``type`` is None without a
+    filter, and for a filter that cannot be read: ``note`` says why.
     """
 
     column: str | None = None
@@ -37,7 +37,7 @@ class RecordKeyDescription:
 
 
 def describe_record_keys(metadata: FileMetaData) -> RecordKeyDescription | None:
-    """What the footer says of record keys; None where it says nothing.  Raises nothing of ours."""
+    """What the footer says about record keys; None for nothing.  Raises none of our errors."""
     column, has_range = None, False
     try:
         entry = read_entry(metadata)

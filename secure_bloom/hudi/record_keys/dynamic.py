@@ -2,10 +2,12 @@
 
     header | i32 nr | i32 currentNbRecord | i32 rows | rows x (header | bits)
 
-A row is full after ``nr`` keys.  While ``rows * nr`` is below ``max_entries`` a new row follows.
-Then the bound is reached: the key that meets it goes to row 0, and those after it to rows 0, 1,
-2, ... in turn, so memory stays and the false positives grow evenly.  Neither the bound nor the
-turn is stored: a filter that was parsed fills its current row, then goes round.
+A row is full after ``nr`` keys.  While ``rows * nr`` is below ``max_entries``, a new row follows.
+Then the bound is reached: the next key goes to row 0, and later keys go to rows 0, 1, 2, ... in
+turn.  So the memory stays the same, and false positives grow evenly.
+
+Neither the bound nor the turn is stored: a filter that was parsed fills its current row, then takes
+turns.
 """
 
 from __future__ import annotations
@@ -21,21 +23,22 @@ from secure_bloom.hudi.record_keys.row_header import INT_MAX, Header, header_for
 from secure_bloom.options import require_whole
 
 _COUNTS = ">iii"
-#: A row takes a header and a byte of bits at least.
+#: The least bytes of a row: a header and a byte of bits.
 _MIN_ROW = 9
-#: A key is looked for in every row.  Hudi's default bound gives 100,000 rows at the very most.
+#: The most rows, because a key is looked for in every row.  Hudi's default bound gives at most
+#: 100,000.
 _MAX_ROWS = 1 << 17
 
 
 def require_bound(max_entries: int) -> None:
-    """Raise PolicyError for a bound that is no number of keys."""
+    """Raise PolicyError for a bound that cannot be a number of keys."""
     require_whole("max_entries", max_entries)
     if max_entries < 0:
         raise PolicyError(f"max_entries is {max_entries}, it cannot be negative")
 
 
 class DynamicBoundedBloomFilter(HudiBloomFilter):
-    """A filter that starts for ``num_entries`` keys and grows until it is for ``max_entries``.
+    """A filter that is made for ``num_entries`` keys and grows until it is for ``max_entries``.
 
     ``fpp`` is that of one full row.  PolicyError where 1 <= num_entries < 2^31, 0 < fpp < 1 and
     0 <= max_entries do not hold.

@@ -5,8 +5,8 @@
     hoodie_min_record_key, hoodie_max_record_key      absent in a file without keys
     secure_bloom.hudi.record_key_column       our own: the column, where not _hoodie_record_key
 
-They are as secret as the footer they stand in: a plaintext footer shows anyone two record keys, and
-answers for every other whether it may be there.
+They are as secret as their footer: a plaintext footer shows two record keys to anyone, and tells
+for any other key whether it may be there.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MIN_KEY = "hoodie_min_record_key"
 MAX_KEY = "hoodie_max_record_key"
 COLUMN = "secure_bloom.hudi.record_key_column"
 _NAMES = {FILTER, OLD_FILTER, TYPE_CODE, MIN_KEY, MAX_KEY, COLUMN}
-#: Where Hudi keeps the record key, and what its entries are of.
+#: The column where Hudi stores the record key; Hudi's entries are about this column.
 RECORD_KEY: Final = "_hoodie_record_key"
 
 FILTER_TYPES: dict[str, type[HudiBloomFilter]] = {
@@ -51,9 +51,9 @@ class KeyRange:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class RecordKeyEntry:
-    """What a footer says of its file's record keys; the filter stays text until it is asked for.
+    """What a footer says about record keys; the filter stays text until it is needed.
 
-    ``column`` is the one that filter and range are of; None where nothing says which it is.
+    ``column`` is the column of filter and range; None where the footer does not name it.
     """
 
     filter_text: str | None
@@ -79,36 +79,35 @@ class RecordKeyEntry:
 
 
 def read_entry(metadata: FileMetaData) -> RecordKeyEntry | None:
-    """What the footer says of record keys; None where it says nothing."""
+    """What the footer says about record keys; None if it says nothing."""
     every = metadata.key_value_metadata or []
     pairs = {name: pair.value for pair in every if (name := _name(pair)) in _NAMES}
     text = pairs.get(FILTER) or pairs.get(OLD_FILTER)
     smallest, largest = pairs.get(MIN_KEY), pairs.get(MAX_KEY)
-    # One end alone says nothing, as for Hudi.
+    # Like Hudi, ignore a range with one end only.
     both = smallest is not None and largest is not None
     key_range = KeyRange(min_key=smallest or "", max_key=largest or "") if both else None
     if text is None and key_range is None:
         return None
     type_code = pairs.get(TYPE_CODE) or SimpleBloomFilter.TYPE_CODE
-    # A name that is empty is no column's, so such an entry is never trusted.
+    # No column has an empty name, so an entry with one is never used.
     column = pairs[COLUMN] or "" if COLUMN in pairs else _hudi_column(metadata.schema)
     return RecordKeyEntry(filter_text=text, column=column, type_code=type_code, range=key_range)
 
 
 def read_entry_of(metadata: FileMetaData, column: str) -> RecordKeyEntry | None:
-    """What the footer says of the keys in ``column``.
+    """What the footer says about the keys in ``column``.
 
-    None also where it speaks of another column, or does not say of which: then it rules out
-    nothing.
+    None also for an entry of another column, or of an unnamed one: it rules nothing out.
     """
     entry = read_entry(metadata)
     return entry if entry is not None and entry.column == column else None
 
 
 def _hudi_column(schema: list[SchemaElement]) -> str | None:
-    """What an entry is of that names no column: the record key, where the file has it.
+    """The column of an entry that names none: the record key, if the file has it.
 
-    Other writers may leave it out of the file, and take the keys from columns of their choice.
+    Other writers may leave that column out, and take the keys from columns of their choice.
     """
     below = 0
     for element in schema[1:]:
@@ -125,7 +124,7 @@ def write_entry(
     *,
     column: str = RECORD_KEY,
 ) -> None:
-    """Enter a filter and a range of ``column``, in the place of those that are there."""
+    """Store a filter and a range of ``column``, in the place of older ones."""
     every = metadata.key_value_metadata or []
     others = [pair for pair in every if _name(pair) not in _NAMES]
     pairs = {FILTER: bloom_filter.serialize()}
@@ -140,7 +139,7 @@ def write_entry(
 
 
 def _name(pair: KeyValue) -> str | None:
-    """The pair's name; None for one that is not UTF-8, which is nobody's here."""
+    """The pair's name; None for a name that is not UTF-8, which is none of these."""
     try:
         return pair.key
     except FormatError:

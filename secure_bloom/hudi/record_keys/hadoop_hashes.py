@@ -1,8 +1,8 @@
-"""The two hashes of Hudi's filters, and the positions of a key: single keys, in plain Python.
+"""The two hashes of Hudi's filters, and the positions of a single key, in plain Python.
 
-Hadoop's ``MurmurHash`` is MurmurHash2 but for the last one to three bytes: they are signed, and the
-very last is the lowest.  ``JenkinsHash`` is lookup3's ``hashlittle``.  Each position comes from
-the hash before it:
+Hadoop's ``MurmurHash`` is MurmurHash2 except for the last one to three bytes: these are signed, and
+the very last one is the lowest.  ``JenkinsHash`` is lookup3's ``hashlittle``.  Each position comes
+from the hash before it:
 
     seed = 0; k times: seed = hash(key, seed), position = |seed rem bits|
 
@@ -33,7 +33,7 @@ def hash_key(hash_type: HashType, key: bytes, seed: int) -> int:
 
 
 def positions(hash_type: HashType, key: bytes, num_hashes: int, vector_size: int) -> Iterator[int]:
-    """The positions of ``key`` in a row of ``vector_size`` bits, lazily: ``num_hashes`` of them."""
+    """The ``num_hashes`` positions of ``key`` in a row of ``vector_size`` bits, one by one."""
     h = 0
     for _ in range(num_hashes):
         h = hash_key(hash_type, key, h)

@@ -1,7 +1,7 @@
 """Record keys as bytes, one or many: UTF-8, never empty, in the order of Java's strings.
 
-Java compares strings by UTF-16 code units, where a character above U+FFFF comes before those from
-U+E000 on.  In UTF-8 those are the ones that start with the bytes EE and EF: with these two moved
+Java compares strings by UTF-16 code units, so a character above U+FFFF comes before the characters
+U+E000 to U+FFFF.  In UTF-8 the latter start with the bytes EE and EF.  If these two bytes are moved
 behind all others, bytes compare as Java's strings do.
 """
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: No UTF-8 has the bytes FE and FF, so the way back is safe too.
+#: UTF-8 never has the bytes FE and FF, so the way back is safe too.
 TO_JAVA_ORDER = bytes.maketrans(b"\xee\xef", b"\xfe\xff")
 FROM_JAVA_ORDER = bytes.maketrans(b"\xfe\xff", b"\xee\xef")
 
 
 def key_bytes(key: str) -> bytes:
-    """The bytes that are hashed; PolicyError, without the key, for one that Hudi refuses."""
+    """The bytes to hash; PolicyError, without the key, for a key that Hudi refuses."""
     if not isinstance(key, str):
         raise PolicyError(f"a record key is of type {type(key).__name__}, wanted text")
     try:
@@ -44,7 +44,7 @@ def keys_bytes(keys: Iterable[str]) -> list[bytes]:
 
 
 def java_order(key: bytes) -> bytes:
-    """What ``key`` is compared by, and to, in Java's order."""
+    """The bytes by which ``key`` is compared in Java's order."""
     return key.translate(TO_JAVA_ORDER)
 
 
@@ -52,7 +52,7 @@ def java_order(key: bytes) -> bytes:
 class PackedKeys:
     """Many keys, in Arrow's layout: key ``i`` is ``data[offsets[i]:offsets[i + 1]]``.
 
-    ``offsets`` are int64, ``data`` is uint8; both are trusted to fit, so they come from
+    ``offsets`` are int64, ``data`` is uint8.  Nothing checks that they fit, so they must come from
     :meth:`of` or from Arrow.
     """
 
@@ -62,7 +62,7 @@ class PackedKeys:
     def __post_init__(self) -> None:
         if (self.offsets[1:] <= self.offsets[:-1]).any():
             raise PolicyError("a record key is empty, which Hudi refuses")
-        # The kernels are compiled for one form alone.
+        # The kernels are compiled for read-only arrays only.
         self.data.flags.writeable = False
         self.offsets.flags.writeable = False
 

@@ -20,7 +20,7 @@ INT_MAX = 2**31 - 1
 _VERSION = -1
 _FORM = struct.Struct(">iibi")
 _OLD_FORM = struct.Struct(">ii")
-#: Sizing never asks for more: the smallest fpp that a double has gives 1,076.
+#: Sizing gives 1,076 at most, for the smallest fpp that a double has.
 _MAX_HASHES = 1100
 
 
@@ -104,7 +104,7 @@ def sizing(num_entries: int, fpp: float) -> tuple[int, int]:
 
 def bit_size(num_entries: int, fpp: float) -> int:
     """ceil(n * (-ln fpp / ln(2)^2)), as an int of Java: never beyond 2^31 - 1."""
-    # The order of the operations is Hudi's: another one may round to another number of bits.
+    # The order of these operations is Hudi's: another order may round to other bits.
     wanted = num_entries * (-math.log(fpp) / (math.log(2) * math.log(2)))
     return min(INT_MAX, math.ceil(wanted))
 

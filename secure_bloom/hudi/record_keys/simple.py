@@ -1,4 +1,4 @@
-"""``SIMPLE``: one row of bits, of a size that is fixed when it is made.
+"""``SIMPLE``: one row of bits, whose size is fixed when the filter is made.
 
 header | bits
 """
@@ -14,7 +14,7 @@ from secure_bloom.hudi.record_keys.row_header import header_for
 
 
 class SimpleBloomFilter(HudiBloomFilter):
-    """A filter for ``num_entries`` keys at ``fpp`` false positives, and more beyond that number.
+    """A filter for ``num_entries`` keys at ``fpp``; with more keys it has more false positives.
 
     PolicyError where 1 <= num_entries < 2^31 and 0 < fpp < 1 do not hold.
     """

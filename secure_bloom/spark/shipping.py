@@ -1,0 +1,32 @@
+"""What the driver ships to the executors of one run, opened once in each Python worker."""
+
+from __future__ import annotations
+
+import functools
+import pickle
+import uuid
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def ship(value: object) -> bytes:
+    """``value`` for the tasks of one run.
+
+    It gets an id of its own, so that the next run in the same Python worker opens its value anew:
+    keys that were unwrapped for one run are not used in another.
+    """
+    return pickle.dumps((value, uuid.uuid4().hex))
+
+
+def opened_once(open_value: Callable[[Any], T]) -> Callable[[bytes], T]:
+    """A function of shipped bytes that opens their value once per worker, not once per file."""
+
+    @functools.wraps(open_value)
+    @functools.lru_cache(maxsize=1)
+    def opened(shipped: bytes) -> T:
+        value, _ = pickle.loads(shipped)  # noqa: S301 - the driver's own bytes
+        return open_value(value)
+
+    return opened
