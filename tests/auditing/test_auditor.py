@@ -24,7 +24,7 @@ from tests.tables import KEYRING, Mode
 
 
 class TestWhatCounts:
-    def test_a_column_in_clear_is_told_with_file_row_group_and_column(self, tmp_path: Path) -> None:
+    def test_a_column_in_clear_is_found_at_its_place(self, tmp_path: Path) -> None:
         path = sound(tmp_path, column_keys={"k_finance": ["iban"]}, row_group_size=30)
         report = Example(path=path).audit()
         assert [(f.path, f.row_group, f.column) for f in report.findings] == [
@@ -48,7 +48,7 @@ class TestWhatCounts:
         ]
         assert len(report.to_json()["ignored"]) == 2
 
-    def test_what_is_less_severe_is_ignored_too(self, tmp_path: Path) -> None:
+    def test_less_severe_findings_are_ignored_too(self, tmp_path: Path) -> None:
         report = Example(path=sound(tmp_path, Mode.PLAIN)).audit(severity="critical")
         assert set(ids(report)) == {"column-in-clear"}
         assert [f.id for f in report.ignored] == ["footer-not-encrypted"]

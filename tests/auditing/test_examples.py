@@ -42,6 +42,6 @@ def test_a_sound_file_is_clean(tmp_path: Path, mode: Mode, policy: object, value
     assert (report.files, report.columns_checked) == (1, 5)
 
 
-def test_the_page_on_audits_tells_of_every_finding() -> None:
+def test_the_page_on_audits_has_every_finding() -> None:
     """`python -m tests.auditing.page` writes the reference anew."""
     assert written(PAGE.read_text()) == render()

@@ -47,7 +47,7 @@ class TestFiles:
         # What breaks the policy need not be told to differ as well.
         assert "mixed-rules" not in ids(report)
 
-    def test_progress_is_told_for_every_file(self, tmp_path: Path) -> None:
+    def test_progress_is_reported_for_every_file(self, tmp_path: Path) -> None:
         batch(tmp_path, 3)
         seen: list[tuple[int, int]] = []
         Example(path=tmp_path).audit(progress=lambda done, total: seen.append((done, total)))
@@ -195,7 +195,7 @@ class TestFiles:
         assert ids(Example(path=path).audit()) == ["key-material-damaged"]
 
     @pytest.mark.parametrize("without_keys", [False, True])
-    def test_the_length_of_a_key_is_told_without_it(
+    def test_the_length_of_a_key_is_known_without_the_key(
         self, tmp_path: Path, without_keys: bool
     ) -> None:
         path = sound(tmp_path, Mode.SIGNED)

@@ -206,7 +206,7 @@ def test_an_arrow_schema_whose_names_are_no_text_stops_nothing(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("place", ["check", "file"])
-def test_what_nobody_foresaw_is_a_finding_of_its_file_alone(
+def test_an_unforeseen_error_is_a_finding_of_its_file_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     for name in "abc":

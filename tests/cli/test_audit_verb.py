@@ -16,7 +16,7 @@ from secure_bloom import cli
 from secure_bloom.cli.audit_verb import audit_command
 from tests import tables
 from tests.auditing.examples import SIGNED
-from tests.cli.test_commands import POLICY, assert_clean, assert_error
+from tests.cli.test_verbs import POLICY, assert_clean, assert_error
 from tests.command_line import COMMAND, run
 from tests.project import ROOT
 from tests.tables import Mode
@@ -79,7 +79,7 @@ def test_a_clean_dataset_exits_with_0(lake: Path) -> None:
     assert document["columns_checked"] == 10
 
 
-def test_it_is_a_verb_of_the_command_line(lake: Path) -> None:
+def test_audit_is_a_verb_of_the_command_line(lake: Path) -> None:
     put_in_clear(lake)
     done = run("audit", lake / "out", "--policy", lake / "policy.toml")
     assert_clean(done)
@@ -225,7 +225,7 @@ def test_a_policy_may_begin_with_a_byte_order_mark(lake: Path) -> None:
     assert audit(lake)[0] == 0
 
 
-def test_the_page_on_audits_tells_of_every_option() -> None:
+def test_the_page_on_audits_has_every_option() -> None:
     page = (ROOT / "docs" / "audit.md").read_text()
     options = [option for each in audit_command.params for option in each.opts]
     for option in options:

@@ -61,7 +61,7 @@ def test_add_show_and_lookup(lake: Path) -> None:
     assert f"2 files: {counts}" in nowhere.stdout
 
 
-def test_tables_tell_what_was_done(lake: Path) -> None:
+def test_tables_show_what_was_done(lake: Path) -> None:
     out, keyring = lake / "out", ("--keyring", lake / "keyring.json")
     dry = run("hudi", "add", out, *keyring, "--dry-run", "-v")
     assert dry.returncode == 0
@@ -76,7 +76,7 @@ def test_tables_tell_what_was_done(lake: Path) -> None:
     assert "a.parquet  replaced" in run("hudi", "add", out, *keyring, "--replace-filters").stdout
 
 
-def test_errors_are_told_and_end_with_two(lake: Path) -> None:
+def test_errors_end_with_exit_code_two(lake: Path) -> None:
     out = lake / "out"
     for verb in (("add", out), ("show", out), ("lookup", out, KEYS[0])):
         failed = run("hudi", *verb)
@@ -105,7 +105,7 @@ def test_keys_from_a_file_depended_on_the_locale(lake: Path) -> None:
     assert "hint: convert it first" in failed.stderr
 
 
-def test_a_damaged_filter_was_shown_as_none(lake: Path) -> None:
+def test_a_damaged_filter_is_shown_as_unreadable(lake: Path) -> None:
     pairs = {"org.apache.hudi.bloomfilter": "no base64"}
     table = base_table(["k1"]).replace_schema_metadata(pairs)
     damaged, out = write(lake / "out" / "c.parquet", table), lake / "out"
@@ -120,7 +120,7 @@ def test_a_damaged_filter_was_shown_as_none(lake: Path) -> None:
     assert "Hudi record keys: filter that cannot be read: the filter is not" in inspected.stdout
 
 
-def test_files_that_failed_were_not_counted(lake: Path) -> None:
+def test_files_that_failed_are_counted(lake: Path) -> None:
     looked = run("hudi", "lookup", lake / "out", "k1")
     assert looked.returncode == 2
     assert "1 read, 1 failed" in looked.stdout
@@ -133,7 +133,7 @@ def test_a_key_could_write_on_the_terminal(lake: Path) -> None:
     assert looked.stdout.startswith("hidden\ufffd\ufffd  nowhere\n")
 
 
-def test_a_table_without_rows_was_an_empty_frame(lake: Path) -> None:
+def test_a_table_without_rows_has_no_empty_frame(lake: Path) -> None:
     shown = run("hudi", "show", lake / "out" / "a.parquet", "--range")
     assert (shown.returncode, shown.stdout) == (2, "")
     failed = run("hudi", "add", lake / "out" / "a.parquet")
@@ -165,7 +165,7 @@ def test_a_column_s_values_are_found_beside_the_filter_of_another(lake: Path) ->
     assert document["files"][0]["hudi"]["column"] == "email"
 
 
-def test_a_second_path_was_taken_for_a_key(lake: Path) -> None:
+def test_a_key_that_is_a_path_is_an_error(lake: Path) -> None:
     first, second = lake / "out" / "b.parquet", lake / "out" / "a.parquet"
     for key in (second, lake / "out", "gone/away.parquet", "s3://lake/a.parquet"):
         looked = run("hudi", "lookup", first, key, KEYS[250])

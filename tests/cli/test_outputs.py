@@ -46,7 +46,9 @@ def read(path: Path, *arguments: object, code: int = 0) -> str:
         ("found", "the format of the output is not told by its name"),
     ],
 )
-def test_no_output_is_told_before_anything_is_written(lake: Path, name: str, message: str) -> None:
+def test_an_impossible_output_is_refused_before_any_write(
+    lake: Path, name: str, message: str
+) -> None:
     before = (lake / "0.parquet").read_bytes()
     output = name if "://" in name else f"{lake.parent}/{name}"
     error = read(lake, "--output", output, code=2)

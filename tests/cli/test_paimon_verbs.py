@@ -50,7 +50,7 @@ def test_build_probe_and_show_do_the_main_job(lake: Path, run) -> None:
     assert "bloom-filter" in out
 
 
-def test_probe_tells_by_its_exit_code(lake: Path, run) -> None:
+def test_the_exit_code_of_probe_is_its_answer(lake: Path, run) -> None:
     assert run("paimon", "probe", lake, "id = 5")[0] == 3
     run("paimon", "build", lake, "--column", "id")
     assert run("paimon", "probe", lake, "id = 5")[0] == 0
@@ -98,7 +98,7 @@ def test_an_encrypted_column_is_refused_until_the_user_insists(tmp_path: Path, r
         (("probe", "id = 5", "--type", "id=ROW<INT>"), "no Bloom filter of the type"),
     ],
 )
-def test_a_bad_call_is_told_in_lines_for_people(
+def test_a_bad_call_is_an_error_in_lines_for_people(
     lake: Path, run, arguments: tuple[str, ...], told: str
 ) -> None:
     verb, *rest = arguments
@@ -107,7 +107,7 @@ def test_a_bad_call_is_told_in_lines_for_people(
     assert told in err
 
 
-def test_an_index_alone_is_asked_with_a_type(lake: Path, run) -> None:
+def test_an_index_alone_is_probed_with_a_given_type(lake: Path, run) -> None:
     run("paimon", "build", lake, "--column", "id")
     alone = (lake / "0.parquet.index").rename(lake / "data.orc.index")
     assert run("paimon", "probe", alone, "id = 5", "--type", "id=BIGINT")[0] == 0
@@ -221,7 +221,7 @@ def test_paimon_skips_by_the_rows_of_bitmaps(lake: Path, run, where: str, code: 
     assert "note" not in as_paimon[1]
 
 
-def test_one_file_was_one_files(lake: Path, run) -> None:
+def test_counts_agree_with_their_nouns(lake: Path, run) -> None:
     assert "1 data file without an index" in run("paimon", "show", lake / "0.parquet")[1]
     assert "1 of 1 file without" in run("paimon", "probe", lake / "0.parquet", "id = 5")[1]
 
@@ -232,6 +232,6 @@ def test_an_unknown_column_is_noted(lake: Path, run) -> None:
     assert json.loads(run("paimon", "probe", lake, "nope = 1", "--json")[1])["notes"]
 
 
-def test_show_asked_for_a_policy_that_it_cannot_take(run) -> None:
+def test_show_takes_a_keyring_and_no_policy(run) -> None:
     assert "[kms]" not in run("paimon", "show", "--help")[1]
     assert "--keyring" in run("paimon", "show", "--help")[1]

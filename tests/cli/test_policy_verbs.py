@@ -145,7 +145,7 @@ class TestCheck:
         assert code == 2
         assert "name instead: address.zip" in complaint
 
-    def test_every_mistake_is_told(
+    def test_every_mistake_is_found(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         policy = tmp_path / "policy.toml"

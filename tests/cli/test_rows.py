@@ -81,7 +81,7 @@ def test_bytes_and_decimals_have_one_form_everywhere(capsys: pytest.CaptureFixtu
     assert "E" not in table
 
 
-def test_what_is_printed_can_be_asked_for(
+def test_printed_values_can_be_used_in_conditions(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     columns = {
@@ -106,9 +106,7 @@ def test_what_is_printed_can_be_asked_for(
     [("PT1H30M", 1), ("PT90M", 1), ("+PT5400S", 1), ("PT0.5S", 0), ("P1W", 0), ("-P1D", 1)],
 )
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
-def test_a_duration_is_asked_for_in_iso_8601(
-    tmp_path: Path, unit: str, text: str, rows: int
-) -> None:
+def test_a_duration_is_written_in_iso_8601(tmp_path: Path, unit: str, text: str, rows: int) -> None:
     path = tmp_path / "x.parquet"
     column = pa.array([timedelta(hours=1, minutes=30), timedelta(-1), None], pa.duration(unit))
     pq.write_table(pa.table({"u": column}), path)

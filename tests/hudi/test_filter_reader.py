@@ -113,7 +113,7 @@ def test_an_encrypted_footer_hides_it_and_a_signed_one_is_checked(tmp_path: Path
         hudi.read_record_key_filter(signed, keys=KEYRING)
 
 
-def test_keys_of_a_range_are_shown_when_asked_for_alone(tmp_path: Path) -> None:
+def test_keys_of_a_range_are_shown_only_on_request(tmp_path: Path) -> None:
     path = with_pairs(tmp_path / "x.parquet", {FILTER: small(), MIN: "secret-a", MAX: "secret-b"})
     report = show(path)
     assert "secret" not in repr(report) + str(report.to_json()) + str(sb.inspect(path).to_json())

@@ -47,7 +47,7 @@ def options_of(case: dict[str, Any]) -> RecordKeyFilterOptions:
 
 @pytest.mark.parametrize("case", FOOTERS, ids=lambda case: case["name"])
 @pytest.mark.parametrize("dictionary", [False, True], ids=["plain", "dictionary"])
-def test_the_footer_gets_what_hudi_puts_there(
+def test_the_footer_gets_the_entries_that_hudi_writes(
     tmp_path: Path, case: dict[str, Any], dictionary: bool
 ) -> None:
     path = base_file(tmp_path / "x.parquet", case["keys"], use_dictionary=dictionary)
@@ -249,7 +249,7 @@ def test_nulls_are_no_keys_and_a_file_without_keys_has_no_range(tmp_path: Path) 
         assert not stored.filter.check("a")
 
 
-def test_a_filter_beyond_its_bound_is_told(tmp_path: Path) -> None:
+def test_a_filter_beyond_its_bound_has_a_note(tmp_path: Path) -> None:
     path = base_file(tmp_path / "x.parquet", KEYS)
     options = RecordKeyFilterOptions(num_entries=100, fpp=0.01, max_entries=200)
     (file,) = hudi.add_record_key_filter(path, options=options).files
@@ -293,7 +293,7 @@ def test_in_place_and_output_exclude_each_other(tmp_path: Path) -> None:
         hudi.add_record_key_filter(path, in_place=True, output=tmp_path / "out")
 
 
-def test_a_struct_of_one_field_was_taken_for_the_key_column(tmp_path: Path) -> None:
+def test_a_struct_of_one_field_is_no_key_column(tmp_path: Path) -> None:
     nested = pa.array([{"a": "k1"}, None], pa.struct([("a", pa.string())]))
     path = write(tmp_path / "x.parquet", pa.table({KEY_COLUMN: nested}))
     (file,) = hudi.add_record_key_filter(path).failed
@@ -302,13 +302,13 @@ def test_a_struct_of_one_field_was_taken_for_the_key_column(tmp_path: Path) -> N
     assert "record keys are texts" in str(looked.error)
 
 
-def test_a_file_without_keys_was_said_to_show_its_keys(tmp_path: Path) -> None:
+def test_a_file_without_keys_has_no_note_about_who_sees_them(tmp_path: Path) -> None:
     path = base_file(tmp_path / "x.parquet", [None, None])
     report = hudi.add_record_key_filter(path)
     assert (report.files[0].status, report.notes) == ("added", ())
 
 
-def test_the_filter_of_another_column_was_kept_as_if_it_were_this_one_s(tmp_path: Path) -> None:
+def test_the_filter_of_another_column_is_not_kept_for_this_one(tmp_path: Path) -> None:
     path = base_file(tmp_path / "x.parquet", KEYS)
     hudi.add_record_key_filter(path)
     before = path.read_bytes()

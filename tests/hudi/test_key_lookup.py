@@ -249,7 +249,7 @@ def test_files_that_are_read_without_a_filter_are_counted(tmp_path: Path) -> Non
     assert report.to_json()["files_read_without_filter"] == 1
 
 
-def test_a_task_on_spark_trusted_the_filter_of_another_column(tmp_path: Path) -> None:
+def test_a_task_on_spark_does_not_use_the_filter_of_another_column(tmp_path: Path) -> None:
     path = str(base_file(tmp_path / "a.parquet", ["k1", "k2"]))
     hudi.add_record_key_filter(path)
     search = step._GroupSearch([path], "email", KeyResolver(None))

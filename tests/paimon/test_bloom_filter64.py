@@ -124,7 +124,7 @@ def test_a_number_of_hashes_that_java_reads_as_negative_answers_maybe() -> None:
     assert empty.check_hashes(np.array([5])).all()
 
 
-def test_fpp_and_number_of_values_are_told_by_the_bits() -> None:
+def test_the_bits_tell_fpp_and_number_of_values() -> None:
     rng = np.random.default_rng(1)
     filled = BloomFilter64.sized(10_000, 0.01)
     filled.insert_hashes(rng.integers(-(1 << 63), 1 << 63, 10_000, np.int64))
@@ -134,7 +134,7 @@ def test_fpp_and_number_of_values_are_told_by_the_bits() -> None:
     assert filled.estimated_values() == pytest.approx(10_000, rel=0.03)
 
 
-def test_a_full_filter_tells_no_number_of_values() -> None:
+def test_a_full_filter_has_no_estimate_of_its_values() -> None:
     assert BloomFilter64.from_bytes(b"\0\0\0\1\xff").estimated_values() is None
 
 
@@ -167,7 +167,7 @@ def test_one_check_copied_the_whole_body() -> None:
 
 
 @pytest.mark.parametrize("kind", [bytes, bytearray])
-def test_a_filter_that_was_read_changes_no_bytes_and_is_changed_by_none(kind: type) -> None:
+def test_a_filter_does_not_share_bytes_with_its_source(kind: type) -> None:
     made = BloomFilter64.sized(10, 0.01)
     made.insert_hash(7)
     body = kind(made.to_bytes())

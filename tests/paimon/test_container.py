@@ -165,7 +165,7 @@ def test_a_name_is_written_in_one_way(text: str) -> None:
         assert any(0xD800 <= ord(c) < 0xE000 for c in text)
 
 
-def test_a_column_that_is_listed_twice_lost_its_first_indexes() -> None:
+def test_all_indexes_of_a_column_that_is_listed_twice_are_kept() -> None:
     first, second = Index(type="bitmap", body=b"a"), Index(type="future", body=b"b")
     listed = FileIndex(
         columns=(

@@ -201,7 +201,7 @@ def test_a_filter_is_sized_by_the_distinct_values(data_file: Path) -> None:
     assert sum(missing) < 60
 
 
-def test_many_values_are_told_apart_in_steps(data_file: Path) -> None:
+def test_many_distinct_values_are_found_in_steps(data_file: Path) -> None:
     with mock.patch.object(column_filter, "_GATHERED", 10):
         report = paimon.build_index(data_file, ["id", "name"])
     assert [column.items for column in report.columns] == [500, 250]
@@ -234,7 +234,7 @@ def test_the_keys_of_a_map_have_filters_of_their_own(data_file: Path) -> None:
         ("list[a]", "there is no column"),
     ],
 )
-def test_a_column_that_cannot_have_an_index_is_told(
+def test_a_column_that_cannot_have_an_index_is_an_error(
     data_file: Path, column: str, told: str
 ) -> None:
     with pytest.raises((PolicyError, UnsupportedFeatureError), match=told):
@@ -316,7 +316,7 @@ def test_an_index_of_values_that_changed_meanwhile_is_not_written(
     assert not has_index or not read(data_file).indexes("id")
 
 
-def test_two_first_builds_at_once_lost_the_index_of_one(data_file: Path) -> None:
+def test_two_first_builds_at_once_keep_both_indexes(data_file: Path) -> None:
     """Another process writes the first index after we looked and saw none."""
     do, raced = replace_tail, []
 
@@ -340,7 +340,7 @@ def test_first_builds_in_many_threads_all_get_in(data_file: Path) -> None:
     assert {column.name for column in read(data_file).columns} == set(columns)
 
 
-def test_a_damaged_index_had_no_way_out(data_file: Path) -> None:
+def test_a_damaged_index_can_be_replaced(data_file: Path) -> None:
     index = Path(f"{data_file}.index")
     for damaged in (b"no index", b""):
         index.write_bytes(damaged)
@@ -369,7 +369,7 @@ def test_a_file_of_another_format_is_called_by_its_name(
     assert refused.value.hint
 
 
-def test_a_text_for_columns_was_taken_letter_by_letter(data_file: Path) -> None:
+def test_a_single_text_is_the_name_of_one_column(data_file: Path) -> None:
     assert [column.column for column in paimon.build_index(data_file, "id").columns] == ["id"]
 
 

@@ -70,7 +70,7 @@ def test_files_are_skipped_for_a_condition(lake: Path, where: object, wanted: li
     assert verdicts(lake, where) == [*wanted, "no_filter"]
 
 
-def test_an_index_file_is_asked_by_name_with_the_types_of_its_data_file(lake: Path) -> None:
+def test_an_index_file_is_probed_by_name_with_the_types_of_its_data_file(lake: Path) -> None:
     report = paimon.probe(lake / "1.parquet.index", "id = 105")
     assert report.verdicts == {Verdict.MAYBE}
     assert paimon.probe(lake / "1.parquet.index", "id = 5").verdicts == {Verdict.ABSENT}
@@ -234,7 +234,7 @@ def test_a_column_that_one_file_lacks_fails_that_file_alone(evolved: Path) -> No
         ("real = 2", {"real": "BIGINT"}),
     ],
 )
-def test_a_type_that_contradicts_the_footer_gave_a_wrong_absent(
+def test_a_type_that_contradicts_the_footer_is_an_error(
     evolved: Path, where: str, types: dict[str, str]
 ) -> None:
     newer = evolved / "b.parquet"
@@ -251,7 +251,7 @@ def test_types_of_one_form_are_no_contradiction(evolved: Path, types: dict[str, 
     assert paimon.probe(evolved / "b.parquet", where, types=types).verdicts == {Verdict.MAYBE}
 
 
-def test_indexes_beside_orc_files_were_not_found_in_folders(lake: Path) -> None:
+def test_indexes_beside_orc_files_are_found_in_folders(lake: Path) -> None:
     (lake / "1.parquet").rename(lake / "1.orc")
     (lake / "1.orc").write_bytes(b"ORC" + bytes(20))
     (lake / "1.parquet.index").rename(lake / "1.orc.index")
@@ -281,7 +281,7 @@ def test_a_deep_predicate_ended_in_a_recursion_error(lake: Path) -> None:
 
 
 @pytest.mark.parametrize("where", ["id =", "id = 5 and", "= 5", "(id = 5", "id ~ 5", ""])
-def test_a_condition_that_is_none_is_told(lake: Path, where: str) -> None:
+def test_what_is_no_condition_is_an_error(lake: Path, where: str) -> None:
     with pytest.raises(PolicyError):
         paimon.probe(lake, where)
 
@@ -311,7 +311,7 @@ def test_an_index_of_a_column_without_a_hash_keeps_the_file(lake: Path) -> None:
     assert verdicts(lake, "amount = 3")[0] == "maybe"
 
 
-def test_show_tells_what_anyone_can_see(lake: Path) -> None:
+def test_show_describes_what_anyone_can_see(lake: Path) -> None:
     report = paimon.show(lake)
     assert report.without == (str(lake / "2.parquet"),)
     first = report.indexes[0]
@@ -323,7 +323,7 @@ def test_show_tells_what_anyone_can_see(lake: Path) -> None:
     assert told["name"].values == pytest.approx(100, abs=3)
 
 
-def test_show_tells_of_foreign_empty_and_damaged_indexes(lake: Path) -> None:
+def test_show_describes_foreign_empty_and_damaged_indexes(lake: Path) -> None:
     index = FileIndex().with_indexes(
         [
             ("a", Index(type="future", body=b"abc")),
@@ -384,21 +384,21 @@ def test_an_example_is_as_wide_as_any_value(root: TypeRoot) -> None:
         ("-1e999999999", ["absent", "absent"]),
     ],
 )
-def test_a_whole_number_in_another_spelling_was_an_error(
+def test_a_whole_number_may_have_other_spellings(
     lake: Path, number: str, wanted: list[str]
 ) -> None:
     assert verdicts(lake, f"id = {number}") == [*wanted, "no_filter"]
     assert verdicts(lake, f"id in (700, '{number}')") == [*wanted, "no_filter"]
 
 
-def test_an_empty_condition_is_told_with_what_can_be_done(lake: Path) -> None:
+def test_the_error_for_an_empty_condition_has_a_hint(lake: Path) -> None:
     for where in ("", "  "):
         with pytest.raises(PolicyError, match="is empty") as refused:
             paimon.probe(lake, where)
         assert "leave it out" not in str(refused.value.hint)
 
 
-def test_a_column_that_no_file_has_was_said_to_have_no_index(lake: Path) -> None:
+def test_a_column_that_no_file_has_is_named_in_a_note(lake: Path) -> None:
     report = paimon.probe(lake, "nme = 1 or id = 5")
     assert len(report.notes) == 1
     assert "no file has a column nme" in report.notes[0]
@@ -410,7 +410,7 @@ def test_a_column_that_no_file_has_was_said_to_have_no_index(lake: Path) -> None
     assert paimon.probe(lake, "nme = 1").notes == ()
 
 
-def test_beside_an_orc_file_the_hint_was_of_a_killed_run(lake: Path) -> None:
+def test_the_hint_beside_an_orc_file_is_to_give_types(lake: Path) -> None:
     (lake / "1.parquet.index").rename(lake / "1.orc.index")
     (lake / "1.orc").write_bytes(b"ORC" + bytes(20))
     for path in (lake / "1.orc", lake / "1.orc.index"):

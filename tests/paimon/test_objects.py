@@ -19,7 +19,7 @@ pytest.importorskip("boto3")
 pytest.importorskip("moto.server")
 
 
-def test_an_index_is_built_kept_and_asked_in_a_bucket(bucket: Bucket) -> None:
+def test_an_index_is_built_kept_and_probed_in_a_bucket(bucket: Bucket) -> None:
     content = io.BytesIO()
     pq.write_table(pa.table({"id": range(50), "name": [f"n{i}" for i in range(50)]}), content)
     bucket.put("table/b%3A=0/data-1.parquet", body=content.getvalue())

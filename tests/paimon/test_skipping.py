@@ -72,7 +72,7 @@ def _equal(column: str, value: object) -> Comparison:
     return Comparison(column=column, operator=Operator.EQUAL, values=(value,))
 
 
-def test_an_unknown_index_is_told_by_name_and_column() -> None:
+def test_the_error_for_an_unknown_index_names_type_and_column() -> None:
     index = FileIndex().with_indexes([("id", Index(type="future", body=b"x"))])
     with pytest.raises(UnsupportedFeatureError, match="column id: the index type 'future'"):
         verdict(index, _equal("id", 1))
@@ -135,7 +135,7 @@ def test_a_timestamp_that_differs_only_below_the_precision_is_the_same() -> None
     assert forms("ts", (5, 0)) == forms("ts", (5, 999_999))
 
 
-def test_the_list_of_a_bitmap_was_gone_through_for_each_value() -> None:
+def test_the_list_of_a_bitmap_is_read_once_for_all_values() -> None:
     numbers = b"".join(struct.pack(">qi", 2 * i, 0) for i in range(1000))
     body = struct.pack(">Biib", 1, 1000, 1000, 0) + numbers
     index = FileIndex().with_indexes([("id", Index(type="bitmap", body=body))])

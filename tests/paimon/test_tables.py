@@ -84,7 +84,7 @@ def test_ours_have_the_same_bodies(case: dict[str, Any], table: Path) -> None:
 
 
 @by_name
-def test_index_files_are_asked_where_they_stand(case: dict[str, Any], table: Path) -> None:
+def test_index_files_are_probed_where_they_stand(case: dict[str, Any], table: Path) -> None:
     types = types_of(case["schema"])
     for file in case["files"]:
         path = table / file["bucket_path"] / f"{file['file']}.index"

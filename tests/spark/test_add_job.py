@@ -172,9 +172,7 @@ class TestReport:
             add_bloom_filters(spark, table, POLICY, columns=COLUMNS)
         assert (table / "_metadata").read_bytes() == b"of another writer"
 
-    def test_filters_are_replaced_when_that_is_asked_for(
-        self, spark: SparkSession, table: Path
-    ) -> None:
+    def test_filters_are_replaced_on_request(self, spark: SparkSession, table: Path) -> None:
         add_bloom_filters(spark, table, POLICY, columns=COLUMNS)
         options = {"text": sb.BloomFilterOptions(fpp=0.1)}
         report = add_bloom_filters(spark, table, POLICY, columns=options, replace_filters=True)
@@ -208,7 +206,7 @@ class TestReport:
         stages = [stage for job in jobs for stage in tracker.getJobInfo(job).stageIds]
         assert [tracker.getStageInfo(stage).numTasks for stage in stages] == [FILES, FILES]
 
-    def test_of_many_files_a_task_has_several(
+    def test_with_many_files_a_task_has_several(
         self, spark: SparkSession, table: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         assert task_count(spark, 1000, at_least=64, per_core=16) == 64  # on two cores
@@ -295,7 +293,7 @@ class TestRefusals:
         with pytest.raises(UnsupportedFeatureError, match="Delta"):
             add_bloom_filters(spark, table, POLICY, columns=COLUMNS)
 
-    def test_executors_without_the_package_are_told_of(
+    def test_executors_without_the_package_are_an_error(
         self, spark: SparkSession, table: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def elsewhere(path: str, **_: object) -> None:

@@ -78,7 +78,7 @@ def run(spark_installed: None, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return Run(folder=folder, code=code, raw=raw)
 
 
-def test_it_ends_with_a_table_that_says_what_filters_do(run: Run) -> None:
+def test_the_demo_ends_with_a_table_of_lookups(run: Run) -> None:
     assert run.code == 0, run.raw
     start = next(i for i, line in enumerate(run.lines) if "rows scanned" in line)
     header, _rule, *rows = run.lines[start : start + 6]

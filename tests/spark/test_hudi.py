@@ -85,7 +85,7 @@ def test_the_column_of_keys_can_be_named(spark: SparkSession, lake: Path) -> Non
         hudi_lookup(spark, lake, frame, key="id", file_groups=0)
 
 
-def test_keys_that_are_no_texts_were_turned_into_some(spark: SparkSession, lake: Path) -> None:
+def test_keys_must_be_texts(spark: SparkSession, lake: Path) -> None:
     with pytest.raises(PolicyError, match="record keys are int, wanted text") as refused:
         hudi_lookup(spark, lake, spark.createDataFrame([(7,)], "n int"))
     assert "cast" in str(refused.value.hint)

@@ -76,7 +76,7 @@ def test_a_cache_that_cannot_be_made_is_replaced_for_the_process(
 
 @pytest.mark.parametrize("which", ["cache", "folder of the cache", "jar"])
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
-def test_what_somebody_else_can_put_there_is_not_run(cache: Path, which: str) -> None:
+def test_a_jar_that_others_can_replace_is_not_run(cache: Path, which: str) -> None:
     jar = jvm.compile_jar("Greeting", GREETING % 1)
     jar.write_bytes(b"not ours")
     others = {"cache": cache, "folder of the cache": cache.parent, "jar": jar}[which]

@@ -461,7 +461,9 @@ class TestPredicates:
         with pytest.raises(Exception, match="PARQUET_COLUMN_DATA_TYPE_MISMATCH"):
             spark.read.schema(given).parquet(str(tmp_path)).collect()
 
-    def test_an_int96_is_asked_for_by_an_instant(self, spark: SparkSession, tmp_path: Path) -> None:
+    def test_an_int96_is_an_instant_in_conditions(
+        self, spark: SparkSession, tmp_path: Path
+    ) -> None:
         """In UTC without a zone, or with one; the session's zone does not count."""
         at = pa.array([1_709_289_000_123_000, 0], pa.timestamp("us"))
         rows = pa.table({"at": at, "s": pa.StructArray.from_arrays([at], ["at"]), "n": [1, 2]})
@@ -660,7 +662,7 @@ class TestErrors:
         with pytest.raises(Exception, match=r"IntegrityError: .*part-0\.parquet"):
             ours(spark, path, keyring=str(keyring))
 
-    def test_a_file_that_was_changed_after_it_was_planned(
+    def test_a_file_that_changed_after_the_plan_is_an_error(
         self, people: Path, keyring: Path, tmp_path: Path
     ) -> None:
         path = Path(shutil.copy(people / "part-0.parquet", tmp_path))

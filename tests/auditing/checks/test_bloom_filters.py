@@ -30,7 +30,7 @@ from tests.tables import KEYRING, Mode, customers, write
 
 class TestFilters:
     @pytest.mark.parametrize("name", ["Email", "EMAIL", "e_mail", "emial", "emails"])
-    def test_a_column_spelt_in_another_way_in_one_file_is_told(
+    def test_a_column_spelt_in_another_way_in_one_file_is_found(
         self, tmp_path: Path, name: str
     ) -> None:
         sound(tmp_path)
@@ -48,7 +48,7 @@ class TestFilters:
             name,
         )
 
-    def test_a_list_whose_element_has_another_name_is_told(self, tmp_path: Path) -> None:
+    def test_a_list_whose_element_has_another_name_is_found(self, tmp_path: Path) -> None:
         table = pa.table({"tags": [["a", "b"]] * 30, "iban": ["x"] * 30})
         columns = rules(**{"tags.list.element": "k_pii", "iban": "k_finance"})
         policy = KeyPolicy(footer_key="k_footer", columns=columns)
@@ -110,7 +110,7 @@ class TestFilters:
         assert ids(Example(path=path, policy=KeyPolicy()).audit(check_values=True)) == []
 
     @pytest.mark.parametrize(("has_zero", "found"), [(True, ["filter-one-zero"]), (False, [])])
-    def test_values_tell_whether_there_is_a_zero(
+    def test_values_show_whether_there_is_a_zero(
         self, tmp_path: Path, has_zero: bool, found: list[str]
     ) -> None:
         values = [-1.0, 1.0, 0.0 if has_zero else 2.0] * 20
@@ -140,7 +140,7 @@ class TestFilters:
         policy = KeyPolicy(footer_key=None if mode is Mode.PLAIN else "k_footer", columns=columns)
         assert ids(Example(path=path, policy=policy).audit(check_values=True)) == []
 
-    def test_filters_replaced_in_place_leave_nothing_to_tell(self, tmp_path: Path) -> None:
+    def test_filters_replaced_in_place_leave_no_finding(self, tmp_path: Path) -> None:
         path = sound(tmp_path, table=customers(20_000), row_group_size=500)
         for fpp in (0.01, 0.001, 0.1):
             columns = {name: sb.BloomFilterOptions(fpp=fpp) for name in ("id", "score", "city")}
@@ -170,7 +170,7 @@ class TestFilters:
         assert ids(Example(path=path).audit(check_values=True)) == []
 
     @pytest.mark.parametrize("count", [1, 5, 200])
-    def test_a_stray_filter_of_other_values_is_told(self, tmp_path: Path, count: int) -> None:
+    def test_a_stray_filter_of_other_values_is_found(self, tmp_path: Path, count: int) -> None:
         path = filtered(tmp_path, "city", "id", "score")
         values = [f"user{i}@example.com".encode() for i in range(count)]
         edit_footer(path, lambda _: some_filter(*values, blocks=64))
@@ -194,7 +194,7 @@ class TestFilters:
         found = set(ids(Example(path=path).audit()))
         assert found - {"impossible-page-index"} == {"filter-stray-in-clear"}
 
-    def test_a_chance_sign_of_zero_in_our_own_filters_is_not_told(self, tmp_path: Path) -> None:
+    def test_a_zero_by_chance_in_our_own_filters_is_no_finding(self, tmp_path: Path) -> None:
         values = np.random.default_rng(1).normal(size=20_000)
         table = pa.table({"rate": values})
         path = write(tmp_path / "x.parquet", table, use_dictionary=False, row_group_size=200)

@@ -31,7 +31,7 @@ from tests.tables import KEYRING, Mode, customers, write
 
 
 class TestFolders:
-    def test_statistics_in_a_summary_are_told_once_a_column(self, tmp_path: Path) -> None:
+    def test_statistics_in_a_summary_are_found_once_a_column(self, tmp_path: Path) -> None:
         report = EXAMPLES["summary-in-clear"](tmp_path).audit()
         assert [(f.path, f.column) for f in report.findings] == [
             (str(tmp_path / "_metadata"), "email"),
@@ -85,7 +85,7 @@ class TestFolders:
         (tmp_path / "x.parquet.index").write_bytes(FileIndex(columns=(columns,)).to_bytes())
         assert ids(Example(path=sound(tmp_path)).audit()) == []
 
-    def test_a_partition_is_told_without_its_values(self, tmp_path: Path) -> None:
+    def test_the_finding_of_a_partition_does_not_show_its_values(self, tmp_path: Path) -> None:
         found = EXAMPLES["partition-in-clear"](tmp_path)
         other = tmp_path / "email=user2@example.com"
         shutil.copytree(tmp_path / "email=user1@example.com", other)
@@ -94,7 +94,7 @@ class TestFolders:
         assert "@example.com" not in finding.message
 
     @pytest.mark.parametrize("folder", ["Email=user1@example.com", "e%3Amail=user1@example.com"])
-    def test_a_partition_is_told_however_its_name_is_written(
+    def test_a_partition_is_found_however_its_name_is_written(
         self, tmp_path: Path, folder: str
     ) -> None:
         column = "e:mail" if "%" in folder else "email"
@@ -134,7 +134,7 @@ class TestFolders:
             "000000_0",
         ],
     )
-    def test_a_plain_copy_that_readers_skip_is_told(self, tmp_path: Path, name: str) -> None:
+    def test_a_plain_copy_that_readers_skip_is_found(self, tmp_path: Path, name: str) -> None:
         sound(tmp_path)
         (tmp_path / "_SUCCESS").write_text("")
         (tmp_path / "notes.txt").write_text("PAR1")
@@ -164,7 +164,7 @@ class TestFolders:
         with pytest.raises(PolicyError, match="gone"):
             sb.audit([tmp_path / "gone", tmp_path / "too"], policy=POLICY, keys=KEYRING)
 
-    def test_what_nobody_foresaw_beside_the_files_loses_none_of_their_findings(
+    def test_an_unforeseen_error_beside_the_files_loses_none_of_their_findings(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def fail(*_: object) -> list[object]:

@@ -27,7 +27,7 @@ class TestPolicies:
         path.write_text(text)
         return path
 
-    def test_every_table_tells_its_mistake(self, tmp_path: Path) -> None:
+    def test_the_first_mistake_of_every_table_is_found(self, tmp_path: Path) -> None:
         policy = self.policy(
             tmp_path,
             '[foter]\nkey = "k"\n[columns.email]\nkee = "k"\n[columns.iban]\nkey = 3\n'
@@ -50,7 +50,7 @@ class TestPolicies:
         assert ids(report) == ["policy-invalid"]
 
     @pytest.mark.parametrize("text", ["[columns", '[columns.email]\nkey="a"\n[columns.email]\n'])
-    def test_what_is_not_toml_is_an_error(self, tmp_path: Path, text: str) -> None:
+    def test_a_policy_that_is_not_toml_is_an_error(self, tmp_path: Path, text: str) -> None:
         with pytest.raises(PolicyError, match="not TOML"):
             Example(path=sound(tmp_path), policy=self.policy(tmp_path, text)).audit()
 
@@ -58,7 +58,7 @@ class TestPolicies:
         with pytest.raises(PolicyError, match=r"no \[kms\]"):
             Example(path=sound(tmp_path)).audit(keys=None)
 
-    def test_the_policys_own_kms_is_asked(self, tmp_path: Path) -> None:
+    def test_the_policys_own_kms_is_used(self, tmp_path: Path) -> None:
         keyring = tmp_path / "keyring.json"
         keyring.write_text(keyring_json())
         keyring.chmod(0o600)

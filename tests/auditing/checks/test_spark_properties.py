@@ -49,7 +49,7 @@ def test_a_parent_of_the_policy_is_protected_by_its_leaves() -> None:
     assert found(keys, policy, leaves) == {("spark-column-unprotected", "address.street")}
 
 
-def test_a_parent_of_leaves_is_told_with_the_leaves() -> None:
+def test_a_parent_of_leaves_is_named_with_the_leaves() -> None:
     keys = {"column.keys": "k_pii:tags,email;k_finance:iban"}
     policy = with_rules(tags="k_pii")
     leaves = ("tags.list.element", "email", "iban")
@@ -59,7 +59,7 @@ def test_a_parent_of_leaves_is_told_with_the_leaves() -> None:
     }
 
 
-def test_a_dot_in_a_columns_own_name_is_told() -> None:
+def test_a_dot_in_a_columns_own_name_is_an_error() -> None:
     properties = {**POLICY.spark_properties(), f"{ENCRYPTION}column.keys": "k_pii:e.mail"}
     told = list(check_properties(properties, with_rules(), {"e.mail": ("e.mail",)}))
     assert [(f.id, f.column) for f in told] == [("spark-not-a-leaf", "e.mail")]
@@ -82,7 +82,7 @@ def test_the_files_know_columns_that_the_policy_does_not() -> None:
         ("data.key.length.bits", "128", "spark-weaker"),
     ],
 )
-def test_a_value_that_cannot_be_is_told(word: str, value: str, wanted: str) -> None:
+def test_an_impossible_value_is_an_error(word: str, value: str, wanted: str) -> None:
     encryption = replace(POLICY.encryption, data_key_bits=192)
     policy = replace(POLICY, encryption=encryption) if wanted == "spark-weaker" else POLICY
     assert found({word: value}, policy) == {(wanted, None)}
@@ -139,7 +139,7 @@ parquet.encryption.footer\u002ekey k_footer\
         "spark.hadoop.parquet.blom.filter.enabled#email",
     ],
 )
-def test_a_misspelt_prefix_is_told(name: str) -> None:
+def test_a_misspelt_prefix_is_found(name: str) -> None:
     properties = {**POLICY.spark_properties(), name: "x"}
     assert [f.id for f in check_properties(properties, POLICY, ())] == ["spark-unknown-word"]
 

@@ -42,7 +42,7 @@ class TestSchemas:
         name = "org.apache.spark.sql.parquet.row.metadata"
         assert self.audit(tmp_path, name, schema) == ["email"]
 
-    def test_what_sparks_lists_and_maps_hold_is_found_too(self, tmp_path: Path) -> None:
+    def test_members_of_sparks_lists_and_maps_are_found_too(self, tmp_path: Path) -> None:
         told = {"name": "zip", "type": "string", "metadata": {"comment": "of the customers"}}
         struct = {"type": "struct", "fields": [told]}
         types = {

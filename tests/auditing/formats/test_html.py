@@ -208,7 +208,7 @@ class TestInABrowser:
         assert cells(page)["critical"] == 102
         assert page.value("document.querySelector('tbody td.critical').innerText") == "100"
 
-    def test_searching_leaves_what_has_all_the_words(self, page: Page, tmp_path: Path) -> None:
+    def test_the_search_shows_rows_that_have_all_words(self, page: Page, tmp_path: Path) -> None:
         show(page, tmp_path, reports.small_report())
         page.click("#search")
         page.type("IBAN wrong")

@@ -53,7 +53,7 @@ def test_a_column_that_could_not_be_checked_leaves_the_others() -> None:
     assert [s for s in states(table, "b").values() if s is not State.CLEAN] == [State.UNCHECKED]
 
 
-def test_what_is_ignored_is_not_clean() -> None:
+def test_ignored_findings_are_not_clean() -> None:
     table = matrix(ignored=(filter_missing("lake/a"), unchecked("lake/c")))
     assert states(table, "a")["email"] is State.IGNORED
     assert set(states(table, "c").values()) == {State.IGNORED}
@@ -76,7 +76,7 @@ def test_files_and_columns_that_only_findings_name_are_there() -> None:
     assert states(table, "_metadata")["phone"] is State.CRITICAL
 
 
-def test_what_concerns_no_file_is_a_row_of_its_own() -> None:
+def test_findings_without_a_file_are_a_row_of_their_own() -> None:
     table = matrix(finding(path=None, column="iban"))
     assert states(table, "policy, or all files")["iban"] is State.CRITICAL
     assert not table.rows[0].files.paths

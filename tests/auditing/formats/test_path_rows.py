@@ -70,7 +70,7 @@ def test_folders_of_one_level_become_runs() -> None:
     ]
 
 
-def test_what_all_have_in_common_is_no_row() -> None:
+def test_the_common_folder_is_no_row() -> None:
     paths = [f"s3://bucket-{n}/x.parquet" for n in range(6)]
     assert len(path_rows(paths, "", 3)) == 3
 

@@ -152,7 +152,7 @@ def test_levels_and_scores_follow_severity() -> None:
     assert scores == sorted(scores, reverse=True)
 
 
-def test_what_could_not_be_checked_is_a_result_too() -> None:
+def test_unchecked_findings_are_results_too() -> None:
     run = run_of(AuditReport(findings=(unchecked("lake/a"),)))
     assert run["results"][0]["level"] == "warning"
     assert "unchecked" in run["tool"]["driver"]["rules"][0]["properties"]["tags"]
@@ -178,7 +178,7 @@ def test_a_fingerprint_stays_whatever_else_is_found() -> None:
     assert not set(alone) & set(prints(results_of(*others)))
 
 
-def test_more_than_tools_show_is_told_by_folder() -> None:
+def test_too_many_results_for_the_tools_are_given_by_folder() -> None:
     paths = tuple(reports.day_paths(20, 500))
     results = results_of(*(finding(path=path) for path in paths), paths=paths)
     assert len(results) == 20
@@ -194,13 +194,13 @@ def test_a_log_of_anything_is_small_enough_to_upload() -> None:
     assert {len(result["locations"]) for result in run["results"]} == {10}
 
 
-def test_too_many_folders_are_told_for_the_dataset() -> None:
+def test_too_many_folders_become_results_of_the_dataset() -> None:
     paths = tuple(f"lake/day={day}/part-0.parquet" for day in range(6000))
     (result,) = results_of(*(finding(path=path) for path in paths), paths=paths)
     assert "6,000 files" in result["message"]["text"]
 
 
-def test_what_is_left_out_is_said_and_is_the_least() -> None:
+def test_the_least_severe_results_are_left_out_with_a_notice() -> None:
     found = [filter_missing("lake/a", f"c{n}") for n in range(6000)]
     run = run_of(AuditReport(findings=(*found, finding(path="lake/a")), paths=("lake/a",)))
     note = run["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"]
@@ -208,7 +208,7 @@ def test_what_is_left_out_is_said_and_is_the_least() -> None:
     assert run["results"][0]["ruleId"] == "column-in-clear"
 
 
-def test_what_concerns_no_file_has_the_folder_of_the_dataset_as_its_place() -> None:
+def test_a_finding_without_a_file_is_placed_at_the_folder_of_the_dataset() -> None:
     (result,) = results_of(finding(path=None), paths=("lake/dt=1/a", "lake/dt=2/a"))
     assert uri_of(result) == "lake/"
     assert uri_of(results_of(finding(path=None))[0]) == "."

@@ -24,7 +24,7 @@ def report_of(*found: Finding, **settings: object) -> AuditReport:
     return AuditReport(findings=found, **settings)  # type: ignore[arg-type]
 
 
-def test_a_paragraph_says_what_where_and_how_to_mend_it() -> None:
+def test_a_paragraph_has_the_mistake_its_places_and_the_fix() -> None:
     paths = tuple(f"lake/dt=1/part-{n}.parquet" for n in range(5))
     found = tuple(finding(path=path, row_group=g) for path in paths for g in (0, 1))
     text = text_of(AuditReport(findings=found, paths=paths, columns_checked=20))
@@ -88,7 +88,7 @@ def test_clean_is_said_in_one_word() -> None:
     ]
 
 
-def test_what_could_not_be_checked_is_not_clean() -> None:
+def test_unchecked_findings_are_not_clean() -> None:
     text = text_of(report_of(unchecked("lake/part-0.parquet")))
     assert " unchecked  unchecked-footer" in text
     assert text.splitlines()[-1] == (
@@ -100,7 +100,7 @@ def test_an_audit_of_no_file_is_not_clean() -> None:
     assert text_of(AuditReport()).splitlines()[-1] == "no file was looked at"
 
 
-def test_what_is_wrong_beside_the_files_is_not_laid_to_them() -> None:
+def test_an_error_beside_the_files_is_no_finding_of_a_file() -> None:
     text = text_of(report_of(finding("policy-column-unknown", path=None)))
     assert "in the policy, or the dataset as a whole" in text
     assert "the files do not obey" not in text

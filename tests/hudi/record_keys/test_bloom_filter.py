@@ -61,7 +61,7 @@ def test_sizes_of_a_wrong_type_are_refused(wrong: tuple[Any, Any]) -> None:
             hudi.RecordKeyFilterOptions(max_entries=bound)  # type: ignore[arg-type]
 
 
-def test_an_empty_filter_s_fpp_was_minus_zero() -> None:
+def test_the_fpp_of_an_empty_filter_is_plus_zero() -> None:
     assert str(SimpleBloomFilter(5, 0.1).fpp()) == "0.0"
 
 
@@ -168,7 +168,7 @@ def test_a_dynamic_filter_grows_by_rows_up_to_its_bound() -> None:
     assert (grown.nr, grown.current) == (100, 400)
 
 
-def test_fpp_is_what_absent_keys_see() -> None:
+def test_fpp_is_the_share_of_absent_keys_that_pass() -> None:
     grown = DynamicBoundedBloomFilter(500, 0.01, 1500)
     grown.insert_many(f"key-{n}" for n in range(4000))
     seen = grown.check_many(f"absent-{n}" for n in range(40_000)).mean()
@@ -202,7 +202,7 @@ def test_one_text_is_not_taken_for_its_characters() -> None:
 
 
 @pytest.mark.parametrize("key", ["", "\ud800", b"bytes", 7])
-def test_what_is_no_key_is_refused_without_being_told(key: Any) -> None:
+def test_the_error_for_what_is_no_key_does_not_show_it(key: Any) -> None:
     made = SimpleBloomFilter(10, 0.1)
     for act in (made.insert, made.check, lambda k: made.insert_many(["a", k])):
         with pytest.raises(PolicyError, match="a record key is") as caught:
@@ -285,7 +285,7 @@ def test_bits_behind_the_row_are_dropped_as_hadoop_does() -> None:
     assert SimpleBloomFilter.from_bytes(stored).to_bytes()[-1] == 0x0F
 
 
-def test_a_repr_tells_the_shape_alone() -> None:
+def test_a_repr_shows_only_the_shape() -> None:
     made = SimpleBloomFilter(10, 0.1)
     made.insert("secret-key")
     assert repr(made) == (

@@ -87,7 +87,7 @@ def test_safe_rules_keep_what_java_loses(case: dict[str, Any]) -> None:
             assert loses_rows(index, predicate, FORMS) is skipped, written_as
 
 
-def test_java_was_seen_to_lose_rows() -> None:
+def test_the_vectors_have_cases_where_java_loses_rows() -> None:
     """Otherwise the tests above would hold for rules that are right."""
     lost = [
         predicate
@@ -164,7 +164,7 @@ INDEXES = st.lists(st.tuples(COLUMNS, st.sampled_from([bitmap, bloom])), unique=
 
 
 @given(predicate=PREDICATES, values=VALUES, indexes=INDEXES)
-def test_the_rules_differ_in_what_is_documented_alone(
+def test_the_rules_differ_only_as_documented(
     predicate: Predicate, values: list[tuple[int | None, int | None]], indexes: list[Any]
 ) -> None:
     columns = dict(zip("au", map(list, zip(*values, strict=True)), strict=True))

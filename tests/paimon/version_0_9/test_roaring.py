@@ -108,7 +108,7 @@ def test_a_bitmap_that_is_cut_is_an_error() -> None:
         (b"\x3b\x30\0\0\1" + struct.pack("<5H", 0, 0, 1, 65535, 1), "leaves its container"),
     ],
 )
-def test_a_bitmap_that_makes_no_sense_is_told(data: bytes, message: str) -> None:
+def test_a_bitmap_that_makes_no_sense_is_an_error(data: bytes, message: str) -> None:
     with pytest.raises(FormatError, match=message):
         read_rows(memoryview(data), 200_000)
 

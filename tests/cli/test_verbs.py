@@ -116,7 +116,7 @@ def test_add_twice_finds_nothing_to_do(lake: Path) -> None:
     assert [path.read_bytes() for path in sorted((lake / "out").iterdir())] == before
 
 
-def test_probe_tells_by_its_exit_code(lake: Path) -> None:
+def test_the_exit_code_of_probe_is_its_answer(lake: Path) -> None:
     keyring = ("--keyring", lake / "keyring.json")
     assert run("probe", lake / "out", "email", "nobody", *keyring).returncode == 3
     run("add", lake / "out" / "part-0.parquet", "--column", "email", *keyring)
@@ -226,7 +226,7 @@ BAD_CALLS = [
 
 
 @pytest.mark.parametrize(("arguments", "words"), BAD_CALLS, ids=lambda p: " ".join(p)[:60])
-def test_a_bad_call_is_told_in_lines_for_people(
+def test_a_bad_call_is_an_error_in_lines_for_people(
     lake: Path, arguments: tuple[str, ...], words: list[str]
 ) -> None:
     places = {
@@ -241,7 +241,7 @@ def test_a_bad_call_is_told_in_lines_for_people(
     assert {path: path.read_bytes() for path in lake.rglob("*") if path.is_file()} == before
 
 
-def test_a_boolean_column_and_an_unknown_master_key_are_told_before_any_write(lake: Path) -> None:
+def test_a_boolean_column_and_an_unknown_master_key_are_errors_before_any_write(lake: Path) -> None:
     pq.write_table(pa.table({"flag": [True], "n": [1]}), lake / "flags.parquet")
     before = (lake / "flags.parquet").read_bytes()
     assert_error(run("add", lake / "flags.parquet", "--column", "flag"), "BOOLEAN", "flag")
@@ -289,7 +289,7 @@ def test_keyring_of_the_tests_is_one_that_loads(lake: Path) -> None:
     assert Keyring.load(lake / "keyring.json").has_key("k_pii")
 
 
-def test_inspect_check_tells_a_wrong_filter_by_its_exit_code(tmp_path: Path) -> None:
+def test_inspect_check_ends_with_one_for_a_wrong_filter(tmp_path: Path) -> None:
     path = tables.write(tmp_path / "x.parquet", tables.customers(60))
     run("add", path, "--column", "email")
     assert run("inspect", path, "--check").returncode == 0
@@ -327,14 +327,14 @@ def test_an_error_is_a_json_document_where_json_is_asked_for(arguments: tuple[st
     assert set(document) == {"error", "hint"}
 
 
-def test_a_negative_number_is_told_how_to_be_written(tmp_path: Path) -> None:
+def test_the_hint_for_a_negative_number_is_how_to_write_it(tmp_path: Path) -> None:
     path = tables.write(tmp_path / "x.parquet", tables.customers(5))
     run("add", path, "--column", "id")
     assert_error(run("probe", path, "id", "-5"), "-- -5")
     assert run("probe", path, "id", "--", "-5").returncode == 1
 
 
-def test_the_kms_of_a_policy_is_asked_though_the_policy_names_no_key(lake: Path) -> None:
+def test_the_kms_of_a_policy_without_keys_is_used(lake: Path) -> None:
     policy = lake / "filters.toml"
     policy.write_text(
         '[kms]\nclient = "keyring"\nkeyring = "keyring.json"\n[columns.email]\nbloom = true\n'
@@ -358,7 +358,7 @@ def test_an_output_folder_that_is_the_input_is_refused(lake: Path, way: str) -> 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 @pytest.mark.parametrize("path", ["f.parquet", "missing.parquet"])
-def test_a_full_disk_behind_stdout_is_told_in_one_line(tmp_path: Path, path: str) -> None:
+def test_a_full_disk_behind_stdout_is_an_error_in_one_line(tmp_path: Path, path: str) -> None:
     pq.write_table(pa.table({"id": [1]}), tmp_path / "f.parquet")
     command = [*COMMAND, "inspect", str(tmp_path / path), "--json"]
     with Path("/dev/full").open("wb") as full:
