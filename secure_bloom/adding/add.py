@@ -15,13 +15,11 @@ from secure_bloom.adding.report import AddReport, FileAddReport, file_notes
 from secure_bloom.adding.request import Columns, Keys, filter_request, request_resolver
 from secure_bloom.adding.rewrite import Rewriter, WriteMode, failed_report
 from secure_bloom.adding.summary_files import summary_notes
+from secure_bloom.adding.targets import files_to_write
 from secure_bloom.encryption.policy import KeyPolicy
-from secure_bloom.errors import PolicyError
 from secure_bloom.ordered_pool import in_order
 from secure_bloom.parquet.keys_ahead import KeysAhead
-from secure_bloom.storage import find_files, refuse_append, refuse_managed
-from secure_bloom.storage.output_paths import output_paths
-from secure_bloom.storage.paths import Paths, as_paths
+from secure_bloom.storage.paths import Paths
 
 #: Called with the number of column chunks done and the number of all column chunks.  Calls come
 #: from any thread, one at a time.
@@ -55,15 +53,8 @@ def add_bloom_filters(
     itself cannot be: an unknown column, a BOOLEAN column, an unknown master key, a managed table.
     """
     request = filter_request(columns, policy, replace_filters=replace_filters)
-    if in_place and output is not None:
-        raise PolicyError("in_place and output exclude each other")
     resolver = request_resolver(request, keys, allow_unprotected=allow_unprotected)
-    every = as_paths(paths)
-    refuse_managed(every)
-    files = find_files(every)
-    if in_place:
-        refuse_append(files)
-    targets = {} if output is None else output_paths(files, every, os.fspath(output))
+    files, targets = files_to_write(paths, in_place=in_place, output=output)
     mode = WriteMode(in_place=in_place, dry_run=dry_run)
     surveys = [
         survey_file(path, request, resolver, repair=mode.repairs)

@@ -8,8 +8,8 @@ from itertools import islice
 
 from secure_bloom.auditing.audit_request import AuditRequest
 from secure_bloom.auditing.checks import (
-    bloom_filters,
     checksums,
+    column_filters,
     contradictions,
     gaps,
     key_use,
@@ -72,7 +72,7 @@ _CHUNK_CHECKS: tuple[Callable[[ChunkSubject], Findings], ...] = (
     leaks.check_statistics,
     leaks.check_own_texts,
     leaks.check_page_indexes,
-    bloom_filters.check_filter,
+    column_filters.check_filter,
     contradictions.check_counts,
     contradictions.check_sizes,
     contradictions.check_statistics,

@@ -5,7 +5,6 @@ Only the footer is written; no data page is touched.
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from secure_bloom.adding.plan import Mapper, RewritePlan, new_tail
 from secure_bloom.adding.report import AddReport, FileAddReport, FilterReport, file_notes
 from secure_bloom.adding.rewrite import FileRewriter, WriteMode
 from secure_bloom.adding.summary_files import summary_notes
+from secure_bloom.adding.targets import files_to_write
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
 from secure_bloom.encryption.keys import FileKeys
 from secure_bloom.errors import PolicyError, SecureBloomError
@@ -34,9 +34,8 @@ from secure_bloom.hudi.record_keys.row_header import INT_MAX, header_for
 from secure_bloom.hudi.record_keys.simple import SimpleBloomFilter
 from secure_bloom.options import FooterMode
 from secure_bloom.parquet.footer import Chunk, Footer, read_tail, unlock
-from secure_bloom.storage import InputFile, find_files, refuse_append, refuse_managed
-from secure_bloom.storage.output_paths import output_paths
-from secure_bloom.storage.paths import Paths, as_paths
+from secure_bloom.storage import InputFile
+from secure_bloom.storage.paths import Paths
 from secure_bloom.text import counted, named_columns
 
 
@@ -95,14 +94,7 @@ def add_record_key_filter(
     Raises PolicyError or UnsupportedFeatureError before any file is written where the request
     itself cannot be.  Files of a live Hudi table are refused: its log records their sizes.
     """
-    if in_place and output is not None:
-        raise PolicyError("in_place and output exclude each other")
-    every = as_paths(paths)
-    refuse_managed(every)
-    files = find_files(every)
-    if in_place:
-        refuse_append(files)
-    targets = {} if output is None else output_paths(files, every, os.fspath(output))
+    files, targets = files_to_write(paths, in_place=in_place, output=output)
     rewriter = RecordKeyRewriter(
         resolver=resolver_of(keys, trust_of(policy, allow_unprotected=allow_unprotected)),
         mode=WriteMode(in_place=in_place, dry_run=dry_run),

@@ -36,9 +36,9 @@ from secure_bloom.spark.pushdown import Structure, Table, conditions, in_utc, st
 from secure_bloom.spark.readable_types import check_types
 from secure_bloom.spark.shipping import opened_once, ship
 from secure_bloom.spark.source_options import SourceOptions, source_options
+from secure_bloom.spark.spark_schema import TableSchema, table_schema
 from secure_bloom.spark.spark_types import arrow_schema, check_carried
 from secure_bloom.spark.splitting import split
-from secure_bloom.spark.table_schema import TableSchema, table_schema
 from secure_bloom.storage import find_files
 
 #: Words of the library's hints, for Python and the command line -> what they are here.

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import secure_bloom as sb
 from secure_bloom.auditing import file_audit
 from secure_bloom.auditing.audit_request import AuditRequest
-from secure_bloom.auditing.checks import bloom_filters, leaks
+from secure_bloom.auditing.checks import column_filters, leaks
 from secure_bloom.auditing.metered_file import MeteredFile
 from secure_bloom.auditing.rules import RULES
 from secure_bloom.encryption.keys import KeyResolver
@@ -254,6 +254,6 @@ def test_filters_are_read_no_further_than_a_bound(
 ) -> None:
     path = filtered(tmp_path, "city", "score")
     assert Example(path=path).audit().findings == ()
-    monkeypatch.setattr(bloom_filters, "MOST_FILTERS", 32)
+    monkeypatch.setattr(column_filters, "MOST_FILTERS", 32)
     report = Example(path=path).audit()
     assert {finding.id for finding in report.findings} == {"unchecked-file"}

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from secure_bloom.auditing.checks.bloom_filters import MOST_FILTERS
 from secure_bloom.auditing.checks.clear_filters import ClearFilters
+from secure_bloom.auditing.checks.column_filters import MOST_FILTERS
 from secure_bloom.auditing.checks.filter_search import (
     HEADER_SIZE,
     plain_filter,

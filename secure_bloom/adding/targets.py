@@ -1,0 +1,29 @@
+"""The files that a run may write, and where their new content goes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from os import PathLike
+
+from secure_bloom.errors import PolicyError
+from secure_bloom.storage import find_files, refuse_append, refuse_managed
+from secure_bloom.storage.paths import Paths, as_paths, output_paths
+
+
+def files_to_write(
+    paths: Paths, *, in_place: bool, output: str | PathLike[str] | None
+) -> tuple[list[str], Mapping[str, str]]:
+    """The files at ``paths``, and with ``output`` the new path of each.
+
+    PolicyError for files of a table that keeps a log of them, and for files that cannot be
+    appended to where ``in_place`` asks for that.
+    """
+    if in_place and output is not None:
+        raise PolicyError("in_place and output exclude each other")
+    every = as_paths(paths)
+    refuse_managed(every)
+    files = find_files(every)
+    if in_place:
+        refuse_append(files)
+    return files, {} if output is None else output_paths(files, every, os.fspath(output))
