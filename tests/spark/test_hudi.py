@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,12 +12,14 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom import hudi
+from secure_bloom.encryption.access import trust_of
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.errors import PolicyError
 from secure_bloom.hudi import HashType
 from secure_bloom.hudi.record_keys.bloom_filter import HudiBloomFilter
 from secure_bloom.spark import hudi as step
 from secure_bloom.spark.hudi import hudi_lookup
+from secure_bloom.spark.shipping import ship
 from secure_bloom.storage import open_input
 from tests.hudi.files import KEY_COLUMN, base_file, base_table
 from tests.spark.cluster import POLICY, Cluster
@@ -151,9 +152,9 @@ def test_many_candidates_do_not_pile_up(lake: Path) -> None:
 
 
 def test_what_travels_holds_no_key(lake: Path) -> None:
-    handler = step._handler([str(lake)], 1, KEY_COLUMN, pickle.dumps((None, "id")))
-    assert handler().searches == {}
-    assert step._resolver(pickle.dumps((None, "id"))).explicit.columns == {}
+    shared = ship(trust_of(None, allow_unverified=False, allow_unprotected=False))
+    assert step._handler([str(lake)], 1, KEY_COLUMN, shared)().searches == {}
+    assert step._resolver(shared).explicit.columns == {}
 
 
 @pytest.mark.slow
