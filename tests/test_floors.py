@@ -8,6 +8,9 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Set
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -135,6 +138,51 @@ def test_heavy_packages_stay_in_their_rooms(path: Path) -> None:
     for name in imports(path):
         rooms = HEAVY.get(name.split(".")[0])
         assert rooms is None or room_of(path) in rooms, f"{room_of(path)} must not import {name}"
+
+
+def module_of(path: Path) -> str:
+    """The dotted name of a module; a package's is that of its ``__init__``."""
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imported_modules(path: Path, known: Set[str]) -> set[str]:
+    """The modules of ours that one imports when it runs, inside of functions too."""
+    tree = ast.parse(path.read_text())
+    # Names for the type checker alone load nothing.
+    unused = {
+        id(node)
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
+        for node in ast.walk(block)
+    }
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if id(node) in unused:
+            continue
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            inner = [f"{node.module}.{alias.name}" for alias in node.names]
+            found.update(name if name in known else str(node.module) for name in inner)
+    return found & known
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    paths = {module_of(path): path for path in modules()}
+    graph = {name: imported_modules(path, set(paths)) - {name} for name, path in paths.items()}
+    # The face looks into every room, and rooms may ask it for the version.
+    faces = {module_of(path) for path in modules() if room_of(path) in FACE}
+    sorter = TopologicalSorter({name: found - faces for name, found in graph.items()})
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
+
+
+def test_a_module_name_occurs_in_two_packages_at_most() -> None:
+    found = Counter(path.name for path in modules() if path.name != "__init__.py")
+    assert not {name: count for name, count in found.items() if count > 2}
 
 
 def test_the_design_shows_the_floors() -> None:

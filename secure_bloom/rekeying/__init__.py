@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from secure_bloom.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from secure_bloom.rekeying.report import RekeyReport
+    from secure_bloom.rekeying.rekey_report import RekeyReport
     from secure_bloom.rekeying.run import decrypt, reencrypt, rotate_keys
     from secure_bloom.rekeying.used import KeyUseReport, keys_used
 
 _HOMES = {
-    "report": ["RekeyReport"],
+    "rekey_report": ["RekeyReport"],
     "run": ["decrypt", "reencrypt", "rotate_keys"],
     "used": ["KeyUseReport", "keys_used"],
 }

@@ -37,7 +37,7 @@ from secure_bloom.rekeying.protection import (
     wraps_as_wanted,
 )
 from secure_bloom.rekeying.regions import regions
-from secure_bloom.rekeying.report import ColumnChange, RekeyedFile, RekeyStatus
+from secure_bloom.rekeying.rekey_report import ColumnChange, RekeyedFile, RekeyStatus
 from secure_bloom.rekeying.transfer import Transfer
 from secure_bloom.storage import InputFile, open_input, replace_tail
 from secure_bloom.storage.rewritten_file import OldRange, RewrittenFile

@@ -47,7 +47,7 @@ from secure_bloom.parquet.structures.splices import (
 )
 from secure_bloom.rekeying.key_files import write_material
 from secure_bloom.rekeying.protection import Protection, found_protection, wanted_protection
-from secure_bloom.rekeying.report import ColumnChange, RekeyedFile, RekeyStatus
+from secure_bloom.rekeying.rekey_report import ColumnChange, RekeyedFile, RekeyStatus
 from secure_bloom.storage import InputFile, open_input, replace_tail
 
 

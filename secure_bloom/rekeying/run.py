@@ -30,7 +30,7 @@ from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.rekeying.new_keys import KeyMaker
 from secure_bloom.rekeying.protection import missing_columns
 from secure_bloom.rekeying.reencryption import Reencryption
-from secure_bloom.rekeying.report import RekeyedFile, RekeyReport
+from secure_bloom.rekeying.rekey_report import RekeyedFile, RekeyReport
 from secure_bloom.rekeying.rotation import Rewrapper, Rotation
 from secure_bloom.storage import find_files, open_input, refuse_managed
 from secure_bloom.storage.output_paths import output_paths
