@@ -11,7 +11,9 @@ written back by :func:`encode_footer`.  Encryption.md 5.4 and 5.5.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from secure_bloom.encryption import cipher
 from secure_bloom.encryption.cipher import ModuleType
@@ -25,13 +27,11 @@ from secure_bloom.errors import (
     located,
 )
 from secure_bloom.options import FooterMode
+from secure_bloom.parquet.file_ciphers import FileCiphers, FooterKey, file_aad_of
 from secure_bloom.parquet.schema import Leaf, leaves
 from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.metadata import (
-    AesGcmCtrV1,
-    AesGcmV1,
     ColumnChunk,
-    ColumnCryptoMetaData,
     ColumnMetaData,
     EncryptionAlgorithm,
     FileCryptoMetaData,
@@ -102,10 +102,22 @@ class Chunk:
 def read_tail(file: InputFile, *, end: int | None = None) -> Tail:
     """Find the footer of ``file``; FormatError for what does not end as a Parquet file does.
 
-    ``end`` is where the footer ends, which is where the file does unless its end is torn.
+    ``end`` is where the footer ends: the end of the file, unless an append was cut short.
     """
     magic, offset, body = locate_footer(file, end=end)
-    return (encrypted_tail if magic == MAGIC_ENCRYPTED else _plain_tail)(offset, body)
+    if magic == MAGIC_ENCRYPTED:
+        tree, length = trees.decode(body)
+        return encrypted_tail(offset, body, FileCryptoMetaData(tree), length)
+    tree, length = trees.decode_lossless(body)
+    metadata = FileMetaData(tree)
+    return clear_tail(
+        offset,
+        body,
+        length,
+        algorithm=metadata.encryption_algorithm,
+        key_metadata=metadata.footer_signing_key_metadata,
+        metadata=metadata,
+    )
 
 
 def locate_footer(file: InputFile, *, end: int | None = None) -> tuple[bytes, int, bytes]:
@@ -130,10 +142,8 @@ def locate_footer(file: InputFile, *, end: int | None = None) -> tuple[bytes, in
     return magic, offset, body
 
 
-def encrypted_tail(offset: int, body: bytes) -> Tail:
-    """What stands in an encrypted footer for someone without keys."""
-    tree, length = trees.decode(body)
-    crypto = FileCryptoMetaData(tree)
+def encrypted_tail(offset: int, body: bytes, crypto: FileCryptoMetaData, length: int) -> Tail:
+    """The tail of a file whose footer is encrypted, behind ``crypto`` of ``length`` bytes."""
     if cipher.frame_length(body, length) != len(body) - length:
         raise FormatError("the encrypted footer module does not fill the footer's length")
     return Tail(
@@ -147,10 +157,19 @@ def encrypted_tail(offset: int, body: bytes) -> Tail:
     )
 
 
-def _plain_tail(offset: int, body: bytes) -> Tail:
-    tree, length = trees.decode_lossless(body)
-    metadata = FileMetaData(tree)
-    algorithm = metadata.encryption_algorithm
+def clear_tail(
+    offset: int,
+    body: bytes,
+    length: int,
+    *,
+    algorithm: EncryptionAlgorithm | None,
+    key_metadata: bytes | None,
+    metadata: FileMetaData | None = None,
+) -> Tail:
+    """The tail of a file whose FileMetaData, of ``length`` bytes, is in clear.
+
+    An algorithm in it says that a signature follows.  Encryption.md 5.5.
+    """
     signature = 0 if algorithm is None else cipher.SIGNATURE_SIZE
     if len(body) != length + signature:
         raise FormatError(
@@ -164,47 +183,70 @@ def _plain_tail(offset: int, body: bytes) -> Tail:
         sealed=body[length:],
         metadata=metadata,
         algorithm=algorithm,
-        key_metadata=metadata.footer_signing_key_metadata,
+        key_metadata=key_metadata,
     )
 
 
-def unlock(tail: Tail, keys: FileKeys, *, allow_unverified: bool = False) -> Footer:
-    """Decrypt the footer, or check its signature over the bytes as they were read.
+def find_footer_key(tail: Tail, keys: FileKeys) -> FooterKey | None:
+    """The key that decrypts the footer, or checks its signature; None where it has neither.
 
-    With ``allow_unverified`` a signed footer whose key is not at hand is read all the same, as
-    anyone can; such a footer cannot be written back.  Raises IntegrityError where the footer does
-    not authenticate, KeyUnavailableError where its key or AAD prefix is not at hand, PolicyError
-    for a footer that is weaker than the policy of the run.
+    Raises KeyUnavailableError where the key or the AAD prefix is not at hand, PolicyError for a
+    footer that is weaker than the policy of the run.
     """
     keys.trust.check_footer(tail.mode, None if tail.algorithm is None else tail.algorithm.member())
     if tail.algorithm is None:
-        return read_unverified(tail)
+        return None
+    file_aad = file_aad_of(tail.algorithm, keys)
+    return FooterKey(key=keys.footer_key(tail.key_metadata), file_aad=file_aad)
+
+
+def find_key_to_read(tail: Tail, keys: FileKeys) -> FooterKey | None:
+    """As :func:`find_footer_key`, of a file that is only read: what the run accepts decides.
+
+    A signature that cannot be checked is an error where keys or a policy were given, else None.
+    """
     try:
-        file_aad = file_aad_of(tail.algorithm, keys)
-        key = keys.footer_key(tail.key_metadata)
+        return find_footer_key(tail, keys)
+    except KeyUnavailableError as error:
+        if tail.mode is FooterMode.ENCRYPTED:
+            raise
+        if not keys.accepts_unverified:
+            raise unchecked_signature(error) from error
+        return None
+
+
+def open_footer(tail: Tail, key: FooterKey | None) -> bytes:
+    """The bytes of the FileMetaData: decrypted, or as they are once the signature is checked.
+
+    Raises IntegrityError where the footer does not authenticate.
+    """
+    if key is None:
+        return tail.clear
+    if tail.mode is FooterMode.ENCRYPTED:
+        return cipher.decrypt_footer(tail.sealed, key.key.key, key.file_aad)
+    # Over the bytes as they were read: a footer that is encoded again may differ.
+    cipher.verify_footer(tail.clear, tail.sealed, key.key.key, key.file_aad)
+    return tail.clear
+
+
+def unlock(tail: Tail, keys: FileKeys, *, allow_unverified: bool = False) -> Footer:
+    """Decrypt the footer, or check its signature; errors as of the functions that do it.
+
+    With ``allow_unverified`` a signed footer whose key is not at hand is read all the same, as
+    anyone can; such a footer cannot be written back.
+    """
+    try:
+        key = find_footer_key(tail, keys)
     except KeyUnavailableError:
         if tail.mode is FooterMode.ENCRYPTED or not allow_unverified:
             raise
-        return read_unverified(tail)
-    if tail.mode is FooterMode.SIGNED:
-        cipher.verify_footer(tail.clear, tail.sealed, key.key, file_aad)
-        return _footer(tail, _plain_metadata(tail), key, file_aad)
-    plain = cipher.decrypt_footer(tail.sealed, key.key, file_aad)
-    tree, _ = trees.decode_lossless(plain)
-    return _footer(tail, FileMetaData(tree), key, file_aad)
+        key = None
+    return _unlocked(tail, key)
 
 
 def unlock_to_read(tail: Tail, keys: FileKeys) -> Footer:
-    """As :func:`unlock`, of a file that is only read: what the run accepts decides.
-
-    A signature that cannot be checked is an error where keys or a policy were given.
-    """
-    try:
-        return unlock(tail, keys, allow_unverified=keys.accepts_unverified)
-    except KeyUnavailableError as error:
-        if tail.mode is FooterMode.SIGNED:
-            raise unchecked_signature(error) from error
-        raise
+    """As :func:`unlock`, of a file that is only read: see :func:`find_key_to_read`."""
+    return _unlocked(tail, find_key_to_read(tail, keys))
 
 
 def unchecked_signature(error: KeyUnavailableError) -> KeyUnavailableError:
@@ -218,16 +260,16 @@ def unchecked_signature(error: KeyUnavailableError) -> KeyUnavailableError:
 
 def read_unverified(tail: Tail) -> Footer:
     """A footer as anyone can read it, a signature unchecked; FormatError for an encrypted one."""
-    return _footer(tail, _plain_metadata(tail), None, b"")
+    return _unlocked(tail, None)
 
 
-def _plain_metadata(tail: Tail) -> FileMetaData:
+def _unlocked(tail: Tail, key: FooterKey | None) -> Footer:
+    plain = open_footer(tail, key)
     # A tree of its own: what is edited through a Footer must not show in the tail it came from.
-    tree, _ = trees.decode(tail.clear)
-    return FileMetaData(tree)
-
-
-def _footer(tail: Tail, metadata: FileMetaData, key: DataKey | None, file_aad: bytes) -> Footer:
+    # That a footer in clear can be encoded again without loss was seen when the tail was read.
+    is_clear = tail.mode is not FooterMode.ENCRYPTED
+    tree, _ = trees.decode(plain) if is_clear else trees.decode_lossless(plain)
+    metadata = FileMetaData(tree)
     row_groups = tuple(metadata.row_groups)
     columns = tuple(tuple(row_group.columns) for row_group in row_groups)
     schema_leaves = leaves(metadata.schema)
@@ -240,41 +282,20 @@ def _footer(tail: Tail, metadata: FileMetaData, key: DataKey | None, file_aad: b
     return Footer(
         tail=tail,
         metadata=metadata,
-        key=key,
-        file_aad=file_aad,
+        key=None if key is None else key.key,
+        file_aad=b"" if key is None else key.file_aad,
         leaves=schema_leaves,
         row_groups=row_groups,
         columns=columns,
     )
 
 
-def _algorithm(algorithm: EncryptionAlgorithm) -> AesGcmV1 | AesGcmCtrV1:
-    parameters = algorithm.AES_GCM_V1 or algorithm.AES_GCM_CTR_V1
-    if parameters is None:
-        raise UnsupportedFeatureError(f"encryption algorithm {algorithm.member()} is not known")
-    return parameters
+class ChunkRows(NamedTuple):
+    """The rows of a column chunk: the row group's place, its ``ordinal`` in AADs, its rows."""
 
-
-def file_aad_of(algorithm: EncryptionAlgorithm, keys: FileKeys) -> bytes:
-    """``aad_prefix | aad_file_unique``.  Encryption.md 4.4.1."""
-    parameters = _algorithm(algorithm)
-    unique = parameters.aad_file_unique or b""
-    stored, supplied = parameters.aad_prefix, keys.aad_prefix
-    if stored is None and not parameters.supply_aad_prefix:
-        if supplied is not None:
-            raise KeyUnavailableError(
-                "an AAD prefix was supplied, the file was written without one",
-                hint="leave the prefix out for this file; if it should have one, it was exchanged",
-            )
-        return unique
-    if stored is None and supplied is None:
-        raise KeyUnavailableError(
-            "the file was written with an AAD prefix that it does not store",
-            hint='supply it as "aad_prefix" in the keyring\'s "explicit" part',
-        )
-    if stored is not None and supplied is not None and stored != supplied:
-        raise KeyUnavailableError("the AAD prefix supplied is not the one stored in the file")
-    return (stored or supplied or b"") + unique
+    row_group: int
+    ordinal: int | None
+    num_rows: int
 
 
 def open_chunk(footer: Footer, row_group: int, column: int, keys: FileKeys) -> Chunk:
@@ -282,64 +303,61 @@ def open_chunk(footer: Footer, row_group: int, column: int, keys: FileKeys) -> C
 
     Raises KeyUnavailableError or IntegrityError with row group and column set.
     """
-    leaf = footer.leaves[column]
+    group, leaf = footer.row_groups[row_group], footer.leaves[column]
+    key = None if footer.key is None else FooterKey(key=footer.key, file_aad=footer.file_aad)
+    ciphers = FileCiphers(
+        algorithm=footer.tail.algorithm,
+        footer=key,
+        key_metadata=footer.tail.key_metadata,
+        keys=keys,
+    )
     with located(row_group=row_group, column=leaf.name):
-        column_chunk = footer.columns[row_group][column]
-        if column_chunk.file_path is not None:
-            raise UnsupportedFeatureError("its data stands in another file (ColumnChunk.file_path)")
-        is_encrypted = column_chunk.crypto_metadata is not None
-        keys.trust.check_column(leaf.path, is_encrypted=is_encrypted)
-        column_cipher = _column_cipher(footer, row_group, column, keys)
-        meta_data = _meta_data(column_chunk, column_cipher)
-        if tuple(meta_data.path_in_schema) != leaf.path:
-            raise FormatError("ColumnMetaData.path_in_schema is not the column's path")
-        return Chunk(
-            row_group=row_group,
-            leaf=leaf,
-            num_rows=footer.row_groups[row_group].num_rows,
-            column_chunk=column_chunk,
-            meta_data=meta_data,
-            cipher=column_cipher,
+        return decrypt_chunk(
+            footer.columns[row_group][column],
+            leaf,
+            column,
+            ChunkRows(row_group, group.ordinal, group.num_rows),
+            ciphers,
+            lambda plain: ColumnMetaData(trees.decode_lossless(plain)[0]),
         )
 
 
-def _column_cipher(
-    footer: Footer, row_group: int, column: int, keys: FileKeys
-) -> ColumnCipher | None:
-    crypto = footer.columns[row_group][column].crypto_metadata
-    if crypto is None:
-        return None
-    if footer.tail.algorithm is None:
-        raise FormatError("the column is encrypted, the footer names no encryption algorithm")
-    ordinal = footer.row_groups[row_group].ordinal
-    return ColumnCipher(
-        key=_column_key(footer, crypto, footer.leaves[column].name, keys),
-        # Not the footer's: a column may be read where the footer key is not at hand.
-        file_aad=file_aad_of(footer.tail.algorithm, keys),
-        uses_ctr=footer.tail.algorithm.AES_GCM_CTR_V1 is not None,
-        row_group_ordinal=row_group if ordinal is None else ordinal,
-        column_ordinal=column,
-    )
+def decrypt_chunk(
+    column_chunk: ColumnChunk,
+    leaf: Leaf,
+    column: int,
+    rows: ChunkRows,
+    ciphers: FileCiphers,
+    decode: Callable[[bytes], ColumnMetaData],
+) -> Chunk:
+    """A column chunk, its metadata decrypted and checked; errors carry no place.
 
-
-def _column_key(footer: Footer, crypto: ColumnCryptoMetaData, name: str, keys: FileKeys) -> DataKey:
-    own = crypto.ENCRYPTION_WITH_COLUMN_KEY
-    if own is not None:
-        return keys.column_key(name, own.key_metadata)
-    if crypto.ENCRYPTION_WITH_FOOTER_KEY is None:
-        raise UnsupportedFeatureError(f"column encryption {crypto.member()} is not known")
-    return footer.key or keys.footer_key(footer.tail.key_metadata)
-
-
-def _meta_data(column_chunk: ColumnChunk, column_cipher: ColumnCipher | None) -> ColumnMetaData:
-    module = column_chunk.encrypted_column_metadata
+    ``decode`` makes a structure of metadata that are a module of their own.
+    """
+    if column_chunk.file_path is not None:
+        raise UnsupportedFeatureError("its data stands in another file (ColumnChunk.file_path)")
+    crypto = column_chunk.crypto_metadata
+    ciphers.keys.trust.check_column(leaf.path, is_encrypted=crypto is not None)
+    # Writers may leave the ordinal out; then it is the place in the footer.
+    ordinal = rows.row_group if rows.ordinal is None else rows.ordinal
+    column_cipher = ciphers.column_cipher(crypto, leaf.name, ordinal, column)
+    meta_data, module = column_chunk.meta_data, column_chunk.encrypted_column_metadata
     if module is not None and column_cipher is not None:
-        plain = column_cipher.decrypt(ModuleType.COLUMN_META_DATA, module)
-        return ColumnMetaData(trees.decode_lossless(plain)[0])
-    meta_data = column_chunk.meta_data
+        # Beside it, writers may leave metadata in clear without statistics: not to be believed.
+        meta_data = decode(column_cipher.decrypt(ModuleType.COLUMN_META_DATA, module))
     if meta_data is None:
         raise FormatError("ColumnChunk.meta_data is missing")
-    return meta_data
+    # The AAD binds a module to its ordinals, and nothing binds those to a name: check it.
+    if tuple(meta_data.path_in_schema) != leaf.path:
+        raise FormatError("ColumnMetaData.path_in_schema is not the column's path")
+    return Chunk(
+        row_group=rows.row_group,
+        leaf=leaf,
+        num_rows=rows.num_rows,
+        column_chunk=column_chunk,
+        meta_data=meta_data,
+        cipher=column_cipher,
+    )
 
 
 def set_bloom_filter(chunk: Chunk, offset: int, length: int) -> None:

@@ -453,7 +453,8 @@ class FileReader:
         pyarrow checks those of compressed pages alone.
         """
         footer = self.plan.footer
-        if footer.algorithm is None or footer.algorithm.AES_GCM_CTR_V1 is None:
+        algorithm = footer.ciphers.algorithm
+        if algorithm is None or algorithm.AES_GCM_CTR_V1 is None:
             return
         for row_group in row_groups:
             for ordinal in (i for name in names for i in footer.columns.below(name)):

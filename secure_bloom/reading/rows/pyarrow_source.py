@@ -22,7 +22,8 @@ from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.encryption.keys import KeyMaterial, KeyResolver
 from secure_bloom.errors import FormatError, KeyUnavailableError
 from secure_bloom.options import FooterMode
-from secure_bloom.parquet.footer import MAGIC_ENCRYPTED, file_aad_of
+from secure_bloom.parquet.file_ciphers import file_aad_of
+from secure_bloom.parquet.footer import MAGIC_ENCRYPTED
 from secure_bloom.parquet.memory_files import without_data
 from secure_bloom.parquet.pyarrow_kms import PyarrowKms
 from secure_bloom.parquet.structures import trees
@@ -87,11 +88,16 @@ class SourceOpener:
     def _has_internal_keys(self, footer: FileFooter, columns: Sequence[int]) -> bool:
         """Whether pyarrow can find all keys by itself, and would find those that we would."""
         explicit = self._resolver.explicit
-        if footer.key is None or self._resolver.kms is None or explicit.footer or explicit.columns:
+        if (
+            footer.ciphers.footer is None
+            or self._resolver.kms is None
+            or explicit.footer
+            or explicit.columns
+        ):
             return False
         if explicit.aad_prefix is not None:
             return False
-        found = [footer.key_metadata]
+        found = [footer.ciphers.key_metadata]
         for ordinal in columns:
             crypto = footer.row_groups[0].columns[ordinal].crypto_metadata
             if crypto is not None and crypto.ENCRYPTION_WITH_COLUMN_KEY is not None:
@@ -163,9 +169,9 @@ def _footer_of_ours(
                 if own is not None:
                     own.key_metadata = keys.material(cipher_of_column.key.key, is_footer_key=False)
     algorithm, file_aad = _with_prefix(footer)
-    if footer.key is None:
+    if footer.ciphers.footer is None:
         raise KeyUnavailableError("the footer was not checked, and is not signed anew")
-    key = footer.key.key
+    key = footer.ciphers.footer.key.key
     material = keys.material(key, is_footer_key=True)
     if footer.mode is FooterMode.ENCRYPTED:
         aad = cipher.module_aad(file_aad, ModuleType.FOOTER)
@@ -180,11 +186,12 @@ def _footer_of_ours(
 
 def _with_prefix(footer: FileFooter) -> tuple[EncryptionAlgorithm, bytes]:
     """The file's algorithm with the AAD prefix in it that was supplied from outside; its AAD."""
-    if footer.algorithm is None:
+    algorithm = footer.ciphers.algorithm
+    if algorithm is None:
         raise FormatError("columns are encrypted, the footer names no encryption algorithm")
-    file_aad = file_aad_of(footer.algorithm, footer.keys)
+    file_aad = file_aad_of(algorithm, footer.ciphers.keys)
     # Prefix and unique part are only ever used joined.
-    if footer.algorithm.AES_GCM_CTR_V1 is not None:
+    if algorithm.AES_GCM_CTR_V1 is not None:
         parameters = AesGcmCtrV1.of(aad_file_unique=file_aad)
         return EncryptionAlgorithm.of(AES_GCM_CTR_V1=parameters), file_aad
     return EncryptionAlgorithm.of(AES_GCM_V1=AesGcmV1.of(aad_file_unique=file_aad)), file_aad

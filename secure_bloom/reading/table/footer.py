@@ -15,32 +15,31 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from numpy.typing import NDArray
 
-from secure_bloom.encryption import cipher
-from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.encryption.column_cipher import ColumnCipher
-from secure_bloom.encryption.keys import DataKey, FileKeys, KeyResolver
+from secure_bloom.encryption.keys import FileKeys, KeyResolver
 from secure_bloom.errors import (
-    FormatError,
-    KeyUnavailableError,
-    UnsupportedFeatureError,
     located,
 )
 from secure_bloom.options import FooterMode
+from secure_bloom.parquet.file_ciphers import FileCiphers, FooterKey
 from secure_bloom.parquet.footer import (
     MAGIC_ENCRYPTED,
     Chunk,
-    file_aad_of,
+    ChunkRows,
+    Tail,
+    clear_tail,
+    decrypt_chunk,
+    encrypted_tail,
+    find_key_to_read,
     locate_footer,
-    unchecked_signature,
+    open_footer,
 )
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.structures.metadata import (
     ColumnCryptoMetaData,
     ColumnMetaData,
-    EncryptionAlgorithm,
     FileCryptoMetaData,
 )
 from secure_bloom.parquet.structures.records import decode_record, measured_record
@@ -77,14 +76,7 @@ class FileFooter:
     columns: FileColumns
     metadata: FooterMetadata = field(repr=False)
     row_groups: FooterRowGroups = field(repr=False)
-    algorithm: EncryptionAlgorithm | None
-    file_aad: bytes
-    key_metadata: bytes | None
-    key: DataKey | None
-    keys: FileKeys
-    _column_keys: dict[tuple[str, bytes | None], PreparedKey | KeyUnavailableError] = field(
-        default_factory=dict, repr=False
-    )
+    ciphers: FileCiphers = field(repr=False)
     _chunks: dict[tuple[int, int], Chunk] = field(default_factory=dict, repr=False)
 
     @property
@@ -104,14 +96,14 @@ class FileFooter:
     @property
     def is_verified(self) -> bool:
         """Whether the footer is as its writer left it; a plain one has no way to tell."""
-        return self.mode is not FooterMode.SIGNED or self.key is not None
+        return self.mode is not FooterMode.SIGNED or self.ciphers.footer is not None
 
     def refuse_clear(self, columns: Iterable[int]) -> None:
         """Raise PolicyError where the policy gives one of these columns a key, and it is in clear.
 
         Asked before anything is: statistics and filters in clear would rule rows out unseen.
         """
-        trust, leaves = self.keys.trust, self.columns.leaves
+        trust, leaves = self.ciphers.keys.trust, self.columns.leaves
         if trust.measure is None:
             return
         for column in columns:
@@ -131,33 +123,20 @@ class FileFooter:
             with located(
                 path=self.path, row_group=row_group, column=self.columns.leaves[column].name
             ):
-                known = self._decoded(row_group, column)
+                known = self._decrypted(row_group, column)
             if len(self._chunks) < _KEPT_CHUNKS:
                 self._chunks[row_group, column] = known
         return known
 
-    def _decoded(self, row_group: int, column: int) -> Chunk:
-        leaf, group = self.columns.leaves[column], self.row_groups[row_group]
-        column_chunk = group.columns[column]
-        if column_chunk.file_path is not None:
-            raise UnsupportedFeatureError("its data stands in another file (ColumnChunk.file_path)")
-        column_cipher = self._cipher(row_group, column, column_chunk.crypto_metadata)
-        meta_data = column_chunk.meta_data
-        module = column_chunk.encrypted_column_metadata
-        if module is not None and column_cipher is not None:
-            plain = column_cipher.decrypt(ModuleType.COLUMN_META_DATA, module)
-            meta_data = decode_record(ColumnMetaData, plain)
-        if meta_data is None:
-            raise FormatError("ColumnChunk.meta_data is missing")
-        if tuple(meta_data.path_in_schema) != leaf.path:
-            raise FormatError("ColumnMetaData.path_in_schema is not the column's path")
-        return Chunk(
-            row_group=row_group,
-            leaf=leaf,
-            num_rows=group.num_rows,
-            column_chunk=column_chunk,
-            meta_data=meta_data,
-            cipher=column_cipher,
+    def _decrypted(self, row_group: int, column: int) -> Chunk:
+        group = self.row_groups[row_group]
+        return decrypt_chunk(
+            group.columns[column],
+            self.columns.leaves[column],
+            column,
+            ChunkRows(row_group, group.ordinal, group.num_rows),
+            self.ciphers,
+            _column_metadata,
         )
 
     def chunk_offsets(self, column: int, row_groups: Sequence[int]) -> NDArray[np.int64] | None:
@@ -168,62 +147,15 @@ class FileFooter:
     def cipher(
         self, row_group: int, column: int, crypto: ColumnCryptoMetaData
     ) -> ColumnCipher | None:
-        """That of the column chunk, of which this is said; raises as :meth:`chunk`."""
-        with located(path=self.path, row_group=row_group, column=self.columns.leaves[column].name):
-            return self._cipher(row_group, column, crypto)
-
-    def _cipher(
-        self, row_group: int, column: int, crypto: ColumnCryptoMetaData | None
-    ) -> ColumnCipher | None:
-        if crypto is None:
-            return None
-        if self.algorithm is None:
-            raise FormatError("the column is encrypted, the footer names no encryption algorithm")
-        own = crypto.ENCRYPTION_WITH_COLUMN_KEY
-        if own is None and crypto.ENCRYPTION_WITH_FOOTER_KEY is None:
-            raise UnsupportedFeatureError("its column encryption is not known")
+        """The cipher of a column chunk, given its crypto_metadata; raises as :meth:`chunk`."""
         name = self.columns.leaves[column].name
-        metadata = self.key_metadata if own is None else own.key_metadata
-        prepared = self._key("" if own is None else name, metadata)
-        return ColumnCipher(
-            key=prepared.key,
-            gcm=prepared.gcm,
-            file_aad=self.file_aad or file_aad_of(self.algorithm, self.keys),
-            uses_ctr=self.algorithm.AES_GCM_CTR_V1 is not None,
-            row_group_ordinal=self.row_groups.ordinals[row_group],
-            column_ordinal=column,
-        )
-
-    def _key(self, column: str, key_metadata: bytes | None) -> PreparedKey:
-        """The key or the refusal, asked for once: a KMS is far away.  No column: the footer's."""
-        known = self._column_keys.get((column, key_metadata))
-        if known is None:
-            try:
-                known = PreparedKey.of(self._asked_for(column, key_metadata))
-            except KeyUnavailableError as error:
-                known = error
-            self._column_keys[column, key_metadata] = known
-        if isinstance(known, KeyUnavailableError):
-            raise type(known)(known.message, hint=known.hint)
-        return known
-
-    def _asked_for(self, column: str, key_metadata: bytes | None) -> DataKey:
-        if column:
-            return self.keys.column_key(column, key_metadata)
-        return self.key or self.keys.footer_key(key_metadata)
+        ordinal = self.row_groups.ordinals[row_group]
+        with located(path=self.path, row_group=row_group, column=name):
+            return self.ciphers.column_cipher(crypto, name, ordinal, column)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreparedKey:
-    """A key, and the same expanded for AES-GCM: a file has many modules under few keys."""
-
-    key: DataKey
-    gcm: AESGCM = field(repr=False)
-
-    @classmethod
-    def of(cls, key: DataKey) -> PreparedKey:
-        """KeyUnavailableError for a key of a wrong size."""
-        return cls(key=key, gcm=cipher.prepare(key.key))
+def _column_metadata(plain: bytes) -> ColumnMetaData:
+    return decode_record(ColumnMetaData, plain)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,28 +185,25 @@ def fetch_footer(file: CountedFile, resolver: KeyResolver) -> StoredFooter:
     )
 
 
-def open_footer(stored: StoredFooter, scanner: FooterScanner) -> Job[FileFooter]:
-    """The same decrypted or verified, and decoded; errors as of :func:`read_footer`."""
+def decode_footer(stored: StoredFooter, scanner: FooterScanner) -> Job[FileFooter]:
+    """The footer decrypted or verified, and decoded; errors as of :func:`read_footer`."""
     opening = _encrypted if stored.magic == MAGIC_ENCRYPTED else _clear
-    opened = yield from opening(stored.body, stored.keys, scanner)
+    tail, key, plain, scan = yield from opening(stored.body, stored.keys, scanner)
     yield
-    outline = opened.outline
     return FileFooter(
         path=stored.path,
         identity=stored.identity,
         size=stored.size,
         stored=stored.body,
         extents=stored.extents,
-        mode=opened.mode,
-        plain=opened.plain,
-        columns=outline.columns,
-        metadata=outline.metadata,
-        row_groups=outline.row_groups,
-        algorithm=opened.algorithm,
-        file_aad=opened.file_aad,
-        key_metadata=opened.key_metadata,
-        key=opened.key,
-        keys=stored.keys,
+        mode=tail.mode,
+        plain=plain,
+        columns=scan.columns,
+        metadata=scan.metadata,
+        row_groups=scan.row_groups,
+        ciphers=FileCiphers(
+            algorithm=tail.algorithm, footer=key, key_metadata=tail.key_metadata, keys=stored.keys
+        ),
     )
 
 
@@ -284,83 +213,33 @@ def read_footer(file: CountedFile, resolver: KeyResolver, scanner: FooterScanner
     A signed footer whose key is not at hand is read all the same, as anyone can, where the run
     accepts that.
     """
-    return run(open_footer(fetch_footer(file, resolver), scanner))
+    return run(decode_footer(fetch_footer(file, resolver), scanner))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Opened:
-    """A footer in clear, and what is needed to decrypt the rest of the file."""
-
-    mode: FooterMode
-    plain: bytes
-    outline: FooterScan
-    algorithm: EncryptionAlgorithm | None
-    file_aad: bytes = b""
-    key_metadata: bytes | None
-    key: DataKey | None
+#: A footer's tail, its key where that is at hand, its FileMetaData in clear, and what that says.
+_Decoded = tuple[Tail, FooterKey | None, bytes, FooterScan]
 
 
-def _encrypted(body: bytes, keys: FileKeys, scanner: FooterScanner) -> Job[_Opened]:
+def _encrypted(body: bytes, keys: FileKeys, scanner: FooterScanner) -> Job[_Decoded]:
     crypto, length = measured_record(FileCryptoMetaData, body)
-    if cipher.frame_length(body, length) != len(body) - length:
-        raise FormatError("the encrypted footer module does not fill the footer's length")
-    algorithm = crypto.encryption_algorithm
-    keys.trust.check_footer(FooterMode.ENCRYPTED, algorithm.member())
-    file_aad = file_aad_of(algorithm, keys)
+    tail = encrypted_tail(0, body, crypto, length)
     yield
-    key = keys.footer_key(crypto.key_metadata)
+    key = find_key_to_read(tail, keys)
     yield
-    plain = cipher.decrypt_footer(memoryview(body)[length:], key.key, file_aad)
+    plain = open_footer(tail, key)
     yield
-    return _Opened(
-        mode=FooterMode.ENCRYPTED,
-        plain=plain,
-        outline=scanner.of(plain),
-        algorithm=algorithm,
-        file_aad=file_aad,
-        key_metadata=crypto.key_metadata,
-        key=key,
+    return tail, key, plain, scanner.of(plain)
+
+
+def _clear(body: bytes, keys: FileKeys, scanner: FooterScanner) -> Job[_Decoded]:
+    scan = scanner.of(body)
+    yield
+    tail = clear_tail(
+        0,
+        body,
+        scan.length,
+        algorithm=scan.metadata.encryption_algorithm,
+        key_metadata=scan.metadata.footer_signing_key_metadata,
     )
-
-
-def _clear(body: bytes, keys: FileKeys, scanner: FooterScanner) -> Job[_Opened]:
-    outline = scanner.of(body)
-    yield
-    metadata, length = outline.metadata, outline.length
-    algorithm = metadata.encryption_algorithm
-    mode = FooterMode.PLAINTEXT if algorithm is None else FooterMode.SIGNED
-    keys.trust.check_footer(mode, None if algorithm is None else algorithm.member())
-    signature = 0 if algorithm is None else cipher.SIGNATURE_SIZE
-    if len(body) != length + signature:
-        raise FormatError(
-            f"the footer takes {length} bytes and a signature of {signature}, "
-            f"its length says {len(body)}"
-        )
-    key = None if algorithm is None else _verify(metadata, algorithm, body, length, keys)
-    return _Opened(
-        mode=mode,
-        plain=body[:length],
-        outline=outline,
-        algorithm=algorithm,
-        key_metadata=metadata.footer_signing_key_metadata,
-        key=key,
-    )
-
-
-def _verify(
-    metadata: FooterMetadata,
-    algorithm: EncryptionAlgorithm,
-    body: bytes,
-    length: int,
-    keys: FileKeys,
-) -> DataKey | None:
-    """The key under which the signature is right; None where it is not at hand, and need not be."""
-    try:
-        aad = file_aad_of(algorithm, keys)
-        key = keys.footer_key(metadata.footer_signing_key_metadata)
-    except KeyUnavailableError as error:
-        if not keys.accepts_unverified:
-            raise unchecked_signature(error) from error
-        return None
-    cipher.verify_footer(body[:length], body[length:], key.key, aad)
-    return key
+    key = find_key_to_read(tail, keys)
+    return tail, key, open_footer(tail, key), scan

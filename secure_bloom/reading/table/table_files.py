@@ -17,8 +17,8 @@ from secure_bloom.parquet.keys_ahead import KeysAhead
 from secure_bloom.reading.lockstep import Job, growing_runs, in_lockstep, run
 from secure_bloom.reading.table.footer import (
     FileFooter,
+    decode_footer,
     fetch_footer,
-    open_footer,
     read_footer,
 )
 from secure_bloom.reading.table.footer_scan import FooterScanner
@@ -126,4 +126,4 @@ class TableFiles:
             with open_input(path) as file:
                 stored = fetch_footer(CountedFile(file), self._resolver)
             yield
-            return (yield from open_footer(stored, self._scanner))
+            return (yield from decode_footer(stored, self._scanner))

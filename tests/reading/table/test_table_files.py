@@ -19,7 +19,7 @@ from secure_bloom.errors import (
     SecureBloomError,
 )
 from secure_bloom.reading.table import table_files
-from secure_bloom.reading.table.footer import fetch_footer, open_footer
+from secure_bloom.reading.table.footer import fetch_footer, decode_footer
 from secure_bloom.reading.table.table_files import TableFiles
 from tests.surgery import flip
 from tests.tables import KEYRING, Mode, customers, write
@@ -265,7 +265,7 @@ def test_large_footers_are_first_read_few_at_a_time(
     for index in range(FILES):
         write(tmp_path / f"{index:02}.parquet", pa.table({"id": [1000 + index]}))
     _together(monkeypatch, fitting * max(memory(table(tmp_path))))
-    fetch, open_one, waiting = fetch_footer, open_footer, [0]
+    fetch, open_one, waiting = fetch_footer, decode_footer, [0]
 
     def fetched(*args: Any) -> Any:
         waiting.append(waiting[-1] + 1)
@@ -276,7 +276,7 @@ def test_large_footers_are_first_read_few_at_a_time(
         return open_one(*args)
 
     monkeypatch.setattr(table_files, "fetch_footer", fetched)
-    monkeypatch.setattr(table_files, "open_footer", opened)
+    monkeypatch.setattr(table_files, "decode_footer", opened)
     assert len(table(tmp_path)) == FILES
     assert (max(waiting), waiting[-1]) == (most, 0)
 

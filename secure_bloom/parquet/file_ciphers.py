@@ -1,0 +1,133 @@
+"""Which key and which AAD open a module of one file: its footer, and its column chunks.
+
+file AAD      aad_prefix | aad_file_unique         Encryption.md 4.4.1
+column key    the column's own, or the footer's    Encryption.md 5.3, ColumnCryptoMetaData
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from secure_bloom.encryption import cipher
+from secure_bloom.encryption.column_cipher import ColumnCipher
+from secure_bloom.encryption.keys import DataKey, FileKeys
+from secure_bloom.errors import FormatError, KeyUnavailableError, UnsupportedFeatureError
+from secure_bloom.parquet.structures.metadata import (
+    AesGcmCtrV1,
+    AesGcmV1,
+    ColumnCryptoMetaData,
+    EncryptionAlgorithm,
+)
+
+
+def file_aad_of(algorithm: EncryptionAlgorithm, keys: FileKeys) -> bytes:
+    """``aad_prefix | aad_file_unique``; KeyUnavailableError where the prefix is not the file's."""
+    parameters = _parameters(algorithm)
+    unique = parameters.aad_file_unique or b""
+    stored, supplied = parameters.aad_prefix, keys.aad_prefix
+    if stored is None and not parameters.supply_aad_prefix:
+        if supplied is not None:
+            # A file without a prefix may have been put in the place of one that had it.
+            raise KeyUnavailableError(
+                "an AAD prefix was supplied, the file was written without one",
+                hint="leave the prefix out for this file; if it should have one, it was exchanged",
+            )
+        return unique
+    if stored is None and supplied is None:
+        raise KeyUnavailableError(
+            "the file was written with an AAD prefix that it does not store",
+            hint='supply it as "aad_prefix" in the keyring\'s "explicit" part',
+        )
+    if stored is not None and supplied is not None and stored != supplied:
+        raise KeyUnavailableError("the AAD prefix supplied is not the one stored in the file")
+    return (stored or supplied or b"") + unique
+
+
+def _parameters(algorithm: EncryptionAlgorithm) -> AesGcmV1 | AesGcmCtrV1:
+    parameters = algorithm.AES_GCM_V1 or algorithm.AES_GCM_CTR_V1
+    if parameters is None:
+        raise UnsupportedFeatureError(f"encryption algorithm {algorithm.member()} is not known")
+    return parameters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FooterKey:
+    """The key of a footer, and the AAD of its file."""
+
+    key: DataKey
+    file_aad: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PreparedKey:
+    """A key, and the same key expanded for AES-GCM: a file has many modules under few keys."""
+
+    key: DataKey
+    gcm: AESGCM = field(repr=False)
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class FileCiphers:
+    """Makes the cipher of any column chunk of a file; looks each key up once.
+
+    ``footer`` is None where the footer key is not at hand or was not needed; ``key_metadata`` is
+    the footer's.  A key that is not available is remembered too: a KMS is far away.
+    """
+
+    algorithm: EncryptionAlgorithm | None
+    footer: FooterKey | None
+    key_metadata: bytes | None
+    keys: FileKeys
+    _known: dict[tuple[str, bytes | None], _PreparedKey | KeyUnavailableError] = field(
+        default_factory=dict, repr=False
+    )
+
+    def column_cipher(
+        self, crypto: ColumnCryptoMetaData | None, name: str, row_group_ordinal: int, column: int
+    ) -> ColumnCipher | None:
+        """The cipher of the chunk of column ``name``; None where it is not encrypted.
+
+        Raises KeyUnavailableError, FormatError, or UnsupportedFeatureError.
+        """
+        if crypto is None:
+            return None
+        if self.algorithm is None:
+            raise FormatError("the column is encrypted, the footer names no encryption algorithm")
+        prepared = self._prepared_key(crypto, name)
+        return ColumnCipher(
+            key=prepared.key,
+            gcm=prepared.gcm,
+            # A column may be read where the footer key is not at hand; the AAD needs no key.
+            file_aad=self.footer.file_aad
+            if self.footer is not None
+            else file_aad_of(self.algorithm, self.keys),
+            uses_ctr=self.algorithm.AES_GCM_CTR_V1 is not None,
+            row_group_ordinal=row_group_ordinal,
+            column_ordinal=column,
+        )
+
+    def _prepared_key(self, crypto: ColumnCryptoMetaData, name: str) -> _PreparedKey:
+        own = crypto.ENCRYPTION_WITH_COLUMN_KEY
+        if own is None and crypto.ENCRYPTION_WITH_FOOTER_KEY is None:
+            raise UnsupportedFeatureError(f"column encryption {crypto.member()} is not known")
+        # No column has an empty name: that of the footer key.
+        wanted = (name, own.key_metadata) if own is not None else ("", self.key_metadata)
+        known = self._known.get(wanted)
+        if known is None:
+            known = self._known[wanted] = self._found(*wanted)
+        if isinstance(known, KeyUnavailableError):
+            # An exception of its own each time: the one raised gets path, row group and column.
+            raise type(known)(known.message, hint=known.hint)
+        return known
+
+    def _found(self, name: str, key_metadata: bytes | None) -> _PreparedKey | KeyUnavailableError:
+        try:
+            if name:
+                key = self.keys.column_key(name, key_metadata)
+            else:
+                key = self.footer.key if self.footer else self.keys.footer_key(key_metadata)
+            return _PreparedKey(key=key, gcm=cipher.prepare(key.key))
+        except KeyUnavailableError as error:
+            return error
