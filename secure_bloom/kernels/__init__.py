@@ -1,1 +1,1 @@
-"""The two hot loops, compiled by numba.  Importing this package alone imports neither."""
+"""Loops compiled by numba: arrays in, arrays out.  Importing this package does not load numba."""

@@ -1,6 +1,6 @@
-"""Column chunks of one column, many at a time: which of the values sought their bounds leave.
+"""Compare the bounds of many column chunks with probe values, in one call.
 
-The fields of each chunk's metadata stand in a row of numbers, in the places named here.
+Each chunk is a row of numbers: the fields of its metadata, in the slots named here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ DICTIONARY_PAGE_OFFSET: Final = 2
 BLOOM_FILTER_OFFSET: Final = 3
 BLOOM_FILTER_LENGTH: Final = 4
 NULL_COUNT: Final = 5
-# Two places each: where they start and end; an upper bound stands behind the lower.
+# Two slots each: start and end of bytes.  The slots of an upper bound follow those of its lower.
 MIN_VALUE: Final = 6
 MAX_VALUE: Final = 8
 MIN: Final = 10
@@ -27,7 +27,7 @@ CRYPTO_METADATA: Final = 18
 ENCRYPTED_COLUMN_METADATA: Final = 20
 PLACES: Final = 22
 
-#: Instead of where a run of values starts, of chunks that are to be looked at one by one.
+#: The start of a run of values for a chunk that this module does not decide: the steps do.
 UNDECIDED: Final = -1
 
 
@@ -44,8 +44,9 @@ def compared(
 ) -> int:
     """Below 0 if the first is less, 0 if they are equal, above if it is greater.
 
-    They are bytes in their order, unsigned, a prefix first; ``is_little``: numbers whose highest
-    byte stands last; ``is_signed``: whose highest bit is a sign.
+    Bytes compare unsigned from the first on, and a prefix comes before what it begins.  With
+    ``is_little`` they are numbers whose highest byte stands last; with ``is_signed`` the highest
+    bit is a sign.
     """
     for i in range(min(a_end - a_start, b_end - b_start)):
         x = I64(a[a_end - 1 - i] if is_little else a[a_start + i])
@@ -63,7 +64,7 @@ def are_same(data: Bytes, start: int, end: int, other: Bytes) -> bool:
 
 @kernel
 def is_unusual(data: Bytes, chunk: Numbers, path: Bytes) -> bool:
-    """Whether the chunk is elsewhere, of another column, or has less than no values."""
+    """Whether the steps must look: data in another file, another column, or a negative count."""
     if chunk[FILE_PATH] != ABSENT or chunk[NUM_VALUES] < 0:
         return True
     return not are_same(data, chunk[PATH_IN_SCHEMA], chunk[PATH_IN_SCHEMA + 1], path)
@@ -71,7 +72,7 @@ def is_unusual(data: Bytes, chunk: Numbers, path: Bytes) -> bool:
 
 @kernel
 def is_filter_next(chunk: Numbers) -> bool:
-    """Whether there is a filter, and no dictionary that may say the same for fewer bytes."""
+    """Whether a Bloom filter is asked next: there is one, and no dictionary that is smaller."""
     if chunk[BLOOM_FILTER_OFFSET] < 0 or chunk[BLOOM_FILTER_LENGTH] < 0:
         return False
     if chunk[DATA_PAGE_OFFSET] < 0 or chunk[DICTIONARY_PAGE_OFFSET] <= 0:
@@ -82,7 +83,7 @@ def is_filter_next(chunk: Numbers) -> bool:
 
 @kernel
 def place_of_bounds(chunk: Numbers, has_order: bool, has_old_order: bool) -> int:
-    """Where the lower of the bounds stands, the upper behind it; below 0 where there are none."""
+    """The slot of the bounds that can be trusted; below 0 where there are none."""
     if has_order and chunk[MIN_VALUE] >= 0 and chunk[MAX_VALUE] >= 0:
         return MIN_VALUE
     return MIN if has_old_order and chunk[MIN] >= 0 and chunk[MAX] >= 0 else -1
@@ -92,7 +93,7 @@ def place_of_bounds(chunk: Numbers, has_order: bool, has_old_order: bool) -> int
 def are_bounds(
     data: Bytes, chunk: Numbers, place: int, width: int, is_little: bool, is_signed: bool
 ) -> bool:
-    """Whether what stands at a place bounds anything."""
+    """Whether the bytes in the slots are two bounds in order, each as wide as the type."""
     if place < 0:
         return False
     low, low_end, high, high_end = chunk[place : place + 4]
@@ -140,11 +141,12 @@ def leave(
     has_old_order: bool,
     left: Numbers,
 ) -> None:
-    """Enter into ``left`` the run of values, from and up to, that each chunk's bounds leave.
+    """Enter into ``left`` the run of values, (start, end), that the bounds of each chunk leave.
 
     The values, ``values[offsets[i]:offsets[i + 1]]``, ascend.  ``has_order``: ``min_value`` and
-    ``max_value`` are in their order, ``has_old_order``: so are ``min`` and ``max``.  Of chunks that
-    are to be looked at one by one the run starts with ``UNDECIDED``.
+    ``max_value`` are in the order of the values; ``has_old_order``: so are ``min`` and ``max``.
+    The run of a chunk that the steps must look at starts with ``UNDECIDED``; an empty run that
+    starts at 0 or later rules the chunk out.
     """
     for i in range(left.shape[0]):
         chunk = chunks[i]

@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 import numpy as np
 from numba import njit
 
-#: A number of a kernel, from one of any other type; to a type checker numbers are all the same.
+#: Makes an int64 of any number.  The type checker sees an int, so kernels need no casts.
 I64 = cast(Callable[[object], int], np.int64)
 
 P = ParamSpec("P")
@@ -28,12 +28,12 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def brief_kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """As :func:`kernel`, of microseconds: to give the GIL away and get it back takes longer."""
+    """As :func:`kernel`, for loops of microseconds: to release and regain the GIL takes longer."""
     return _compiled(function, nogil=False)
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
-    """As :func:`kernel`, made part of those that call it: where a call is most of what it takes."""
+    """As :func:`kernel`, inlined into its callers: for functions that are faster than a call."""
     return _compiled(function, nogil=True, forceinline=True)
 
 

@@ -1,9 +1,8 @@
-"""Some fields of Thrift structures, found where they lie; the others are passed over.
+"""Read some fields of Thrift structures in place, and skip the others.  Thrift compact protocol.
 
-Thrift compact protocol.  Every number comes from a file, so each is held against the bytes at hand,
-and structures nest as deep as :data:`MAX_DEPTH` at most.  What the Thrift library refuses is
-refused here as well, and so is a structure that is looked into if its field ids do not ascend:
-then none stands in it twice.
+Every number comes from a file, so each is checked against the bytes at hand, and structures nest
+at most :data:`MAX_DEPTH` deep.  What the Thrift library refuses is refused here too.  So is a
+structure whose field ids do not ascend: ascending ids mean that no field stands in it twice.
 """
 
 from __future__ import annotations
@@ -18,28 +17,28 @@ from secure_bloom.kernels.compilation import I64, brief_kernel, inlined, kernel
 U64: TypeAlias = np.uint64
 Bytes: TypeAlias = NDArray[np.uint8]
 Numbers: TypeAlias = NDArray[np.int64]
-#: For each structure and field id: the wire type that is wanted, and what to do with its value.
-#: A number below zero stands for another structure of the table, one above for a place among the
-#: results, counted from 1; wire type 0 passes the field over.
+#: For each structure and field id: the wanted wire type, and an action.  Action -n: go on with
+#: structure n of the table.  Action n: enter the value in slot n - 1 of the results.  Wire type 0:
+#: skip the field.
 Table: TypeAlias = NDArray[np.int16]
 
-#: For each level of nesting how many structures are left.
+#: How many structures are left at each level of nesting.
 Counts: TypeAlias = Numbers
 
-#: Where structures end that do not, and the value of fields that are not there.
+#: NOWHERE: the end of a malformed structure.  ABSENT: the field is not present.
 NOWHERE: Final = -1
 ABSENT: Final = -(2**63)
-#: The answer for a field that is not what a table wants.
+#: The action for a field whose wire type is not the wanted one.
 UNFIT: Final = -(2**62)
 MAX_DEPTH: Final = 32
 #: Field ids of a table; higher ones are passed over.
 FIELD_IDS: Final = 32
-#: More bytes than a buffer has, of one value, and a place that is in none.
+#: TOO_LARGE: more bytes than any buffer has.  BEYOND: an offset behind the end of any buffer.
 TOO_LARGE: Final = 2**40
 BEYOND: Final = np.uint64(2**62)
-#: Elements of one list, set or map, more than which is an attack on the memory.
+#: More elements than this in one list, set or map are an attack on memory.
 MAX_ELEMENTS: Final = 1 << 18
-#: Field ids have 16 bits with their sign, and sizes 32: so many bytes at most.
+#: Field ids are 16-bit numbers with a sign, sizes are 32-bit: their varints are this long at most.
 MAX_FIELD_ID: Final = (1 << 15) - 1
 ID_BYTES: Final = 3
 SIZE_BYTES: Final = 5
@@ -58,11 +57,11 @@ SET: Final = 10
 MAP: Final = 11
 STRUCT: Final = 12
 UUID: Final = 13
-#: Instead of a list's count, which then stands behind it.
+#: In place of a short list's count: the count follows as a varint.
 LONG_LIST: Final = 15
-#: Below it the first byte of a field has no id, which then stands behind it.
+#: A field header below this has no delta of ids: the id follows.
 LONG_ID: Final = 16
-#: Below it the first byte of a length is all of it.
+#: A length below this takes one byte.
 LONG_LENGTH: Final = 0x80
 
 
@@ -74,7 +73,7 @@ def longest(kind: int) -> int:
 
 @kernel
 def read_varint(data: Bytes, at: int) -> tuple[int, int]:
-    """The number of at most 63 bits at ``at``, and where it ends."""
+    """The varint of at most 63 bits at ``at``, and its end."""
     number, shift, size = 0, 0, data.size
     while at < size and data[at] >= 0x80 and shift < 56:
         number |= (I64(data[at]) & 0x7F) << shift
@@ -87,20 +86,20 @@ def read_varint(data: Bytes, at: int) -> tuple[int, int]:
 
 @kernel
 def read_size(data: Bytes, at: int) -> tuple[int, int]:
-    """A count of things that take a byte at least each, and where it ends; no more than remain."""
+    """A count of things of a byte or more, and its end; NOWHERE if so many cannot follow."""
     number, end = read_varint(data, at)
     return number, end if number <= data.size - end and end - at <= SIZE_BYTES else NOWHERE
 
 
 @kernel
 def signed(number: int) -> int:
-    """What a zigzag number stands for."""
+    """The signed number that a zigzag varint encodes."""
     return number >> 1 ^ -(number & 1)
 
 
 @kernel
 def read_list_header(data: Bytes, at: int) -> tuple[int, int, int]:
-    """The type and count of a list's elements, and where the first of them stands."""
+    """Element type and count of a list, and the offset of its first element."""
     if at >= data.size:
         return STOP, 0, NOWHERE
     head, end = I64(data[at]), at + 1
@@ -112,7 +111,7 @@ def read_list_header(data: Bytes, at: int) -> tuple[int, int, int]:
 
 @inlined
 def read_field_header(data: Bytes, at: int, last: int) -> tuple[int, int, int]:
-    """The wire type and id of a field, and where its value stands; ``last`` is the id before."""
+    """Wire type and id of a field, and the offset of its value; ``last`` is the id before it."""
     if at >= data.size:
         return STOP, last, NOWHERE
     head, end = I64(data[at]), at + 1
@@ -128,7 +127,7 @@ def read_field_header(data: Bytes, at: int, last: int) -> tuple[int, int, int]:
 
 @inlined
 def size_of(kind: int) -> int:
-    """Bytes of a value that says nothing of its size; a truth value takes one, as in lists."""
+    """Bytes of a value of fixed size; a boolean takes one, as it does in lists."""
     if TRUE <= kind <= BYTE:
         return 1
     if kind == DOUBLE:
@@ -138,7 +137,7 @@ def size_of(kind: int) -> int:
 
 @inlined
 def end_of_number(data: Bytes, at: U64, limit: int) -> U64:
-    """Where the number at ``at`` ends, which takes so many bytes at most; else ``BEYOND``."""
+    """The end of the varint at ``at``; ``BEYOND`` if it has more than ``limit`` bytes."""
     end, size = at, U64(data.size)
     while end < size and data[end] >= 0x80:
         end += U64(1)
@@ -147,14 +146,14 @@ def end_of_number(data: Bytes, at: U64, limit: int) -> U64:
 
 @kernel
 def end_of_bytes(data: Bytes, at: U64) -> U64:
-    """Where the bytes end whose length stands at ``at``; else ``BEYOND``."""
+    """The end of the BINARY whose length stands at ``at``; ``BEYOND`` if it does not fit."""
     length, end = read_size(data, I64(at))
     return U64(end + length) if end >= 0 else BEYOND
 
 
 @kernel
 def end_of_scalars(data: Bytes, at: U64, kind: int, count: int) -> U64:
-    """Where so many values end that have no others in them: beyond the data, if they do not."""
+    """The end of ``count`` values that nest nothing; behind the data if they do not fit."""
     end = at if kind <= UUID else BEYOND
     if I16_TYPE <= kind <= I64_TYPE:
         limit = longest(kind)
@@ -173,10 +172,10 @@ def end_of_scalars(data: Bytes, at: U64, kind: int, count: int) -> U64:
 def end_of_structures(  # noqa: C901  (see below)
     data: Bytes, at: int, count: int, left: Counts
 ) -> int:
-    """Where the last of one or more structures ends that follow one another; or ``NOWHERE``.
+    """The end of ``count`` structures that follow one another, or ``NOWHERE``.
 
-    One loop that calls little: every field of a footer comes by here, and a function that is given
-    an array to hand on takes longer than most of them.
+    One loop, with few calls: every field of a footer passes through here, and numba counts
+    references whenever a function passes an array on, which takes longer than most fields do.
     """
     depth, end, size = 0, U64(at), U64(data.size)
     left[0] = count
@@ -219,10 +218,10 @@ def end_of_structures(  # noqa: C901  (see below)
 
 @kernel
 def end_of(data: Bytes, at: int, kind: int, left: Counts) -> int:
-    """Where the value of a wire type ends that starts at ``at``; ``NOWHERE`` if it does not.
+    """The end of a value of a wire type at ``at``; ``NOWHERE`` if it is malformed.
 
-    Maps, and lists of lists, which stand in no footer, end nowhere as well.  ``left`` is room for
-    counts, for structures as deep as there are numbers.
+    Maps and lists of lists, which no footer has, are ``NOWHERE`` too.  ``left`` is scratch space:
+    its size is the greatest depth of nesting.
     """
     count = 1
     if LIST <= kind <= SET:
@@ -237,13 +236,13 @@ def end_of(data: Bytes, at: int, kind: int, left: Counts) -> int:
 
 @kernel
 def new_counts() -> Counts:
-    """Room for :func:`end_of`."""
+    """Scratch space for :func:`end_of`."""
     return np.empty(MAX_DEPTH, np.int64)
 
 
 @kernel
 def enter(data: Bytes, at: int, kind: int, found: Numbers, place: int, left: Counts) -> int:
-    """Enter a value: a number itself, of anything else where it starts and ends; where it ends."""
+    """Enter a number, or the start and end of other values, in a slot; return the value's end."""
     if I16_TYPE <= kind <= I64_TYPE:
         number, end = read_varint(data, at)
         found[place] = signed(number)
@@ -257,7 +256,7 @@ def enter(data: Bytes, at: int, kind: int, found: Numbers, place: int, left: Cou
 
 @inlined
 def looked_up(table: Table, structure: int, field: int, kind: int) -> int:
-    """What to do with a field, as its table says; ``UNFIT`` if it has another type than wanted."""
+    """The action for a field by the table; ``UNFIT`` if its wire type is not the wanted one."""
     if not 0 <= field < FIELD_IDS or table[structure, field, 0] == STOP:
         return 0
     return I64(table[structure, field, 1]) if table[structure, field, 0] == kind else UNFIT
@@ -265,9 +264,9 @@ def looked_up(table: Table, structure: int, field: int, kind: int) -> int:
 
 @kernel
 def read_structure(data: Bytes, at: int, table: Table, found: Numbers, left: Counts) -> int:
-    """Enter the fields that ``table`` wants of the structure at ``at``; where that ends.
+    """Enter the fields that ``table`` wants of the structure at ``at``, and return its end.
 
-    A field of another type than the wanted one ends it all: ``NOWHERE``.
+    A field of another wire type than the wanted one makes it ``NOWHERE``.
     """
     above = np.empty((table.shape[0], 2), np.int64)
     depth, structure, last, end = 0, 0, 0, at
@@ -300,9 +299,9 @@ def read_structures(
     table: Table,
     found: Numbers,
 ) -> bool:
-    """:func:`read_structure` of each structure in ``starts``; whether all of them are whole.
+    """Do :func:`read_structure` for each of ``starts``; return whether all are well-formed.
 
-    Each has the bytes up to its place in ``ends``, and need not take all of them.
+    Structure ``i`` may use the bytes up to ``ends[i]``, and need not use all of them.
     """
     found[:] = ABSENT
     left = new_counts()

@@ -1,4 +1,4 @@
-"""Bloom filters as they stand in a file that is not encrypted: which may have values sought.
+"""Check Bloom filters in the bytes of a plain file, many filters in one call.
 
 BloomFilterHeader | bitset                                                   BloomFilter.md
 """
@@ -22,7 +22,7 @@ Hashes: TypeAlias = NDArray[np.uint64]
 BLOCK: Final = 32
 #: A header starts with its first field, ``numBytes``.
 NUM_BYTES: Final = 1 << 4 | I32_TYPE
-#: What is answered of a filter, beside ``UNUSUAL``: it is to be looked at by itself.
+#: Answers for a filter.  UNUSUAL: its header has another form, so Python code decodes it.
 NONE: Final = 0
 SOME: Final = 1
 UNUSUAL: Final = 2
@@ -30,7 +30,7 @@ UNUSUAL: Final = 2
 
 @kernel
 def bitset_start(data: Bytes, start: int, end: int, rest: Bytes) -> int:
-    """Where the bitset starts behind a header that ends in ``rest``; -1 for any other header."""
+    """The offset of the bitset behind a header that ends in ``rest``; -1 for any other header."""
     if end - start < 2 + rest.size or data[start] != NUM_BYTES:
         return -1
     number, at = read_varint(data, start + 1)
@@ -57,7 +57,7 @@ def may_have(data: Bytes, start: int, end: int, h: U64) -> bool:
 
 @brief_kernel
 def span(places: Numbers, size: int) -> tuple[int, int, int]:
-    """From where to where filters stand, and how many bytes they have; none outside of a file.
+    """The extent of all filters, start and end, and their total bytes; -1 if one leaves the file.
 
     ``places`` has rows of offset and length.
     """
@@ -82,9 +82,9 @@ def ask(
 ) -> None:
     """Answer for each filter whether it may have one of a run of hashes.
 
-    ``data`` are the file's bytes from ``base`` on, where all filters stand; ``places`` has rows of
-    offset and length, ``runs`` of from and up to in ``hashes``; ``rest`` is what stands behind the
-    first field of a header.
+    ``data`` is the file from ``base`` on, with all filters in it.  ``places`` has rows of offset,
+    length; ``runs`` has rows of start, end in ``hashes``.  ``rest`` is a header without its first
+    field.
     """
     for i in range(places.shape[0]):
         offset = places[i, 0] - base

@@ -1,4 +1,4 @@
-"""A footer passed over once: its row groups as numbers, and where all of its parts stand."""
+"""Scan a footer once: its row groups as numbers, and the offsets of all its parts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from secure_bloom.kernels.fields import (
     read_list_header,
 )
 
-#: Field ids of a FileMetaData, its row groups, and one more than the highest.
+#: Field ids of a FileMetaData; PARTS is one more than the highest.
 SCHEMA: Final = 2
 ROW_GROUPS: Final = 4
 PARTS: Final = 10
@@ -37,13 +37,13 @@ TOTAL_BYTE_SIZE: Final = 2
 NUM_ROWS: Final = 3
 ORDINAL: Final = 7
 NUMBERS: Final = 8
-#: Bytes that a RowGroup takes at least, beside its chunks: fields 1, 2 and 3, and its end.
+#: The fewest bytes of a RowGroup beside its chunks: fields 1, 2 and 3, and its end.
 ROW_GROUP_BYTES: Final = 7
 
 
 @kernel
 def outline_list(data: Bytes, at: int, places: Numbers, left: Counts) -> int:
-    """Enter where each structure of a list starts, as many as there are places; where it ends."""
+    """Enter the offset of each structure of a list of ``places.size``, and return its end."""
     kind, count, end = read_list_header(data, at)
     if kind != STRUCT or count != places.size:
         return NOWHERE
@@ -56,7 +56,7 @@ def outline_list(data: Bytes, at: int, places: Numbers, left: Counts) -> int:
 
 @kernel
 def is_whole(numbers: Numbers) -> bool:
-    """Whether a RowGroup has all that it must have."""
+    """Whether a RowGroup has its required fields."""
     return bool(
         numbers[COLUMNS] >= 0 and numbers[NUM_ROWS] >= 0 and numbers[TOTAL_BYTE_SIZE] != ABSENT
     )
@@ -64,7 +64,7 @@ def is_whole(numbers: Numbers) -> bool:
 
 @kernel
 def outline_row_group(data: Bytes, at: int, numbers: Numbers, places: Numbers, left: Counts) -> int:
-    """Enter the numbers of a RowGroup by their ids, and where its chunks start; where it ends."""
+    """Enter the numbers of a RowGroup by field id and the offsets of its chunks; return its end."""
     numbers[:] = ABSENT
     last, end = 0, at
     while end >= 0:
@@ -97,22 +97,22 @@ def outline_row_groups(
 
 @kernel
 def count_row_groups(data: Bytes, at: int, kind: int, columns: int) -> tuple[int, int]:
-    """How many row groups a list says it has, and where they start."""
+    """How many row groups a list has, and the offset of the first."""
     element, count, end = read_list_header(data, at)
     if end < 0 or kind != LIST or element != STRUCT:
         return 0, NOWHERE
-    # A chunk takes a byte at least: the numbers are not much larger than the footer.
+    # A chunk takes a byte or more: so the arrays cannot get much larger than the footer is.
     is_too_long = count * (columns + ROW_GROUP_BYTES) > data.size - end
     return (0, NOWHERE) if is_too_long else (count, end)
 
 
 @brief_kernel
 def outline(data: Bytes, at: int, columns: int) -> tuple[int, Numbers, Numbers, Numbers]:
-    """What a FileMetaData of so many columns has behind its schema, which ends at ``at``.
+    """Scan a FileMetaData of ``columns`` columns behind its schema, which ends at ``at``.
 
-    Where it ends; a row of numbers for each row group, in the places that their field ids name;
-    a row of places for each, where its chunks start; and of the other fields, by their ids, wire
-    type, start and end.  Where anything is unusual the end is ``NOWHERE``.
+    Returns its end; a row of numbers for each row group, indexed by field id; a row of offsets for
+    each row group, one for each of its chunks; and wire type, start and end of the other fields,
+    by their ids.  The end is ``NOWHERE`` where anything is unusual.
     """
     numbers, places = np.empty((0, NUMBERS), np.int64), np.empty((0, 0), np.int64)
     parts = np.full((PARTS, 3), ABSENT)

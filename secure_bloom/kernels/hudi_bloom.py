@@ -37,7 +37,7 @@ def read4(data: Bytes, at: U64) -> U32:
 
 @kernel
 def signed(byte: U32) -> U32:
-    """One byte as Java has it, with its sign in all bits above."""
+    """One byte as Java widens it: its sign fills all bits above."""
     return U32((byte ^ SIGN) - SIGN)
 
 
@@ -163,7 +163,7 @@ def check_keys(
 ) -> None:
     """Set ``found[i]`` to whether any row has all bits of key ``i``.
 
-    A key's positions are worked out as far as some row asks for them, and once for all rows.
+    The positions of a key are computed as far as some row needs them, and once for all rows.
     """
     positions = np.empty(num_hashes, np.uint32)
     for i in range(found.size):

@@ -1,4 +1,4 @@
-"""Whether compiled code is worth its loading, which takes half a second."""
+"""Decide when compiled code is worth loading, which takes half a second."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ _LOADING: Final = 0.5
 
 
 class CompiledCode:
-    """How much time compiled code would have saved this process so far, in seconds.
+    """Counts the seconds that compiled code would have saved this process so far.
 
-    The count is that of several threads, and may be off by what they do at the same time.
+    Several threads count without a lock, so the sum may miss what they add at the same moment.
     """
 
     def __init__(self) -> None:
         self._missed = 0.0
 
     def is_worth(self, saved: float) -> bool:
-        """Whether to use compiled code, which would save so many seconds more.
+        """Whether to use compiled code, which would save ``saved`` seconds here.
 
-        Once it is loaded, by anyone, it is.
+        True once any part of the program has loaded it, or once the savings missed exceed the cost.
         """
         if "numba" in sys.modules:
             return True
@@ -28,5 +28,5 @@ class CompiledCode:
         return self._missed > _LOADING
 
 
-#: That of this process.
+#: The one of this process.
 compiled_code = CompiledCode()

@@ -1,9 +1,9 @@
-"""Whether PLAIN values have one that is sought: a fingerprint of each, held against a few.
+"""Look for a few probe values among the PLAIN values of a page, by fingerprints.
 
-The fingerprint is a number of a value's bytes and their count.  It is no hash that anyone else
-knows, and cheaper than one: two multiplications for every 16 bytes.  Different values may share
-it, so what is found is a "maybe".  Every number comes from the page and is held against the bytes
-at hand.
+A fingerprint is 64 bits made of a value's bytes and length.  It is private to this program and
+cheaper than a good hash: two multiplications for every 16 bytes.  Different values may share one,
+so a match is a "maybe" and only "none" is certain.  Every number comes from the page, so each is
+checked against the bytes at hand.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ U64: TypeAlias = np.uint64
 Bytes: TypeAlias = NDArray[np.uint8]
 Fingerprints: TypeAlias = NDArray[np.uint64]
 
-#: What ``look_for`` answers, beside ``DAMAGED``.
+#: Answers of ``look_for``, beside ``DAMAGED``.
 NONE: Final = np.int64(0)
 SOME: Final = np.int64(1)
 

@@ -23,7 +23,7 @@ SIGN: Final = U32(0x80000000)
 
 @kernel
 def mix(k: I64) -> I64:
-    """Thomas Wang's 64-bit mix, whose right shifts here carry the sign along."""
+    """Thomas Wang's 64-bit mix; as in Java's ``>>``, right shifts keep the sign."""
     k = ~k + (k << I64(21))
     k ^= k >> I64(24)
     k = k + (k << I64(3)) + (k << I64(8))
@@ -42,7 +42,7 @@ def hash_longs(numbers: Hashes, hashes: Hashes) -> None:
 
 @kernel
 def position(step: U32, bit_count: U32) -> U32:
-    """The bit that a step falls on: one below zero, as a signed number, is turned over first."""
+    """The bit of a step; a step that is negative as a signed number is inverted first."""
     return (~step if step & SIGN else step) % bit_count
 
 
@@ -62,8 +62,8 @@ def insert_hashes(bits: Bits, hash_functions: U32, hashes: Hashes) -> None:
 def check_hashes(bits: Bits, hash_functions: U32, hashes: Hashes, found: NDArray[np.bool_]) -> None:
     """Set ``found[i]`` to whether all positions of ``hashes[i]`` are set.
 
-    All are looked at even where the first is not: a branch that is taken every other time costs
-    more than the rest of them.
+    All are checked, even after one that is not set: a branch that the processor cannot predict
+    costs more than the rest of the checks.
     """
     bit_count = U32(bits.size * 8)
     for i in range(hashes.size):

@@ -1,7 +1,7 @@
-"""Where the values of a flat PLAIN page stand: its levels, and the lengths before its byte arrays.
+"""Find the values of a flat PLAIN page: count its levels, and follow the lengths of byte arrays.
 
 Parquet, "Encodings": PLAIN, and the RLE / bit-packing hybrid of levels.  Every number comes from
-the page, so each is held against the bytes at hand.
+the page, so each is checked against the bytes at hand.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ from secure_bloom.kernels.xxh64 import read4
 U64: TypeAlias = np.uint64
 Bytes: TypeAlias = NDArray[np.uint8]
 
-#: What a kernel answers for bytes that are not what they should be.
+#: The answer for malformed bytes.
 DAMAGED: Final = np.int64(-1)
 LENGTH_SIZE: Final = 4
 
 
 @kernel
 def byte_array_offsets(data: Bytes, offsets: NDArray[np.int64]) -> np.int64:
-    """Enter where each of ``len(offsets) - 1`` BYTE_ARRAYs starts, with its length, and their end.
+    """Enter the offset of each of ``len(offsets) - 1`` BYTE_ARRAYs, and the end of the last.
 
-    Returns that end, or ``DAMAGED`` where they do not all fit ``data``.
+    An offset is that of the length before the bytes.  Returns the end, or ``DAMAGED`` if they do
+    not all fit ``data``.
     """
     size, at = U64(data.size), U64(0)
     for i in range(offsets.size - 1):
@@ -44,7 +45,7 @@ def byte_array_offsets(data: Bytes, offsets: NDArray[np.int64]) -> np.int64:
 
 @kernel
 def read_varint(data: Bytes, at: U64) -> tuple[U64, U64]:
-    """The number of at most five bytes at ``at``, and where it ends: 0 where it does not."""
+    """The varint of at most five bytes at ``at``, and its end: 0 if it is longer."""
     number = U64(0)
     for i in range(min(U64(5), U64(data.size) - at)):
         byte = U64(data[at + U64(i)])

@@ -24,7 +24,7 @@ from secure_bloom.kernels.salt import SALT
 
 Blocks: TypeAlias = NDArray[np.uint32]
 Hashes: TypeAlias = NDArray[np.uint64]
-#: What an intrinsic gives numba: its signature, and the function that writes its instructions.
+#: The result of an intrinsic: its signature, and the function that writes its instructions.
 Instructions: TypeAlias = tuple[
     Signature, Callable[[BaseContext, ir.IRBuilder, Signature, list[ir.Value]], ir.Value]
 ]

@@ -1,1 +1,1 @@
-"""What is asked: conditions as people and programs write them, and as columns understand them."""
+"""Predicates: parse what a caller wrote, bind it to a schema, evaluate it on rows."""

@@ -1,13 +1,13 @@
-"""A predicate held against the table's schema: each condition gets its column, type and values.
+"""Bind a predicate to a table's schema: each condition gets its column, type and values.
 
-Values become scalars of the column's own type, however they were given, and none is rounded: of one
-that the type does not have, the condition becomes the same condition on the value next below.
+Every value becomes a scalar of the column's type, and none is rounded.  If the type does not have
+the value, the condition is rewritten to the next value below it, with the same meaning:
 
     a < 2.5     on integers    a <= 2
     a = 2.5     on integers    a in ()
     a < 0.7     on FLOATs      a <= 0.69999998807907104, the greatest FLOAT below 0.7
 
-What the row groups are judged by, and what the rows are compared with, are the same scalars.
+Row groups are pruned, and rows are compared, with these same scalars.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from secure_bloom.predicates.tree import (
 class BoundCondition:
     """A condition on the column at ``path``: the top-level column, then members of structures.
 
-    ``type`` is what rows are compared in; ``values`` are scalars of it, none of them NaN, and
-    ``value_set`` is those of a list as pyarrow looks them up: a zero stands there with either sign.
-    ``ordinal`` is its place among the conditions of the predicate.
+    ``type`` is the type in which rows are compared; ``values`` are scalars of it, never a NaN.
+    ``value_set`` has the values of a list as pyarrow looks them up: zero has both signs there.
+    ``ordinal`` is the condition's number within the predicate.
     """
 
     ordinal: int
@@ -61,21 +61,22 @@ class BoundCondition:
 BoundPredicate: TypeAlias = Tree[BoundCondition]
 
 _LISTS = (Operator.IN, Operator.NOT_IN)
-#: What a negated comparison is where there is no NaN.
+#: A negated comparison in a type that has no NaN.
 _WITHOUT_NAN = {
     Operator.NOT_LESS: Operator.GREATER_OR_EQUAL,
     Operator.NOT_LESS_OR_EQUAL: Operator.GREATER,
     Operator.NOT_GREATER: Operator.LESS_OR_EQUAL,
     Operator.NOT_GREATER_OR_EQUAL: Operator.LESS,
 }
-#: What a comparison with a value between two of the type is, of the one below it.
+#: The comparison with the value below, in place of one with a value between two of the type.
 _WITH_FLOOR = {
     Operator.LESS: Operator.LESS_OR_EQUAL,
     Operator.GREATER_OR_EQUAL: Operator.GREATER,
     Operator.NOT_LESS: Operator.NOT_LESS_OR_EQUAL,
     Operator.NOT_GREATER_OR_EQUAL: Operator.NOT_GREATER,
 }
-#: True for every value where the other side is below all of the type, and false where not here.
+#: Operators that are true for every value if the other side is below all values of the type; the
+#: others are then true for none.
 _ABOVE_ALL = {
     Operator.NOT_EQUAL,
     Operator.GREATER,
@@ -83,7 +84,7 @@ _ABOVE_ALL = {
     Operator.NOT_LESS,
     Operator.NOT_LESS_OR_EQUAL,
 }
-#: The same for a NaN on the other side.
+#: The same if the other side is a NaN.
 _BESIDE_NAN = {
     Operator.NOT_EQUAL,
     Operator.NOT_LESS,
@@ -94,7 +95,7 @@ _BESIDE_NAN = {
 
 
 def bind(predicate: Predicate, schema: pa.Schema, paths: Sequence[str] = ()) -> BoundPredicate:
-    """The predicate on the columns of ``schema``, of files at ``paths``.
+    """The predicate on the columns of ``schema``; ``paths`` are the files that an error names.
 
     Raises PolicyError for a column that is not there or cannot be compared, or a value that it
     cannot hold.
@@ -159,7 +160,7 @@ class _Binder:
 
 
 def _as_in_pyarrow(values: tuple[object, ...], wanted: pa.DataType) -> tuple[object, ...]:
-    """The values of an array that pyarrow looks up, cast as it casts them: all, or none."""
+    """The values cast as pyarrow casts a value set: all of them, or none if one does not fit."""
     try:
         return tuple(pa.array(list(values)).cast(wanted))
     except pa.ArrowException:
@@ -169,7 +170,7 @@ def _as_in_pyarrow(values: tuple[object, ...], wanted: pa.DataType) -> tuple[obj
 def _settled(
     operator: Operator, coerced: Sequence[Coerced]
 ) -> tuple[Operator, tuple[pa.Scalar, ...]]:
-    """The same condition on values that the type has; an empty list where it has one answer."""
+    """The same condition on values of the type; an empty list where all rows get one answer."""
     if operator in _LISTS or not coerced:
         return operator, tuple(value.floor for value in coerced if value.is_exact)
     (value,) = coerced
@@ -204,13 +205,13 @@ def _readings(fields: Iterable[pa.Field], name: str) -> dict[tuple[str, ...], pa
 
 
 def _without_numpy(value: object) -> object:
-    """A datetime64 of numpy as a timestamp of pyarrow; what is finer, or no time, as it is."""
+    """A numpy datetime64 as a pyarrow timestamp; NaT, and finer units than ns, as they are."""
     if not isinstance(value, np.datetime64) or np.isnat(value):
         return value
     unit = np.datetime_data(value)[0]
     if unit in _FINER:
         return value
-    # Of the coarser units, which pyarrow does not have, each is a number of seconds.
+    # pyarrow has no coarser units; each of them is a number of seconds.
     unit = unit if unit in TICKS else "s"
     exact = value.astype(f"datetime64[{unit}]")
     return pa.scalar(int(exact.astype(np.int64)), pa.timestamp(unit)) if exact == value else value
@@ -235,8 +236,7 @@ def _decimal128(stored: pa.DataType) -> pa.DataType:
     return pa.decimal128(stored.precision, stored.scale)
 
 
-#: In which type rows are compared where pyarrow does not compare, or look up, their own; all values
-#: are values of it too.
+#: Types that pyarrow cannot compare or look up -> the type to compare in; it has all their values.
 _COMPARED: dict[int, Callable[[pa.DataType], pa.DataType]] = {
     pa.float16().id: lambda _: pa.float32(),
     pa.decimal32(1).id: _decimal128,

@@ -1,9 +1,12 @@
-"""Where a value, however it was given, stands among those that a type can hold.
+"""Coerce a value into a column's type without rounding: to the greatest value not above it.
 
-A value that is none of them still has a clear place between two of them, below all, or above all:
-2.5 among integers, 0.1 among FLOATs, a microsecond among milliseconds.  Numbers are compared as
-mathematics has it; among FLOATs and DOUBLEs a value counts as the double nearest to it, and a
-double among decimals as the shortest decimal number that is written for it.
+    2.5 among integers           2, not exact
+    3 among integers             3, exact
+    -1 among unsigned integers   none: all values of the type are above it
+
+Numbers are compared as in mathematics.  Two rules decide what a number is first: in a FLOAT or
+DOUBLE column it is the nearest double; in a DECIMAL column a double is the shortest decimal number
+that prints it.
 """
 
 from __future__ import annotations
@@ -32,10 +35,10 @@ _DAY = 86_400 * SECOND
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coerced:
-    """A place among the values of a type.
+    """A value among those of a type.
 
-    ``floor`` is the greatest of them that is not above the value; None where all are above it.
-    With ``is_exact`` it is the value itself.  A NaN has no place: neither is it a value.
+    ``floor`` is the greatest value of the type that is not above the given one; None if all are
+    above it.  ``is_exact``: it is the given value.  A NaN is neither above nor below any value.
     """
 
     floor: pa.Scalar | None = field(repr=False)
@@ -47,7 +50,7 @@ _NAN = Coerced(floor=None, is_exact=False, is_nan=True)
 
 
 def coerced_values(column: str, wanted: pa.DataType, values: Iterable[object]) -> list[Coerced]:
-    """The places of ``values`` in ``wanted``; PolicyError, without it, for one of another kind."""
+    """``values`` in the type ``wanted``; PolicyError, which quotes none, for another kind."""
     coerce = next((coerce for accepts, coerce in _COERCIONS if accepts(wanted)), _other)
     try:
         return [coerce(value, wanted) for value in values]
@@ -68,7 +71,7 @@ def _other(value: object, wanted: pa.DataType) -> Coerced:
 
 
 def _held(value: object) -> Any:
-    """What a scalar of pyarrow holds."""
+    """The value itself: that of a pyarrow scalar, or the value as it is."""
     return value.as_py() if isinstance(value, pa.Scalar) else value
 
 
@@ -89,7 +92,7 @@ def _fixed_binary(value: object, wanted: pa.DataType) -> Coerced:
     given = _bytes(value, is_uuid=width == 16)
     if len(given) >= width:
         return Coerced(floor=pa.scalar(given[:width], wanted), is_exact=len(given) == width)
-    # The least that is above it is filled up with zeros.
+    # Filled up with zeros it is the least value above the given one; the floor is one less.
     above = int.from_bytes(given.ljust(width, b"\0"))
     floor = pa.scalar((above - 1).to_bytes(width), wanted) if above else None
     return Coerced(floor=floor, is_exact=False)
@@ -128,7 +131,7 @@ def _number(value: object) -> int | float | Decimal:
         try:
             return exact_number(held)
         except ValueError:
-            # An infinity or NaN, by its name.
+            # The name of an infinity, or of NaN.
             return floating_number(held)
     if isinstance(held, float | Decimal):
         return held
@@ -149,12 +152,12 @@ def _among(
     wanted: pa.DataType,
     floor: Callable[[Any], int | Decimal],
 ) -> Coerced:
-    """The place among numbers from ``low`` to ``high``, of which ``floor`` gives the one below."""
+    """The number among those from ``low`` to ``high``; ``floor`` rounds down to one of them."""
     if number != number:
         return _NAN
     if number < low:
         return Coerced(floor=None, is_exact=False)
-    # Numbers beyond are not worked with: their digits may be more than there is memory.
+    # Do not round numbers above the range: 1e999999999 has more digits than there is memory.
     found = high if number > high else floor(number)
     return Coerced(floor=pa.scalar(found, wanted), is_exact=found == number)
 
@@ -182,7 +185,7 @@ def _float(value: object, wanted: pa.DataType) -> Coerced:
     kind = _FLOATS[wanted.bit_width]
     with np.errstate(over="ignore"):
         nearest = kind(double)
-    # However large, a number that is finite as it was given is none of the infinities.
+    # A finite number that overflows to an infinity is below that infinity, not equal to it.
     is_beyond = math.isinf(double) and Decimal(number).is_finite()
     if float(nearest) > double or (is_beyond and double > 0):
         nearest = np.nextafter(nearest, kind(-math.inf))
@@ -209,7 +212,7 @@ def _time(value: object, wanted: pa.DataType) -> Coerced:
         text = held.isoformat() if isinstance(held, time) else held
         if not isinstance(text, str):
             raise TypeError
-        # pyarrow reads no times from texts, but timestamps.
+        # pyarrow parses timestamps from texts, but no times.
         nanos = _parsed(f"1970-01-01T{text}", is_utc=False)
     return _among_ticks(nanos, TICKS[wanted.unit], wanted)
 
@@ -220,7 +223,7 @@ def _timestamp(value: object, wanted: pa.DataType) -> Coerced:
 
 
 def _epoch_nanos(value: object, *, is_utc: bool) -> int:
-    """What has no zone is UTC; a column without a zone takes nothing with one."""
+    """Nanoseconds since 1970, in UTC without a zone; TypeError for a zone unless ``is_utc``."""
     if isinstance(value, pa.Scalar) and pa.types.is_timestamp(value.type):
         if value.type.tz is not None and not is_utc:
             raise TypeError
@@ -234,7 +237,7 @@ def _epoch_nanos(value: object, *, is_utc: bool) -> int:
 
 
 def _parsed(text: str, *, is_utc: bool) -> int:
-    """Nanoseconds of a text that pyarrow reads, in microseconds where its own are too few."""
+    """The nanoseconds of a text; pyarrow parses it in microseconds if nanoseconds overflow."""
     for unit in ("ns", "us"):
         for zone in (None, "UTC") if is_utc else (None,):
             try:
@@ -256,7 +259,7 @@ def _duration(value: object, wanted: pa.DataType) -> Coerced:
 
 
 def _among_ticks(nanos: int, tick: int, wanted: pa.DataType) -> Coerced:
-    """The place among numbers of a unit, ``tick`` nanoseconds each."""
+    """The instant or length among whole numbers of a unit of ``tick`` nanoseconds."""
     ticks, rest = divmod(nanos, tick)
     low = -(1 << (wanted.bit_width - 1))
     place = _among(ticks, low, -low - 1, pa.int64(), int)
@@ -265,7 +268,7 @@ def _among_ticks(nanos: int, tick: int, wanted: pa.DataType) -> Coerced:
 
 
 def _of_ticks(ticks: int, wanted: pa.DataType) -> pa.Scalar:
-    # A date64 is the only one whose number is not of its own tick.
+    # date64 counts milliseconds, but only whole days are values of it.
     return pa.scalar(ticks * 86_400_000 if wanted == pa.date64() else ticks, wanted)
 
 

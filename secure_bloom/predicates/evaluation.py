@@ -1,8 +1,8 @@
-"""The exact filter: which rows of a table a predicate is true for, by pyarrow.compute.
+"""Evaluate a predicate on rows exactly, by pyarrow.compute.
 
-A comparison with null is neither true nor false, and a row counts only where the whole is true.
-``in`` is a row of equalities: NaN equals nothing, zeros of either sign are equal, and a null is
-not ``not in`` anything.
+A comparison with null is neither true nor false, and a row counts only if the whole is true.
+``in`` means equal to one of the values: NaN equals nothing, both zeros are equal, and for a null
+neither ``in`` nor ``not in`` is true.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def true_rows(predicate: BoundPredicate, table: pa.Table) -> pa.ChunkedArray:
 
 
 def _operand(condition: BoundCondition, table: pa.Table) -> pa.ChunkedArray:
-    """The rows of the condition's column in the type that it compares."""
+    """The condition's column, in the type in which it is compared."""
     column = table.column(condition.path[0])
     if len(condition.path) > 1:
         column = pc.struct_field(column, list(condition.path[1:]))

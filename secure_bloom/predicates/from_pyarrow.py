@@ -1,13 +1,12 @@
 """A predicate as a pyarrow.compute expression.
 
-pyarrow shows an expression's parts only in the form in which it pickles it: an Arrow IPC file
-without rows' meaning, whose schema metadata spell the expression in prefix order and whose columns
-are its literals.
+pyarrow shows the parts of an expression only in its pickle: an Arrow IPC file whose schema metadata
+spell the expression in prefix order and whose columns hold its literals, one row each.
 
     call: equal | field_ref: email | literal: 0 | end: equal
 
-What is read there is made into an expression again and must equal the one that was given, so that
-a form of another pyarrow version is refused, never misread.
+The expression is built again from what was read there, and must equal the given one.  So a form of
+another pyarrow version is refused, never misread.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _JOINS: dict[str, type[AllOf[Condition] | AnyOf[Condition]]] = {
     "and_kleene": AllOf,
     "or_kleene": AnyOf,
 }
-#: The operator with its sides exchanged: `3 < x` is `x > 3`.
+#: The operator for exchanged sides: `3 < x` is `x > 3`.
 _MIRRORED = {
     Operator.LESS: Operator.GREATER,
     Operator.LESS_OR_EQUAL: Operator.GREATER_OR_EQUAL,
@@ -50,7 +49,7 @@ _MIRRORED = {
     Operator.GREATER_OR_EQUAL: Operator.LESS_OR_EQUAL,
 }
 _NAN_IS_NULL = "write is_null() without nan_is_null: a NaN is no null here"
-#: What is asked for where there is no such call.
+#: Hints for calls that have no counterpart here.
 _INSTEAD = {
     "is_nan": "there is no test for NaN: read the column, and filter its rows with pyarrow",
 }
@@ -187,7 +186,7 @@ _CALLS: dict[str, Callable[[_Parts, str, int], tuple[Predicate, pc.Expression]]]
 
 
 def _two_valued(path: tuple[str, ...], values: pa.Array) -> Predicate:
-    """Membership that is true or false for a null too: true if null is one of the values."""
+    """Membership as in pyarrow, true or false for a null too: true if null is among the values."""
     column = ".".join(path)
     if pa.types.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py():
         raise PolicyError("the expression looks for NaN in a list", column=column)

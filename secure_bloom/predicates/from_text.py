@@ -31,10 +31,10 @@ _TOKEN = re.compile(
 )
 _COMPARISONS = {"=", "==", "!=", "<>", "<", "<=", ">", ">="}
 _KEYWORDS = {"and", "or", "not", "in", "is", "null", "like", "between"}
-#: What word processors make of the quotes that are typed.
+#: Quotes as word processors set them.
 _TYPESET = frozenset("\u2018\u2019\u201c\u201d\u00b4`")
 _UNREADABLE = "texts stand in single quotes, one inside is doubled: name = 'O''Hara'"
-#: What is asked for where there is no such operator.
+#: Hints for operators that SQL has and this grammar does not.
 _INSTEAD = {
     "like": "there is no like; a beginning is a range: name >= 'ab' and name < 'ac'",
     "between": "there is no between; write a >= 1 and a <= 2",
@@ -64,7 +64,7 @@ class _Token:
 
 
 def from_text(text: str) -> Predicate:
-    """The predicate that a text describes; PolicyError, without values, for what is none."""
+    """The predicate that a text describes; PolicyError, which quotes no value, if it is none."""
     tokens = _tokens(text)
     if not tokens:
         raise PolicyError("the condition is empty", hint="leave it out to read all rows")
@@ -203,5 +203,5 @@ class _Parser:
             raise self._wanted(keyword)
 
     def _wanted(self, what: str, *, hint: str = _HINT) -> PolicyError:
-        # The place, not the text there: it may be a value.
+        # Name the place, not the text there: it may be a value.
         return PolicyError(f"the condition needs {what} at character {self._next.place}", hint=hint)

@@ -5,7 +5,7 @@
 [p, q, ...]                                   all of them
 [[p, q], [r]]                                 any of the lists, as pyarrow and others have it
 ("and", p, q, ...), ("or", p, q, ...)         nested as deep as wanted
-("not", p)                                    what is false of p
+("not", p)                                    true where p is false
 (("a", "b"), "=", 1)                          a column by its path: member b of a, not a column a.b
 """
 
@@ -28,7 +28,7 @@ from secure_bloom.predicates.tree import (
 )
 
 _JOINS: dict[object, type[AllOf[Condition] | AnyOf[Condition]]] = {"and": AllOf, "or": AnyOf}
-#: What a tuple that is no condition begins with.
+#: First words of tuples that are no conditions.
 _WORDS = {*_JOINS, "not"}
 _WITHOUT_VALUE = (Operator.IS_NULL, Operator.IS_NOT_NULL)
 _WITH_LIST = (Operator.IN, Operator.NOT_IN)
@@ -37,7 +37,7 @@ _HINT = 'write ("column", "=", value), ("and", ..., ...), ("or", ..., ...), or a
 
 
 def from_structure(structure: object, *, depth: int = MAX_DEPTH) -> Predicate:
-    """The predicate that a structure describes; PolicyError for what is none."""
+    """The predicate that a structure describes; PolicyError if it is none."""
     if depth == 0:
         raise PolicyError(f"the predicate nests deeper than {MAX_DEPTH} levels")
     if not isinstance(structure, list | tuple):
@@ -45,7 +45,7 @@ def from_structure(structure: object, *, depth: int = MAX_DEPTH) -> Predicate:
             f"a condition is of type {type(structure).__name__}, wanted a tuple", hint=_HINT
         )
     if not structure:
-        # All rows, or none: whoever made the list did not mean to ask.
+        # It could mean all rows or none: whoever built the list forgot to fill it.
         raise PolicyError("the condition is empty", hint="leave `where` out to read all rows")
     if isinstance(structure, list):
         return _list(structure, depth)

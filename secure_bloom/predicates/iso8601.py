@@ -1,4 +1,4 @@
-"""Dates and times as ISO 8601 texts, to the nanosecond and beyond the years that Python has."""
+"""Dates and times as ISO 8601 texts: to the nanosecond, and beyond Python's years 1 to 9999."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DURATION = re.compile(
     r"(?:(?P<second>[0-9]+)(?:\.(?P<fraction>[0-9]{1,9}))?S)?)?"
 )
 
-#: The Gregorian calendar repeats itself.
+#: The Gregorian calendar repeats every 400 years.
 _CYCLE_DAYS, _CYCLE_YEARS = 146_097, 400
 
 

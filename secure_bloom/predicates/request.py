@@ -1,4 +1,4 @@
-"""What is asked of a table: its schema, the columns wanted, and the predicate bound to both."""
+"""A request to a table: its schema, the columns wanted, and the predicate bound to it."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Request:
 
     @property
     def filtered(self) -> tuple[str, ...]:
-        """The top-level columns that the predicate looks at."""
+        """The top-level columns of the predicate."""
         found = (condition.path[0] for condition in bound_conditions(self.predicate))
         return tuple(dict.fromkeys(found))
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """All top-level columns that are read of files."""
+        """The top-level columns that must be read from files."""
         names = dict.fromkeys((*self.filtered, *self.output))
         return tuple(name for name in names if name not in self.partitions)
 
@@ -42,7 +42,7 @@ class Request:
 
     @functools.cached_property
     def no_rows(self) -> pa.Table:
-        """A result without rows, which is that of most row groups that are looked into."""
+        """A result without rows, made once: most row groups that are read have no match."""
         return self.output_schema.empty_table()
 
 

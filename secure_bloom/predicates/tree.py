@@ -1,9 +1,9 @@
-"""What rows are asked for: a tree of conditions on columns, joined by AND and OR.
+"""A predicate: a tree of conditions on columns, joined by AND and OR.
 
-There is no NOT in the tree: each operator has its opposite, so a negation goes down to the
-conditions.  With nulls that is the same: a comparison with null is neither true nor false, and
-rows for which the whole is not true are left out.  The opposite of ``<`` is not ``>=``, because a
-NaN is neither less than a number nor at least that number.
+The tree has no NOT.  Each operator has an opposite, so a negation moves down to the conditions.
+Nulls allow that: a comparison with null is neither true nor false, and neither is its opposite.
+The opposite of ``<`` is not ``>=``: for a NaN both ``<`` and ``>=`` are false, so ``not <`` is an
+operator of its own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Operator(enum.StrEnum):
-    """How a column is held against values."""
+    """How a column is compared with values."""
 
     EQUAL = "="
     NOT_EQUAL = "!="
@@ -38,7 +38,7 @@ class Operator(enum.StrEnum):
     NOT_GREATER_OR_EQUAL = "not >="
 
 
-#: What single values answer: a dictionary, a filter, the values themselves.
+#: Operators that look single values up, as a Bloom filter or a dictionary can.
 LOOKUPS = frozenset({Operator.EQUAL, Operator.IN})
 
 
@@ -56,19 +56,19 @@ _OPPOSITES |= {after: before for before, after in _OPPOSITES.items()}
 _SPELLINGS = {"==": Operator.EQUAL, "<>": Operator.NOT_EQUAL}
 _NULL_TESTS = {Operator.IS_NULL, Operator.IS_NOT_NULL}
 _LISTS = {Operator.IN, Operator.NOT_IN}
-#: Deeper than any question a person asks; a tree is walked by recursion.
+#: Deeper than anyone writes; trees are walked by recursion, so they need a limit.
 MAX_DEPTH = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """One column against values: one of them for a comparison, any number for a list.
+    """One column compared with values: one value for a comparison, any number for a list.
 
-    Values are as the caller gave them; what they are in the column's type is settled when the
-    schema is known.  They never show in texts.  With ``is_cast`` they are an array of pyarrow's
-    that it casts to the column's type where it can, even if that rounds.  ``path`` is the column
-    and the members below it, where they were given one by one: a dot is part of a name there.  With
-    ``has_null`` a null was among the values of ``in``.
+    Values are as the caller gave them; binding turns them into the column's type.  They never show
+    in a repr.  ``is_cast``: they come from a pyarrow array, which pyarrow casts to the column's
+    type where it can, even if that rounds.  ``path``: the column and the members below it, if the
+    caller gave them one by one; a dot is part of a name there.  ``has_null``: the list of ``in``
+    had a null, which is left out of ``values``.
     """
 
     column: str
@@ -94,7 +94,7 @@ class Condition:
             )
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Scalars of pyarrow go as arrays of one: alone they need pandas for nanoseconds."""
+        """Pickle pyarrow scalars as arrays of one: a scalar of nanoseconds would need pandas."""
         values = tuple(map(_packed, self.values))
         return _unpacked, (
             self.column,
@@ -108,7 +108,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class _One:
-    """A scalar of pyarrow on its way."""
+    """A pyarrow scalar in a pickle."""
 
     array: pa.Array
 
@@ -138,12 +138,12 @@ def _unpacked(
 
 
 def _is_null(value: object) -> bool:
-    # A null of pyarrow is an object that says it is not valid.
+    # pyarrow has no one null object: a null scalar says that it is not valid.
     return value is None or not getattr(value, "is_valid", True)
 
 
 class Numeral(str):
-    """A number that stood in a text without quotes: no value of a column of texts."""
+    """A number written without quotes in a text: it is no value for a column of texts."""
 
     __slots__ = ()
 
@@ -200,7 +200,7 @@ def condition(column: str | tuple[str, ...], operator: str, value: object) -> Co
     """A condition as people write it; ``value`` is a collection for ``in`` and ``not in``.
 
     ``column`` is a name, dotted for a member of a structure, or a path.  A null in a list equals
-    nothing, as in SQL: ``in`` goes without, ``not in`` is refused.
+    nothing, as in SQL: ``in`` leaves it out, ``not in`` refuses it because it would never be true.
     """
     path = column if isinstance(column, tuple) else None
     column = ".".join(column) if isinstance(column, tuple) else column
@@ -231,13 +231,13 @@ def condition(column: str | tuple[str, ...], operator: str, value: object) -> Co
 
 
 def operator_of(text: str) -> Operator | None:
-    """The operator of that spelling, in any case and with any spaces; None for none."""
+    """The operator spelled so, in upper or lower case, with any spaces; None if there is none."""
     lowered = " ".join(text.lower().split())
     return _SPELLINGS.get(lowered) or next((o for o in Operator if o == lowered), None)
 
 
 def negated(predicate: Predicate) -> Predicate:
-    """The predicate that is true where the given one is false; neither is where that is null."""
+    """The predicate that is true where the given one is false; where one is null, both are."""
     if isinstance(predicate, Condition):
         return replace(predicate, operator=_OPPOSITES[predicate.operator])
     # De Morgan: the negation of an AND is the OR of the negations, and the other way round.

@@ -1,7 +1,6 @@
-"""Rows of encrypted tables through their filters: prune, decrypt, explain.
+"""Read the rows of encrypted tables through their filters: prune, decrypt, explain.
 
-What is asked (predicates, structures, texts) is used by others too, so the reader with its pyarrow
-is imported when it is first asked for.
+A name is imported when it is first used, because the reader imports pyarrow.
 """
 
 from __future__ import annotations

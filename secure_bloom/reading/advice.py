@@ -1,7 +1,7 @@
-"""What would make a read take less: "I have a filter; why is nothing faster?", answered.
+"""Advice on a read: answers "I have a filter; why is nothing faster?".
 
-Each rule looks at the row groups that were read and says one sentence or none.  What would rule
-more of them out is looked for where no row was found: no filter can skip what is there.
+Each rule looks at the row groups that were read and yields sentences, mostly none.  Rules about
+filters look only at row groups without a match: no filter can skip a row that is there.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from operator import itemgetter
 from secure_bloom.reading.file_reports import ReadTotals
 from secure_bloom.reading.pruning.plan import Note, Reason, RowGroupPlan, Step, percent
 
-#: A filter that lets more than this share of other values pass is not much of one.
+#: A filter is too full if more than this share of absent values pass.
 _FULL = 0.1
-#: Where more than this share of the row groups have what is asked for, it is nothing rare.
+#: A value is common if more than this share of the row groups have it.
 _COMMON = 0.5
-#: Row groups from which on that can be said, and rows that are no longer few.
+#: With fewer row groups than this nothing is called common; from so many rows on they are many.
 _MANY = 4
-#: A file with fewer bytes of the wanted columns is hardly worth being skipped.
+#: Skipping a file with fewer bytes than this in the wanted columns saves little.
 _SMALL = 256 * 1024
 _PAGES_READ = (None, Step.VALUES)
 
 
 def advice(read: ReadTotals) -> list[str]:
-    """All that is to be said of a read, the weightiest first."""
+    """The sentences for a read, the most important first."""
     return [sentence for rule in _RULES for sentence in rule(read)]
 
 
@@ -82,7 +82,7 @@ def _without_single_form(read: ReadTotals) -> Iterator[str]:
 def _full_filter(read: ReadTotals) -> Iterator[str]:
     notes = _notes_in_vain(read)
     full = [(n.column, n.fpp or 0.0) for n in notes if (n.fpp or 0.0) > _FULL]
-    # In the order of their shares, the worst of a column is what is left of it.
+    # Sorted by their shares: of each column the dictionary keeps the last, the worst one.
     for column, fpp in dict(sorted(full, key=itemgetter(1))).items():
         yield (
             f"the filter of {column} is too full: {percent(fpp)} % of what is not there passes; "
@@ -120,7 +120,7 @@ def _common_value(read: ReadTotals) -> Iterator[str]:
 def _one_row_group(read: ReadTotals) -> Iterator[str]:
     if not (read.has_condition and read.row_groups == read.row_groups_read == 1):
         return
-    # Rows that are many may lie in all of the smaller ones.
+    # Many matching rows could lie in each of several smaller row groups.
     if all((group.rows_found or 0) < _MANY for group in _read(read)):
         yield (
             "there is one row group, which is read or skipped whole: of smaller ones "
@@ -161,7 +161,7 @@ def _read(read: ReadTotals) -> Iterator[RowGroupPlan]:
 
 
 def _read_in_vain(read: ReadTotals) -> list[RowGroupPlan]:
-    """Those in which no row was found: they could have been skipped."""
+    """The row groups that were read and had no match: they could have been skipped."""
     return [g for g in _read(read) if g.skipped_by is Step.VALUES or g.rows_found == 0]
 
 
@@ -171,12 +171,12 @@ def _notes_in_vain(read: ReadTotals) -> Iterator[Note]:
 
 
 def _columns(read: ReadTotals, reason: Reason) -> list[str]:
-    """The columns of which a step gave that reason."""
+    """The columns for which a step noted that reason."""
     return list(_counts(_read(read), reason))
 
 
 def _counts(groups: Iterable[RowGroupPlan], reason: Reason) -> dict[str, int]:
-    """The columns of which a step gave that reason, and in how many of the row groups."""
+    """The columns for which a step noted that reason, and in how many of the row groups."""
     counts: dict[str, int] = {}
     for group in groups:
         for column in dict.fromkeys(n.column for n in group.notes if n.reason is reason):

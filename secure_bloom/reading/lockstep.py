@@ -1,8 +1,11 @@
-"""Work in stages, of which many pieces go through together, one stage after the other.
+"""Run many jobs in lockstep: the first part of all of them, then the second part, and so on.
 
-What is done for each of many files takes half the time where it is done for all of them in one
-loop: its code and data stay in the processor's caches.  A job is a generator that yields between
-its stages, and reads like any other function.
+    job 1   parse ─┐   get key ─┐   decrypt ─┐
+    job 2   parse ─┤   get key ─┤   decrypt ─┤
+    job 3   parse ─┘   get key ─┘   decrypt ─┘
+
+That takes half the time of one job after the other, because the code and data of one part stay in
+the processor's caches.  A job is a generator that yields between its parts.
 """
 
 from __future__ import annotations
@@ -15,25 +18,25 @@ T = TypeVar("T")
 
 Job: TypeAlias = Generator[None, None, T]
 
-#: Jobs that go together: few at first, so that the first results come soon, then more.
+#: Runs of jobs grow by this factor up to this size: small at first, so that results come soon.
 _GROWTH, _MOST = 8, 256
 
 
 @dataclass(slots=True, eq=False)
 class JobResult(Generic[T]):
-    """What became of a job."""
+    """The result of a job, or its error."""
 
     _value: T | None = None
     _error: Exception | None = None
 
     def result(self) -> T:
-        """What the job returned; what it raised is raised here."""
+        """The value that the job returned; raises what the job raised."""
         if self._error is not None:
             raise self._error
-        return self._value  # type: ignore[return-value]  # set by then, None where T has it
+        return self._value  # type: ignore[return-value]  # set by now; None only if T has it
 
     def advance(self, job: Job[T]) -> bool:
-        """Take one stage of the job; whether there are more."""
+        """Run the next part of the job; return whether there are more."""
         try:
             next(job)
         except StopIteration as end:
@@ -46,7 +49,7 @@ class JobResult(Generic[T]):
 
 
 def run(job: Job[T]) -> T:
-    """What a job returns that is alone."""
+    """Run one job to its end and return its result."""
     while True:
         try:
             next(job)
@@ -56,7 +59,7 @@ def run(job: Job[T]) -> T:
 
 
 def in_lockstep(jobs: Iterable[Job[T]]) -> list[JobResult[T]]:
-    """What becomes of the jobs, in their order; one that fails does not hold up the others."""
+    """The results of the jobs, in their order; a job that fails does not stop the others."""
     begun = [(JobResult[T](), job) for job in jobs]
     active = begun
     while active:
@@ -65,9 +68,9 @@ def in_lockstep(jobs: Iterable[Job[T]]) -> list[JobResult[T]]:
 
 
 def growing_runs(count: int, most: Callable[[int], int]) -> Iterator[range]:
-    """So many ordinals in runs that go together, each longer than the one before.
+    """The ordinals below ``count`` in runs, each longer than the one before.
 
-    ``most`` says how many may go together from an ordinal on, for want of memory; one always may.
+    ``most`` says how many jobs have room in memory together, from an ordinal on; one always has.
     """
     start, size = 0, 1
     while start < count:

@@ -43,16 +43,16 @@ from secure_bloom.storage.counted_file import covered
 from secure_bloom.storage.paths import Paths, as_paths
 
 _MAX_DECODERS = 8
-#: Of so many units a file values are looked for before the next files are planned, and in so many
-#: units together.
+#: Search values early if a plan leaves at most this many units per file; and in how many units at
+#: once.
 _FEW, _NARROWED_TOGETHER = 0.25, 16
-#: Rows that wait for those before them, and what a table without rows counts for.
+#: Bytes of decoded rows that may wait for the rows before them; the least that a table counts for.
 _WAITING_BYTES, _LEAST_BYTES = 64 * 1024 * 1024, 256 * 1024
 _BATCH_ROWS = 128 * 1024
 
 
 def to_predicate(where: object) -> Predicate | None:
-    """The predicate in any of its three forms; None for none."""
+    """The predicate that ``where`` describes in one of its three forms; None if there is none."""
     if where is None:
         return None
     if isinstance(where, str):
@@ -63,7 +63,7 @@ def to_predicate(where: object) -> Predicate | None:
 
 
 class TableRead:
-    """One read of a table; ask for its batches or its plan, then for its report."""
+    """One read of a table: take its batches or its plan, then its report."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class TableRead:
 
     @property
     def paths(self) -> list[str]:
-        """The files that are looked at."""
+        """The files of the table."""
         return list(self._files.paths)
 
     @property
@@ -159,7 +159,7 @@ class TableRead:
         )
 
     def report(self) -> ReadReport:
-        """What was read so far, and why."""
+        """A report on what was read so far, and why."""
         return ReadReport(
             rows=self._rows,
             has_condition=self._predicate is not None,
@@ -204,10 +204,11 @@ class TableRead:
                 self._finish(reader)
 
     def _units(self) -> Iterator[Unit]:
-        """What plans leave, unit by unit.
+        """The units that the plans leave, in order.
 
-        To decode many units goes well with planning what follows.  To look for values in a few
-        does not: both want Python's lock, and hinder one another, so that is done between.
+        Decoding many units runs well beside the planning of the next files.  Searching values in
+        few units does not: both need Python's lock and slow each other down.  So few units are
+        searched before the next files are planned.
         """
         opener, value_scan = SourceOpener(self._resolver), ValueScan(self._context)
         for run in self._runs():
@@ -229,17 +230,17 @@ class TableRead:
                 self._finish(done)
 
     def _narrowed(self, found: Sequence[Unit]) -> Iterator[Unit]:
-        """The units in which values were found, or not looked for."""
+        """The units without the row groups whose values turn out not to match."""
         for start in range(0, len(found), _NARROWED_TOGETHER):
             some = found[start : start + _NARROWED_TOGETHER]
-            # One by one: an error in a unit comes behind those before it.
+            # Yield one by one: an error in a unit must come after the units before it.
             yield from filter(None, in_order(Unit.narrowed, some, min(self._workers, len(some))))
 
     def _finish(self, reader: FileReader) -> None:
         """Close the file, and report on it if that was asked for."""
         reader.close()
         self._open_readers.remove(reader)
-        # The others are files behind the limit: planned, and not looked at.
+        # Files behind the limit were planned and not read: no report on them.
         if self._explain and (reader.is_begun or reader.units_left == 0):
             self._reports[reader.plan.path] = self._file_report(reader)
 
@@ -269,7 +270,7 @@ class TableRead:
 
     @contextmanager
     def _timed(self, step: str) -> Iterator[None]:
-        """Add the time spent inside to a step, and take it from the step around it."""
+        """Add the time spent inside to a pass, and take it from the pass around it."""
         start = time.perf_counter()
         self._running.append(step)
         try:
@@ -311,7 +312,7 @@ def _refuse_members(columns: Sequence[str], schema: pa.Schema) -> None:
 
 
 class ReadOptions(TypedDict, total=False):
-    """What a read may be told, as :class:`TableRead` takes it."""
+    """The options of a read, as :class:`TableRead` takes them."""
 
     where: object
     columns: Sequence[str] | None
@@ -351,7 +352,7 @@ def read_table(paths: Paths, **options: Unpack[ReadOptions]) -> pa.Table:
 
 
 def read_batches(paths: Paths, **options: Unpack[ReadOptions]) -> Iterator[pa.RecordBatch]:
-    """The rows of :func:`read_table` in batches, of which few are in memory at a time."""
+    """The rows of :func:`read_table` in batches, with few of them in memory at a time."""
     return TableRead(paths, **options).batches()
 
 

@@ -17,7 +17,7 @@ from tests.tables import KEYRING, Mode
 
 @st.composite
 def lakes(draw: st.DrawFn, modes: list[Mode]) -> tuple[list[Part], Any]:
-    """Some files of one table, and a where of columns that it has."""
+    """Some files of one table, and a predicate on its columns."""
     known = st.one_of(st.sampled_from(sorted(POOLS)), st.sampled_from(sorted(EVOLVING)))
     names = draw(st.lists(known, min_size=1, max_size=3, unique=True))
     files = draw(st.lists(parts(names, modes), min_size=1, max_size=3))
@@ -34,13 +34,13 @@ def check(files: list[Part], where: Any) -> None:
     assert same(found, expected(table, where))
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(lakes([Mode.PLAIN]))
 def test_plain_files_give_the_rows_of_a_full_scan(lake: tuple[list[Part], Any]) -> None:
     check(*lake)
 
 
-@settings(max_examples=80)
+@settings(max_examples=35)
 @given(lakes([Mode.PLAIN, Mode.ENCRYPTED, Mode.SIGNED, Mode.UNIFORM]))
 def test_encrypted_files_give_the_rows_of_a_full_scan(lake: tuple[list[Part], Any]) -> None:
     check(*lake)

@@ -194,11 +194,11 @@ def test_a_damaged_plain_footer_is_an_error_with_its_path(tmp_path: Path) -> Non
     damaged = tmp_path / "damaged.parquet"
     refused = 0
     for place in range(start, len(content) - 8):
-        for bit in (1, 16, 128):
-            altered = bytearray(content)
-            altered[place] ^= bit
-            damaged.write_bytes(altered)
-            refused += _is_refused(damaged)
+        # One bit of each byte, another one in the next: all bits of all kinds of numbers come up.
+        altered = bytearray(content)
+        altered[place] ^= (1, 16, 128)[place % 3]
+        damaged.write_bytes(altered)
+        refused += _is_refused(damaged)
     assert refused > 10
 
 

@@ -12,6 +12,9 @@ from hypothesis import strategies as st
 from secure_bloom.errors import FormatError, located
 from secure_bloom.reading.lockstep import Job, growing_runs, in_lockstep, run
 
+#: No file is read here.
+pytestmark = pytest.mark.parametrize("has_compiled_code", [False])
+
 
 class Bench:
     """Jobs of some stages; ``done`` has what was done, in its order."""

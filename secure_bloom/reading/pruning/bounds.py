@@ -1,9 +1,9 @@
-"""Statistics of a column chunk or page -> bounds, and what they say to a predicate.
+"""Statistics of a column chunk or page -> bounds, and what they rule out of a column predicate.
 
-Bounds are trusted only in the order that their writer had: ``min_value`` and ``max_value`` where
-``column_orders`` says TYPE_ORDER, the older ``min`` and ``max`` only where signed order is the
-type's own.  They may be shorter than the values they bound, so they are never taken for values.
-A NaN is outside of all bounds.  parquet.thrift, Statistics and ColumnOrder.
+Bounds are trusted only if their writer used the type's order.  ``min_value`` and ``max_value`` do
+if ``column_orders`` says TYPE_ORDER; the older ``min`` and ``max``, written in signed order, only
+if that is the type's order.  Writers may shorten bounds, so a bound is never taken for a value of
+the column.  No bound covers a NaN.  parquet.thrift, Statistics and ColumnOrder.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from secure_bloom.parquet.structures.metadata import Statistics
 from secure_bloom.predicates.tree import LOOKUPS, Operator
 from secure_bloom.reading.pruning.column_predicates import ColumnPredicate, OrderKey, StoredValue
 
-#: Whose older `min` and `max`, in signed order, are right.
+#: Kinds whose older `min` and `max`, in signed order, are right.
 _SIGNED_KINDS = {Kind.INTEGER, Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.FLOAT}
 
 
 class Bounds(NamedTuple):
-    """``low`` and ``high`` are order keys, both or none; counts are None where they are not known.
+    """``low`` and ``high`` are order keys, both or none; a count is None if it is unknown.
 
     ``values`` counts nulls too.
     """
@@ -35,7 +35,7 @@ class Bounds(NamedTuple):
 
     @property
     def is_all_null(self) -> bool:
-        """Whether there is no value that a comparison could be true for."""
+        """Whether all are null, so that no comparison can be true."""
         return self.nulls is not None and self.nulls == self.values
 
 
@@ -64,7 +64,7 @@ def keys_of(order: OrderKey | None, low: bytes | None, high: bytes | None) -> tu
     if order is None or low is None or high is None:
         return None, None
     keys = order(low), order(high)
-    # A NaN is no bound, and not less than one either.
+    # Every comparison with NaN is false, so a NaN as bound fails here too.
     return keys if None not in keys and keys[0] <= keys[1] else (None, None)
 
 
@@ -75,9 +75,9 @@ def has_signed_order(leaf: Leaf) -> bool:
 
 
 def remaining(predicate: ColumnPredicate, bounds: Bounds) -> tuple[StoredValue, ...] | None:
-    """The values that the bounds leave to be looked for; None where no row can match.
+    """The values that can still match within the bounds; None if no row can match.
 
-    Of an operator other than ``=`` and ``in`` all values are left.
+    For an operator other than ``=`` and ``in`` that is all of them.
     """
     operator = predicate.condition.operator
     if operator is Operator.IS_NULL:
@@ -92,7 +92,7 @@ def remaining(predicate: ColumnPredicate, bounds: Bounds) -> tuple[StoredValue, 
 
 
 def _differs(bounds: Bounds, keys: tuple[Any, ...]) -> bool:
-    """Whether some value may be none of ``keys``; a NaN is always another."""
+    """Whether some value may differ from all ``keys``; a NaN always does."""
     if isinstance(bounds.low, float) and bounds.nans != 0:
         return True
     return not (bounds.low == bounds.high and bounds.low in keys)

@@ -1,8 +1,8 @@
-"""What a condition asks of one column of one file: its values as the file stores them.
+"""A condition on one column of one file, with its values as the file stores them.
 
-The order of stored values is that of their logical type (LogicalTypes.md, "Sort order"): numbers
-by size, texts and bytes byte by byte, unsigned.  Where a type has no such order, or a value cannot
-be stored in the column exactly, nothing is concluded.
+Stored values have the order of their logical type (LogicalTypes.md, "Sort order"): numbers by size,
+texts and bytes byte by byte, unsigned.  If a type has no such order, or the column cannot store a
+value exactly, nothing is concluded from bounds or filters.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from secure_bloom.predicates.binding import BoundCondition
 from secure_bloom.predicates.iso8601 import TICKS, time_text, timestamp_text
 from secure_bloom.predicates.tree import Operator
 
-#: Operators that ask whether a value is another one.
+#: Operators that test for equality.
 _EQUALITIES = {Operator.EQUAL, Operator.NOT_EQUAL, Operator.IN, Operator.NOT_IN}
 
-#: A stored value as something that Python orders as the format does; None for what it is not.
+#: Turns a stored value into something that Python orders as the format does; None if malformed.
 OrderKey = Callable[[bytes], Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredValue:
-    """One value: its place in the column's order, and the PLAIN encodings it may stand under."""
+    """One value: its key in the column's order, and the PLAIN encodings that may store it."""
 
     key: Any = field(repr=False)
     encodings: tuple[bytes, ...] = field(repr=False)
@@ -42,11 +42,11 @@ class StoredValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ColumnPredicate:
-    """A condition on one leaf; ``ordinal`` is the leaf's place in the file.
+    """A condition on one leaf; ``ordinal`` is the leaf's number in the file.
 
-    ``values`` are in the column's order; None where some value has no stored form to conclude from.
-    Where they are asked to be equal, those that this file's type does not have are left out.
-    ``order`` is None where the column has no order to conclude from.
+    ``values`` are in the column's order; None if some value has no stored form to conclude from.
+    For a test of equality, values that this file's type does not have are left out.  ``order`` is
+    None if the column has no order to conclude from.
     """
 
     condition: BoundCondition
@@ -60,12 +60,12 @@ class ColumnPredicate:
         """The values that lie between two keys, both included."""
         start = bisect_left(self.keys, low)
         end = bisect_right(self.keys, high)
-        # All of them are the very tuple: what was worked out for it serves again.
+        # A slice of everything is the very same tuple, so its cached hashes serve again.
         return (self.values or ())[start:end]
 
 
 def column_predicate(condition: BoundCondition, ordinal: int, leaf: Leaf) -> ColumnPredicate:
-    """What ``condition`` asks of ``leaf``."""
+    """``condition`` on ``leaf``, its values stored and sorted as the leaf stores them."""
     order = order_of(leaf)
     values = _stored(condition, leaf, order)
     if values is not None and order is not None:
@@ -81,7 +81,7 @@ def column_predicate(condition: BoundCondition, ordinal: int, leaf: Leaf) -> Col
 
 
 def order_of(leaf: Leaf) -> OrderKey | None:
-    """How stored values of ``leaf`` are ordered; None where no order is known."""
+    """The order of stored values of ``leaf``; None if none is known."""
     logical = logical_type(leaf.element)
     if leaf.is_repeated or leaf.type is Type.INT96 or _is_unordered(leaf):
         return None
@@ -90,10 +90,10 @@ def order_of(leaf: Leaf) -> OrderKey | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ByteOrder:
-    """How the PLAIN encodings of a column's values compare, byte by byte.
+    """How to compare the PLAIN encodings of a column's values byte by byte.
 
-    All have ``width`` bytes, or, where it is 0, any number, the prefix first.  ``is_little``: the
-    highest byte stands last; ``is_signed``: its highest bit is a sign.
+    All have ``width`` bytes; if it is 0, any number, and a prefix comes before what it begins.
+    ``is_little``: the highest byte stands last; ``is_signed``: its highest bit is a sign.
     """
 
     width: int = 0
@@ -102,7 +102,7 @@ class ByteOrder:
 
 
 def byte_order_of(leaf: Leaf) -> ByteOrder | None:
-    """The order of :func:`order_of` where that can be told by bytes alone, else None."""
+    """The order of :func:`order_of` if bytes alone show it, else None."""
     if order_of(leaf) is None:
         return None
     logical = logical_type(leaf.element)
@@ -120,7 +120,7 @@ def _is_unordered(leaf: Leaf) -> bool:
     if leaf.element.converted_type is ConvertedType.INTERVAL:
         return True
     declared = leaf.element.logicalType
-    # Geometries and variants are bytes whose bounds mean something else.
+    # The bounds of geometries and variants are not bounds of their bytes.
     return declared is not None and not any(
         getattr(declared, member) is not None for member in declared.FIELDS
     )
@@ -178,10 +178,10 @@ _ORDERS: dict[Kind, Callable[[Leaf, Logical], OrderKey | None]] = {
 def _stored(
     condition: BoundCondition, leaf: Leaf, order: OrderKey | None
 ) -> tuple[StoredValue, ...] | None:
-    """None where some value says nothing here; one that no stored value can equal is left out."""
+    """The values as stored; None if one cannot be used.  One that cannot be equal is left out."""
     if leaf.type is Type.INT96 or pa.types.is_duration(condition.type):
-        # INT96 is read in microseconds: a value stands for all the nanoseconds that are cut to it.
-        # A duration's unit stands in no leaf.
+        # INT96 is read in microseconds, so one value stands for a thousand stored ones.  No leaf
+        # says the unit of a duration.
         return None
     found = []
     for scalar in condition.values:
@@ -189,7 +189,7 @@ def _stored(
         try:
             encodings = _encodings(leaf, value)
         except BeyondColumnError:
-            # Another file of the table has a wider type, which can hold it.
+            # A wider type in another file of the table can hold the value; this file has none.
             encodings = () if condition.operator in _EQUALITIES else None
         if encodings is None:
             return None
@@ -197,7 +197,7 @@ def _stored(
             continue
         key = None if order is None else order(encodings[0])
         if isinstance(key, float) and key != value:
-            # Stored in a narrower type, the number would be another one.
+            # A narrower type stores another number.
             if condition.operator in _EQUALITIES:
                 continue
             key = value

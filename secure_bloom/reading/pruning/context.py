@@ -1,4 +1,4 @@
-"""What one read asks of every file: what two files have in common is worked out once."""
+"""The context of one read: what several of its files need is computed once and kept here."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from secure_bloom.reading.table.footer import FileFooter
 
 
 class PruningContext:
-    """One request, with its conditions as the files' columns understand them.
+    """One request, and its conditions as columns of files store them.
 
-    With ``without_filter_keys`` a condition on a column whose key is not to be had is left out.
-    Safe for threads: what two of them work out at a time is the same.
+    ``without_filter_keys``: a condition on a column whose key is not available is left out.  Safe
+    for threads: if two of them compute the same thing, both results are equal.
     """
 
     def __init__(
@@ -41,13 +41,13 @@ class PruningContext:
     def column_predicate(
         self, condition: BoundCondition, footer: FileFooter
     ) -> ColumnPredicate | None:
-        """What the condition asks of the file; None where that is no single leaf of it."""
+        """The condition on a column of the file; None if that is not a single leaf of it."""
         ordinal = footer.columns.ordinals.get(condition.path)
         if ordinal is None:
             return None
         leaf = footer.columns.leaves[ordinal]
         if leaf.is_repeated:
-            # Of a list its leaf knows no nulls: an empty one counts as one there.
+            # The leaf of a list counts an empty list as a null, so it says nothing of nulls.
             return None
         # Files with the same schema share their leaves.
         known = self._predicates.get((condition.ordinal, id(leaf)))
@@ -70,7 +70,7 @@ class PruningContext:
         if values is predicate.values:
             return known
         if len(known.hashes) != len(predicate.keys):
-            # Some value has two forms, so places do not tell.
+            # Some value has two encodings, so positions of keys and hashes differ.
             return Hashes.of(encodings_of(values))
         return known.run(bisect_left(predicate.keys, values[0].key), len(values))
 

@@ -1,7 +1,7 @@
-"""The dictionary of a column chunk as a list of all its values, where it is one.
+"""Look values up in the dictionary of a column chunk, if it has all values of the chunk.
 
-A value's PLAIN encoding is looked for in the dictionary page as it lies there: bytes that are not
-there at all are no value of the chunk.  Nothing is decoded.
+The PLAIN encoding of a value is searched in the bytes of the dictionary page.  If the bytes are not
+there, the chunk does not have the value.  Nothing is decoded.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _CODECS = {
     CompressionCodec.ZSTD: "zstd",
     CompressionCodec.LZ4_RAW: "lz4_raw",
 }
-#: Values times bytes: looking for many values in a large page costs more than it can save.
+#: Values times bytes of the page: more than this costs more than it can save.
 _MAX_WORK = 4 * 1024 * 1024
-#: A page header says any size it likes.
+#: A page header may claim any size; larger pages are not decompressed here.
 _MAX_PAGE = 64 * 1024 * 1024
 _LENGTH_SIZE = 4
 
@@ -78,7 +78,7 @@ def _decompressed(chunk: Chunk, body: bytes | memoryview, size: int) -> bytes | 
 def _is_there(chunk: Chunk, content: bytes, value: bytes) -> bool:
     width = chunk.leaf.width
     if width is None:
-        # A length may as well be the end of another value: then the answer is a false "maybe".
+        # The same bytes may span two values: then the answer is a false "maybe", which is allowed.
         return content.find(len(value).to_bytes(_LENGTH_SIZE, "little") + value) >= 0
     place = content.find(value)
     while place >= 0 and place % width:

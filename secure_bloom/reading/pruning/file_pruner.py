@@ -1,4 +1,4 @@
-"""One file while it is judged: what the steps have found out about its row groups."""
+"""One file while it is pruned: what the steps found out about its row groups."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from secure_bloom.reading.table.footer import FileFooter
 from secure_bloom.reading.table.hive_partitions import Values
 from secure_bloom.storage import CountedFile
 
-#: A question, the chunk that it asks, and the values that are left to be looked for.
+#: A column predicate, the chunk of its column, and the values that may still be there.
 Lookup = tuple[ColumnPredicate, Chunk, tuple[StoredValue, ...]]
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class RowGroupState:
-    """One row group: ``left`` has what each condition still looks for, ``chunks`` those opened.
+    """One row group: ``left`` has the values that may still be there, by condition.
 
-    ``ruled_out`` are the ordinals of conditions that no row fulfils, ``passed`` of those whose
-    filter was asked and may have a value.
+    ``chunks`` are the column chunks opened so far, by column.  ``ruled_out`` has the ordinals of
+    conditions that are true for no row; ``passed`` of those whose filter may have a value.
     """
 
     index: int
@@ -40,7 +40,7 @@ class RowGroupState:
     notes: list[Note] = field(default_factory=list)
 
     def plan(self) -> RowGroupPlan:
-        """What the steps left."""
+        """The outcome for the row group."""
         return RowGroupPlan(
             row_group=self.index,
             rows=self.rows,
@@ -51,11 +51,11 @@ class RowGroupState:
 
 
 class FilePruner:
-    """One file, its row groups going through the steps together.
+    """One file, whose row groups go through the steps together.
 
-    ``predicates`` are those that a single leaf of the file answers, by the ordinals of their
-    conditions; ``unavailable`` are conditions whose column has no key here, ``ruled_out`` are false
-    for the whole file.
+    ``predicates`` has, by the ordinal of the condition, those on a single leaf of the file.
+    ``unavailable`` has the conditions whose column key is not available, with the error.
+    ``ruled_out`` are the conditions that are false for the whole file.
     """
 
     def __init__(self, *, context: PruningContext, footer: FileFooter, partition: Values) -> None:
@@ -69,7 +69,7 @@ class FilePruner:
         self.unavailable: dict[int, KeyUnavailableError] = {}
 
     def open(self, file: CountedFile) -> None:
-        """Take the file, which steps read that look at more than its footer."""
+        """Take the open file, for the steps that read more than the footer."""
         self._file = file
 
     @property
@@ -81,11 +81,11 @@ class FilePruner:
 
     @functools.cached_property
     def groups(self) -> list[RowGroupState]:
-        """The row groups, unless :meth:`keep` was called: then some of them."""
+        """All row groups; after :meth:`keep` only those kept."""
         return [self._group(index) for index in range(len(self.footer.row_groups))]
 
     def keep(self, left: Mapping[int, frozenset[int]]) -> None:
-        """Forget all row groups but these, of which some conditions' filters were predicate."""
+        """Drop all row groups but these; given are the conditions whose filters were checked."""
         self.groups = [self._group(index, passed) for index, passed in left.items()]
 
     def _group(self, index: int, passed: frozenset[int] = frozenset()) -> RowGroupState:
@@ -105,7 +105,7 @@ class FilePruner:
         return [group for group in self.groups if group.skipped_by is None]
 
     def plan(self) -> FilePlan:
-        """What the steps left, and, of row groups that were looked at one by one, why not more."""
+        """The outcome for the file: all row groups that were looked at, skipped ones included."""
         return FilePlan(
             path=self.footer.path,
             footer=self.footer,
@@ -116,7 +116,7 @@ class FilePruner:
         )
 
     def rule_out(self, group: RowGroupState, step: Step, *conditions: int) -> bool:
-        """Take the conditions as not true; whether that ends the row group."""
+        """Mark the conditions as false; return whether the row group is skipped now."""
         group.ruled_out = group.ruled_out.union(conditions)
         if group.skipped_by is None and not self.context.can_match(group.ruled_out):
             group.skipped_by = step
@@ -127,7 +127,7 @@ class FilePruner:
         return not self.context.can_match(group.ruled_out.union(conditions))
 
     def chunk(self, group: RowGroupState, predicate: ColumnPredicate) -> Chunk | None:
-        """The chunk that a question asks; None where its key is not to be had."""
+        """The column chunk of a predicate; None if its key is not available."""
         condition = predicate.condition.ordinal
         if condition in self.unavailable:
             return None
@@ -142,7 +142,7 @@ class FilePruner:
         return known
 
     def lookups(self, group: RowGroupState, serves: Callable[[Chunk], bool]) -> list[Lookup]:
-        """The questions for single values that a step serves; none where it could not help."""
+        """The lookups that a step can answer; none at all if they could not skip the row group."""
         found = []
         for ordinal, values in group.left.items():
             predicate = self.predicates[ordinal]
@@ -169,7 +169,7 @@ class FilePruner:
         chance: float | None = None,
         rows: int | None = None,
     ) -> None:
-        """Keep what a step said, if the read is to be explained."""
+        """Keep what a step found, if the read is to be explained."""
         if self.explain:
             group.notes.append(
                 Note(

@@ -1,4 +1,4 @@
-"""The Bloom filters of a file that a predicate asks, read together and asked once each."""
+"""Read the Bloom filters that a predicate needs together, and check each once."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from secure_bloom.storage import InputFile
 #: A row group and the ordinal of a column.
 ChunkKey = tuple[int, int]
 
-#: Fewer values are looked up one by one, which needs no compiled code.
+#: Up to so many values are checked one by one, without compiled code.
 _FEW = 32
-#: What header and encryption may add to a bitset.
+#: The most bytes that header and encryption add to a bitset.
 _OVERHEAD = 2048
 
 
@@ -35,7 +35,7 @@ def has_filter(chunk: Chunk) -> bool:
 
 
 class FilterLocation(NamedTuple):
-    """Where a filter stands, as its column chunk says it, and how it is decrypted."""
+    """Where a filter stands according to its column chunk, and how it is decrypted."""
 
     row_group: int
     column: str
@@ -47,7 +47,7 @@ class FilterLocation(NamedTuple):
 def read_filters(
     file: InputFile, chunks: dict[ChunkKey, Chunk]
 ) -> dict[ChunkKey, SplitBlockBloomFilter]:
-    """The filters of the chunks that have one, in as few requests as their locations allow.
+    """The filters of the chunks that have one, in few requests.
 
     Raises IntegrityError for a module that does not authenticate, with row group and column.
     """
@@ -72,7 +72,7 @@ def read_filters_at(
 ) -> Iterator[SplitBlockBloomFilter]:
     """As :func:`read_filters`, from locations that are known, in their order.
 
-    All are read before the first is decrypted; one that is let go makes room for the next.
+    The bytes of all are read first; then they are decoded one by one, so that few are in memory.
     """
     for row_group, column, _, length, _ in locations:
         if not 0 < length <= MAX_BYTES + _OVERHEAD:
@@ -90,7 +90,7 @@ def read_filters_at(
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Hashes:
-    """The hashes of the values that are looked for, made once for all filters."""
+    """The hashes of the values of a lookup, made once for all filters."""
 
     hashes: tuple[int, ...] = field(repr=False)
     array: NDArray[np.uint64] = field(repr=False)
@@ -103,7 +103,7 @@ class Hashes:
         return cls(hashes=hashes, array=np.array(hashes, np.uint64))
 
     def run(self, start: int, length: int) -> Hashes:
-        """Some of the hashes that stand together."""
+        """A run of the hashes."""
         part = slice(start, start + length)
         return Hashes(hashes=self.hashes[part], array=self.array[part])
 
@@ -137,13 +137,13 @@ class Hashes:
         return bool(bloom_filter.check_hashes(self.array).any())
 
 
-#: What compiled code answers: none, some, or that the filter is unusual.
+#: By the answers of compiled code: none, some, or an unusual filter.
 _ANSWERS = (False, True, None)
 
 
 @functools.cache
 def _rest_of_header() -> NDArray[np.uint8]:
-    """All of a header behind ``numBytes``, which stands in the first byte and a number."""
+    """A header without its first field, ``numBytes``; the same for all filters."""
     empty = SplitBlockBloomFilter(1)
     header = encode_bloom_filter(empty, None)[: -empty.byte_count]
     return np.frombuffer(header[2:], np.uint8)

@@ -1,4 +1,4 @@
-"""The page index of a column chunk -> the rows whose pages may match a predicate.
+"""The page index of a column chunk -> the rows whose pages may match a column predicate.
 
     ColumnIndex:  for every data page its bounds          module type 6 of an encrypted column
     OffsetIndex:  for every data page its span and rows   module type 7
@@ -25,7 +25,7 @@ from secure_bloom.reading.pruning.column_predicates import ColumnPredicate
 Rows = list[tuple[int, int]]
 V = TypeVar("V", bound=View)
 
-#: Far more than the index of any chunk; its length is a number of the footer.
+#: Far more than any index has: the length comes from the footer and may be hostile.
 _MAX_INDEX = 64 * 1024 * 1024
 
 
@@ -129,7 +129,7 @@ def _bounds(
 
 
 def has_usable_bounds(predicate: ColumnPredicate) -> bool:
-    """Whether the bounds of a page can say anything to the predicate."""
+    """Whether the bounds of a page can say anything about the predicate."""
     if predicate.leaf.is_repeated:
         return False
     tests_null = predicate.condition.operator in (Operator.IS_NULL, Operator.IS_NOT_NULL)

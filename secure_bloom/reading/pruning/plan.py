@@ -1,4 +1,4 @@
-"""What is read of which file, and why: the outcome of planning, before a row is read."""
+"""Plans: what is read from which file, and why, before a row is read."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def percent(share: float) -> str:
 
 
 class Reason(enum.StrEnum):
-    """Why a step left a row group in, or was not asked: what programs may rely on."""
+    """Why a step did not skip a row group, or was not used; programs may rely on the values."""
 
     NO_FILTER = "no filter"
     NEVER_A_FILTER = "never a filter"
@@ -50,10 +50,10 @@ class Reason(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """What one step said of one column in a row group; ``step`` None: the column as a whole.
+    """What one step found about one column of a row group; ``step`` None: about the column itself.
 
-    ``fpp`` is how likely a filter lets a value pass that is not there, ``chance`` how likely one of
-    all that are asked for; ``rows`` is how many of the row group a page index leaves.
+    ``fpp`` is the probability that a filter lets an absent value pass, ``chance`` that it lets one
+    of all values of the lookup pass.  ``rows`` is how many rows a page index leaves.
     """
 
     column: str
@@ -67,9 +67,9 @@ class Note:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowGroupPlan:
-    """One row group: skipped by a step, or read, all its rows or those in ``ranges``.
+    """One row group: skipped by a step, or read: all its rows, or those in ``ranges``.
 
-    Ranges are half-open, ascending and apart.  ``rows_found`` is how many rows matched, None where
+    Ranges are half-open, ascending and apart.  ``rows_found`` is how many rows matched; None if
     they were not read, or not yet.
     """
 
@@ -83,11 +83,10 @@ class RowGroupPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FilePlan:
-    """One file: its row groups, and the conditions that cannot be checked for want of a key.
+    """One file: its row groups, and the conditions that cannot be checked because a key is missing.
 
-    ``row_groups`` that are skipped are among them if the plan was asked to explain, else they need
-    not be.  ``unchecked`` has ordinals of conditions; ``extents`` are what planning read of the
-    file.
+    Skipped row groups are listed if the read is explained; else they may be left out.
+    ``unchecked`` has ordinals of conditions; ``extents`` are the bytes that planning read.
     """
 
     path: str
@@ -107,9 +106,9 @@ class FilePlan:
 class PlannedFile:
     """The row groups of one file that may have rows, with the ranges of rows where known.
 
-    It can be pickled and sent elsewhere.  ``written``, what every machine sees of the last
-    writing (size, time, entity tag), and ``digest``, that of the footer as stored, tell there
-    whether the file is the same: a plain file can be another one behind the same footer.
+    It can be pickled and sent to another machine.  There ``written`` (size, time and entity tag of
+    the last write) and ``digest`` (of the stored footer) tell whether the file is still the same.
+    The digest alone does not: another file can have the same footer.
     """
 
     path: str
@@ -138,6 +137,6 @@ class ReadPlan:
     trust: Trust = field(default_factory=Trust, repr=False)
 
     def request(self) -> Request:
-        """What is asked of the table."""
+        """The request to the table."""
         fields = [self.table.field(name) for name in self.partitions]
         return request(self.table, fields, self.schema.names, self.predicate, ())

@@ -1,11 +1,9 @@
-"""Judge the row groups of a file, cheapest step first.
+"""Plan one file: prune its row groups, cheapest step first.  docs/design/how-pruning-works.md.
 
-Partition values, statistics, dictionary, Bloom filter, page index: see :class:`Step`.
-
-A step rules conditions out, one by one; a row group is skipped when the predicate cannot be true
-without them.  No step reads anything that could not change the answer, and nothing is read twice.
-What the footer tells alone is asked first, of many files one after the other, with none of them
-open.
+The steps are partition values, statistics, dictionary, Bloom filter and page index: see
+:class:`Step`.  A step marks conditions as false; a row group is skipped when the predicate cannot
+be true then.  No step reads bytes that could not change the answer, and no byte is read twice.
+What needs the footer alone comes first, for many files in lockstep, before any is opened again.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ from secure_bloom.reading.table.footer import FileFooter
 from secure_bloom.reading.table.hive_partitions import Values
 from secure_bloom.storage import CountedFile
 
-#: Cheapest first, behind what the footer tells; each sees what the ones before left.
+#: The steps that read the file, cheapest first; each sees what the ones before left.
 _OF_FILE = (
     prune_by_dictionaries,
     prune_by_filters,
@@ -39,7 +37,7 @@ _OF_FILE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartedFile:
-    """A file that is being planned; ``survivors`` where its row groups were judged together."""
+    """A file whose planning has begun; ``survivors`` if its row groups were pruned together."""
 
     pruner: FilePruner
     survivors: BatchSurvivors | None
@@ -48,16 +46,16 @@ class StartedFile:
 class Planner:
     """Plans the files of one request.
 
-    Where the context is one ``without_filter_keys``, a condition on a column whose key is not to be
-    had is left out; else it is an error of any file in which rows are left to be checked, as is a
-    key that does not fit anyway.
+    A condition whose column key is missing is an error of every file in which rows are left to be
+    checked; with ``without_filter_keys`` it is left out.  A key that does not fit is an error
+    in both cases.
     """
 
     def __init__(self, context: PruningContext) -> None:
         self._context = context
 
     def begin(self, footer: FileFooter, partition: Values) -> Job[StartedFile]:
-        """What the footer and the folders of a file rule out together."""
+        """Prune by what the folders and the footer of a file say together."""
         needed = self._context.request.needed
         footer.refuse_clear(i for name in needed for i in footer.columns.below(name))
         pruner = FilePruner(context=self._context, footer=footer, partition=partition)
@@ -65,7 +63,7 @@ class Planner:
         return StartedFile(pruner=pruner, survivors=(yield from prune_together(pruner)))
 
     def plan_by_footer(self, started: StartedFile) -> FilePlan | None:
-        """The plan of a file whose footer tells enough; None for one that is to be opened."""
+        """The plan of a file whose footer tells enough; None if the file must be opened."""
         pruner, survivors = started.pruner, started.survivors
         if self._context.request.predicate is None:
             return pruner.plan()
@@ -79,7 +77,7 @@ class Planner:
         return pruner.plan()
 
     def plan(self, started: StartedFile, file: CountedFile) -> FilePlan:
-        """That of another, now open; errors carry row group and column."""
+        """The plan of a file that is open now; errors carry row group and column."""
         pruner = started.pruner
         pruner.open(file)
         if started.survivors is not None:
@@ -91,11 +89,11 @@ class Planner:
         return pruner.plan()
 
     def _check_unavailable(self, pruner: FilePruner) -> None:
-        """Raise for a condition that must be checked and cannot be."""
+        """Raise if a condition must be checked and its key is missing or does not fit."""
         for condition, error in pruner.unavailable.items():
             _note_left_out(pruner, pruner.predicates[condition])
             if pruner.alive() and isinstance(error, KeyMisfitError):
-                # Left out, a wrong keyring or altered material would go unnoticed.
+                # To leave it out would hide a wrong keyring, or key material that was altered.
                 raise error
             if pruner.alive() and not self._context.without_filter_keys:
                 raise _with_way_out(error)

@@ -1,4 +1,4 @@
-"""The files of a table, planned: some at a time, and what is done for each in one loop."""
+"""Plan the files of a table, in runs that go through each part of the work in lockstep."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from secure_bloom.reading.table.table_files import TableFiles
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRun:
-    """So many files that were planned together, and the plans of those that may have rows."""
+    """How many files were planned together, and the plans of those that may have rows."""
 
     files: int
     plans: list[FilePlan] = field(default_factory=list)
 
 
 class PlannedFiles:
-    """The files of a table that may have rows, planned in their order; may be iterated once.
+    """Plans the files of a table in their order; may be iterated once.
 
-    All files, where that is to be explained.  Each footer is forgotten once its file is planned.
+    Plans without rows are left out, unless the read is explained.  Each footer is dropped once its
+    file is planned.
     """
 
     def __init__(self, files: TableFiles, context: PruningContext) -> None:
@@ -35,7 +36,7 @@ class PlannedFiles:
         self._explain = context.explain
 
     def __iter__(self) -> Iterator[PlannedRun]:
-        """Some files at a time; an error comes behind the plans of the files before."""
+        """Plan some files at a time; an error comes after the plans of the files before it."""
         for ordinals in self._files.runs():
             found = PlannedRun(files=len(ordinals))
             try:
@@ -60,7 +61,7 @@ class PlannedFiles:
         return self._finish(ordinal, in_lockstep([self._begin(ordinal)])[0])
 
     def _begin(self, ordinal: int) -> Job[StartedFile | None]:
-        """What the footer of a file tells together; None where it is not kept."""
+        """Prune by a footer that is kept in memory; None if it is not."""
         footer = self._files.kept(ordinal)
         if footer is None:
             return None
@@ -68,7 +69,7 @@ class PlannedFiles:
             return (yield from self._planner.begin(footer, self._files.partitions[ordinal]))
 
     def _finish(self, ordinal: int, outcome: JobResult[StartedFile | None]) -> FilePlan:
-        """The plan of a file, which is opened unless its footer told enough."""
+        """The plan of a file, which is opened only if its footer did not tell enough."""
         try:
             started, planner = outcome.result(), self._planner
             if started is not None:

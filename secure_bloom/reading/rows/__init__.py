@@ -1,1 +1,1 @@
-"""Rows: decoded, held against what is asked, and written out."""
+"""Rows: decode them, filter them exactly, and write them out."""

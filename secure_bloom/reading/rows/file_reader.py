@@ -1,9 +1,10 @@
-"""The rows of planned row groups: the predicate's columns first, the others where rows match.
+"""Read the rows of planned row groups: first the predicate's columns, then the others.
 
-A unit is a run of row groups of one file that is decoded together.  Of a unit the row groups are
-left out that turn out to have no match before they are decoded (``value_scan``).  Of the others the
-columns that the predicate looks at are decoded and held against it; of row groups without a match
-nothing more is read, and where few rows match only the pages that have them.
+A unit is a run of row groups of one file that is decoded together:
+
+    1. Drop row groups whose values turn out not to match (``value_scan``); nothing is decoded.
+    2. Decode the predicate's columns, and evaluate the predicate.  Without a match, stop.
+    3. Decode the other columns: if few rows match, only the pages that have them.
 """
 
 from __future__ import annotations
@@ -47,37 +48,37 @@ from secure_bloom.storage.counted_file import Extent
 
 Columns = Mapping[str, pa.ChunkedArray]
 
-#: Uncompressed bytes of row groups that are decoded together.
+#: Row groups are decoded together up to so many uncompressed bytes.
 _UNIT_BYTES = 64 * 1024 * 1024
-#: Into how many parts that are too large for one piece are cut: 32 MiB by default.
+#: A row group that is too large for memory is cut into so many parts: of 32 MiB by default.
 _PARTS = 8
-#: Where more than this share of the rows matches, the other columns are decoded whole.
+#: If more than this share of the rows match, the other columns are decoded whole.
 _DENSE = 0.1
-#: More runs of matching rows than this are not looked for page by page.
+#: With more runs of matching rows than this, columns are decoded whole, not page by page.
 _MAX_RUNS = 1000
-#: Of views pyarrow selects no rows.
+#: pyarrow cannot filter view types; cast to these first.
 _SELECTED = {pa.string_view().id: pa.large_string(), pa.binary_view().id: pa.large_binary()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """Row groups of one file that are decoded together; only one that has ranges."""
+    """Row groups of one file that are decoded together; one that has ranges is alone."""
 
     reader: FileReader
     row_groups: tuple[RowGroupPlan, ...]
     is_narrowed: bool = False
 
     def narrowed(self) -> Unit | None:
-        """Less the row groups whose values turn out not to match; None where none is left."""
+        """The unit without row groups whose values turn out not to match; None if none is left."""
         if self.is_narrowed:
             return self
         left = self.reader.narrowed(self.row_groups)
         return replace(self, row_groups=tuple(left), is_narrowed=True) if left else None
 
     def read(self) -> pa.Table | Parts:
-        """The rows for which the predicate is true, in the request's output schema.
+        """The rows for which the predicate is true, in the schema of the result.
 
-        In parts that are still to be decoded, where all of them would take too much memory.
+        If all of them would take too much memory, they come in parts that are decoded later.
         """
         unit = self.narrowed()
         return self.reader.no_rows if unit is None else self.reader.read(unit.row_groups)
@@ -107,7 +108,7 @@ def tables_of(rows: pa.Table | Parts) -> Generator[pa.Table, None, None]:
 
 
 def units(reader: FileReader) -> list[Unit]:
-    """The surviving row groups of a file in units."""
+    """The row groups that the plan of a file leaves, in units."""
     runs = list(_runs(reader.plan))
     reader.units_left = len(runs)
     return [Unit(reader=reader, row_groups=tuple(run)) for run in runs]
@@ -169,11 +170,11 @@ class FileReader:
 
     @property
     def no_rows(self) -> pa.Table:
-        """What is read where nothing matches."""
+        """A result without rows."""
         return self._request.no_rows
 
     def narrowed(self, groups: Sequence[RowGroupPlan]) -> list[RowGroupPlan]:
-        """The groups of a unit that may have matches; it is done with where there are none."""
+        """The row groups of a unit that may have matches; if there are none, the unit is done."""
         self.is_begun = True
         with located(path=self.plan.path):
             left = self._left(groups)
@@ -268,7 +269,7 @@ class FileReader:
 
     @property
     def row_groups(self) -> tuple[RowGroupPlan, ...]:
-        """The file's row groups, as the plan and then their values judged them."""
+        """The file's row groups, with what was found out while they were read."""
         return tuple(
             replace(group, skipped_by=Step.VALUES)
             if group.row_group in self._ruled_out
@@ -277,7 +278,7 @@ class FileReader:
         )
 
     def close(self) -> None:
-        """Give the file back to the system, once no unit is being read."""
+        """Close the file, once no unit is being read."""
         with self._lock:
             self._close()
 
@@ -290,8 +291,8 @@ class FileReader:
         self._file = self._pages = self._source = None
 
     def _left(self, groups: Sequence[RowGroupPlan]) -> list[RowGroupPlan]:
-        """The groups that may have matches; several units of a file are looked at side by side."""
-        # Where rows are known, less than the whole column is decoded.
+        """The row groups that may have matches; several units of a file may do this at a time."""
+        # With ranges only some pages are decoded; a scan would read all of them.
         if self._predicate is None or groups[0].ranges is not None:
             return list(groups)
         with self._lock:
@@ -336,7 +337,7 @@ class FileReader:
         return matches
 
     def _count_found(self, groups: Sequence[RowGroupPlan], keep: NDArray[np.bool_]) -> int:
-        """How many rows match; which row groups have them is kept."""
+        """How many rows match; the count of each row group is kept."""
         start = 0
         for group in groups:
             end = start + _count(group)
@@ -347,7 +348,7 @@ class FileReader:
     def _others_of(
         self, groups: Sequence[RowGroupPlan], keep: NDArray[np.bool_], found: int
     ) -> Columns:
-        """The columns that the predicate does not look at, of the rows to keep."""
+        """The rows to keep, of the columns that are not the predicate's."""
         if not self._others:
             return {}
         if found > _DENSE * len(keep):
@@ -366,7 +367,7 @@ class FileReader:
         }
 
     def _columns(self, groups: Sequence[RowGroupPlan], names: Sequence[str]) -> Columns:
-        """Whole columns of the groups, or of one group with ranges the rows in those."""
+        """Whole columns of the row groups, or the rows in its ranges of a group that has them."""
         if groups[0].ranges is not None:
             return self._slices(groups[0], names, groups[0].ranges)
         return self._whole([group.row_group for group in groups], names)
@@ -486,7 +487,7 @@ class FileReader:
         ) from None
 
     def _open_file(self) -> InputFile:
-        """The file, found to be the one whose footer was read."""
+        """The file, checked to be the one whose footer was read."""
         if self._file is None:
             footer = self.plan.footer
             file = open_input(footer.path)
@@ -522,7 +523,7 @@ class FileReader:
         return [group.row_group for group in self.plan.surviving]
 
     def _conformed(self, columns: Columns, count: int, names: Sequence[str]) -> pa.Table:
-        """The columns in the types of the table; what the file does not have is filled in."""
+        """The columns in the types of the table; columns that the file lacks are filled in."""
         fields = [self._request.schema.field(name) for name in names]
         arrays = [self._conformed_column(field, columns.get(field.name), count) for field in fields]
         return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
@@ -547,16 +548,16 @@ class FileReader:
 
 
 def _selectable(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column in a type of which pyarrow selects rows; it goes back when it is conformed."""
+    """The column in a type that pyarrow can filter; it gets its own type back later."""
     selected = _SELECTED.get(column.type.id)
     return column if selected is None else column.cast(selected)
 
 
 def stored_extents(footer: FileFooter, row_group: int, names: Sequence[str]) -> list[Extent]:
-    """Where the column chunks of top-level columns stand, as far as that can be told."""
+    """The extents of the column chunks of top-level columns, as far as they can be found out."""
     found = []
     for ordinal in (i for name in names for i in footer.columns.below(name)):
-        # Row groups that were skipped are asked too, for which the read itself has no key or need.
+        # This is also called for skipped row groups, whose keys the read does not need.
         with suppress(KeyUnavailableError, FormatError):
             start, length = chunk_extent(footer.chunk(row_group, ordinal))
             found.append((start, min(start + length, footer.size)))
@@ -564,14 +565,14 @@ def stored_extents(footer: FileFooter, row_group: int, names: Sequence[str]) -> 
 
 
 def _count(group: RowGroupPlan) -> int:
-    """The rows of a row group that are looked at."""
+    """How many rows of a row group are decoded."""
     if group.ranges is None:
         return group.rows
     return sum(end - start for start, end in group.ranges)
 
 
 def _runs_of(group: RowGroupPlan, looked_at: NDArray[np.intp]) -> Ranges:
-    """Rows, counted among those that were looked at, as ranges of rows of the row group."""
+    """Positions among the decoded rows -> ranges of rows of the row group."""
     rows = looked_at
     if group.ranges is not None:
         rows = np.concatenate([np.arange(start, end) for start, end in group.ranges])[looked_at]
@@ -584,7 +585,7 @@ def _runs_of(group: RowGroupPlan, looked_at: NDArray[np.intp]) -> Ranges:
 def _checkable(
     predicate: BoundPredicate | None, unchecked: frozenset[int]
 ) -> BoundPredicate | None:
-    """The predicate with conditions taken for true; None where nothing is left to check."""
+    """The predicate with ``unchecked`` conditions taken as true; None if nothing is left."""
     if predicate is None or isinstance(predicate, BoundCondition):
         return None if predicate is None or predicate.ordinal in unchecked else predicate
     parts = tuple(_checkable(part, unchecked) for part in predicate.parts)

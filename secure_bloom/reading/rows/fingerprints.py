@@ -1,7 +1,7 @@
-"""Values that are sought, as fingerprints: whether a column chunk may have one of them.
+"""Fingerprints of probe values, and whether a column chunk may have one of them.
 
-The values of the chunk are fingerprinted where they lie, without an Arrow array around them.  Of a
-chunk that is dictionary-encoded throughout only the dictionary page is read.
+The values of the chunk are fingerprinted in the bytes of their pages, without an Arrow array.  If
+all pages use the dictionary, only the dictionary page is read.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from secure_bloom.parquet.footer import Chunk
 from secure_bloom.parquet.plain_pages import PlainValues
 from secure_bloom.storage import InputFile
 
-#: Bits of marks for every value: one value of 32 that are not sought is looked up in vain.
+#: Bits of marks for each probe value: one of 32 other values is then looked up in vain.
 _MARKS_PER_VALUE = 32
 _MIN_MARKS = 1 << 15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeFingerprints:
-    """Fingerprints in ascending order, and a bit set for the lowest bits of each."""
+    """Fingerprints in ascending order, and ``marks``: one bit set for the lowest bits of each."""
 
     fingerprints: NDArray[np.uint64] = field(repr=False)
     marks: NDArray[np.uint8] = field(repr=False)
@@ -45,7 +45,7 @@ class ProbeFingerprints:
     def may_be_in(self, file: InputFile, chunk: Chunk) -> bool:
         """Whether ``chunk`` may have one of the values; False is certain.
 
-        Nothing is read after the first that is found.  Raises IntegrityError for a page that does
+        Reading stops at the first match.  Raises IntegrityError for a page that does
         not authenticate, with row group and column.
         """
         return any(
@@ -57,5 +57,5 @@ class ProbeFingerprints:
 
         width = values.width or 0
         answer = look_for(values.content, values.count, width, self.marks, self.fingerprints)
-        # Damage too is left to who decodes the page, and says what is wrong.
+        # A damaged page counts as "maybe": decoding it later says what is wrong.
         return bool(answer != NONE)

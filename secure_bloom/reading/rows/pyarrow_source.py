@@ -1,11 +1,11 @@
-"""A file as pyarrow opens it, decrypting by itself whatever the file's key scheme is.
+"""Open a file with pyarrow, which decrypts by itself, whatever the file's key scheme is.
 
-pyarrow finds keys only through key material that stands in the file (PKMT1, internal).  For a file
-with other keys (explicit, by free-form metadata, material beside the file, an AAD prefix that is
-supplied) it is given a footer of our making: the file's own, in which each key's metadata names
-the key that we found.  Data pages and their AADs are those of the file.
+pyarrow finds keys only through key material that stands in the file (PKMT1, internal).  Other files
+have explicit keys, free-form key metadata, material beside the file, or an AAD prefix that is
+supplied.  For these pyarrow gets a footer made here: the file's own, but its key metadata name the
+keys that were found.  Data pages and their AADs stay those of the file.
 
-Of an object the footer that was read before is given too: fetching it again costs two requests.
+For an object pyarrow gets the footer that was read before: to fetch it again costs two requests.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _is_encrypted(footer: FileFooter, columns: Sequence[int], row_groups: Sequen
 
 
 class _Found(pe.KmsClient):  # type: ignore[misc]
-    """Keys that we found, under names that stand for them in a footer of our making."""
+    """Keys that were found, by the names that the footer made here has for them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -156,7 +156,7 @@ class _Found(pe.KmsClient):  # type: ignore[misc]
 def _footer_of_ours(
     footer: FileFooter, columns: Sequence[int], row_groups: Sequence[int], keys: _Found
 ) -> bytes:
-    """A file without data whose footer is that of the file, with key metadata of ours."""
+    """A file without data: its footer is the file's, but key metadata name the keys in ``keys``."""
     metadata = FileMetaData(trees.decode(footer.plain)[0])
     groups = metadata.row_groups
     for row_group in row_groups:

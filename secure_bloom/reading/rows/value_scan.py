@@ -1,9 +1,8 @@
-"""Row groups that are left to be read, less those that turn out to have none of the values probe.
+"""Scan row groups that are left for probe values, before they are decoded.
 
-A filter lets some row groups pass that do not have the value, and most of them if it is asked for
-many.  To decode a column, and to look its rows up, costs more than to hold the values against
-fingerprints where they lie.  So that is tried before a row group is decoded, and given up for a
-condition that does not rule out most of what it is asked of.
+A Bloom filter lets some row groups pass that do not have the value, and most of them if it checks
+many values.  To scan the pages for fingerprints costs less than to decode a column and filter it.
+So that is done first, and given up for a condition that does not rule out most row groups.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ from secure_bloom.reading.rows.fingerprints import ProbeFingerprints
 from secure_bloom.reading.table.footer import FileFooter
 from secure_bloom.storage import InputFile
 
-#: Of more values their own encoding takes too long.
+#: More values take too long to encode.
 _TOO_MANY = 10_000
-#: Seconds that it takes longer to decode a row and look it up.
+#: Seconds that a row takes longer to decode and filter than to scan.
 _SAVED = 0.1e-6
-#: The share of row groups that a condition must rule out to be asked on, and how many it is taken
-#: to have ruled out at first, so that one row group does not decide.
+#: A condition must rule out this share of the row groups to be scanned on.  It starts with a credit
+#: of so many ruled out, so that the first few do not decide.
 _WORTH, _CREDIT = 0.75, 8
-#: Others are not compared as they are stored (INT96), or not stored in bytes.
+#: Physical types that are scanned.  INT96 is not compared as stored; BOOLEANs are single bits.
 _TYPES = {
     Type.INT32,
     Type.INT64,
@@ -47,11 +46,11 @@ _TYPES = {
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _ScannedCondition:
-    """One condition on one column: what is probe, made once, and what came of it.
+    """One condition on one column: its fingerprints, made once, and how often they helped.
 
-    ``condition`` and ``column`` are ordinals; ``leaf`` is held because it is known by its id.
-    Without ``sought`` it is not asked.  The counts are those of several threads, and may be off by
-    what they do at the same time.
+    ``condition`` and ``column`` are ordinals.  ``leaf`` is held so that its id, by which this is
+    known, is not given to another object.  Without ``probe`` nothing is scanned.  Several threads
+    count without a lock, so the counts may miss what they add at the same moment.
     """
 
     condition: int
@@ -72,24 +71,24 @@ class _ScannedCondition:
         try:
             found = self.probe is None or self.probe.may_be_in(file, chunk)
         except (FormatError, UnsupportedFeatureError):
-            # Who decodes the chunk may be able to, or says what is wrong.
+            # Decoding may understand the chunk, or will say what is wrong with it.
             found = True
-        # Now, not before: what other threads are still looking at says nothing.
+        # Count when it is done: a scan that still runs in another thread says nothing yet.
         self.tried += 1
         self.ruled_out += not found
         return found
 
 
 class ValueScan:
-    """The values that one read looks for, for all of its files and threads.
+    """The probe values of one read, for all of its files and threads.
 
-    ``context`` may be that of the planner, which has worked out most of it.
+    ``context`` may be the planner's, which has computed most of what is needed here.
     """
 
     def __init__(self, context: PruningContext) -> None:
         self._context = context
         self._lookups = [c for c in context.conditions if _is_lookup(c, context.request)]
-        self._asked: dict[tuple[int, int], _ScannedCondition] = {}
+        self._scanned: dict[tuple[int, int], _ScannedCondition] = {}
         self._lock = threading.Lock()
 
     def may_match(
@@ -102,50 +101,44 @@ class ValueScan:
         rows = footer.row_groups.rows[row_group]
         if not self._lookups or not compiled_code.is_worth(rows * _SAVED):
             return True
-        # A condition that is left out for want of a key is none of the predicate's.
+        # A condition whose key is missing was taken out of this predicate.
         checked = {condition.ordinal for condition in bound_conditions(predicate)}
         left = [a for a in self._of(footer) if a.condition in checked and a.is_worth_it]
         ruled_out: set[int] = set()
-        # Nothing is asked that could not rule the row group out together with what is left.
-        while not can_match(predicate, ruled_out.union(asked.condition for asked in left)):
+        # Stop scanning once the remaining conditions together could not rule the row group out.
+        while not can_match(predicate, ruled_out.union(it.condition for it in left)):
             if not can_match(predicate, ruled_out):
                 return False
-            asked = left.pop(0)
-            if not asked.may_be_in(file, footer.chunk(row_group, asked.column)):
-                ruled_out.add(asked.condition)
+            scanned = left.pop(0)
+            if not scanned.may_be_in(file, footer.chunk(row_group, scanned.column)):
+                ruled_out.add(scanned.condition)
         return True
 
     def _of(self, footer: FileFooter) -> Iterator[_ScannedCondition]:
-        """The conditions, as the columns of a file understand them."""
+        """The lookups on columns of a file, each made once for all files with the same schema."""
         for condition in self._lookups:
             column = footer.columns.ordinals.get(condition.path)
             if column is None:
                 continue
             # Files with the same schema share their leaves.
-            place = (condition.ordinal, id(footer.columns.leaves[column]))
+            key = (condition.ordinal, id(footer.columns.leaves[column]))
             with self._lock:
-                if place not in self._asked:
-                    self._asked[place] = self._ask(condition, column, footer)
-            yield self._asked[place]
+                if key not in self._scanned:
+                    self._scanned[key] = self._made(condition, column, footer)
+            yield self._scanned[key]
 
-    def _ask(self, condition: BoundCondition, column: int, footer: FileFooter) -> _ScannedCondition:
-        asked, leaf = (
-            self._context.column_predicate(condition, footer),
-            footer.columns.leaves[column],
-        )
-        told = asked is not None and asked.values is not None and _is_told_by_bytes(leaf)
-        return _ScannedCondition(
-            condition=condition.ordinal,
-            column=column,
-            leaf=leaf,
-            probe=ProbeFingerprints.of(encodings_of(asked.values or ()))
-            if asked and told
-            else None,
-        )
+    def _made(
+        self, condition: BoundCondition, column: int, footer: FileFooter
+    ) -> _ScannedCondition:
+        predicate = self._context.column_predicate(condition, footer)
+        leaf, probe = footer.columns.leaves[column], None
+        if predicate and predicate.values is not None and _has_known_bytes(leaf):
+            probe = ProbeFingerprints.of(encodings_of(predicate.values))
+        return _ScannedCondition(condition=condition.ordinal, column=column, leaf=leaf, probe=probe)
 
 
 def _is_lookup(condition: BoundCondition, request: Request) -> bool:
-    # Of a partition column the folder's name counts, whatever stands in the file.
+    # For a partition column the folder's name counts, whatever the file has.
     return (
         condition.operator in LOOKUPS
         and len(condition.values) <= _TOO_MANY
@@ -153,8 +146,8 @@ def _is_lookup(condition: BoundCondition, request: Request) -> bool:
     )
 
 
-def _is_told_by_bytes(leaf: Leaf) -> bool:
-    """Whether equal values have the same bytes, or some that are all known."""
+def _has_known_bytes(leaf: Leaf) -> bool:
+    """Whether the bytes of equal values are all known."""
     is_decimal = logical_type(leaf.element).kind is Kind.DECIMAL
-    # Of a BYTE_ARRAY decimal any number of leading bytes may only repeat its sign.
+    # A BYTE_ARRAY decimal may have any number of leading bytes that only repeat its sign.
     return leaf.type in _TYPES and not (is_decimal and leaf.type is Type.BYTE_ARRAY)

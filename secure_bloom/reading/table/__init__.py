@@ -1,1 +1,1 @@
-"""What files say of themselves: footers, columns, and folders; what they have in common."""
+"""The files of a table: footers, columns, folders, and the schema they share."""

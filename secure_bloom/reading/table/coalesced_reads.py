@@ -1,4 +1,4 @@
-"""Many pieces of a file in few requests: those that lie together are read together."""
+"""Read many extents of a file in few requests: extents that lie close are read together."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from secure_bloom.storage import InputFile
 
 K = TypeVar("K", bound=Hashable)
 
-#: Reading so many bytes for nothing costs less than a request of their own.
+#: A request of its own costs more than to read so many bytes for nothing.
 GAP = 8 * 1024
-#: Enough to be worth a request, and little enough to be held for one file.
+#: One request reads no more: enough to be worth a request, little enough to hold in memory.
 LARGEST = 16 * 1024 * 1024
 
 
 def read_extents(file: InputFile, extents: Mapping[K, tuple[int, int]]) -> dict[K, memoryview]:
-    """The bytes of every extent, (offset, length), under its name; FormatError outside the file."""
+    """The bytes of each extent (offset, length), by name; FormatError if one leaves the file."""
     found: dict[K, memoryview] = {}
     for run in _runs(extents):
         start = extents[run[0]][0]

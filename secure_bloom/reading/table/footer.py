@@ -1,11 +1,11 @@
-"""The footer of a file for reading: decrypted or verified, decoded as far as asked.
+"""The footer of a file for reading: decrypted or verified, and decoded as far as needed.
 
     plaintext, signed:  FileMetaData | signature | length | PAR1
     encrypted:          FileCryptoMetaData | FileMetaData module | length | PARE
 
-Of every column chunk it is noted where it starts; the chunks of the few columns that a question is
-about are decoded when they are looked at.  Keys are asked for once a file and piece of key
-metadata, when a column is first opened.
+Which key opens it, and when, is decided in :mod:`secure_bloom.parquet.footer`.  This module decodes
+less: the offsets of all column chunks, and a chunk only when it is used, because a read uses few of
+the columns of a table.
 """
 
 from __future__ import annotations
@@ -51,19 +51,18 @@ from secure_bloom.storage import CountedFile
 from secure_bloom.storage.counted_file import Extent
 
 _DIGEST_SIZE = 16
-#: Chunks of one file that are kept decoded, which take some kilobytes each.
+#: So many chunks of a file are kept decoded; each takes some kilobytes.
 _KEPT_CHUNKS = 64
-#: What an object of a decoded footer takes in memory, more or less.
+#: About how many bytes an object of a decoded footer takes.
 _OBJECT_SIZE = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FileFooter:
-    """What a reader needs of one file: its footer, in clear and decoded, and how to decrypt.
+    """The footer of one file, in clear and scanned, and the ciphers of the file.
 
-    ``key`` is None where no key was needed or, of a signed footer, at hand: ``is_verified`` tells.
-    ``identity`` is that of the file when it was read, ``extents`` what that took.  Row groups
-    are in the order of the file, their chunks in that of the schema.
+    ``stored`` is the footer as the file has it, ``plain`` the FileMetaData in clear.  ``identity``
+    is the file's when the footer was read; ``extents`` are the bytes that were read for it.
     """
 
     path: str
@@ -81,12 +80,12 @@ class FileFooter:
 
     @property
     def digest(self) -> bytes:
-        """That of the footer as stored, the same on every machine."""
+        """A digest of the footer as stored, the same on every machine."""
         return hashlib.blake2b(self.stored, digest_size=_DIGEST_SIZE).digest()
 
     @property
     def memory(self) -> int:
-        """Bytes that it takes, more or less: a footer can be much larger decoded than encoded."""
+        """About how many bytes it takes: a footer can be much larger decoded than encoded."""
         objects = len(self.row_groups) * (1 + len(self.columns.leaves))
         objects += len(self.metadata.column_orders or ())
         objects += len(self.metadata.key_value_metadata or ())
@@ -140,7 +139,7 @@ class FileFooter:
         )
 
     def chunk_offsets(self, column: int, row_groups: Sequence[int]) -> NDArray[np.int64] | None:
-        """Where column chunks start in ``plain``; None where they are all decoded."""
+        """The offsets of column chunks in ``plain``; None if all chunks are decoded already."""
         offsets = self.row_groups.chunk_offsets
         return None if offsets is None else offsets[row_groups, column]
 
@@ -160,7 +159,7 @@ def _column_metadata(plain: bytes) -> ColumnMetaData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredFooter:
-    """A footer as it stands in a file, and what the file was."""
+    """A footer as the file has it, and what identifies the file."""
 
     path: str
     identity: tuple[object, ...]
@@ -172,7 +171,7 @@ class StoredFooter:
 
 
 def fetch_footer(file: CountedFile, resolver: KeyResolver) -> StoredFooter:
-    """The footer's bytes; FormatError where there is none."""
+    """Read the bytes of the footer; FormatError if there is none."""
     magic, _, body = locate_footer(file)
     return StoredFooter(
         path=file.path,

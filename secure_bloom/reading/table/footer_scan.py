@@ -1,7 +1,7 @@
-"""A footer passed over once: what a reader looks at, and where each of its column chunks starts.
+"""Scan a footer once: the fields that a reader uses, and the offset of each column chunk.
 
-Compiled code does it where it is loaded and the schema has been seen before, else the Thrift
-library's.  What the first finds unusual is left to the second, whose errors say what is wrong.
+Compiled code does it if it is loaded and the schema was seen before; else the Thrift library.  What
+the compiled code finds unusual goes to the library, whose errors say what is wrong.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from secure_bloom.parquet.structures.views import (
 from secure_bloom.reading.table.row_groups import FooterRowGroups
 from secure_bloom.reading.table.table_schema import FileColumns, SchemaCache
 
-#: Seconds that the Thrift library takes longer for a footer.
+#: Seconds that the Thrift library takes longer than compiled code for a footer.
 _SAVED = 50e-6
 
 
 class FooterMetadata(View):
-    """What of a FileMetaData is looked at; its schema is known by its bytes."""
+    """The fields of a FileMetaData that a reader uses; the schema is known by its bytes."""
 
     row_groups = Required(4, list_of(struct_of(RowGroup)))
     key_value_metadata = Optional(5, list_of(struct_of(KeyValue)))
@@ -55,7 +55,7 @@ _ROW_GROUPS = FooterMetadata.row_groups.id
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FooterScan:
-    """What the ``length`` bytes of a FileMetaData say; ``metadata`` need not have row groups."""
+    """A FileMetaData of ``length`` bytes; ``metadata`` may lack the row groups."""
 
     metadata: FooterMetadata
     columns: FileColumns
@@ -64,17 +64,16 @@ class FooterScan:
 
 
 class FooterScanner:
-    """The scanner of the footers of one table, whose files mostly say the same; for threads."""
+    """Scans the footers of one table, most of which have one schema; safe for threads."""
 
     def __init__(self) -> None:
         self._schemas = SchemaCache()
         self._last: tuple[tuple[bytes, bytes], FooterMetadata, FileColumns] | None = None
 
     def of(self, plain: bytes) -> FooterScan:
-        """That of the FileMetaData at the start of ``plain``.
+        """The scan of the FileMetaData at the start of ``plain``.
 
-        Raises FormatError where there is none, or where row groups have not as many chunks as the
-        schema has columns.
+        Raises FormatError if there is none, or if a row group has not one chunk for each column.
         """
         known = self._schemas.known(plain)
         if known is not None and trees.HAS_C_CODE and compiled_code.is_worth(_SAVED):
@@ -99,7 +98,7 @@ class FooterScanner:
         return FooterScan(metadata=metadata, columns=columns, row_groups=row_groups, length=length)
 
     def _compiled(self, plain: bytes, prefix: bytes, leaves: int) -> FooterScan | None:
-        """The outline of a footer whose schema ends with ``prefix``; None for an unusual one."""
+        """The scan of a footer whose schema ends with ``prefix``; None for an unusual one."""
         from secure_bloom.kernels import footers as kernels
 
         data = np.frombuffer(plain, np.uint8)
@@ -114,9 +113,12 @@ class FooterScanner:
     def _beside(
         self, plain: bytes, prefix: bytes, parts: Sequence[tuple[int, int, int]]
     ) -> tuple[FooterMetadata, FileColumns]:
-        """What the fields behind the row groups say, by their wire types, starts and ends."""
+        """The fields behind the row groups, by their wire types, starts and ends.
+
+        Files of one table mostly have the same bytes there, so the last result is kept.
+        """
         encoded = b"".join(
-            # A header in the long form: wire type, and the id as a zigzag number.
+            # Each field gets a header in the long form, wire type and zigzag id: it stands alone.
             bytes([kind, 2 * field_id]) + plain[start:end]
             for field_id, (kind, start, end) in enumerate(parts, _ROW_GROUPS + 1)
             if kind >= 0

@@ -1,9 +1,9 @@
-"""Hive partition values: what the names of folders say of the rows in them.
+"""Hive partition values: the names of folders give values to all rows below them.
 
     table/country=it/day=2024-03-01/part-0.parquet
 
-Names and values are percent-decoded; ``__HIVE_DEFAULT_PARTITION__`` is null.  A column is int32
-where every value is one, else string, as pyarrow has it.
+Names and values are percent-decoded; ``__HIVE_DEFAULT_PARTITION__`` is null.  As in pyarrow, a
+column is int32 if every value is one, else string.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ Values = Mapping[str, str | None]
 
 
 def partition_values(file: str, paths: Iterable[str]) -> Values:
-    """The values of one file: of the folders below the path that led to it, the shortest of them.
+    """The values of one file, from the folders below the path that led to it.
 
-    Of a file that was named itself, and of a pattern, every folder's name counts.
+    If several paths led to it, the shortest counts.  If the file itself or a pattern was given, the
+    names of all its folders count.
     """
     bases = [place for path in paths if (place := below(file, local_path(path))) is not None]
     folders = max(bases, key=len, default=file).split("/")[:-1]

@@ -1,4 +1,4 @@
-"""The row groups of a footer: numbers at once, column chunks when they are looked at."""
+"""The row groups of a footer: their numbers at once, their column chunks when they are used."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from secure_bloom.parquet.structures.records import LaterRecords, RecordSource
 
 
 class RowGroupSummary(NamedTuple):
-    """What is looked at in a RowGroup, by the names it has there."""
+    """The fields of a RowGroup that a reader uses, by their names there."""
 
     num_rows: int
     total_byte_size: int
@@ -42,7 +42,7 @@ class FooterRowGroups:
     def decoded(
         cls, numbers: NDArray[np.int64], chunks: Sequence[Sequence[ColumnChunk]]
     ) -> FooterRowGroups:
-        """Of chunks that are decoded already, and have no chunk_offsets."""
+        """Row groups whose chunks are decoded already."""
         found = cls(b"", numbers, None)
         for index, columns in enumerate(chunks):
             found._known[index] = found._outline(index, columns)
@@ -55,7 +55,7 @@ class FooterRowGroups:
 
     @functools.cached_property
     def ordinals(self) -> list[int]:
-        """The number of each in AADs, which some writers leave out."""
+        """The ordinal of each in AADs; writers may leave it out, then it is the position."""
         ordinals = self.numbers[:, 2].tolist()
         return [index if ordinal < 0 else ordinal for index, ordinal in enumerate(ordinals)]
 

@@ -1,6 +1,6 @@
-"""The files of one read: what their folders say, and their footers, read for the table's schema.
+"""The files of one read: their partition values and footers, and from those the table's schema.
 
-A footer is kept until its file is planned, as long as all of them take little memory.
+A footer is kept until its file is planned, as long as all kept ones take little memory.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from secure_bloom.reading.table.hive_partitions import partition_values
 from secure_bloom.reading.table.table_schema import unite
 from secure_bloom.storage import CountedFile, find_unmanaged, is_object_uri, open_input
 
-#: Requests to an object store that wait at a time; a local disk answers at once.
+#: Requests to an object store at a time, because it answers late; a local disk answers at once.
 _REMOTE_WORKERS = 16
-#: Bytes of footers that are kept from the first look at a file to the second.
+#: Bytes of footers that are kept from the schema to the plan.
 _KEPT_FOOTERS = 64 * 1024 * 1024
-#: Bytes of footers whose files go through anything together.
+#: Bytes of footers whose files are handled in lockstep.
 _TOGETHER = 8 * 1024 * 1024
 
 
 class TableFiles:
-    """All files that ``given`` leads to, by their ordinals; ``schema`` is that of them all.
+    """All files that ``given`` leads to, by their ordinals; ``schema`` is the table's.
 
-    ``unverified`` are the paths of those whose footer is signed, and was not checked.
-    ``workers`` is how many of them are worth reading side by side.
+    ``unverified`` has the paths of files whose footer is signed and could not be checked.
+    ``workers`` is how many files are worth reading side by side.
     """
 
     def __init__(self, given: Sequence[str], resolver: KeyResolver) -> None:
@@ -58,13 +58,13 @@ class TableFiles:
         return len(self.paths)
 
     def runs(self) -> Iterator[range]:
-        """The ordinals in runs of files that may be looked at together, with little memory."""
+        """The ordinals in runs of files whose footers have room in memory together."""
         return growing_runs(len(self), self._fitting)
 
     def _fitting(self, start: int) -> int:
-        """How many files from one on have footers that are kept, and not large together."""
+        """How many files from ``start`` on have footers that are kept and together not large."""
         if self.workers > 1:
-            # That many are looked at side by side, whatever the run.
+            # Threads limit how many are in memory, so a run may have any length.
             return len(self)
         size = count = 0
         while (footer := self._kept.get(start + count)) and size + footer.memory <= _TOGETHER:
@@ -73,16 +73,16 @@ class TableFiles:
         return count
 
     def kept(self, ordinal: int) -> FileFooter | None:
-        """The footer of a file, where it is kept."""
+        """The footer of a file, if it is kept."""
         return self._kept.get(ordinal)
 
     def forget(self, ordinal: int) -> None:
-        """Keep a footer no longer: its file is read or done with."""
+        """Drop a footer that is not needed any more."""
         self._kept.pop(ordinal, None)
 
     @contextmanager
     def opened(self, ordinal: int) -> Iterator[tuple[CountedFile, FileFooter]]:
-        """A file once more, and its footer; FileChangedError where that is another by now."""
+        """Open a file again, with its footer; FileChangedError if the file was changed since."""
         with located(path=self.paths[ordinal]), open_input(self.paths[ordinal]) as opened:
             if opened.identity != self._identities[ordinal]:
                 raise FileChangedError(
@@ -94,7 +94,7 @@ class TableFiles:
             yield CountedFile(opened), footer
 
     def _read_footers(self) -> pa.Schema:
-        """Look at all files, keep what footers there is memory for; the schema of them all."""
+        """Read all footers, keep those there is memory for, and return the table's schema."""
         schemas, size = [], 0
         for ordinal, footer in enumerate(self._footers()):
             schemas.append((footer.path, footer.columns.arrow))

@@ -1,7 +1,7 @@
-"""The columns of a table: every file's Arrow schema, as pyarrow reads it, and what they make up.
+"""The schema of a table: the union of the Arrow schemas of its files, as pyarrow reads them.
 
-The schema of a table is the union of its files' schemas: a column that a file lacks is null there,
-and where files differ a type counts that has all values of theirs.
+A column that a file lacks is null there.  If files differ in a column's type, the table has a type
+that holds all their values.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from secure_bloom.reading.table.type_promotion import ClashError, common_fields
 class FileColumns:
     """The columns of one file: the leaves of its schema, and its Arrow schema.
 
-    ``ordinals`` finds a leaf by its path; a path that two leaves share is in it once, as ``None``.
+    ``ordinals`` finds a leaf by its path; a path that two leaves share leads to ``None``.
     ``nodes`` has the schema elements of each top-level column, depth first.
     """
 
@@ -45,22 +45,22 @@ class FileColumns:
 
 
 class SchemaCache:
-    """The columns of files already seen: those of one table mostly say the same bytes."""
+    """The columns of files already seen, by the bytes of their schemas."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[bytes, bytes], FileColumns] = {}
-        #: Bytes up to the end of a schema, and how many leaves that has; ``None`` where they are
-        #: all of a footer.
+        #: Footer up to the end of its schema -> number of leaves; ``None`` if the key is a whole
+        #: footer.
         self._prefixes: dict[bytes, int | None] = {}
 
     def known(self, footer: bytes) -> tuple[bytes, int] | None:
-        """A FileMetaData up to the end of its schema, and how many leaves that has, if known."""
+        """A footer up to the end of its schema, and how many leaves that has, if it is known."""
         prefix = self._prefix(footer)
         count = None if prefix is None else self._prefixes[prefix]
         return None if prefix is None or count is None else (prefix, count)
 
     def columns(self, footer: bytes, texts: Sequence[KeyValue]) -> FileColumns:
-        """The columns that the bytes of a FileMetaData describe, with its key_value_metadata."""
+        """The columns of a FileMetaData, given its bytes and its key_value_metadata."""
         marks = [text for text in texts if text.key == "ARROW:schema"]
         arrow = (marks[0].value or "").encode() if marks else b""
         prefix = self._prefix(footer)
@@ -77,14 +77,14 @@ class SchemaCache:
         return found
 
     def _prefix(self, footer: bytes) -> bytes | None:
-        # Another thread may be adding one.
+        # A copy of the keys: another thread may add one meanwhile.
         return next((prefix for prefix in tuple(self._prefixes) if footer.startswith(prefix)), None)
 
 
 def _schema_prefix(tree: trees.Struct) -> bytes:
-    """All of a footer up to the end of its schema, as most writers write it: version, schema.
+    """A footer up to the end of its schema, as most writers start it: version, schema.
 
-    Where a footer starts otherwise no other file is known by it.
+    A footer that starts in another way does not begin with these bytes.
     """
     head = {field_id: tree.fields[field_id] for field_id in sorted(tree.fields.keys() & {1, 2})}
     return trees.encode(trees.Struct(head))[:-1]
@@ -116,7 +116,7 @@ def _top_level(schema: list[SchemaElement]) -> Iterable[list[SchemaElement]]:
 
 
 def _arrow_schema(schema: list[SchemaElement], marks: Sequence[KeyValue]) -> pa.Schema:
-    """What pyarrow makes of a schema, asked by a file without rows."""
+    """The Arrow schema that pyarrow gives a file without rows that has this schema."""
     kept = [KeyValue.of(key=mark.key, value=mark.value or "") for mark in marks]
     footer = FileMetaData.of(
         version=2, schema=schema, num_rows=0, row_groups=[], key_value_metadata=kept
@@ -132,13 +132,13 @@ def _arrow_schema(schema: list[SchemaElement], marks: Sequence[KeyValue]) -> pa.
 def unite(schemas: Iterable[tuple[str, pa.Schema]]) -> pa.Schema:
     """The union of the schemas of files, given with their paths.
 
-    Raises PolicyError where a file has two columns of one name, and where two files have types of a
-    column that have none in common, whatever is asked of them.
+    Raises PolicyError if a file has two columns of one name, or if no type holds all values of a
+    column, whatever the read asks for.
     """
     known: dict[pa.Schema, str] = {}
     last = None
     for path, schema in schemas:
-        # Mostly it is that of the file before, and to compare schemas takes long.
+        # Most files share the schema object; to compare schemas takes long.
         if schema is not last:
             known.setdefault(schema, path)
         last = schema
@@ -157,7 +157,7 @@ def unite(schemas: Iterable[tuple[str, pa.Schema]]) -> pa.Schema:
 
 
 def _clash(name: str, known: Mapping[pa.Schema, str]) -> PolicyError:
-    """The first two files whose types of a column have none in common."""
+    """The error that names the first two files whose types of a column have none in common."""
     having = [(schema.field(name), path) for schema, path in known.items() if name in schema.names]
     for one, other in itertools.combinations(having, 2):
         try:

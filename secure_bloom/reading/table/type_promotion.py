@@ -1,4 +1,4 @@
-"""The one type that holds every value of several, where a column's type differs from file to file.
+"""The type that holds every value of several types: for a column whose type differs by file.
 
     int, uint                 the int that holds both; decimal(20, 0) where none does
     int, float                float of 16 bits of integer or fewer, double of 32
@@ -15,8 +15,8 @@
     list, list                a list of such a type;  map and struct the same, members by name
     null, any                 that
 
-Where nothing is said no type holds both: a date is no instant, an instant no local time, 64 bits of
-integer are no double, and neither is the decimal 0.1.
+For other pairs no type holds both: a date is no instant, an instant is no local time, and a double
+holds neither all 64-bit integers nor the decimal 0.1.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _UNITS = ["s", "ms", "us", "ns"]
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
 _SIGNED = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
 _UNSIGNED = {8: pa.uint8(), 16: pa.uint16(), 32: pa.uint32(), 64: pa.uint64()}
-#: The shortest float that has all integers of so many bits.
+#: Bits of an integer -> the shortest float that holds all of them.
 _FLOATS_OF = {8: pa.float16(), 16: pa.float32(), 32: pa.float64()}
 
 
@@ -45,7 +45,7 @@ class ClashError(ValueError):
 
 
 class _Family(enum.Enum):
-    """Types that are joined in the same way."""
+    """Types that share rules of promotion."""
 
     INTEGER = enum.auto()
     FLOAT = enum.auto()
@@ -89,7 +89,7 @@ def common_type(types: Sequence[pa.DataType]) -> pa.DataType:
     if family in _NESTED and all(_family(of) is family for of in plain):
         return _NESTED[family](plain)
     try:
-        # In one order: of three types two may have in common what the third does not fit.
+        # In a fixed order: which two of three types come first may decide whether the third fits.
         return functools.reduce(_pair, sorted(plain, key=_rank))
     except LookupError:
         raise ClashError(valued) from None
@@ -140,7 +140,7 @@ def _family(of: pa.DataType) -> _Family | None:
 
 
 def _rank(of: pa.DataType) -> tuple[bool, bool, str]:
-    """Last those of which two make up a type that a third does not have."""
+    """Sort types last if two of them promote to one that a third one cannot join."""
     return pa.types.is_integer(of), pa.types.is_fixed_size_binary(of), str(of)
 
 

@@ -41,8 +41,6 @@ T = TypeVar("T")
 #: Far longer than anything here takes: a test that would hang fails.
 _PATIENCE = 10.0
 
-both = pytest.mark.parametrize("has_compiled_code", [False, True], ids=["cold", "warm"])
-
 
 def part(index: int, rows: int = 20) -> pa.Table:
     """Rows of one file: their numbers are in no other file, their names between those of all."""
@@ -176,7 +174,6 @@ def _questions(files: int) -> list[pc.Expression | None]:
     ]
 
 
-@both
 @pytest.mark.parametrize("files", [1, 2, 9, 10, 300])
 def test_rows_are_those_that_pyarrow_finds(tiny: list[str], files: int) -> None:
     dataset = ds.dataset(tiny[:files], partitioning="hive")
@@ -186,7 +183,6 @@ def test_rows_are_those_that_pyarrow_finds(tiny: list[str], files: int) -> None:
         assert sb.read_table(tiny[:files], where=where).equals(wanted), str(where)
 
 
-@both
 @pytest.mark.parametrize("room", [0, 10_000, 1 << 26])
 @pytest.mark.parametrize("workers", [1, 3])
 def test_plans_depend_on_neither_threads_nor_what_is_kept(
@@ -209,7 +205,6 @@ def test_plans_depend_on_neither_threads_nor_what_is_kept(
 _IN_SOME = [("id", "in", [25, 205])]
 
 
-@both
 @pytest.mark.parametrize("room", [0, 1 << 26])
 @pytest.mark.parametrize("workers", [1, 3])
 def test_files_without_rows_have_a_plan_only_where_that_is_explained(
@@ -234,7 +229,6 @@ def test_files_without_rows_have_a_plan_only_where_that_is_explained(
             assert sum(found.files for found in runs) == 12
 
 
-@both
 def test_a_file_that_only_its_filter_rules_out_has_no_plan(tmp_path: Path) -> None:
     paths = lake(tmp_path, 2)
     assert not sb.add_bloom_filters(paths[0], columns=["name"]).failed
@@ -244,7 +238,6 @@ def test_a_file_that_only_its_filter_rules_out_has_no_plan(tmp_path: Path) -> No
     assert [group.skipped_by for group in first.row_groups] == [Step.BLOOM_FILTER] * 2
 
 
-@both
 @pytest.mark.parametrize("where", [None, _IN_SOME])
 def test_files_whose_footers_are_not_kept_are_planned_one_by_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: Any
@@ -254,7 +247,6 @@ def test_files_whose_footers_are_not_kept_are_planned_one_by_one(
     assert [found.files for found in asked(where, tmp_path)] == [1] * 12
 
 
-@both
 def test_files_with_large_footers_are_planned_one_by_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -269,7 +261,6 @@ def test_files_with_large_footers_are_planned_one_by_one(
 # --- What is opened again ---
 
 
-@both
 @pytest.mark.parametrize("mode", list(Mode))
 def test_a_file_that_its_footer_rules_out_is_not_opened_again(
     tmp_path: Path, mode: Mode, opens: Counter[str]
@@ -280,7 +271,6 @@ def test_a_file_that_its_footer_rules_out_is_not_opened_again(
     assert opens == _again(paths, 1, 10)
 
 
-@both
 @pytest.mark.parametrize("mode", list(Mode))
 def test_a_file_that_its_folder_rules_out_is_not_opened_again(
     tmp_path: Path, mode: Mode, opens: Counter[str]
@@ -291,7 +281,6 @@ def test_a_file_that_its_folder_rules_out_is_not_opened_again(
     assert opens == _again(paths, 0, 11)
 
 
-@both
 def test_a_file_without_the_column_is_not_opened_again(tmp_path: Path, opens: Counter[str]) -> None:
     paths = lake(tmp_path, 12)
     write(paths[2], part(2).rename_columns(["id", "other"]))
@@ -299,7 +288,6 @@ def test_a_file_without_the_column_is_not_opened_again(tmp_path: Path, opens: Co
     assert opens == _again(paths, 2)
 
 
-@both
 def test_without_a_condition_no_file_is_opened_to_be_planned(
     tmp_path: Path, opens: Counter[str]
 ) -> None:
@@ -308,7 +296,6 @@ def test_without_a_condition_no_file_is_opened_to_be_planned(
     assert opens == _again(paths)
 
 
-@both
 def test_a_file_whose_footer_was_not_kept_is_opened_once_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opens: Counter[str]
 ) -> None:
@@ -321,7 +308,6 @@ def test_a_file_whose_footer_was_not_kept_is_opened_once_more(
 # --- What is kept, and what is planned ---
 
 
-@both
 @pytest.mark.parametrize("workers", [1, 3])
 @pytest.mark.parametrize("where", [None, [("id", "=", 25)], [("day", "=", 11)]])
 def test_a_footer_is_forgotten_once_its_file_is_planned(
@@ -337,7 +323,6 @@ def test_a_footer_is_forgotten_once_its_file_is_planned(
     assert done == 12
 
 
-@both
 def test_files_are_planned_when_their_plans_are_wanted(tmp_path: Path, started: list[str]) -> None:
     paths = [str(path) for path in lake(tmp_path, 12)]
     runs = iter(asked([("id", "=", 25)], tmp_path, explain=True))
@@ -351,7 +336,6 @@ def test_files_are_planned_when_their_plans_are_wanted(tmp_path: Path, started: 
     assert next(runs, None) is None
 
 
-@both
 @pytest.mark.parametrize("where", [None, [("id", ">=", 60)]])
 def test_a_limit_spares_the_planning_of_what_is_behind_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[str], where: Any
@@ -375,7 +359,6 @@ def _changed(paths: list[Path], index: int, where: Any, **options: Any) -> list[
     return [number for batch in batches for number in batch.column("id").to_pylist()]
 
 
-@both
 @pytest.mark.parametrize("room", [0, 1 << 26])
 @pytest.mark.parametrize("mode", [Mode.PLAIN, Mode.ENCRYPTED])
 @pytest.mark.parametrize("where", [None, [("id", "in", [5, 65])], [("day", ">=", 1)]])
@@ -389,13 +372,11 @@ def test_a_file_that_was_changed_and_must_be_read_is_an_error(
     assert caught.value.path == str(paths[3])
 
 
-@both
 def test_a_file_that_was_changed_and_its_folder_rules_out_is_none(tmp_path: Path) -> None:
     paths = lake(tmp_path, 5)
     assert _changed(paths, 3, [("day", "=", 2)]) == list(range(40, 60))
 
 
-@both
 @pytest.mark.parametrize("mode", [Mode.PLAIN, Mode.ENCRYPTED])
 def test_a_file_that_was_changed_and_its_footer_rules_out_is_none(
     tmp_path: Path, mode: Mode
@@ -427,7 +408,6 @@ def _until_error(items: Iterable[T]) -> tuple[list[T], IntegrityError]:
     return found, caught.value
 
 
-@both
 @pytest.mark.parametrize("workers", [1, 3])
 @pytest.mark.parametrize("bad", [0, 1, 5, 9])
 def test_an_error_comes_behind_the_plans_of_the_files_before(
@@ -445,7 +425,6 @@ def test_an_error_comes_behind_the_plans_of_the_files_before(
     assert (error.path, error.row_group, error.column) == (str(paths[bad]), 1, "id")
 
 
-@both
 def test_of_two_files_that_are_damaged_the_first_is_blamed(tmp_path: Path) -> None:
     """It is noticed last: its filter is read when the metadata of the other are at fault."""
     paths = lake(tmp_path, 4, Mode.ENCRYPTED)
@@ -483,7 +462,6 @@ def _decoders(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(Unit, "read", waiting)
 
 
-@both
 @pytest.mark.usefixtures("_decoders")
 @pytest.mark.parametrize("good", [1, 2])
 def test_rows_of_the_files_before_come_before_an_error(tmp_path: Path, good: int) -> None:
@@ -496,7 +474,6 @@ def test_rows_of_the_files_before_come_before_an_error(tmp_path: Path, good: int
     assert [n for batch in found for n in batch.column("id").to_pylist()] == [*range(5, 20 * good)]
 
 
-@both
 @pytest.mark.usefixtures("_decoders")
 def test_an_error_behind_a_limit_is_none(tmp_path: Path) -> None:
     paths = lake(tmp_path, 2, Mode.ENCRYPTED)
@@ -508,7 +485,6 @@ def test_an_error_behind_a_limit_is_none(tmp_path: Path) -> None:
 # --- One file: what its footer tells, and the rest ---
 
 
-@both
 def test_without_a_condition_all_is_known_from_the_footer(tmp_path: Path) -> None:
     plan = asked(None, *lake(tmp_path, 1)).by_footer()
     assert plan is not None
@@ -516,7 +492,6 @@ def test_without_a_condition_all_is_known_from_the_footer(tmp_path: Path) -> Non
     assert plan.extents == ()
 
 
-@both
 @pytest.mark.parametrize(
     ("where", "step"),
     [
@@ -540,7 +515,6 @@ def test_what_folders_and_bounds_rule_out_is_explained_from_the_footer(
     assert (other.row_groups, other.extents) == (plan.row_groups, ())
 
 
-@both
 @pytest.mark.parametrize("mode", list(Mode))
 def test_what_the_bounds_rule_out_is_known_from_the_footer(tmp_path: Path, mode: Mode) -> None:
     paths = lake(tmp_path, 1, mode)
@@ -550,7 +524,6 @@ def test_what_the_bounds_rule_out_is_known_from_the_footer(tmp_path: Path, mode:
     assert (plan.surviving, plan.extents, plan.path) == ((), (), str(paths[0]))
 
 
-@both
 @pytest.mark.parametrize("where", [[("id", "=", 13)], [("day", "=", 0), ("id", "=", 13)]])
 def test_what_a_footer_leaves_is_asked_of_the_file(tmp_path: Path, where: Any) -> None:
     paths = lake(tmp_path, 1, Mode.ENCRYPTED)
@@ -561,14 +534,12 @@ def test_what_a_footer_leaves_is_asked_of_the_file(tmp_path: Path, where: Any) -
     assert plan.extents == ((place.start, place.stop),)
 
 
-@both
 def test_explained_a_row_group_has_the_step_that_ruled_it_out(tmp_path: Path) -> None:
     table = asked([("id", "=", 13)], *lake(tmp_path, 1), explain=True)
     steps = [group.skipped_by for group in table.by_file().row_groups]
     assert steps == [Step.STATISTICS, None]
 
 
-@both
 def test_a_key_that_is_missing_is_an_error_of_the_rows_that_are_left(tmp_path: Path) -> None:
     paths = lake(tmp_path, 1, Mode.ENCRYPTED)
     some = Keyring(master_keys={k: v for k, v in MASTER_KEYS.items() if k != "k_finance"})

@@ -33,9 +33,8 @@ ABSENT = [f"user{i}@nobody.example.com" for i in range(200)]
 PRESENT = "user77@example.com"
 
 
-@pytest.fixture(scope="module")
-def has_compiled_code() -> bool:
-    return True
+#: These tests are about compiled code.
+pytestmark = pytest.mark.parametrize("has_compiled_code", [True])
 
 
 @pytest.fixture(autouse=True)
@@ -286,7 +285,7 @@ def lakes(draw: st.DrawFn) -> tuple[list[Part], Any]:
     return files, draw(st.one_of(lookups, both))
 
 
-@settings(max_examples=80)
+@settings(max_examples=50)
 @given(lakes())
 def test_lookups_give_the_rows_of_a_full_scan(lake: tuple[list[Part], Any]) -> None:
     files, where = lake

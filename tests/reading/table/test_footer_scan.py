@@ -30,9 +30,8 @@ Fields = dict[int, tuple[int, Value]]
 _OTHERS = ("kernels/test_fields", "kernels/test_footers", "reading/pruning/test_chunk_fields")
 
 
-@pytest.fixture(scope="module")
-def has_compiled_code() -> bool:
-    return True
+#: These tests are about compiled code.
+pytestmark = pytest.mark.parametrize("has_compiled_code", [True])
 
 
 def nested(rows: int = 100) -> pa.Table:
@@ -313,7 +312,7 @@ def outcome(read: Callable[[], FooterScan | None]) -> object:
         return FormatError
 
 
-@settings(max_examples=int(os.environ.get("SECURE_BLOOM_EXAMPLES", "400")))
+@settings(max_examples=int(os.environ.get("SECURE_BLOOM_EXAMPLES", "250")))
 @given(st.data())
 def test_hostile_footers_say_what_the_library_reads(plain: bytes, data: st.DataObject) -> None:
     scanner = FooterScanner()

@@ -19,7 +19,7 @@ from secure_bloom.errors import (
     SecureBloomError,
 )
 from secure_bloom.reading.table import table_files
-from secure_bloom.reading.table.footer import fetch_footer, decode_footer
+from secure_bloom.reading.table.footer import decode_footer, fetch_footer
 from secure_bloom.reading.table.table_files import TableFiles
 from tests.surgery import flip
 from tests.tables import KEYRING, Mode, customers, write
@@ -27,9 +27,6 @@ from tests.tables import KEYRING, Mode, customers, write
 FILES, ROWS = 12, 40
 MODES = list(Mode)
 EMAIL = [("email", "in", ["user7@example.com", "user39@example.com"])]
-
-#: Compiled code passes over footers only where it is loaded.
-both = pytest.mark.parametrize("has_compiled_code", [False, True], ids=["cold", "warm"])
 
 
 def lake(folder: Path) -> list[Path]:
@@ -71,7 +68,6 @@ def as_objects(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- All files ---
 
 
-@both
 def test_files_are_those_of_the_folder_in_order(tmp_path: Path) -> None:
     paths = lake(tmp_path)
     files = table(tmp_path)
@@ -81,7 +77,6 @@ def test_files_are_those_of_the_folder_in_order(tmp_path: Path) -> None:
     assert files.schema == customers(ROWS).schema
 
 
-@both
 def test_the_schema_is_that_of_all_files(tmp_path: Path) -> None:
     for index in range(FILES):
         write(tmp_path / f"{index:02}.parquet", pa.table({f"c{index % 3}": [index]}))
@@ -97,7 +92,6 @@ def test_files_of_one_disk_are_not_looked_at_side_by_side(
     assert table(path).workers > 1
 
 
-@both
 def test_a_footer_is_of_its_own_file(tmp_path: Path) -> None:
     paths = lake(tmp_path)
     files = table(tmp_path)
@@ -131,7 +125,6 @@ def test_no_more_footers_are_kept_than_there_is_room_for(
         assert places(table(tmp_path)) == list(range(count))
 
 
-@both
 @pytest.mark.parametrize("count", [0, 1, 7])
 def test_a_footer_that_is_not_kept_is_read_again(
     tmp_path: Path, keep: Callable[[int], None], count: int
@@ -150,7 +143,6 @@ def test_a_footer_that_is_not_kept_is_read_again(
             assert file.requests == 0
 
 
-@both
 @pytest.mark.parametrize("where", [None, EMAIL, [("day", "=", 5)], [*EMAIL, ("day", ">", 8)]])
 def test_answers_do_not_depend_on_what_is_kept(
     tmp_path: Path, keep: Callable[[int], None], where: Any
@@ -165,7 +157,6 @@ def test_answers_do_not_depend_on_what_is_kept(
         assert sb.read_table(tmp_path, where=where, keys=KEYRING).equals(rows)
 
 
-@both
 @pytest.mark.usefixtures("as_objects")
 @pytest.mark.parametrize("where", [None, EMAIL, [*EMAIL, ("day", ">", 8)]])
 def test_answers_in_several_threads_are_the_same(
@@ -256,7 +247,6 @@ def test_runs_of_files_that_are_looked_at_side_by_side_are_as_long_as_ever(
     assert ordinals(table(tmp_path)) == wanted
 
 
-@both
 @pytest.mark.parametrize(("fitting", "most"), [(0, 1), (1, 1), (3, 3), (100, 8)])
 def test_large_footers_are_first_read_few_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fitting: int, most: int
@@ -284,7 +274,6 @@ def test_large_footers_are_first_read_few_at_a_time(
 # --- Errors ---
 
 
-@both
 def test_a_footer_that_is_none_is_an_error_before_any_row(tmp_path: Path) -> None:
     paths = lake(tmp_path)
     paths[9].write_bytes(b"PAR1 this is no Parquet file")
@@ -293,7 +282,6 @@ def test_a_footer_that_is_none_is_an_error_before_any_row(tmp_path: Path) -> Non
     assert caught.value.path == str(paths[9])
 
 
-@both
 @pytest.mark.parametrize("threads", [False, True])
 @pytest.mark.parametrize(("first", "second"), [(0, 3), (2, 4), (3, 9), (10, 11)])
 def test_of_two_files_that_are_damaged_the_first_is_blamed(

@@ -1,7 +1,7 @@
-"""The chunks of one column of a file, read together: what a lookup needs of each, as numbers.
+"""Read what a lookup needs of all chunks of one column of a file, as rows of numbers.
 
-An object for each chunk, with all that its metadata say, takes longer than to judge it.  This
-module imports compiled code.
+To decode each chunk's metadata into an object takes longer than to prune the chunk.  This module
+imports compiled code.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from secure_bloom.reading.table.footer import FileFooter
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ChunkFields:
-    """A row of ``fields`` for each of some row groups.
+    """A row of ``fields`` for each of ``row_groups``.
 
-    :mod:`secure_bloom.kernels.chunks` names the places in a row.  Where texts and bytes start and
-    end is said in bytes of ``plain``.
+    :mod:`secure_bloom.kernels.chunks` names the slots of a row.  A text has two: its offsets in
+    ``plain``.
     """
 
     column: str
@@ -46,11 +46,11 @@ class ChunkFields:
 
     @property
     def filters(self) -> NDArray[np.int64]:
-        """Offset and length of each chunk's filter, below zero for those that have none."""
+        """Offset and length of each chunk's filter, below zero where it has none."""
         return self.fields[:, layout.BLOOM_FILTER_OFFSET : layout.BLOOM_FILTER_LENGTH + 1]
 
     def filter_locations(self, indices: Sequence[int]) -> list[FilterLocation]:
-        """Where the filters of some of the chunks stand, and how they are decrypted."""
+        """Where the filters of the chunks at ``indices`` stand, and how they are decrypted."""
         ciphers, found = self.ciphers, []
         for index, (offset, length) in zip(indices, self.filters[indices].tolist(), strict=True):
             cipher = None if ciphers is None else ciphers[index]
@@ -62,7 +62,7 @@ class ChunkFields:
 def read_chunk_fields(
     footer: FileFooter, column: int, row_groups: Sequence[int]
 ) -> Job[ChunkFields | None]:
-    """The chunks at a column's ordinal; None where they are to be looked at one by one.
+    """The chunks of a column; None where the steps must look at them one by one.
 
     Raises KeyUnavailableError or IntegrityError, the latter with row group and column.
     """
@@ -77,7 +77,7 @@ def read_chunk_fields(
     if not (fields[:, layout.CRYPTO_METADATA] >= 0).any():
         return ChunkFields(column=name, row_groups=row_groups, plain=plain, fields=fields)
     crypto = _extents(plain, fields, layout.CRYPTO_METADATA)
-    # What says which key a chunk has is mostly the same for all of them.
+    # One key for all chunks is the usual case; with several the steps take over.
     if crypto[0] is None or any(one != crypto[0] for one in crypto):
         return None
     said = decode_record(ColumnCryptoMetaData, crypto[0])
@@ -109,7 +109,7 @@ def _decrypted(
     ciphers: Mapping[int, ColumnCipher],
     modules: Sequence[bytes | None],
 ) -> Job[tuple[bytes, NDArray[np.int64]] | None]:
-    """Metadata that are modules of their own, one behind the other, and their fields."""
+    """Decrypt metadata that are modules of their own, and read their fields."""
     yield
     found = []
     for (index, cipher), module in zip(ciphers.items(), modules, strict=True):
@@ -130,7 +130,7 @@ def _decrypted(
 def _read(
     plain: bytes, starts: NDArray[np.int64], ends: NDArray[np.int64], table: kernels.Table
 ) -> NDArray[np.int64] | None:
-    """A row for each structure; None where one is not as it should be."""
+    """A row of fields for each structure; None if one is malformed or unusual."""
     found = np.empty((len(starts), layout.PLACES), np.int64)
     data = np.frombuffer(plain, np.uint8)
     is_whole = kernels.read_structures(data, starts, ends, table, found)
@@ -138,14 +138,14 @@ def _read(
 
 
 def _extents(plain: bytes, fields: NDArray[np.int64], place: int) -> list[bytes | None]:
-    """The bytes of one field of each chunk."""
+    """The bytes of one field of each chunk, None where it is absent."""
     return [
         None if start < 0 else plain[start:end]
         for start, end in fields[:, place : place + 2].tolist()
     ]
 
 
-#: What is wanted of a ColumnMetaData.
+#: Field of a ColumnMetaData -> its slot.
 _OF_META_DATA = {
     "path_in_schema": layout.PATH_IN_SCHEMA,
     "num_values": layout.NUM_VALUES,
@@ -177,7 +177,7 @@ _WIRE_TYPES = {
 
 
 def _table(view: Any, wanted: Mapping[str, int]) -> kernels.Table:
-    """The table that enters fields of ``view``, named by dotted paths, in their places."""
+    """The table by which the kernel enters fields of ``view``, by dotted path, in their slots."""
     structures = [np.zeros((kernels.FIELD_IDS, 2), np.int16)]
     known = {"": (0, view)}
     for path, place in wanted.items():

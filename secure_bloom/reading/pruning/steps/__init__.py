@@ -1,5 +1,5 @@
-"""The steps that rule row groups out, one room each.
+"""The steps that rule row groups out, one module each.
 
-See :class:`secure_bloom.reading.pruning.plan.Step`.  A step takes a file and
-judges the row groups that the steps before left.
+A step takes a file and looks at the row groups that the steps before left.  Their order is that of
+:class:`secure_bloom.reading.pruning.plan.Step`.
 """

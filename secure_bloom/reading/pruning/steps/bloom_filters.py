@@ -1,4 +1,4 @@
-"""Row groups whose Bloom filters have none of the values asked for."""
+"""Skip row groups whose Bloom filters have none of the values of a lookup."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from secure_bloom.reading.pruning.plan import Reason, Step, percent
 
 
 def prune_by_filters(pruner: FilePruner) -> None:
-    """Rule out by filters: all that could help are read first, in few requests."""
+    """Check the filters that could skip a row group; all are read first, in few requests."""
     groups = pruner.alive()
     lookups = [(group, found) for group in groups if (found := pruner.lookups(group, has_filter))]
     filters = read_filters(
@@ -37,7 +37,7 @@ def prune_by_filters(pruner: FilePruner) -> None:
 def _ends(
     pruner: FilePruner, group: RowGroupState, lookup: Lookup, bloom_filter: SplitBlockBloomFilter
 ) -> bool:
-    """Whether the answer to one question ends the row group."""
+    """Whether the filter's answer to one lookup skips the row group."""
     predicate, _, values = lookup
     if not pruner.context.hashes(predicate, values).any_in(bloom_filter):
         return pruner.rule_out(group, Step.BLOOM_FILTER, predicate.condition.ordinal)
@@ -62,7 +62,7 @@ def _maybe(chance: float, values: Sequence[StoredValue]) -> str:
 
 
 def _note_unasked(pruner: FilePruner, groups: Sequence[RowGroupState]) -> None:
-    """Say of each column why its filter was not predicate, where it has none or could not help."""
+    """Note for each column why its filter was not checked."""
     for group in groups:
         for ordinal, predicate in pruner.predicates.items():
             if predicate.ordinal in group.chunks and ordinal not in group.ruled_out:

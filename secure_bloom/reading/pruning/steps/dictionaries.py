@@ -1,4 +1,4 @@
-"""Row groups whose dictionaries have all of a column's values, and not those asked for."""
+"""Skip row groups whose dictionaries have all values of a column, and none of a lookup."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from secure_bloom.reading.pruning.plan import Reason, Step
 
 
 def prune_by_dictionaries(pruner: FilePruner) -> None:
-    """Rule out by dictionaries, where no filter tells the same for fewer bytes."""
+    """Look values up in dictionaries, unless a Bloom filter tells the same for fewer bytes."""
     for group in pruner.alive():
         for lookup in pruner.lookups(group, _is_cheaper):
             if _ends(pruner, group, lookup):
@@ -24,7 +24,7 @@ def prune_by_dictionaries(pruner: FilePruner) -> None:
 
 
 def _ends(pruner: FilePruner, group: RowGroupState, lookup: Lookup) -> bool:
-    """Whether the answer to one question ends the row group."""
+    """Whether the dictionary's answer to one lookup skips the row group."""
     predicate, chunk, values = lookup
     with located(row_group=group.index, column=predicate.leaf.name):
         found = may_be_in_dictionary(pruner.file, chunk, encodings_of(values))

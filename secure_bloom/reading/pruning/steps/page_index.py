@@ -1,4 +1,4 @@
-"""Row groups, and rows of them, whose pages' bounds exclude what is asked for."""
+"""Leave out rows whose pages' bounds rule the predicate out; skip row groups without others."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from secure_bloom.reading.pruning.plan import Step
 from secure_bloom.reading.table.coalesced_reads import read_extents
 from secure_bloom.reading.table.table_schema import has_type_order
 
-#: A row group, a column, and which of its two indexes.
+#: A row group, a column, and which of the two indexes.
 _IndexKey = tuple[int, int, str]
 
 
 def prune_by_page_index(pruner: FilePruner) -> None:
-    """Leave the rows of pages that may match; a row group without such rows is ruled out."""
+    """Keep the rows of pages that may match; a row group without such rows is skipped."""
     extents: dict[_IndexKey, tuple[int, int] | None] = {}
     indexed = []
     for group in pruner.alive():
@@ -87,7 +87,7 @@ def _prune(
     elif found != [(0, group.rows)]:
         group.ranges = found
     for predicate in predicates:
-        # Of this condition alone: what is left of all is the row group's `ranges`.
+        # The rows of this condition alone; `ranges` has those of the whole predicate.
         left = sum(end - start for start, end in rows[predicate.condition.ordinal])
         pruner.note(
             group, predicate, Step.PAGE_INDEX, f"leaves {left} of {group.rows} rows", rows=left
@@ -95,7 +95,7 @@ def _prune(
 
 
 def _rows_of(predicate: BoundPredicate | None, known: dict[int, Rows], count: int) -> Rows:
-    """The rows for which the predicate can be true, where conditions are only for some."""
+    """The rows for which the predicate can be true, given those of some conditions."""
     if predicate is None:
         return [(0, count)]
     if isinstance(predicate, BoundCondition):

@@ -1,4 +1,4 @@
-"""Conditions whose answer is one for a whole file: on its folders, on columns that it lacks."""
+"""Conditions with one answer for a whole file: on partition columns, and on columns it lacks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def prune_by_partition(pruner: FilePruner) -> None:
 
 
 def _value(pruner: FilePruner, condition: BoundCondition) -> pa.Scalar | None:
-    """What all rows of the file have in the condition's column; None where that may differ."""
+    """The one value that all rows of the file have in the condition's column; else None."""
     column, request = condition.path[0], pruner.context.request
     if column in request.partitions:
         return partition_scalar(request.schema.field(column), pruner.partition)

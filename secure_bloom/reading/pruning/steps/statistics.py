@@ -1,4 +1,4 @@
-"""Row groups whose bounds and counts of nulls exclude every value that is asked for."""
+"""Skip row groups whose bounds and counts of nulls rule every value of a condition out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from secure_bloom.reading.table.table_schema import has_type_order
 
 
 def prune_by_statistics(pruner: FilePruner) -> None:
-    """Rule out by the chunks' statistics; what they leave of a list of values is kept."""
+    """Compare with the statistics of the chunks; remember the values that they leave."""
     orders = pruner.footer.metadata.column_orders
     predicates = [(it, has_type_order(orders, it.ordinal)) for it in pruner.predicates.values()]
     for group in pruner.alive():
@@ -22,7 +22,7 @@ def prune_by_statistics(pruner: FilePruner) -> None:
 def _ends(
     pruner: FilePruner, group: RowGroupState, predicate: ColumnPredicate, *, has_order: bool
 ) -> bool:
-    """Whether the answer to one question ends the row group."""
+    """Whether the bounds of one column skip the row group."""
     chunk = pruner.chunk(group, predicate)
     if chunk is None:
         return False

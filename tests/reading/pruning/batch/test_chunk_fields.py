@@ -43,9 +43,8 @@ BOUNDS = {
 }
 
 
-@pytest.fixture(scope="module")
-def has_compiled_code() -> bool:
-    return True
+#: These tests are about compiled code.
+pytestmark = pytest.mark.parametrize("has_compiled_code", [True])
 
 
 def lake(path: Path, mode: Mode, *, filters: bool = True) -> Path:
