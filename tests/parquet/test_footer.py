@@ -22,9 +22,9 @@ from secure_bloom.errors import (
     UnsupportedFeatureError,
 )
 from secure_bloom.options import FooterMode
+from secure_bloom.parquet.file_ciphers import file_aad_of
 from secure_bloom.parquet.footer import (
     encode_footer,
-    file_aad_of,
     open_chunk,
     read_tail,
     read_unverified,
