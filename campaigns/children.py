@@ -19,6 +19,10 @@ from campaigns.outcome import Effort
 HANG_SECONDS = 30
 
 
+class HangError(BaseException):
+    """Nobody catches it on the way, as one would an OSError or an Exception."""
+
+
 def run_worker(module: str, effort: Effort, **environment: str) -> dict[str, Any]:
     """Run ``python -m module`` with the effort; the JSON of its last line."""
     done = subprocess.run(
@@ -30,6 +34,20 @@ def run_worker(module: str, effort: Effort, **environment: str) -> dict[str, Any
     )
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
+
+
+def in_time(work: Callable[[], Any]) -> Any:
+    """Work in this process; HangError when it hangs."""
+
+    def late(*_: object) -> None:
+        raise HangError(f"it hangs for {HANG_SECONDS} seconds")
+
+    signal.signal(signal.SIGALRM, late)
+    signal.alarm(HANG_SECONDS)
+    try:
+        return work()
+    finally:
+        signal.alarm(0)
 
 
 class Child:
@@ -44,7 +62,7 @@ class Child:
         os.close(writer)
 
     def answer(self) -> Any:
-        """What it answers; None when a signal ended it; TimeoutError when it hangs."""
+        """What it answers; None when a signal ended it; HangError when it hangs."""
         answer = b""
         while select.select([self._reader], [], [], HANG_SECONDS)[0]:
             data = os.read(self._reader, 65536)
@@ -53,7 +71,7 @@ class Child:
                 return None if os.WIFSIGNALED(self.status) else json.loads(answer)
             answer += data
         self.kill()
-        raise TimeoutError(f"it hangs for {HANG_SECONDS} seconds")
+        raise HangError(f"it hangs for {HANG_SECONDS} seconds")
 
     def kill(self) -> bool:
         """Kill it; whether it was alive."""

@@ -16,7 +16,7 @@ from secure_bloom.encryption.keys import FileKeys
 from secure_bloom.errors import FormatError, SecureBloomError
 from secure_bloom.parquet.footer import MAGIC, Chunk, Footer, open_chunk, read_tail, unlock
 from secure_bloom.parquet.pages import chunk_extent, ends_with_its_pages
-from secure_bloom.parquet.structures.metadata import ColumnIndex, OffsetIndex
+from secure_bloom.parquet.structures.metadata import ColumnIndex, ColumnMetaData, OffsetIndex
 from secure_bloom.parquet.structures.records import measured_record
 from secure_bloom.storage import InputFile
 
@@ -54,7 +54,11 @@ def _extents(file: InputFile, footer: Footer, keys: FileKeys) -> Iterator[Extent
     for row_group in range(len(footer.row_groups)):
         for ordinal in range(len(footer.leaves)):
             chunk = open_chunk(footer, row_group, ordinal, keys)
-            yield _data(file, chunk)
+            start, end = _data(file, chunk)
+            yield start, end
+            # Some writers (Polars, parquet-java until 1.11) repeat the metadata behind the pages.
+            if chunk.column_chunk.file_offset == end:
+                yield end, end + _metadata_size(file, end, footer.tail.offset)
             yield from _indexes(file, chunk)
             stored = read_bloom_filter(file, chunk)
             if stored is not None:
@@ -66,6 +70,15 @@ def _data(file: InputFile, chunk: Chunk) -> Extent:
         raise FormatError("the pages of a column chunk do not end where the chunk does")
     start, length = chunk_extent(chunk)
     return start, start + length
+
+
+def _metadata_size(file: InputFile, start: int, end: int) -> int:
+    stored = file.read_at(start, min(_WINDOW, end - start))
+    try:
+        _, size = measured_record(ColumnMetaData, stored)
+    except FormatError:
+        return 0
+    return size
 
 
 def _indexes(file: InputFile, chunk: Chunk) -> Iterator[Extent]:

@@ -112,6 +112,23 @@ def test_a_file_that_was_appended_to_before_is_mended_too(tmp_path: Path) -> Non
     assert set(contents(tmp_path)) == {"x.parquet"}
 
 
+@pytest.mark.parametrize("writer", ["pyarrow", "DuckDB", "Polars"])
+def test_torn_appends_to_files_of_other_writers_are_mended(tmp_path: Path, writer: str) -> None:
+    path = tmp_path / "x.parquet"
+    rows = pa.table({"a": list(range(3000)), "b": [str(n) for n in range(3000)]})
+    if writer == "pyarrow":
+        pq.write_table(rows, path, row_group_size=1000, write_page_index=True)
+    elif writer == "DuckDB":
+        duckdb = pytest.importorskip("duckdb")
+        duckdb.sql(f"copy (select * from rows) to '{path}'")
+    else:
+        pytest.importorskip("polars").from_arrow(rows).write_parquet(path)
+    good = path.read_bytes()
+    path.write_bytes(good + append_mark(len(good)) + bytes(70))
+    assert mend(str(path), RESOLVER) is not None
+    assert path.read_bytes() == good
+
+
 def test_what_was_cut_off_is_kept_when_the_run_does_not_end_well(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
