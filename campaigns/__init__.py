@@ -23,4 +23,6 @@ PAGE: Final = ROOT / "docs" / "reliability.md"
 GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "faults": ("system_calls", "power_loss", "random_kills"),
     "fuzz": ("mutation_fuzz", "coverage_fuzz"),
+    "integrity": ("integrity",),
+    "no_false_negative": ("no_false_negative",),
 }

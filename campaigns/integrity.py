@@ -1,0 +1,285 @@
+"""Every byte of small encrypted files changed: no verb that reads gives another answer for it.
+
+Bytes that the format leaves without a tag are not tried: pages of AES_GCM_CTR_V1, and columns in
+clear of a file whose footer is signed (docs/threat-model.md).  Beside flips, modules change places
+within a file and between files, footers of other files are laid over, and protection is taken away.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+import secure_bloom as sb
+from campaigns.outcome import Effort, Outcome
+from secure_bloom import hudi, paimon
+from secure_bloom.encryption.policy import Algorithm, ColumnRule, EncryptionOptions
+from secure_bloom.options import FooterMode
+from secure_bloom.parquet.footer import Chunk
+from secure_bloom.parquet.pages import chunk_extent, read_pages
+from tests.surgery import opened
+from tests.tables import KEYRING, Mode, write
+
+FLIPS = (0x01, 0x80, 0xFF)
+QUICK = 150
+_TABLE = pa.table({"a": ["rome", "oslo", "lyon", "bern"], "b": pa.array([1, 2, 3, 4], pa.int64())})
+_GCM, _CTR = Algorithm.AES_GCM_V1, Algorithm.AES_GCM_CTR_V1
+_ALL_KEYS = {"k_pii": ["a"], "k_finance": ["b"]}
+
+Answer = Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A way to encrypt a file; a signed one has the column ``b`` in clear."""
+
+    name: str
+    mode: Mode
+    algorithm: Algorithm = _GCM
+
+    @property
+    def policy(self) -> sb.KeyPolicy:
+        """What the file obeys."""
+        signed = self.mode is Mode.SIGNED
+        keys = {} if self.mode is Mode.UNIFORM else {"a": "k_pii"} if signed else _KEYS
+        return sb.KeyPolicy(
+            footer_key="k_footer",
+            footer_mode=FooterMode.SIGNED if signed else FooterMode.ENCRYPTED,
+            columns={path: ColumnRule(path=path, key=key) for path, key in keys.items()},
+            encryption=EncryptionOptions(algorithm=self.algorithm),
+        )
+
+
+_KEYS = {"a": "k_pii", "b": "k_finance"}
+CASES = [
+    Case(name="encrypted footer", mode=Mode.ENCRYPTED),
+    Case(name="signed footer", mode=Mode.SIGNED),
+    Case(name="uniform", mode=Mode.UNIFORM),
+    Case(name="encrypted footer, CTR", mode=Mode.ENCRYPTED, algorithm=_CTR),
+]
+
+
+def _verbs(policy: sb.KeyPolicy) -> dict[str, Callable[[Path], Answer]]:
+    given: dict[str, Any] = {"keys": KEYRING, "policy": policy}
+    return {
+        "read": lambda path: sb.read_table(path, **given).to_pydict(),
+        "read where": lambda path: sb.read_table(path, where="a = 'oslo'", **given).to_pydict(),
+        "probe": lambda path: _probed(sb.probe(path, "a", ["oslo", "nowhere"], **given)),
+        "add": lambda path: _done(
+            sb.add_bloom_filters(
+                path, columns=["a", "b"], replace_filters=True, dry_run=True, **given
+            ),
+            "filters",
+        ),
+        "hudi lookup": lambda path: _done(
+            hudi.lookup(path, ["oslo", "nowhere"], column="a", **given), "found"
+        ),
+        "paimon build": lambda path: _done(
+            paimon.build_indexes(path, ["a"], allow_clear_index=True, dry_run=True, **given),
+            "columns",
+        ),
+    }
+
+
+def _probed(report: Any) -> Answer:
+    return [sorted(g.verdicts.items()) for file in report.files for g in _sound(file).row_groups]
+
+
+def _done(report: Any, what: str) -> Answer:
+    return [getattr(_sound(file), what) for file in report.files]
+
+
+def _sound(file: Any) -> Any:
+    if file.error is not None:
+        raise sb.SecureBloomError(file.error)
+    return file
+
+
+def run(effort: Effort) -> Outcome:
+    """All cases."""
+    draw = random.Random(effort.seed)
+    trials, failures = 0, list[str]()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for case in CASES:
+            path = _written(folder, case, "x")
+            swapped = _written(folder, case, "y", row_groups=2)
+            other = _written(folder, case, "z", row_groups=2)
+            altered = itertools.chain(
+                ((path, *one) for one in _flipped(path, case, effort.quick, draw)),
+                ((swapped, *one) for one in _moved(swapped, other, case)),
+                ((path, *one) for one in _weakened(folder, case)),
+            )
+            answers = {one: _answers(one, case) for one in (path, swapped)}
+            for sound, told, content in altered:
+                for verb, failure in _tried(folder, content, case, answers[sound]):
+                    trials += 1
+                    if failure is not None:
+                        failures.append(f"{case.name}, {told}, {verb}: {failure}")
+    return Outcome(
+        tried=f"Every authenticated byte of a small file of each of {len(CASES)} modes x "
+        f"{len(FLIPS)} flips x {len(_verbs(CASES[0].policy))} verbs that read; modules, footers "
+        "and filters in each other's places; protection taken away under a policy",
+        trials=trials,
+        failures=tuple(failures),
+    )
+
+
+def _written(folder: Path, case: Case, name: str, *, row_groups: int = 1) -> Path:
+    path = folder / f"{name}.parquet"
+    write(
+        path,
+        _TABLE,
+        case.mode,
+        column_keys={"k_pii": ["a"]} if case.mode is Mode.SIGNED else _ALL_KEYS,
+        encryption={"encryption_algorithm": str(case.algorithm), "double_wrapping": False},
+        row_group_size=len(_TABLE) // row_groups,
+        store_schema=False,
+        write_page_index=True,
+    )
+    columns = ["a"] if case.mode is Mode.SIGNED else ["a", "b"]
+    sb.add_bloom_filters(path, columns=columns, keys=KEYRING)
+    return path
+
+
+def _answers(path: Path, case: Case) -> dict[str, Answer]:
+    """What each verb says of a sound file."""
+    return {verb: call(path) for verb, call in _verbs(case.policy).items()}
+
+
+def _tried(
+    folder: Path, content: bytes, case: Case, known: Mapping[str, Answer]
+) -> Iterator[tuple[str, str | None]]:
+    """What each verb makes of the content: a failure where it takes it for another answer."""
+    changed = folder / "changed.parquet"
+    changed.write_bytes(content)
+    for verb, call in _verbs(case.policy).items():
+        try:
+            answer = call(changed)
+        except sb.SecureBloomError:
+            yield verb, None
+        except Exception as error:
+            yield verb, f"unforeseen {type(error).__name__}"
+        else:
+            yield verb, None if answer == known[verb] else "another answer"
+
+
+def _flipped(
+    path: Path, case: Case, quick: bool, draw: random.Random
+) -> Iterator[tuple[str, bytes]]:
+    sound = path.read_bytes()
+    flips = list(itertools.product(_authenticated(path, case), FLIPS))
+    for place, mask in draw.sample(flips, min(len(flips), QUICK)) if quick else flips:
+        changed = bytearray(sound)
+        changed[place] ^= mask
+        yield f"byte {place} ^ {mask:#x}", bytes(changed)
+
+
+def _chunks(path: Path) -> list[Chunk]:
+    with opened(path) as it:
+        groups = range(len(it.footer.row_groups))
+        return [it.chunk(row_group, name) for row_group in groups for name in ("a", "b")]
+
+
+def _authenticated(path: Path, case: Case) -> list[int]:
+    """The places of bytes that a tag covers, or that say what the tags are of."""
+    free: set[int] = set()
+    with opened(path) as it:
+        for chunk in _chunks(path):
+            if chunk.cipher is None:
+                free |= _in_clear(chunk)
+            elif case.algorithm is _CTR:
+                start, _ = chunk_extent(chunk)
+                content = it.file.view_at(0, it.file.size)
+                free |= _bodies(
+                    bytes(content), [p.stored for p in read_pages(it.file, chunk)], start
+                )
+    return [place for place in range(path.stat().st_size) if place not in free]
+
+
+def _in_clear(chunk: Chunk) -> set[int]:
+    start, length = chunk_extent(chunk)
+    column, extents = chunk.column_chunk, [(start, length)]
+    extents += [
+        (column.column_index_offset or 0, column.column_index_length or 0),
+        (column.offset_index_offset or 0, column.offset_index_length or 0),
+    ]
+    return {place for start, length in extents for place in range(start, start + length)}
+
+
+def _bodies(content: bytes, bodies: Iterable[memoryview], start: int) -> set[int]:
+    found: set[int] = set()
+    for body in bodies:
+        start = content.index(bytes(body), start)
+        found |= set(range(start, start + len(body)))
+        start += len(body)
+    return found
+
+
+def _modules(path: Path) -> dict[str, tuple[int, int]]:
+    """Where whole pages, indexes and filters of encrypted columns stand."""
+    found = {}
+    for chunk in _chunks(path):
+        if chunk.cipher is None:
+            continue
+        name = f"{chunk.leaf.name}{chunk.row_group}"
+        column, meta_data = chunk.column_chunk, chunk.meta_data
+        found[f"pages {name}"] = chunk_extent(chunk)
+        for what, start, length in (
+            ("column index", column.column_index_offset, column.column_index_length),
+            ("offset index", column.offset_index_offset, column.offset_index_length),
+            ("filter", meta_data.bloom_filter_offset, meta_data.bloom_filter_length),
+        ):
+            if start is not None and length is not None:
+                found[f"{what} {name}"] = (start, length)
+    return found
+
+
+def _moved(path: Path, other: Path, case: Case) -> Iterator[tuple[str, bytes]]:
+    """Modules in the places of others of their length, of this file and of another; footers."""
+    sound, foreign = path.read_bytes(), other.read_bytes()
+    modules, theirs = _modules(path), _modules(other)
+    for (one, (at, length)), (two, (start, size)) in itertools.permutations(modules.items(), 2):
+        if length == size and _is_tagged(one, case):
+            yield f"{two} for {one}", _with(sound, at, sound[start : start + size])
+    for name, (at, length) in modules.items():
+        start, size = theirs[name]
+        if length == size and _is_tagged(name, case):
+            yield f"{name} of another file", _with(sound, at, foreign[start : start + size])
+    with opened(path) as it, opened(other) as their:
+        ends = it.footer.tail.offset, their.footer.tail.offset
+    yield "another file's footer", sound[: ends[0]] + foreign[ends[1] :]
+    yield "another file's data", foreign[: ends[1]] + sound[ends[0] :]
+
+
+def _is_tagged(module: str, case: Case) -> bool:
+    """Whether all of it is; of CTR pages the header alone is."""
+    return not (case.algorithm is _CTR and module.startswith("pages"))
+
+
+def _with(content: bytes, at: int, part: bytes) -> bytes:
+    return content[:at] + part + content[at + len(part) :]
+
+
+def _weakened(folder: Path, case: Case) -> Iterator[tuple[str, bytes]]:
+    """The same rows with less protection than the policy of the case wants."""
+    weaker = [Case(name="plain", mode=Mode.PLAIN)]
+    if case.mode is Mode.ENCRYPTED:
+        weaker.append(Case(name="signed", mode=Mode.SIGNED))
+        if case.algorithm is _GCM:
+            weaker.append(Case(name="CTR", mode=Mode.ENCRYPTED, algorithm=_CTR))
+    for one in weaker:
+        # Other rows, so that taking them is another answer.
+        table = pa.table({"a": ["forged"] * 4, "b": pa.array([9] * 4, pa.int64())})
+        forged = folder / "weaker.parquet"
+        keys = {"k_pii": ["a"]} if one.mode is Mode.SIGNED else _ALL_KEYS
+        encryption = {"encryption_algorithm": str(one.algorithm), "double_wrapping": False}
+        write(forged, table, one.mode, column_keys=keys, encryption=encryption)
+        yield f"{one.name} in its place", forged.read_bytes()
