@@ -7,7 +7,7 @@ PARALLEL := --numprocesses logical --maxprocesses 4 --quiet
 JAVA_HINT := Java 17 or later is needed by Spark: install it (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17), or set JAVA_HOME
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check coverage mutants compatibility bench faults format clean java
+.PHONY: help demo test test-all check coverage mutants compatibility bench faults fuzz integrity no-false-negative format clean java
 
 help:  ## Show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -42,6 +42,15 @@ bench: $(VENV)/.installed-bench java  ## Measure everything (about 20 minutes; n
 
 faults: $(VENV)/.installed-dev  ## Failing calls, kills and power cuts against every writing verb; writes docs/reliability.md
 	$(BIN)/python -m campaigns faults
+
+fuzz: $(VENV)/.installed-dev  ## 11 million hostile inputs (an hour or two); writes docs/reliability.md
+	$(BIN)/python -m campaigns fuzz
+
+integrity: $(VENV)/.installed-dev  ## Every authenticated byte changed, for every reading verb (minutes); writes docs/reliability.md
+	$(BIN)/python -m campaigns integrity
+
+no-false-negative: $(VENV)/.installed-dev java  ## 10 million present values against their filters, parquet-java beside ours; writes docs/reliability.md
+	$(BIN)/python -m campaigns no_false_negative
 
 format: $(VENV)/.installed-dev  ## Put the code into shape
 	$(BIN)/ruff format .

@@ -28,7 +28,7 @@ from tests.surgery import opened
 from tests.tables import KEYRING, Mode, write
 
 FLIPS = (0x01, 0x80, 0xFF)
-QUICK = 150
+QUICK = 20
 _TABLE = pa.table({"a": ["rome", "oslo", "lyon", "bern"], "b": pa.array([1, 2, 3, 4], pa.int64())})
 _GCM, _CTR = Algorithm.AES_GCM_V1, Algorithm.AES_GCM_CTR_V1
 _ALL_KEYS = {"k_pii": ["a"], "k_finance": ["b"]}
@@ -109,17 +109,17 @@ def run(effort: Effort) -> Outcome:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for case in CASES:
-            path = _written(folder, case, "x")
-            swapped = _written(folder, case, "y", row_groups=2)
-            other = _written(folder, case, "z", row_groups=2)
+            path = written(folder, case, "x")
+            swapped = written(folder, case, "y", row_groups=2)
+            other = written(folder, case, "z", row_groups=2)
             altered = itertools.chain(
                 ((path, *one) for one in _flipped(path, case, effort.quick, draw)),
                 ((swapped, *one) for one in _moved(swapped, other, case)),
                 ((path, *one) for one in _weakened(folder, case)),
             )
-            answers = {one: _answers(one, case) for one in (path, swapped)}
+            known = {one: answers(one, case) for one in (path, swapped)}
             for sound, told, content in altered:
-                for verb, failure in _tried(folder, content, case, answers[sound]):
+                for verb, failure in tried(folder, content, case, known[sound]):
                     trials += 1
                     if failure is not None:
                         failures.append(f"{case.name}, {told}, {verb}: {failure}")
@@ -132,7 +132,7 @@ def run(effort: Effort) -> Outcome:
     )
 
 
-def _written(folder: Path, case: Case, name: str, *, row_groups: int = 1) -> Path:
+def written(folder: Path, case: Case, name: str, *, row_groups: int = 1) -> Path:
     path = folder / f"{name}.parquet"
     write(
         path,
@@ -149,12 +149,12 @@ def _written(folder: Path, case: Case, name: str, *, row_groups: int = 1) -> Pat
     return path
 
 
-def _answers(path: Path, case: Case) -> dict[str, Answer]:
+def answers(path: Path, case: Case) -> dict[str, Answer]:
     """What each verb says of a sound file."""
     return {verb: call(path) for verb, call in _verbs(case.policy).items()}
 
 
-def _tried(
+def tried(
     folder: Path, content: bytes, case: Case, known: Mapping[str, Answer]
 ) -> Iterator[tuple[str, str | None]]:
     """What each verb makes of the content: a failure where it takes it for another answer."""
@@ -175,7 +175,7 @@ def _flipped(
     path: Path, case: Case, quick: bool, draw: random.Random
 ) -> Iterator[tuple[str, bytes]]:
     sound = path.read_bytes()
-    flips = list(itertools.product(_authenticated(path, case), FLIPS))
+    flips = list(itertools.product(authenticated(path, case), FLIPS))
     for place, mask in draw.sample(flips, min(len(flips), QUICK)) if quick else flips:
         changed = bytearray(sound)
         changed[place] ^= mask
@@ -188,7 +188,7 @@ def _chunks(path: Path) -> list[Chunk]:
         return [it.chunk(row_group, name) for row_group in groups for name in ("a", "b")]
 
 
-def _authenticated(path: Path, case: Case) -> list[int]:
+def authenticated(path: Path, case: Case) -> list[int]:
     """The places of bytes that a tag covers, or that say what the tags are of."""
     free: set[int] = set()
     with opened(path) as it:

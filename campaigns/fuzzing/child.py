@@ -48,14 +48,14 @@ def _by_mutation(name: str, trials: int, seed: int) -> int:
     target = TARGETS[name]
     failures: dict[str, str] = {}
     done = 0
-    inputs = _inputs(name, seed)
+    every = inputs(name, seed)
     for seed_input in target.seeds():
-        _try(name, target.run, seed_input, failures)
+        attempt(name, target.run, seed_input, failures)
     before = _memory()
     while done < trials and len(failures) < _MOST:
         _watch()
         for _ in range(min(_BATCH, trials - done)):
-            _try(name, target.run, next(inputs), failures)
+            attempt(name, target.run, next(every), failures)
             done += 1
         if _memory() - before > MEMORY:
             failures["memory"] = f"{name}: more than 1 GiB of memory after {done:,} inputs"
@@ -65,7 +65,8 @@ def _by_mutation(name: str, trials: int, seed: int) -> int:
     return 0
 
 
-def _inputs(name: str, seed: int) -> Iterator[bytes]:
+def inputs(name: str, seed: int) -> Iterator[bytes]:
+    """The inputs of a target, without end."""
     from campaigns.fuzzing.mutator import Mutator
     from campaigns.fuzzing.targets import TARGETS
     from secure_bloom.errors import SecureBloomError
@@ -87,7 +88,10 @@ def _inputs(name: str, seed: int) -> Iterator[bytes]:
             continue
 
 
-def _try(name: str, run: Callable[[bytes], object], data: bytes, failures: dict[str, str]) -> None:
+def attempt(
+    name: str, run: Callable[[bytes], object], data: bytes, failures: dict[str, str]
+) -> None:
+    """Feed one input; what is no error of ours goes into ``failures``, once for each place."""
     from secure_bloom.errors import SecureBloomError
 
     try:
@@ -141,7 +145,7 @@ def _by_coverage(name: str, trials: int, seed: int) -> int:
     def one(data: bytes) -> None:
         nonlocal count
         count += 1
-        _try(name, target.run, data, failures)
+        attempt(name, target.run, data, failures)
         if count == trials:
             sys.stdout.write(
                 json.dumps(

@@ -277,14 +277,14 @@ def _material(data: bytes) -> None:
 
 def _as_file(read: Callable[[Path], object]) -> Callable[[bytes], None]:
     def run(data: bytes) -> None:
-        _SCRATCH.write_bytes(data)
-        read(_SCRATCH)
+        SCRATCH.write_bytes(data)
+        read(SCRATCH)
 
     return run
 
 
 _MEMORY = Path("/dev/shm")
-_SCRATCH = (_MEMORY if _MEMORY.is_dir() else Path(tempfile.gettempdir())) / f"fuzz-{os.getpid()}"
+SCRATCH = (_MEMORY if _MEMORY.is_dir() else Path(tempfile.gettempdir())) / f"fuzz-{os.getpid()}"
 
 _KEYRING_TEXT = json.dumps(
     {

@@ -1,0 +1,31 @@
+"""A short run of the campaign, and that it would see what nothing protects."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from campaigns import integrity
+from campaigns.integrity import CASES, answers, authenticated, tried, written
+from campaigns.outcome import Effort
+
+
+def test_no_flip_and_no_swap_gives_another_answer() -> None:
+    outcome = integrity.run(Effort(quick=True, seed=3))
+    assert outcome.failures == ()
+    assert outcome.trials > 1000
+
+
+@pytest.mark.parametrize("name", ["signed footer", "encrypted footer, CTR"])
+def test_a_change_where_no_tag_is_would_be_seen(tmp_path: Path, name: str) -> None:
+    (case,) = (case for case in CASES if case.name == name)
+    path = written(tmp_path, case, "x")
+    sound, known = path.read_bytes(), answers(path, case)
+    free = set(range(len(sound))) - set(authenticated(path, case))
+    seen = set()
+    for place in sorted(free):
+        changed = bytearray(sound)
+        changed[place] ^= 0x01
+        seen |= {told for _, told in tried(tmp_path, bytes(changed), case, known)}
+    assert "another answer" in seen
