@@ -133,6 +133,7 @@ def run(effort: Effort) -> Outcome:
 
 
 def written(folder: Path, case: Case, name: str, *, row_groups: int = 1) -> Path:
+    """A file of the case, with filters of its encrypted columns."""
     path = folder / f"{name}.parquet"
     write(
         path,
