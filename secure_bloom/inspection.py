@@ -7,7 +7,13 @@ from typing import Any
 
 from secure_bloom.bloom.stored import StoredBloomFilter, read_bloom_filter
 from secure_bloom.encryption.keys import ExplicitKeys, FileKeys, KeyResolver, Keyring, KmsClient
-from secure_bloom.errors import KeyUnavailableError, KmsUnavailableError, SecureBloomError, located
+from secure_bloom.errors import (
+    KeyUnavailableError,
+    KmsUnavailableError,
+    SecureBloomError,
+    causes,
+    located,
+)
 from secure_bloom.hudi.record_keys.description import RecordKeyDescription, describe_record_keys
 from secure_bloom.options import FooterMode
 from secure_bloom.paimon.index_description import PaimonInspection, describe_beside
@@ -76,6 +82,7 @@ class FileInspection:
     note: str | None = None
     error: str | None = None
     hint: str | None = None
+    causes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +133,9 @@ def _inspect_file(path: str, resolver: KeyResolver, check: bool) -> FileInspecti
             inspected = _inspect_open(file, file_keys(resolver, file), check)
             return replace(inspected, paimon=describe_beside(file))
     except SecureBloomError as error:
-        return FileInspection(path=path, error=str(error), hint=error.hint)
+        return FileInspection(
+            path=path, error=str(error), hint=error.hint, causes=tuple(causes(error))
+        )
 
 
 def _inspect_open(file: InputFile, keys: FileKeys, check: bool) -> FileInspection:

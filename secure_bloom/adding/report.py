@@ -36,6 +36,7 @@ class FilterReport:
 class FileAddReport:
     """One file: sizes in bytes, wall-clock seconds, its filters in row-group and column order.
 
+    ``causes`` are the errors behind ``error``, as :func:`~secure_bloom.errors.causes` tells them.
     ``notes`` tell of what else the run did to it: bytes that it cut off, hard links that it broke.
     """
 
@@ -47,6 +48,7 @@ class FileAddReport:
     filters: tuple[FilterReport, ...] = ()
     error: str | None = None
     hint: str | None = None
+    causes: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property

@@ -12,7 +12,7 @@ from secure_bloom.adding.report import FileAddReport
 from secure_bloom.adding.request import FilterRequest
 from secure_bloom.adding.torn_append import Cut, mend
 from secure_bloom.encryption.keys import FileKeys, KeyResolver
-from secure_bloom.errors import FileChangedError, FormatError, SecureBloomError, located
+from secure_bloom.errors import FileChangedError, FormatError, SecureBloomError, causes, located
 from secure_bloom.parquet.key_material_files import file_keys, key_material_name
 from secure_bloom.storage import InputFile, append_tail, open_input, replace_tail, sibling
 from secure_bloom.text import counted
@@ -152,6 +152,7 @@ def failed_report(
         seconds=round(seconds, 6),
         error=str(error),
         hint=error.hint,
+        causes=tuple(causes(error)),
         notes=tuple(_notes_of(cuts, kept=True)),
     )
 

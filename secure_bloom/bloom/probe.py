@@ -16,7 +16,7 @@ from secure_bloom.bloom.stored import read_bloom_filter
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
 from secure_bloom.encryption.keys import FileKeys, KeyResolver
 from secure_bloom.encryption.trust import warn_unverified
-from secure_bloom.errors import PolicyError, SecureBloomError, located
+from secure_bloom.errors import PolicyError, SecureBloomError, causes, located
 from secure_bloom.parquet.footer import Footer, open_chunk, read_tail, unlock_to_read
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.keys_ahead import KeysAhead
@@ -55,6 +55,7 @@ class FileProbe:
     verified: bool = True
     error: str | None = None
     hint: str | None = None
+    causes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +96,7 @@ def _file_json(file: FileProbe) -> dict[str, Any]:
         "row_groups": groups,
     }
     if file.error is not None:
-        document |= {"error": file.error, "hint": file.hint}
+        document |= {"error": file.error, "hint": file.hint, "causes": list(file.causes)}
     return document
 
 
@@ -130,7 +131,9 @@ def probe(
             if isinstance(error, PolicyError) and error.column is not None:
                 # The request itself is wrong, so it is wrong for all other files too.
                 raise
-            reports.append(FileProbe(path=path, error=str(error), hint=error.hint))
+            reports.append(
+                FileProbe(path=path, error=str(error), hint=error.hint, causes=tuple(causes(error)))
+            )
     if known and column not in known:
         raise unknown_column(column, known, (report.path for report in reports))
     warn_unverified(report.path for report in reports if not report.verified)

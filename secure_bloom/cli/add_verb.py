@@ -85,4 +85,4 @@ def add_command(
         print_json(report.to_json())
     else:
         print_add_report(report, verbose=verbose)
-    return complain(report.failed) or 0
+    return complain(report.failed, verbose=verbose) or 0

@@ -20,14 +20,19 @@ class ReportedFile(Protocol):
     def hint(self) -> str | None: ...  # noqa: D102
 
 
-def complain(failed: Iterable[ReportedFile]) -> int:
-    """Name every failed file on stderr, each hint once, after its files; the exit code, or 0."""
+def complain(failed: Iterable[ReportedFile], *, verbose: bool = False) -> int:
+    """Name every failed file on stderr, each hint once, after its files; the exit code, or 0.
+
+    ``verbose`` tells the errors behind an error too, of reports that have ``causes``.
+    """
     by_hint: dict[str | None, list[ReportedFile]] = {}
     for file in failed:
         by_hint.setdefault(file.hint, []).append(file)
     for hint, files in by_hint.items():
         for file in files:
             tell(f"secure-bloom: error: {file.error}", err=True)
+            for cause in getattr(file, "causes", ()) if verbose else ():
+                tell(f"secure-bloom: cause: {cause}", err=True)
         if hint:
             tell(f"secure-bloom: hint: {hint}", err=True)
     return EXIT_ERROR if by_hint else 0

@@ -98,14 +98,16 @@ def test_every_verb_ends_with_2_and_says_why(
     assert (policy.parent / "table" / "0.parquet").read_bytes() == before
 
 
+@pytest.mark.parametrize("verb", ["add", "audit", "inspect", "probe", "read"])
 def test_verbose_shows_the_cause_without_secrets(
-    policy: Path, capsys: pytest.CaptureFixture[str]
+    policy: Path, capsys: pytest.CaptureFixture[str], verb: str
 ) -> None:
-    code, shown = run(policy, capsys, "audit", "{table}", "-v")
+    code, shown = run(policy, capsys, *VERBS[verb], "-v")
     assert code == 2
     assert "secure-bloom: cause: TransientFailureError: no connection: Connection refused" in shown
     assert "secure-bloom: cause: requests.exceptions.ConnectionError" in shown
-    assert "cause" not in run(policy, capsys, "audit", "{table}")[1]
+    assert "hvs.the-token" not in shown
+    assert "secure-bloom: cause" not in run(policy, capsys, *VERBS[verb])[1]
 
 
 @pytest.mark.parametrize("status", [403, 429, 500, 503, 200])

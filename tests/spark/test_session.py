@@ -14,7 +14,9 @@ import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as pe
 import pytest
 
-from secure_bloom.encryption.policy import KeyPolicy
+import secure_bloom as sb
+from secure_bloom.encryption.policy import ColumnRule, KeyPolicy
+from secure_bloom.encryption.spark_columns import spark_leaves
 from secure_bloom.errors import PolicyError
 from secure_bloom.spark import session_config
 from secure_bloom.spark.scan_metrics import rows_scanned
@@ -280,3 +282,56 @@ def test_a_cluster_writes_and_reads_with_keys_its_executors_unwrap(
         "processes": 3,  # the driver and two executors
         "pythons": [sys.executable],
     }
+
+
+class TestColumnsThatSparkCanEncrypt:
+    """The names that `policy check` asks for are those that parquet-java takes, and no others."""
+
+    SQL = (
+        "id",
+        "array('a', 'b') AS tags",
+        "map('k', 'v') AS props",
+        "named_struct('zip', '1', 'lines', array(named_struct('text', 'x'))) AS address",
+        "'a@example.com' AS `e.mail`",
+    )
+
+    def policy(self, *columns: str) -> KeyPolicy:
+        rules = {path: ColumnRule(path=path, key="k_pii") for path in columns}
+        kms = KeyPolicy.load(POLICY)
+        return dataclasses.replace(kms, columns=rules)
+
+    def write(self, spark: SparkSession, folder: Path, policy: KeyPolicy) -> None:
+        rows = spark.range(3).selectExpr(*self.SQL)
+        rows.coalesce(1).write.options(**policy.spark_properties()).parquet(str(folder))
+
+    def test_every_leaf(self, spark: SparkSession, tmp_path: Path) -> None:
+        schema = spark.range(3).selectExpr(*self.SQL).schema
+        leaves = [".".join(leaf) for leaf in spark_leaves(schema.jsonValue())]
+        assert leaves == [
+            "id",
+            "tags.list.element",
+            "props.key_value.key",
+            "props.key_value.value",
+            "address.zip",
+            "address.lines.list.element.text",
+            "e.mail",
+        ]
+        policy = self.policy(*leaves[:-1])
+        assert session_config(policy, schema=schema)
+        self.write(spark, tmp_path / "t", policy)
+        [path] = data_files(tmp_path / "t")
+        keyring = policy.kms_client()
+        [file] = sb.inspect(path, keys=keyring).files
+        keys = {column.column: column.key for column in file.row_groups[0].columns}
+        assert keys == {**dict.fromkeys(leaves, "k_pii"), "e.mail": None}
+
+    @pytest.mark.parametrize("column", ["tags", "props", "address", "e.mail", "tags.element"])
+    def test_what_is_refused_at_once_fails_in_sparks_tasks(
+        self, spark: SparkSession, tmp_path: Path, column: str
+    ) -> None:
+        policy, schema = self.policy("id", column), spark.range(3).selectExpr(*self.SQL).schema
+        with pytest.raises(PolicyError) as caught:
+            session_config(policy, schema=schema)
+        assert caught.value.column == column
+        with pytest.raises(Exception, match=r"Encrypted column .* not in file schema|no such"):
+            self.write(spark, tmp_path / "t", policy)

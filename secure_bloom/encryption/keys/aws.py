@@ -206,7 +206,7 @@ class AwsKmsClient:
         status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
         reason = code if status is None else f"HTTP {status} {code}"
         if code in _TRANSIENT or _is_no_answer(exc) or (status or 0) >= _SERVER_ERROR:
-            return TransientFailureError(reason)
+            return TransientFailureError(reason, answered=status is not None)
         return self._refused(operation, key_id, code, reason, has_answer=status is not None)
 
     def _refused(

@@ -143,7 +143,7 @@ class AzureKmsClient:
                 hint="check the Azure credentials of this process",
             )
         if status is None or status in _TRANSIENT:
-            return TransientFailureError(reason)
+            return TransientFailureError(reason, answered=status is not None)
         if status == _BAD_REQUEST and operation == "unwrap_key":
             return misfit(name)
         return KeyUnavailableError(

@@ -25,6 +25,8 @@ AT_ONCE: Final = 32
 TIMEOUT_SECONDS: Final = 10
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
+#: So long a KMS is tried that never answered: most likely its address is wrong.
+_FIRST_CONTACT_SECONDS = 3.0
 #: After giving up, calls fail at once for so long: a run over many files must not wait for each.
 _REST_SECONDS = 10.0
 
@@ -32,13 +34,15 @@ _REST_SECONDS = 10.0
 class TransientFailureError(Exception):
     """A failure after which the same call may succeed: throttling, an outage, no connection.
 
-    ``pause`` is how many seconds the KMS asked to wait, if it did.
+    ``pause`` is how many seconds the KMS asked to wait, if it did.  Where it ``answered``, it is
+    there; else its address may be wrong.
     """
 
-    def __init__(self, reason: str, *, pause: float | None = None) -> None:
+    def __init__(self, reason: str, *, pause: float | None = None, answered: bool = True) -> None:
         super().__init__(reason)
         self.reason = reason
         self.pause = pause
+        self.answered = answered
 
 
 class Calls:
@@ -58,6 +62,7 @@ class Calls:
         self._retry_seconds = retry_seconds
         self._free = threading.BoundedSemaphore(at_once)
         self._gave_up: tuple[float, str] | None = None
+        self._has_answered = False
 
     def run(self, call: Callable[[], T]) -> T:
         """The answer of ``call``, which is repeated while it raises TransientFailureError.
@@ -66,22 +71,28 @@ class Calls:
         after that.
         """
         self._check_rest()
-        deadline = time.monotonic() + self._retry_seconds
-        attempt = 0
+        start, attempt = time.monotonic(), 0
         while True:
             try:
                 with self._free:
                     answer = call()
             except TransientFailureError as failure:
                 pause = _pause(attempt, failure.pause)
-                if time.monotonic() + pause > deadline:
+                if time.monotonic() + pause - start > self._patience(failure):
                     self._gave_up = (time.monotonic() + _REST_SECONDS, failure.reason)
                     raise self._unavailable(failure.reason) from failure
                 time.sleep(pause)
                 attempt += 1
             else:
-                self._gave_up = None
+                self._gave_up, self._has_answered = None, True
                 return answer
+
+    def _patience(self, failure: TransientFailureError) -> float:
+        """How many seconds a call may go on failing like this."""
+        self._has_answered |= failure.answered
+        if self._has_answered:
+            return self._retry_seconds
+        return min(self._retry_seconds, _FIRST_CONTACT_SECONDS)
 
     def _check_rest(self) -> None:
         gave_up = self._gave_up

@@ -117,8 +117,8 @@ class VaultApi:
                     hint="check the scheme and the port of address in [kms]",
                 )
             if isinstance(cause, OSError) and cause.strerror:
-                return TransientFailureError(f"no connection: {cause.strerror}")
-        return TransientFailureError(f"no answer: {type(exc).__name__}")
+                return TransientFailureError(f"no connection: {cause.strerror}", answered=False)
+        return TransientFailureError(f"no answer: {type(exc).__name__}", answered=False)
 
 
 def _json_object(response: Any) -> Mapping[str, Any] | None:
