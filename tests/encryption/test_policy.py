@@ -16,6 +16,7 @@ from secure_bloom.encryption.policy import (
     EncryptionOptions,
     KeyPolicy,
     check_master_keys,
+    draft_policy,
 )
 from secure_bloom.errors import KeyUnavailableError, PolicyError
 from secure_bloom.options import BloomFilterOptions, FooterMode
@@ -301,3 +302,30 @@ def policy_of(keys: dict[str, str | None]) -> KeyPolicy:
     """A policy with these keys of columns."""
     rules = {path: ColumnRule(path=path, key=key) for path, key in keys.items()}
     return KeyPolicy(footer_key="kf", columns=rules)
+
+
+def test_a_draft_tells_one_problem_of_each_table(tmp_path: Path) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text(
+        '[footer]\nmode = "encrypted"\n[encryption]\ndata_key_bits = 7\n'
+        '[columns.email]\nkey = 5\n[columns.id]\nbloom = "yes"\n'
+    )
+    policy, problems = draft_policy(path)
+    assert policy is None
+    wanted = ["[footer] names no key", "data_key_bits is 7", "[columns.email]", "[columns.id]"]
+    assert len(problems) == len(wanted)
+    for problem, text in zip(problems, wanted, strict=True):
+        assert text in problem.message
+
+
+def test_a_draft_without_problems_is_the_policy(tmp_path: Path) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text('[footer]\nkey = "k_footer"\n[columns.email]\nkey = "k_pii"\n')
+    assert draft_policy(path) == (KeyPolicy.load(path), ())
+    path.write_text('[columns.email]\nkey = "k_pii"\n')
+    policy, (problem,) = draft_policy(path)
+    assert policy is None
+    assert "the footer has none" in problem.message
+    path.write_text("[")
+    with pytest.raises(PolicyError, match="not TOML"):
+        draft_policy(path)
