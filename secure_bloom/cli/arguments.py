@@ -35,7 +35,7 @@ def with_common_options(function: F) -> F:
     return function
 
 
-#: What a policy is for, in verbs that read.
+#: The help of ``--policy`` in verbs that read.
 POLICY_HELP = "Policy file (TOML): its [kms] has the keys, and files must obey it."
 _ALLOW_UNVERIFIED = click.option(
     "--allow-unverified",
@@ -75,7 +75,10 @@ def with_access_to_read(function: Callable[..., int]) -> Callable[..., int]:
 
 
 def with_access_to_sign(function: Callable[..., int]) -> Callable[..., int]:
-    """The same for a verb that signs footers anew: it cannot do without a footer's key."""
+    """``--policy`` and ``--allow-unprotected`` of a verb that signs footers anew.
+
+    It needs the key of every footer, so it cannot accept unverified files.
+    """
     return _POLICY(_ALLOW_UNPROTECTED(_with_access(function)))
 
 

@@ -12,7 +12,7 @@ from secure_bloom.cli.terminal import tell
 
 
 def print_add_report(report: AddReport, *, verbose: bool) -> None:
-    """What became of each file, then the sums."""
+    """One row for each file, then the sums."""
     headers = ("file", "status", "filters", "before>", "after>", "seconds>")
     names = short_names([file.path for file in report.files])
     print_table(headers, (_file_row(file, names[file.path]) for file in report.files))

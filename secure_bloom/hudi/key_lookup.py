@@ -40,7 +40,7 @@ _WORKERS = min(32, (os.cpu_count() or 1) + 4)
 
 
 class LookupStatus(enum.StrEnum):
-    """What became of a file."""
+    """The last step that was done for a file."""
 
     SKIPPED_BY_RANGE = "skipped_by_range"
     SKIPPED_BY_FILTER = "skipped_by_filter"

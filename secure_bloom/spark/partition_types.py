@@ -1,10 +1,10 @@
-"""Partition columns: what the names of folders say, in the types that Spark gives them.
+"""Partition columns: the values in folders' names, in the types that Spark gives them.
 
     table/day=2024-03-01/part-0.parquet    a DATE
 
-The type is the first of INT, BIGINT, DOUBLE and DATE that every value is one of, else STRING.
-Spark's own reader has DECIMAL, TIME and TIMESTAMP there too, TIMESTAMP in the session's time zone,
-which a Python data source is not told.
+The type is the first of INT, BIGINT, DOUBLE and DATE that fits every value, else STRING.
+Spark's own reader also has DECIMAL, TIME and TIMESTAMP; TIMESTAMP is in the session's time zone,
+which a Python data source does not know.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pyspark.sql import types as st
 from secure_bloom.errors import FormatError
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
-#: As Java reads a double: only so are NaN and the infinities spelled.
+#: Java's spelling of a double, of NaN and of the infinities.
 _FRACTION = re.compile(r"[+-]?([0-9]*\.[0-9]+([eE][+-]?[0-9]+)?|NaN|Infinity)")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
@@ -34,7 +34,7 @@ def folder_type(texts: Iterable[str | None]) -> st.DataType:
 
 
 def folder_values(name: str, texts: Iterable[str | None], wanted: pa.DataType) -> pa.Array:
-    """The values of partition column ``name``; FormatError for a text that is none of the type."""
+    """The values of partition column ``name``; FormatError for a text that does not fit."""
     if _is_number(wanted):
         # pyarrow takes no other sign.
         texts = [None if text is None else text.removeprefix("+") for text in texts]

@@ -1,4 +1,4 @@
-"""How far the tasks of a Spark job are, told while the driver waits for it."""
+"""Progress of a Spark job, reported while the driver waits for its tasks."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _POLL_SECONDS = 0.2
 def task_progress(
     spark: SparkSession, progress: Progress | None, *, done: int, total: int, tasks: int
 ) -> Iterator[None]:
-    """Tell ``progress`` how many files are done by the job that runs inside the block.
+    """Report to ``progress`` how many files the job inside the block has done.
 
-    ``done`` of the ``total`` files need no task, ``tasks`` share the others evenly.  A Spark
-    Connect session tells nothing of its tasks: there only the start and the end are told.
+    ``done`` of the ``total`` files need no task; ``tasks`` share the others evenly.  A Spark
+    Connect session does not show its tasks: there only the start and the end are reported.
     """
     if progress is None:
         yield
@@ -43,7 +43,7 @@ def task_progress(
 
 
 def context_of(spark: SparkSession) -> Any | None:
-    """The session's context; None in a Spark Connect session, which has none here."""
+    """The session's context; None in a Spark Connect session."""
     from pyspark.errors import PySparkException
 
     try:
@@ -54,8 +54,8 @@ def context_of(spark: SparkSession) -> Any | None:
 
 @contextmanager
 def _polled(context: Any, tell: Callable[[int], None]) -> Iterator[None]:
-    """Call ``tell`` now and then, in a thread, with the tasks done of this block's jobs."""
-    # A tag and not a job group: the caller's own group, and the way to cancel it, stay.
+    """Call ``tell`` now and then, in a thread, with the finished tasks of the block's jobs."""
+    # A tag, not a job group: the caller keeps its own group, and the way to cancel it.
     tag = f"secure-bloom-{uuid.uuid4().hex}"
     over = threading.Event()
     watcher = threading.Thread(target=_watch, args=(context, tag, over, tell), daemon=True)

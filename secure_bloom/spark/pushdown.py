@@ -1,8 +1,8 @@
-"""Filters that Spark pushes down, as conditions that row groups are judged by.
+"""Filters that Spark pushes down -> conditions that rule out row groups.
 
-Spark holds the rows against every filter once more, so a filter is passed on only where that
-cannot lose a row.  To Spark NaN equals NaN and is greater than any number; here it equals nothing,
-and so `x > 1` becomes "not at most 1", and a comparison with NaN is left to Spark.
+Spark applies every filter to the rows once more, so a filter is used here only if that cannot lose
+a row.  To Spark NaN equals NaN and is greater than any number; here NaN equals nothing.  So `x > 1`
+becomes "not at most 1", and a comparison with NaN is left to Spark.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from secure_bloom.spark.partition_types import folder_values
 #: A condition, or conditions joined, as :func:`secure_bloom.read_table` takes them.
 Structure = tuple[Any, ...]
 
-#: The operator of a filter, and that of its negation.
+#: The operators of a filter and of its negation.
 _OPERATORS: dict[type[sd.Filter], tuple[Operator, Operator]] = {
     sd.EqualTo: (Operator.EQUAL, Operator.NOT_EQUAL),
     sd.In: (Operator.IN, Operator.NOT_IN),
@@ -40,11 +40,11 @@ _OPERATORS: dict[type[sd.Filter], tuple[Operator, Operator]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """What filters are held against.
+    """The table that filters are about.
 
-    ``stored`` is the schema of the files' columns, ``spark`` that of all columns as the query has
-    them, ``own`` as the table has them itself; ``names`` leads from Spark's name of a column to the
-    table's, and ``folders`` has the values of partition columns, file by file.
+    ``stored`` is the schema of the files' columns.  ``spark`` is the schema of the query, ``own``
+    that of the table itself.  ``names`` maps Spark's names of columns to the table's.  ``folders``
+    has the values of partition columns, file by file.
     """
 
     stored: pa.Schema
@@ -55,7 +55,7 @@ class Table:
 
 
 def conditions(filters: Iterable[sd.Filter], table: Table) -> list[Structure]:
-    """The conditions, all of which hold for every row that the filters hold for."""
+    """Conditions that are all true for every row for which the filters are true."""
     return [found for pushed in filters for found in _condition(_plain(pushed), table)]
 
 
@@ -70,9 +70,9 @@ def structure(predicate: Predicate) -> Structure:
 
 
 def in_utc(predicate: Predicate, instants: Collection[str]) -> Predicate:
-    """The predicate, the zones of values taken off that are held against the columns ``instants``.
+    """The predicate, with zones removed from values that are compared with ``instants``.
 
-    Those are instants in UTC whose Arrow type has no zone.
+    These columns are instants in UTC, and their Arrow type has no zone.
     """
     if not isinstance(predicate, Condition):
         return replace(predicate, parts=tuple(in_utc(part, instants) for part in predicate.parts))
@@ -85,7 +85,7 @@ def _without_zone(value: object) -> object:
     """The timestamp of a text with a zone; another value as it is."""
     if not isinstance(value, str):
         return value
-    # In microseconds where years are too far for nanoseconds.
+    # Nanoseconds do not reach far years; microseconds do.
     for unit in ("ns", "us"):
         try:
             return pa.scalar(value).cast(pa.timestamp(unit, "UTC")).cast(pa.timestamp(unit))
@@ -101,7 +101,7 @@ def _plain(pushed: sd.Filter) -> sd.Filter:
             return sd.IsNull(pushed.attribute)
         return sd.EqualTo(pushed.attribute, pushed.value)
     if isinstance(pushed, sd.Not) and isinstance(pushed.child, sd.EqualNullSafe):
-        # Nulls are not equal to a value, and so they stay.
+        # A null is not equal to a value, so its row stays.
         is_null = pushed.child.value is None
         return sd.IsNotNull(pushed.child.attribute) if is_null else pushed
     return pushed
@@ -127,12 +127,12 @@ def _condition(pushed: sd.Filter, table: Table) -> Iterator[Structure]:
         else:
             spark = _member(table.spark, asked.attribute)
             if spark != _member(table.own, attribute):
-                # Another type has another order: 9 is less than 10, and '9' is not less than '10'.
+                # Another type may have another order: 9 is less than 10, '9' is not less than '10'.
                 return
             condition = _of_files(attribute, spark, operator, values, table)
         yield structure(condition)
     except (PolicyError, pa.ArrowException, LookupError, TypeError, ValueError, OverflowError):
-        # The table has no such column, or no such value: Spark's own filter is there for that.
+        # The table has no such column, or its type no such value: leave the filter to Spark.
         return
 
 
@@ -143,7 +143,7 @@ def _values(asked: Any) -> list[Any]:
 
 
 def _is_beyond(value: Any) -> bool:
-    """Whether the value is compared in another way here."""
+    """Whether comparing with this value has another meaning here than in Spark."""
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
@@ -186,7 +186,7 @@ def _scalar(value: Any, wanted: pa.DataType) -> pa.Scalar:
 def _of_folders(
     name: str, spark: str, operator: Operator, values: list[Any], table: Table
 ) -> Condition:
-    """Which texts of folders the filter is true for: all are known, so they are asked here."""
+    """The filter as a list of the folders' texts for which it is true: all texts are known."""
     wanted = table.spark.field(spark).type
     scalars = tuple(_scalar(value, wanted) for value in values)
     # A member of a structure may have the same dotted name.

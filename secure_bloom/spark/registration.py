@@ -17,11 +17,11 @@ def register(spark: SparkSession, *, push_filters: bool | None = None) -> None:
     """Make ``format("secure_bloom")`` known to ``spark``; may be called again.
 
     With ``push_filters`` the filters of Spark's queries skip row groups too, and
-    `spark.sql.python.filterPushdown.enabled` is set for the session.  By default that is so where
-    this Spark keeps the filters of one query from another.  Spark 4.1 to 4.3 do not: there
+    `spark.sql.python.filterPushdown.enabled` is set for the session.  The default is to push only
+    where this Spark keeps the filters of different queries apart.  Spark 4.1 to 4.3 do not:
     `people.where("id = 1")` and then `people.count()`, or the join of two such filters, gave wrong
-    answers.  With ``push_filters=True`` there, load the table anew for each query and each side of
-    a join.  The option ``where`` of the source is safe everywhere.
+    answers.  If you set ``push_filters=True`` there, load the table anew for each query and each
+    side of a join.  The option ``where`` of the source is safe everywhere.
     """
     from secure_bloom.spark.source import PushdownSource, SecureBloomSource
 
@@ -32,10 +32,10 @@ def register(spark: SparkSession, *, push_filters: bool | None = None) -> None:
 
 
 def keeps_filters_apart(spark: SparkSession) -> bool:
-    """Whether filters that are pushed to a Python data source stay with the query they are of.
+    """Whether Spark keeps the filters that it pushes to a Python data source with their query.
 
-    Where they do not, the source in the JVM can be told what was planned with them.  A Spark
-    Connect session does not show its JVM, and counts as one that mixes them up.
+    If it does not, its source class in the JVM has a method that takes the plan made with them.  A
+    Spark Connect session does not show its JVM, and counts as one that mixes filters up.
     """
     context = context_of(spark)
     if context is None:

@@ -1,4 +1,4 @@
-"""How many rows Spark's scans really gave: those of the row groups that were not pruned."""
+"""The rows that Spark's scans returned: those of row groups that were not pruned."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ if TYPE_CHECKING:
 
 
 def rows_scanned(df: DataFrame) -> int:
-    """Run ``df`` and return the rows its file scans gave: all rows of each row group read."""
+    """Run ``df`` and count the rows of its file scans: all rows of each row group read."""
     return collect_scanned(df)[1]
 
 
 def collect_scanned(df: DataFrame) -> tuple[list[Row], int]:
-    """The rows of ``df``, and how many rows its file scans gave for them.
+    """The rows of ``df``, and how many rows its file scans returned.
 
-    Scans of Spark's own file sources are counted, whose metric is ``numOutputRows``; the result of
-    a plan that needed no scan is 0.  Not for Spark Connect, which keeps its plans to itself.
+    Counted are scans of Spark's own file sources, whose metric is ``numOutputRows``; a plan without
+    a scan gives 0.  This does not work on Spark Connect, which does not show its plans.
     """
     rows = df.collect()
     plan = df._jdf.queryExecution().executedPlan()
@@ -26,7 +26,7 @@ def collect_scanned(df: DataFrame) -> tuple[list[Row], int]:
 
 
 def _scans(plan: Any) -> Iterator[Any]:
-    """The file scans below a physical plan, through what adaptive execution puts around them."""
+    """The file scans in a physical plan, also inside the nodes of adaptive execution."""
     kind = plan.getClass().getSimpleName()
     if kind == "FileSourceScanExec":
         yield plan

@@ -1,4 +1,4 @@
-"""What a Spark session must be told to write and read a policy's tables.
+"""The configuration of a Spark session that writes and reads a policy's tables.
 
 parquet-java does the encryption; it learns the keys of the columns from `parquet.encryption.*`
 properties and asks a KMS class to wrap and unwrap them.  All of it fits into the session's
@@ -17,7 +17,7 @@ from secure_bloom.spark.kms import kms_config
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-#: Of a policy's properties, what a reader needs too: footers tell which keys they want.
+#: The properties that a reader needs too; footers tell which keys they want.
 READER_PROPERTIES = ("parquet.crypto.factory.class",)
 
 

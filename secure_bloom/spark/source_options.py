@@ -26,7 +26,7 @@ _WORDS = (
     "withoutFilterKeys",
     *_ACCEPTING,
 )
-#: What Spark tells of a table that is to be in its catalog, beside the options.
+#: Properties that Spark adds to the options for a table in its catalog.
 _OF_CATALOG = {"owner", "provider", "location"}
 _VIEW = "CREATE TEMPORARY VIEW name USING secure_bloom OPTIONS (path '...', policy '...')"
 _FLAGS = {"true": True, "false": False}
@@ -34,9 +34,9 @@ _FLAGS = {"true": True, "false": False}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
-    """Where a table is, what unwraps its keys, which rows and columns are wanted: all where empty.
+    """The paths of a table, what unwraps its keys, and the wanted rows and columns.
 
-    It can be pickled, and holds no keys.
+    An empty option means all rows, or all columns.  It can be pickled, and holds no keys.
     """
 
     paths: tuple[str, ...]
@@ -59,7 +59,7 @@ class SourceOptions:
 
 
 def source_options(options: Mapping[str, str]) -> SourceOptions:
-    """The options; PolicyError for one that is not known or makes no sense.
+    """The options; PolicyError for an unknown one, or one that makes no sense.
 
     Spark writes their names in lower case.  Paths become absolute.
     """

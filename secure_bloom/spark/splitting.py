@@ -7,15 +7,15 @@ from dataclasses import replace
 
 from secure_bloom.reading.pruning.plan import PlannedFile, RowGroupPlan
 
-#: Bytes of a task at least and at most, and how many tasks there are before tasks grow.
+#: The least and the most bytes of a task, and the number of tasks from which on tasks grow.
 _LEAST, _MOST = 4 * 1024 * 1024, 128 * 1024 * 1024
 _TASKS = 64
-#: What opening a file costs beside its bytes.
+#: The cost of opening a file, in bytes.
 _OPENING = 1024 * 1024
 
 
 def split(files: Sequence[PlannedFile]) -> list[tuple[PlannedFile, ...]]:
-    """The files in groups, in their order; a file with many bytes is in several."""
+    """The files in groups, in their order; a large file is in several groups."""
     pieces = [(piece, size) for file in files for piece, size in _pieces(file)]
     total = sum(size for _, size in pieces)
     target = min(max(total // _TASKS, _LEAST), _MOST)
@@ -23,8 +23,8 @@ def split(files: Sequence[PlannedFile]) -> list[tuple[PlannedFile, ...]]:
 
 
 def _pieces(file: PlannedFile) -> Iterator[tuple[PlannedFile, int]]:
-    """Each row group as a file of its own, and about the bytes that reading it takes."""
-    # Where the last row groups were skipped this is too much, which costs a task and no more.
+    """Each row group as a file of its own, with an estimate of the bytes to read."""
+    # If the last row groups were skipped, the estimate is too large; that costs only a task.
     size = file.size // (1 + max(group.row_group for group in file.row_groups))
     for group in file.row_groups:
         yield replace(file, row_groups=(group,)), int(size * _share(group))
@@ -51,7 +51,7 @@ def _groups(pieces: Sequence[tuple[PlannedFile, int]], target: int) -> Iterator[
 
 
 def _joined(pieces: Sequence[PlannedFile]) -> tuple[PlannedFile, ...]:
-    """Row groups of one file together again: its footer is read once a task."""
+    """Put the row groups of a file together again, so that a task reads its footer once."""
     found: dict[str, PlannedFile] = {}
     for piece in pieces:
         before = found.get(piece.path)

@@ -16,10 +16,10 @@ T = TypeVar("T")
 
 
 def task_count(spark: SparkSession, items: int, *, at_least: int, per_core: int) -> int:
-    """How many tasks share so many items: one each, until there are many.
+    """The number of tasks for these items: one task an item, unless there are many.
 
     A task costs about 30 ms whatever it does, most of it in the socket between Spark and Python.
-    ``at_least`` is for sessions whose executors are still to come, or whose cores are not known.
+    ``at_least`` is for sessions without executors so far, or with an unknown number of cores.
     """
     context = context_of(spark)
     cores = 0 if context is None else context.defaultParallelism
@@ -29,7 +29,7 @@ def task_count(spark: SparkSession, items: int, *, at_least: int, per_core: int)
 def run_tasks(
     spark: SparkSession, items: Sequence[str], work: Callable[[str], T], *, tasks: int
 ) -> list[T]:
-    """``work`` on each item, in so many tasks; the results in the order of ``items``."""
+    """Do ``work`` on each item, in ``tasks`` tasks; the results are in the order of ``items``."""
     if not items:
         return []
     from pyspark.errors import PythonException
@@ -49,5 +49,5 @@ def run_tasks(
             "that has it",
         ) from error
     results = {row.id: row.result for row in rows}
-    # Written a moment ago by our own tasks, so safe to unpickle.
+    # Safe to unpickle: our own tasks have just written this.
     return [pickle.loads(results[i]) for i in range(len(items))]  # noqa: S301

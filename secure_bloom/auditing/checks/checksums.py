@@ -2,8 +2,8 @@
 
     .<name>.crc:  "crc" | 0 | bytes per checksum (4, BE) | a CRC32 (4, BE) of each so many bytes
 
-Of a data file that was written over by something else they are those of the file before, and Spark
-refuses it.  org.apache.hadoop.fs.ChecksumFileSystem.
+If something else has written the data file since, they are the checksums of the old file, and Spark
+refuses the new one.  org.apache.hadoop.fs.ChecksumFileSystem.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from secure_bloom.storage import InputFile, is_object_uri
 _MAGIC = b"crc\0"
 _SIZE = 4
 _HEADER_SIZE = len(_MAGIC) + _SIZE
-#: Hadoop's own has 512 bytes for each checksum; more are not read to compare one.
+#: Hadoop has a checksum for every 512 bytes; a larger block than this is not read.
 _LARGEST_BLOCK = 1 << 20
 
 
 def check_checksums(subject: FileSubject) -> Findings:
-    """As many checksums as the file has blocks, and those of its first and last are right."""
+    """Every block has a checksum, and those of the first and the last block are right."""
     file = subject.file
     if is_object_uri(file.path):
         return
     try:
         stored = file.read_sibling(f".{file.name}.crc", limit=_HEADER_SIZE + file.size)
     except FormatError:
-        # Larger than the file itself.
+        # The checksums are larger than the file itself.
         stored = b""
     if stored is not None and not _are_right(file, stored):
         yield subject.finding(CHECKSUM_STALE, "the .crc file beside it is of other bytes")

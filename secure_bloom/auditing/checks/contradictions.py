@@ -42,7 +42,7 @@ _DATA_PAGES = (PageType.DATA_PAGE, PageType.DATA_PAGE_V2)
 
 
 def check_counts(subject: ChunkSubject) -> Findings:
-    """As many values as rows, of a list at least."""
+    """A column has a value for each row; a list has at least that many."""
     chunk = subject.chunk
     if chunk is not None:
         for what in contradictions.in_counts(chunk.leaf, chunk.meta_data, chunk.num_rows):
@@ -50,7 +50,7 @@ def check_counts(subject: ChunkSubject) -> Findings:
 
 
 def check_footer_counts(subject: FooterSubject) -> Findings:
-    """The file has the rows of its row groups, none of which has less than none."""
+    """The row groups have the rows of the file, and no number is negative."""
     metadata, groups = subject.footer.metadata, subject.footer.row_groups
     rows = [group.num_rows for group in groups]
     if metadata.num_rows != sum(rows) or min(rows, default=0) < 0:
@@ -65,7 +65,7 @@ def check_footer_counts(subject: FooterSubject) -> Findings:
 def check_sizes(subject: ChunkSubject) -> Findings:
     """The chunk's pages stand in the file's data, behind its dictionary."""
     chunk = subject.chunk
-    # A chunk without values may have no pages, and offsets of nought.
+    # A chunk without values may have no pages, and offsets of zero.
     if chunk is None or chunk.meta_data.num_values == 0:
         return
     try:
@@ -100,7 +100,7 @@ def check_overlaps(subject: FooterSubject) -> Findings:
 
 
 def check_statistics(subject: ChunkSubject) -> Findings:
-    """Counts and bounds that can be those of the column."""
+    """The statistics can be true of the column."""
     chunk = subject.chunk
     if chunk is None:
         return
@@ -126,14 +126,14 @@ def _in_statistics(chunk: Chunk) -> Iterator[str]:
 
 
 def check_encodings(subject: ChunkSubject) -> Findings:
-    """No encoding has less than no pages."""
+    """No encoding has a negative number of pages."""
     stats = None if subject.chunk is None else subject.chunk.meta_data.encoding_stats
     if any(stat.count < 0 for stat in stats or []):
         yield subject.finding(IMPOSSIBLE_ENCODINGS, "PageEncodingStats.count is below 0")
 
 
 def check_page_indexes(subject: FooterSubject) -> Findings:
-    """Both indexes of every chunk can be its own; all are read in few requests."""
+    """The page indexes can be true of their chunks; they are read in few requests."""
     file = subject.of.file
     extents: dict[tuple[int, str], Extent] = {}
     for number, one in enumerate(subject.chunks):
@@ -222,11 +222,11 @@ def check_pages(subject: ChunkSubject) -> Findings:
 
 
 def _has_its_entries(chunk: Chunk, page: Page) -> bool:
-    # Imported here: all but this needs no pyarrow.
+    # Imported here: the other checks need no pyarrow.
     from secure_bloom.parquet.plain_pages import plain_entries, plain_values
 
     codec = chunk.meta_data.codec
-    # What cannot be decompressed is damaged, and no contradiction.
+    # Pages that cannot be decompressed are damaged; that is another finding.
     is_known = plain_values(chunk.leaf, codec, page) is not None
     return not is_known or plain_entries(chunk.leaf, codec, page) is not None
 

@@ -176,7 +176,7 @@ def _check_words(properties: Mapping[str, str]) -> Iterator[Finding]:
         if not name.startswith(tuple(_WORDS)) and name != _FACTORY:
             yield from _check_name(name)
         for prefix, words in _WORDS.items():
-            # Of filters a column may follow.
+            # In properties of filters the name of a column may follow.
             word = name.removeprefix(prefix).partition("#")[0]
             if name.startswith(prefix) and word not in words:
                 hint = close_match(word, words)
@@ -186,7 +186,7 @@ def _check_words(properties: Mapping[str, str]) -> Iterator[Finding]:
 def _check_name(name: str) -> Iterator[Finding]:
     """A name that begins like none of parquet-java's for encryption is not meant to be one."""
     full = [_FACTORY, *(prefix + word for prefix, words in _WORDS.items() for word in words)]
-    # Of filters a column may follow.
+    # In properties of filters the name of a column may follow.
     plain = name.partition("#")[0]
     if len(plain) <= _LONGEST and plain not in _OTHERS:
         known = [*full, *(_PREFIX + each for each in full)]

@@ -107,7 +107,7 @@ def _hash(text: str) -> str:
 def _head(
     report: AuditReport, groups: Sequence[Mistake], subject: str, created: datetime | None
 ) -> Iterator[str]:
-    """What was audited and what came of it, in one sentence."""
+    """The audited dataset, and the conclusion in one sentence."""
     result = verdict(report, groups)
     yield "<header>"
     yield '<p class="product">secure-bloom audit</p>'
@@ -156,7 +156,7 @@ def _matrix(matrix: Matrix, groups: Sequence[Mistake], folder: str) -> Iterator[
 
 
 def _reading(matrix: Matrix, *, grouped: bool) -> str:
-    """How the matrix is to be read."""
+    """A note that explains the matrix."""
     number = "A number says how many files are in the colour's state. " if grouped else ""
     hidden = f"{counted(matrix.hidden, 'column')} with the least to tell left out. "
     return f"Each cell has the colour of its worst state. {number}{hidden if matrix.hidden else ''}"

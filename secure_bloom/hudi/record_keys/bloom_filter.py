@@ -50,7 +50,7 @@ class HudiBloomFilter(ABC):
 
     @property
     def hash_type(self) -> HashType:
-        """Which hash."""
+        """The hash function."""
         return self._header.hash_type
 
     @property
