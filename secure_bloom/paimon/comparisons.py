@@ -1,13 +1,13 @@
 """Paimon's predicates for a file index: comparisons of columns, joined by AND and OR.
 
-They differ from :mod:`secure_bloom.predicates.tree` in their comparisons: Paimon compares with NULL
-and with the start of a text, and has no opposite of ``<``.  :func:`as_predicate` translates.
+The tree is that of :mod:`secure_bloom.predicates.tree`.  The comparisons differ: Paimon compares
+with NULL and with the start of a text, and has no opposite of ``<``.  :func:`as_predicate`
+translates.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -48,30 +48,9 @@ class Comparison:
     values: tuple[object, ...] = field(default=(), repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class And:
-    """All of the parts."""
-
-    parts: tuple[Predicate, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Or:
-    """Any of the parts."""
-
-    parts: tuple[Predicate, ...]
-
-
-Predicate: TypeAlias = Comparison | And | Or
-
-
-def comparisons(predicate: Predicate) -> Iterator[Comparison]:
-    """Every comparison in a predicate."""
-    if isinstance(predicate, Comparison):
-        yield predicate
-        return
-    for part in predicate.parts:
-        yield from comparisons(part)
+#: Joins are those of every predicate; these are their public names here.
+And, Or = tree.AllOf, tree.AnyOf
+Predicate: TypeAlias = tree.Tree[Comparison]
 
 
 def as_predicate(where: object) -> Predicate:
@@ -85,7 +64,8 @@ def as_predicate(where: object) -> Predicate:
     if isinstance(where, str) and not where.strip():
         hint = "write one such as: id = 5 and name in ('anna', 'bo')"
         raise PolicyError("the condition is empty", hint=hint)
-    return _translated(from_text(where) if isinstance(where, str) else from_structure(where))
+    found = from_text(where) if isinstance(where, str) else from_structure(where)
+    return tree.mapped(found, _translated)
 
 
 def require_predicate(predicate: object) -> None:
@@ -111,9 +91,6 @@ _OPPOSITES = {
 }
 
 
-def _translated(predicate: tree.Predicate) -> Predicate:
-    if isinstance(predicate, tree.Condition):
-        operator = _OPPOSITES.get(predicate.operator) or Operator(predicate.operator)
-        return Comparison(column=predicate.column, operator=operator, values=predicate.values)
-    join = And if isinstance(predicate, tree.AllOf) else Or
-    return join(tuple(map(_translated, predicate.parts)))
+def _translated(condition: tree.Condition) -> Comparison:
+    operator = _OPPOSITES.get(condition.operator) or Operator(condition.operator)
+    return Comparison(column=condition.column, operator=operator, values=condition.values)

@@ -14,7 +14,7 @@ from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import PolicyError, SecureBloomError, located
 from secure_bloom.paimon import version_0_9
 from secure_bloom.paimon.column_types import ColumnTypes
-from secure_bloom.paimon.comparisons import Predicate, as_predicate, comparisons
+from secure_bloom.paimon.comparisons import Predicate, as_predicate
 from secure_bloom.paimon.container import BITMAP, BLOOM_FILTER, FileIndex
 from secure_bloom.paimon.data_types import DataType
 from secure_bloom.paimon.index_files import (
@@ -28,6 +28,7 @@ from secure_bloom.paimon.probe_report import FileVerdict, PaimonProbe
 from secure_bloom.paimon.skipping_rules import Rules, must_read
 from secure_bloom.paimon.value_forms import StoredForms
 from secure_bloom.parquet.schema import Leaf, unknown_column
+from secure_bloom.predicates.tree import leaves
 from secure_bloom.storage import InputFile, open_input
 from secure_bloom.storage.paths import Paths
 
@@ -149,7 +150,7 @@ class _Run:
 
     def _names(self) -> list[str]:
         """The columns of the predicate, each once."""
-        return list(dict.fromkeys(each.column for each in comparisons(self.predicate)))
+        return list(dict.fromkeys(each.column for each in leaves(self.predicate)))
 
     def _readable_leaves(self, verdict: FileVerdict) -> tuple[Leaf, ...] | None:
         if verdict.error is not None:

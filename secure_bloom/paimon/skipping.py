@@ -7,20 +7,22 @@ comparison that needs a value.  Other comparisons, and columns without an index,
 from __future__ import annotations
 
 from secure_bloom.errors import located
-from secure_bloom.paimon.comparisons import FOR_VALUES, And, Comparison, Predicate
+from secure_bloom.paimon.comparisons import FOR_VALUES, Comparison, Predicate
 from secure_bloom.paimon.container import FileIndex
 from secure_bloom.paimon.index_readers import open_index
 from secure_bloom.paimon.value_forms import Forms
+from secure_bloom.predicates.tree import is_true, mapped
 
 
 def may_match(index: FileIndex, predicate: Predicate, forms: Forms) -> bool:
     """Whether rows of the file may satisfy the predicate; False is certain."""
-    if isinstance(predicate, Comparison):
-        with located(column=predicate.column):
-            return _may_match(index, predicate, forms)
-    # No short cut: a damaged index is an error, whatever another index says.
-    verdicts = [may_match(index, part, forms) for part in predicate.parts]
-    return all(verdicts) if isinstance(predicate, And) else any(verdicts)
+
+    def may_match_one(comparison: Comparison) -> bool:
+        with located(column=comparison.column):
+            return _may_match(index, comparison, forms)
+
+    # All comparisons first: a damaged index is an error, whatever another index says.
+    return is_true(mapped(predicate, may_match_one), bool)
 
 
 def _may_match(index: FileIndex, comparison: Comparison, forms: Forms) -> bool:

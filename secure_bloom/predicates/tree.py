@@ -152,14 +152,14 @@ Leaf = TypeVar("Leaf")
 Other = TypeVar("Other")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class AllOf(Generic[Leaf]):
     """Every part must be true."""
 
     parts: tuple[Tree[Leaf], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class AnyOf(Generic[Leaf]):
     """One part must be true."""
 

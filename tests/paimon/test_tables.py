@@ -11,6 +11,7 @@ import pytest
 
 from secure_bloom import paimon
 from secure_bloom.paimon import FileIndex, IndexOptions, Rules, must_read, typed_forms
+from secure_bloom.predicates.tree import leaves
 from tests.paimon.vectors import SHARED, load, predicate_of, types_of
 from tests.project import NO_VECTORS
 
@@ -92,7 +93,7 @@ def test_index_files_are_probed_where_they_stand(case: dict[str, Any], table: Pa
             path.write_bytes(index_of(file))
         for question in case["predicates"]:
             predicate = predicate_of(question["predicate"], types)
-            if any("[" in c.column for c in paimon.comparisons.comparisons(predicate)):
+            if any("[" in c.column for c in leaves(predicate)):
                 continue  # a map's key has a type only in the schema
             if not isinstance(question["predicate"][-1], int):
                 continue  # values of other types are written otherwise for people

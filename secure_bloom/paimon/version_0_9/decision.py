@@ -21,10 +21,8 @@ from secure_bloom.paimon import skipping
 from secure_bloom.paimon.comparisons import (
     FOR_OTHER_VALUES,
     FOR_VALUES,
-    And,
     Comparison,
     Operator,
-    Or,
     Predicate,
 )
 from secure_bloom.paimon.container import FileIndex
@@ -40,6 +38,7 @@ from secure_bloom.paimon.version_0_9.answers import (
     remains,
 )
 from secure_bloom.paimon.version_0_9.index_answers import Values, answer
+from secure_bloom.predicates.tree import AllOf, AnyOf, Tree, leaves
 
 #: An IN of more values stays one comparison.
 MAX_IN_AS_OR: Final = 20
@@ -59,14 +58,6 @@ class _ColumnAnswers:
 
     column: str
     answers: tuple[Answer, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Joined:
-    """The answers to several comparisons, and how they are joined."""
-
-    join: type[And | Or]
-    parts: tuple[_ColumnAnswers | _Joined, ...]
 
 
 def reads(index: FileIndex, predicate: Predicate, forms: Forms) -> bool:
@@ -97,21 +88,22 @@ def loses_rows(index: FileIndex, predicate: Predicate, forms: Forms) -> bool:
     )
 
 
-def _answers(index: FileIndex, predicate: Predicate, forms: Forms) -> _ColumnAnswers | _Joined:
+def _answers(index: FileIndex, predicate: Predicate, forms: Forms) -> Tree[_ColumnAnswers]:
     """The answers of all indexes, without a short cut: a damaged index is always an error."""
     if not isinstance(predicate, Comparison):
-        parts = tuple(_answers(index, part, forms) for part in predicate.parts)
-        return _Joined(type(predicate), parts)
+        join = AllOf if isinstance(predicate, AllOf) else AnyOf
+        return join(tuple(_answers(index, part, forms) for part in predicate.parts))
     column, operator = predicate.column, predicate.operator
     with located(column=column):
         readers = [open_index(each) for each in index.indexes(column)]
         if not readers:
             return _ColumnAnswers(column, ())
-        parts = tuple(
-            _ColumnAnswers(column, tuple(answer(reader, operator, values) for reader in readers))
-            for values in _values(predicate, forms)
+        return AnyOf(
+            tuple(
+                _ColumnAnswers(column, tuple(answer(each, operator, values) for each in readers))
+                for values in _values(predicate, forms)
+            )
         )
-    return _Joined(Or, parts)
 
 
 def _values(comparison: Comparison, forms: Forms) -> list[Values]:
@@ -129,24 +121,20 @@ def _values(comparison: Comparison, forms: Forms) -> list[Values]:
     return [frozenset(form for each in found for form in each or ())]
 
 
-def _columns_by_chance(answers: _ColumnAnswers | _Joined) -> Iterator[str]:
+def _columns_by_chance(answers: Tree[_ColumnAnswers]) -> Iterator[str]:
     """The columns in which the order of the indexes can matter."""
-    if isinstance(answers, _Joined):
-        for part in answers.parts:
-            yield from _columns_by_chance(part)
-    elif len({type(each) for each in answers.answers}) > 1:
-        yield answers.column
+    for found in leaves(answers):
+        if len({type(each) for each in found.answers}) > 1:
+            yield found.column
 
 
-def _joined(
-    answers: _ColumnAnswers | _Joined, join_or: _Join, first: Mapping[str, _First]
-) -> Answer:
+def _joined(answers: Tree[_ColumnAnswers], join_or: _Join, first: Mapping[str, _First]) -> Answer:
     """All answers as one; ``first`` tells which kind of answer comes first in a column."""
     if isinstance(answers, _ColumnAnswers):
         kind = first.get(answers.column, Rows)
         return _until_none(sorted(answers.answers, key=lambda it: not isinstance(it, kind)))
     parts = [_joined(part, join_or, first) for part in answers.parts]
-    if answers.join is And:
+    if isinstance(answers, AllOf):
         return _until_none(parts)
     return reduce(join_or, parts) if parts else Whole.REMAIN
 

@@ -24,9 +24,10 @@ from secure_bloom.paimon import (
     must_read,
     typed_forms,
 )
-from secure_bloom.paimon.comparisons import Predicate, comparisons
+from secure_bloom.paimon.comparisons import Predicate
 from secure_bloom.paimon.data_types import hash_value
 from secure_bloom.paimon.version_0_9 import loses_rows
+from secure_bloom.predicates.tree import leaves
 from tests.paimon.vectors import load, predicate_of, types_of
 from tests.paimon.version_0_9.test_roaring import written
 
@@ -175,7 +176,7 @@ def test_the_rules_differ_only_as_documented(
         assert safe
         assert as_paimon or loses_rows(index, predicate, FORMS)
     has_bitmap = any(make is bitmap for _, make in indexes)
-    has_long_in = any(len(each.values) > 20 for each in comparisons(predicate))
+    has_long_in = any(len(each.values) > 20 for each in leaves(predicate))
     if safe and not as_paimon:
         assert has_bitmap
     if as_paimon and not safe:
