@@ -8,7 +8,14 @@ from __future__ import annotations
 from typing import Final
 
 from secure_bloom.kernels.compilation import I64, brief_kernel, kernel
-from secure_bloom.kernels.fields import ABSENT, Bytes, Numbers
+from secure_bloom.kernels.fields import (
+    ABSENT,
+    Bytes,
+    Numbers,
+    read_list_header,
+    read_varint,
+    signed,
+)
 
 NUM_VALUES: Final = 0
 DATA_PAGE_OFFSET: Final = 1
@@ -25,7 +32,8 @@ PATH_IN_SCHEMA: Final = 14
 FILE_PATH: Final = 16
 CRYPTO_METADATA: Final = 18
 ENCRYPTED_COLUMN_METADATA: Final = 20
-PLACES: Final = 22
+DEFINITION_LEVEL_HISTOGRAM: Final = 22
+PLACES: Final = 24
 
 #: The start of a run of values for a chunk that this module does not decide: the steps do.
 UNDECIDED: Final = -1
@@ -63,9 +71,9 @@ def are_same(data: Bytes, start: int, end: int, other: Bytes) -> bool:
 
 
 @kernel
-def is_unusual(data: Bytes, chunk: Numbers, path: Bytes) -> bool:
-    """Whether the steps must look: data in another file, another column, or a negative count."""
-    if chunk[FILE_PATH] != ABSENT or chunk[NUM_VALUES] < 0:
+def is_unusual(data: Bytes, chunk: Numbers, path: Bytes, rows: int) -> bool:
+    """Whether the steps must look: data in another file, another column, not a value a row."""
+    if chunk[FILE_PATH] != ABSENT or chunk[NUM_VALUES] != rows:
         return True
     return not are_same(data, chunk[PATH_IN_SCHEMA], chunk[PATH_IN_SCHEMA + 1], path)
 
@@ -103,6 +111,26 @@ def are_bounds(
 
 
 @kernel
+def are_nulls(data: Bytes, chunk: Numbers) -> bool:
+    """Whether all values are said to be null, and no bound and no level of a value says else."""
+    if chunk[NULL_COUNT] != chunk[NUM_VALUES]:
+        return False
+    bounds = max(chunk[MIN_VALUE], chunk[MAX_VALUE], chunk[MIN], chunk[MAX])
+    at = chunk[DEFINITION_LEVEL_HISTOGRAM]
+    if bounds >= 0 or at < 0:
+        return bool(bounds < 0)
+    _, levels, at = read_list_header(data, at)
+    total, last = 0, 0
+    for _ in range(levels):
+        if at < 0:
+            return False
+        number, at = read_varint(data, at)
+        last = signed(number)
+        total += last
+    return bool(at >= 0 and last == 0 and (levels == 0 or total == chunk[NUM_VALUES]))
+
+
+@kernel
 def count_below(
     values: Bytes,
     offsets: Numbers,
@@ -134,28 +162,31 @@ def leave(
     path: Bytes,
     values: Bytes,
     offsets: Numbers,
+    rows: Numbers,
     width: int,
     is_little: bool,
     is_signed: bool,
     has_order: bool,
     has_old_order: bool,
+    may_be_null: bool,
     left: Numbers,
 ) -> None:
     """Enter into ``left`` the run of values, (start, end), that the bounds of each chunk leave.
 
-    The values, ``values[offsets[i]:offsets[i + 1]]``, ascend.  ``has_order``: ``min_value`` and
-    ``max_value`` are in the order of the values; ``has_old_order``: so are ``min`` and ``max``.
-    The run of a chunk that the steps must look at starts with ``UNDECIDED``; an empty run that
-    starts at 0 or later rules the chunk out.
+    The values, ``values[offsets[i]:offsets[i + 1]]``, ascend.  ``rows`` are those of each chunk.
+    ``has_order``: ``min_value`` and ``max_value`` are in the order of the values;
+    ``has_old_order``: so are ``min`` and ``max``; ``may_be_null``: the column is not a required
+    one.  The run of a chunk that the steps must look at starts with ``UNDECIDED``; an empty run
+    that starts at 0 or later rules the chunk out.
     """
     for i in range(left.shape[0]):
         chunk = chunks[i]
         left[i, 0], left[i, 1] = UNDECIDED, 0
-        if is_unusual(data, chunk, path):
+        if is_unusual(data, chunk, path, rows[i]):
             continue
         start, end = 0, I64(offsets.size - 1)
         place = place_of_bounds(chunk, has_order, has_old_order)
-        if chunk[NULL_COUNT] == chunk[NUM_VALUES]:
+        if may_be_null and are_nulls(data, chunk):
             end = 0
         elif are_bounds(data, chunk, place, width, is_little, is_signed):
             low, low_end, high, high_end = chunk[place : place + 4]

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from secure_bloom.kernels import chunks as kernels
 from secure_bloom.kernels.fields import ABSENT
 
+ROWS = 10
 PATH = b"\x18\x01a"
 #: A chunk with a filter and no bounds.
 USUAL = {
-    kernels.NUM_VALUES: 10,
+    kernels.NUM_VALUES: ROWS,
     kernels.DATA_PAGE_OFFSET: 100,
     kernels.BLOOM_FILTER_OFFSET: 500,
     kernels.BLOOM_FILTER_LENGTH: 47,
@@ -32,6 +33,8 @@ def run(
     order: tuple[int, bool, bool] = (0, False, False),
     has_order: bool = True,
     has_old_order: bool = False,
+    may_be_null: bool = True,
+    histogram: bytes | None = None,
     **fields: Any,
 ) -> list[int]:
     """The run of ascending values that one chunk's bounds leave."""
@@ -45,6 +48,9 @@ def run(
         for bound in bounds:
             row[place : place + 2] = len(data), len(data) + len(bound)
             data, place = data + bound, place + 2
+    if histogram is not None:
+        row[kernels.DEFINITION_LEVEL_HISTOGRAM] = len(data)
+        data += histogram
     for name, number in fields.items():
         row[getattr(kernels, name)] = number
     found = np.empty((1, 2), np.int64)
@@ -54,9 +60,11 @@ def run(
         np.frombuffer(PATH, np.uint8),
         np.frombuffer(b"".join(values), np.uint8),
         np.cumsum([0, *map(len, values)], dtype=np.int64),
+        np.array([ROWS]),
         *order,
         has_order,
         has_old_order,
+        may_be_null,
         found,
     )
     result: list[int] = found[0].tolist()
@@ -116,7 +124,9 @@ ALL, NOTHING = [0, 2], [0, 0]
         ({"NULL_COUNT": 9}, ALL),
         ({"NULL_COUNT": 10}, NOTHING),
         ({"NULL_COUNT": 10, "BLOOM_FILTER_OFFSET": ABSENT}, NOTHING),
-        ({"NUM_VALUES": 0, "NULL_COUNT": 0}, NOTHING),
+        ({"NUM_VALUES": 0, "NULL_COUNT": 0}, UNDECIDED),
+        ({"NUM_VALUES": 9}, UNDECIDED),
+        ({"NUM_VALUES": 11, "NULL_COUNT": 11}, UNDECIDED),
         ({"NUM_VALUES": -1}, UNDECIDED),
         ({"NUM_VALUES": -1, "NULL_COUNT": -1}, UNDECIDED),
         ({"NUM_VALUES": ABSENT, "NULL_COUNT": ABSENT}, UNDECIDED),
@@ -142,6 +152,34 @@ def test_chunks_to_be_looked_at(fields: dict[str, Any], left: list[int]) -> None
     excluded = UNDECIDED if {"NUM_VALUES", "FILE_PATH", "PATH_IN_SCHEMA"} & fields.keys() else None
     found = run([b"b", b"c"], (b"x", b"y"), **fields)
     assert found == excluded or found[0] == found[1] >= 0
+
+
+def _longs(*numbers: int) -> bytes:
+    """A list of i64."""
+    return bytes([len(numbers) << 4 | 6, *(2 * number for number in numbers)])
+
+
+@pytest.mark.parametrize(
+    ("histogram", "left"),
+    [
+        (_longs(10, 0), NOTHING),
+        (_longs(4, 6, 0), NOTHING),
+        (_longs(), NOTHING),
+        (_longs(9, 1), ALL),
+        (_longs(9, 0), ALL),
+        (_longs(0, 10), ALL),
+        (_longs(10, 0)[:-1], ALL),
+        (b"", ALL),
+    ],
+)
+def test_nulls_alone_that_levels_contradict(histogram: bytes, left: list[int]) -> None:
+    assert run([b"b", b"c"], NULL_COUNT=ROWS, histogram=histogram) == left
+
+
+def test_nulls_alone_that_the_schema_or_bounds_contradict() -> None:
+    assert run([b"b", b"c"], NULL_COUNT=ROWS, may_be_null=False) == ALL
+    assert run([b"b", b"c"], (b"c", b"c"), NULL_COUNT=ROWS) == [1, 2]
+    assert run([b"b", b"c"], (b"c", b"c"), NULL_COUNT=ROWS, older=True) == ALL
 
 
 @pytest.mark.parametrize("path", [b"", b"\x18\x01", b"\x18\x01b", PATH + b"a"])

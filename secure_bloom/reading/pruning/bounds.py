@@ -3,7 +3,8 @@
 Bounds are trusted only if their writer used the type's order.  ``min_value`` and ``max_value`` do
 if ``column_orders`` says TYPE_ORDER; the older ``min`` and ``max``, written in signed order, only
 if that is the type's order.  Writers may shorten bounds, so a bound is never taken for a value of
-the column.  No bound covers a NaN.  parquet.thrift, Statistics and ColumnOrder.
+the column.  No bound covers a NaN.  What contradicts itself is not believed.  parquet.thrift,
+Statistics and ColumnOrder.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from secure_bloom.parquet.contradictions import in_counts, in_null_count
+from secure_bloom.parquet.footer import Chunk
 from secure_bloom.parquet.logical_types import Kind, logical_type
 from secure_bloom.parquet.schema import Leaf
-from secure_bloom.parquet.structures.metadata import Statistics
+from secure_bloom.parquet.value_order import OrderKey
 from secure_bloom.predicates.tree import LOOKUPS, Operator
-from secure_bloom.reading.pruning.column_predicates import ColumnPredicate, OrderKey, StoredValue
+from secure_bloom.reading.pruning.column_predicates import ColumnPredicate, StoredValue
 
 #: Kinds whose older `min` and `max`, in signed order, are right.
 _SIGNED_KINDS = {Kind.INTEGER, Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.FLOAT}
@@ -39,12 +42,12 @@ class Bounds(NamedTuple):
         return self.nulls is not None and self.nulls == self.values
 
 
-def chunk_bounds(
-    predicate: ColumnPredicate, statistics: Statistics | None, values: int, *, has_type_order: bool
-) -> Bounds:
-    """The bounds of a column chunk with ``values`` values."""
-    if statistics is None:
-        return Bounds(values=values)
+def chunk_bounds(predicate: ColumnPredicate, chunk: Chunk, *, has_type_order: bool) -> Bounds:
+    """The bounds of a column chunk; what cannot be true is not believed."""
+    meta_data, leaf = chunk.meta_data, chunk.leaf
+    statistics, values = meta_data.statistics, meta_data.num_values
+    if statistics is None or any(in_counts(leaf, meta_data, chunk.num_rows)):
+        return Bounds(values=chunk.num_rows)
     low, high = statistics.min_value, statistics.max_value
     if not has_type_order or low is None or high is None:
         signed = has_signed_order(predicate.leaf)
@@ -53,7 +56,7 @@ def chunk_bounds(
     return Bounds(
         low=keys[0],
         high=keys[1],
-        nulls=statistics.null_count,
+        nulls=None if any(in_null_count(leaf, meta_data)) else statistics.null_count,
         nans=statistics.nan_count,
         values=values,
     )

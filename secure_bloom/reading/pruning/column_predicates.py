@@ -1,15 +1,13 @@
 """A condition on one column of one file, with its values as the file stores them.
 
-Stored values have the order of their logical type (LogicalTypes.md, "Sort order"): numbers by size,
-texts and bytes byte by byte, unsigned.  If a type has no such order, or the column cannot store a
-value exactly, nothing is concluded from bounds or filters.
+If the column has no order, or cannot store a value exactly, nothing is concluded from bounds or
+filters.
 """
 
 from __future__ import annotations
 
-import struct
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -18,18 +16,16 @@ import pyarrow as pa
 
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.parquet.literals import BeyondColumnError, physical_values
-from secure_bloom.parquet.logical_types import Kind, Logical, logical_type
+from secure_bloom.parquet.logical_types import Kind, logical_type
 from secure_bloom.parquet.schema import Leaf
-from secure_bloom.parquet.structures.metadata import ConvertedType, Type
+from secure_bloom.parquet.structures.metadata import Type
+from secure_bloom.parquet.value_order import OrderKey, order_of
 from secure_bloom.predicates.binding import BoundCondition
 from secure_bloom.predicates.iso8601 import TICKS, time_text, timestamp_text
 from secure_bloom.predicates.tree import Operator
 
 #: Operators that test for equality.
 _EQUALITIES = {Operator.EQUAL, Operator.NOT_EQUAL, Operator.IN, Operator.NOT_IN}
-
-#: Turns a stored value into something that Python orders as the format does; None if malformed.
-OrderKey = Callable[[bytes], Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,101 +74,6 @@ def column_predicate(condition: BoundCondition, ordinal: int, leaf: Leaf) -> Col
         values=values,
         keys=tuple(value.key for value in values or ()),
     )
-
-
-def order_of(leaf: Leaf) -> OrderKey | None:
-    """The order of stored values of ``leaf``; None if none is known."""
-    logical = logical_type(leaf.element)
-    if leaf.is_repeated or leaf.type is Type.INT96 or _is_unordered(leaf):
-        return None
-    return _ORDERS[logical.kind](leaf, logical)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ByteOrder:
-    """How to compare the PLAIN encodings of a column's values byte by byte.
-
-    All have ``width`` bytes; if it is 0, any number, and a prefix comes before what it begins.
-    ``is_little``: the highest byte stands last; ``is_signed``: its highest bit is a sign.
-    """
-
-    width: int = 0
-    is_little: bool = False
-    is_signed: bool = False
-
-
-def byte_order_of(leaf: Leaf) -> ByteOrder | None:
-    """The order of :func:`order_of` if bytes alone show it, else None."""
-    if order_of(leaf) is None:
-        return None
-    logical = logical_type(leaf.element)
-    if logical.kind in _BYTEWISE:
-        return ByteOrder()
-    is_number = leaf.type in (Type.INT32, Type.INT64)
-    if leaf.width is None or not (is_number or logical.kind is Kind.DECIMAL):
-        return None
-    is_signed = logical.signed or logical.kind is Kind.DECIMAL
-    return ByteOrder(width=leaf.width, is_little=is_number, is_signed=is_signed)
-
-
-def _is_unordered(leaf: Leaf) -> bool:
-    """Whether the column declares a type without an order, or one that is not known here."""
-    if leaf.element.converted_type is ConvertedType.INTERVAL:
-        return True
-    declared = leaf.element.logicalType
-    # The bounds of geometries and variants are not bounds of their bytes.
-    return declared is not None and not any(
-        getattr(declared, member) is not None for member in declared.FIELDS
-    )
-
-
-def _numbers(form: str) -> OrderKey:
-    layout = struct.Struct(form)
-    return lambda stored: layout.unpack(stored)[0] if len(stored) == layout.size else None
-
-
-_BYTEWISE = {Kind.TEXT, Kind.BYTES, Kind.UUID}
-_SIGNED = {4: _numbers("<i"), 8: _numbers("<q")}
-_UNSIGNED = {4: _numbers("<I"), 8: _numbers("<Q")}
-_FLOATS = {2: _numbers("<e"), 4: _numbers("<f"), 8: _numbers("<d")}
-
-
-def _bytewise(_leaf: Leaf, _logical: Logical) -> OrderKey:
-    return bytes
-
-
-def _integers(leaf: Leaf, logical: Logical) -> OrderKey:
-    return (_SIGNED if logical.signed else _UNSIGNED)[leaf.width or 0]
-
-
-def _decimals(leaf: Leaf, _logical: Logical) -> OrderKey:
-    if leaf.type in (Type.INT32, Type.INT64):
-        return _SIGNED[leaf.width or 0]
-    return lambda stored: int.from_bytes(stored, "big", signed=True)
-
-
-def _floats(leaf: Leaf, _logical: Logical) -> OrderKey:
-    return _FLOATS[leaf.width or 0]
-
-
-def _booleans(_leaf: Leaf, _logical: Logical) -> OrderKey:
-    return _numbers("<B")
-
-
-_ORDERS: dict[Kind, Callable[[Leaf, Logical], OrderKey | None]] = {
-    Kind.TEXT: _bytewise,
-    Kind.BYTES: _bytewise,
-    Kind.UUID: _bytewise,
-    Kind.INTEGER: _integers,
-    Kind.DATE: _integers,
-    Kind.TIME: _integers,
-    Kind.TIMESTAMP: _integers,
-    Kind.DECIMAL: _decimals,
-    Kind.FLOAT: _floats,
-    Kind.FLOAT16: _floats,
-    Kind.BOOLEAN: _booleans,
-    Kind.INT96: lambda _leaf, _logical: None,
-}
 
 
 def _stored(

@@ -8,12 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secure_bloom.parquet.structures.metadata import ColumnMetaData
+from secure_bloom.parquet.value_order import ByteOrder, byte_order_of
 from secure_bloom.predicates.tree import LOOKUPS
-from secure_bloom.reading.pruning.column_predicates import (
-    ByteOrder,
-    ColumnPredicate,
-    byte_order_of,
-)
+from secure_bloom.reading.pruning.column_predicates import ColumnPredicate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -431,6 +431,7 @@ class FileReader:
 
     def _by_pyarrow(self, row_groups: Sequence[int], names: Sequence[str]) -> Columns:
         source = self._open_source()
+        self._check_counts(source.metadata, row_groups, names)
         expected = sum(self.plan.footer.row_groups[i].num_rows for i in row_groups)
         try:
             table = source.read_row_groups(
@@ -447,6 +448,28 @@ class FileReader:
             for row_group in row_groups:
                 self.extents += stored_extents(self.plan.footer, row_group, names)
         return {name: _selectable(table.column(name)) for name in names}
+
+    def _check_counts(
+        self, metadata: pq.FileMetaData, row_groups: Sequence[int], names: Sequence[str]
+    ) -> None:
+        """Raise FormatError for row groups whose values pyarrow would mix up.
+
+        Decoding several together it takes what one has too many for rows of the next.
+        """
+        if len(row_groups) < 2:
+            return
+        columns = self.plan.footer.columns
+        flat = [i for n in names for i in columns.below(n) if not columns.leaves[i].is_repeated]
+        for row_group in row_groups:
+            group = metadata.row_group(row_group)
+            for ordinal in flat:
+                if group.column(ordinal).num_values != group.num_rows:
+                    raise FormatError(
+                        f"ColumnMetaData.num_values is {group.column(ordinal).num_values}, "
+                        f"the row group has {group.num_rows} rows",
+                        row_group=row_group,
+                        column=columns.leaves[ordinal].name,
+                    )
 
     def _check_sizes(self, row_groups: Sequence[int], names: Sequence[str]) -> None:
         """Raise FormatError for pages without a tag that have other sizes than they should.

@@ -17,13 +17,9 @@ from secure_bloom.parquet.dictionary_pages import DICTIONARY_ENCODINGS, read_dic
 from secure_bloom.parquet.footer import Chunk
 from secure_bloom.parquet.memory_budget import refuse_beyond
 from secure_bloom.parquet.memory_files import MemoryColumn, memory_file, stored_plain
+from secure_bloom.parquet.page_index import PageSpan, offset_index_extent, page_spans
 from secure_bloom.parquet.pages import Page, data_page, read_pages
 from secure_bloom.parquet.structures.metadata import KeyValue, SchemaElement
-from secure_bloom.reading.pruning.page_bounds import (
-    PageSpan,
-    decode_offset_index,
-    offset_index_extent,
-)
 from secure_bloom.reading.rows.decoded_sizes import size_of_pages
 from secure_bloom.reading.table.coalesced_reads import read_extents
 from secure_bloom.reading.table.footer import FileFooter
@@ -37,18 +33,20 @@ def read_slices(
 ) -> pa.ChunkedArray | None:
     """The rows in ``ranges`` of a top-level column; None where pages cannot be left out.
 
-    That is where the column has no offset index, more than one leaf, or where the pages are most
-    of the column anyway.  Errors carry row group and column.
+    That is where the column has no offset index that can be its own, more than one leaf, or where
+    the pages are most of the column anyway.  Errors carry row group and column.
     """
     ordinals = footer.columns.below(name)
     if len(ordinals) != 1:
         return None
     chunk = footer.chunk(row_group, ordinals[0])
-    extent = offset_index_extent(chunk)
+    extent = offset_index_extent(chunk, file.size)
     if extent is None:
         return None
     with located(path=footer.path, row_group=row_group, column=chunk.leaf.name):
-        spans = decode_offset_index(chunk, file.read_at(*extent))
+        spans = page_spans(chunk, file.read_at(*extent))
+        if spans is None:
+            return None
         wanted = _wanted(spans, ranges)
         if 2 * len(wanted) > len(spans):
             return None
@@ -89,11 +87,15 @@ def _decode(
     chunk: Chunk,
     spans: dict[int, PageSpan],
     ranges: Ranges,
-) -> pa.ChunkedArray:
+) -> pa.ChunkedArray | None:
     stored = read_extents(
         file, {ordinal: (span.offset, span.length) for ordinal, span in spans.items()}
     )
     pages = [data_page(chunk, stored[ordinal], ordinal) for ordinal in spans]
+    if not all(
+        _is_as_told(chunk, page, span) for page, span in zip(pages, spans.values(), strict=True)
+    ):
+        return None
     uses_dictionary = any(page.encoding in DICTIONARY_ENCODINGS for page in pages)
     dictionary = read_dictionary_page(file, chunk) if uses_dictionary else None
     every = [*([] if dictionary is None else [dictionary]), *pages]
@@ -101,6 +103,13 @@ def _decode(
     rows = sum(span.end - span.start for span in spans.values())
     column = _read(_file(footer, chunk.leaf.path[0], [(chunk, every)], rows), rows)
     return _cut(column, list(spans.values()), ranges)
+
+
+def _is_as_told(chunk: Chunk, page: Page, span: PageSpan) -> bool:
+    """Whether a page's own header contradicts the index in nothing."""
+    if page.is_dictionary:
+        return False
+    return chunk.leaf.is_repeated or page.num_values == span.end - span.start
 
 
 def _read(content: bytes, rows: int) -> pa.ChunkedArray:

@@ -187,11 +187,13 @@ def _prune_by_bounds(
         probe.path,
         probe.values,
         probe.offsets,
+        pruner.footer.row_groups.numbers[row_groups, 0],
         probe.order.width,
         probe.order.is_little,
         probe.order.is_signed,
         has_type_order(pruner.footer.metadata.column_orders, predicate.ordinal),
         has_signed_order(predicate.leaf),
+        not predicate.leaf.is_required,
         runs,
     )
     return _ColumnSurvivors(predicate=predicate, chunks=chunks, runs=runs)

@@ -156,6 +156,7 @@ _OF_META_DATA = {
     "statistics.null_count": layout.NULL_COUNT,
     "statistics.max_value": layout.MAX_VALUE,
     "statistics.min_value": layout.MIN_VALUE,
+    "size_statistics.definition_level_histogram": layout.DEFINITION_LEVEL_HISTOGRAM,
     "bloom_filter_offset": layout.BLOOM_FILTER_OFFSET,
     "bloom_filter_length": layout.BLOOM_FILTER_LENGTH,
 }

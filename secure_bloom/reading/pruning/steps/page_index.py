@@ -6,19 +6,17 @@ from collections.abc import Sequence
 
 from secure_bloom.errors import located
 from secure_bloom.parquet.footer import Chunk
+from secure_bloom.parquet.page_index import column_index_extent, offset_index_extent, page_spans
 from secure_bloom.predicates.binding import BoundCondition, BoundPredicate
 from secure_bloom.predicates.tree import AllOf
 from secure_bloom.reading.pruning.column_predicates import ColumnPredicate
 from secure_bloom.reading.pruning.file_pruner import FilePruner, RowGroupState
 from secure_bloom.reading.pruning.page_bounds import (
     Rows,
-    column_index_extent,
     common,
-    decode_offset_index,
     has_usable_bounds,
     matching_rows,
     merged,
-    offset_index_extent,
 )
 from secure_bloom.reading.pruning.plan import Step
 from secure_bloom.reading.table.coalesced_reads import read_extents
@@ -38,9 +36,9 @@ def prune_by_page_index(pruner: FilePruner) -> None:
             indexed.append((group, predicates))
         for predicate in predicates:
             chunk = group.chunks[predicate.ordinal]
-            with located(row_group=group.index, column=predicate.leaf.name):
-                extents[group.index, predicate.ordinal, "column"] = column_index_extent(chunk)
-                extents[group.index, predicate.ordinal, "offset"] = offset_index_extent(chunk)
+            key, size = (group.index, predicate.ordinal), pruner.file.size
+            extents[*key, "column"] = column_index_extent(chunk, size)
+            extents[*key, "offset"] = offset_index_extent(chunk, size)
     content = read_extents(pruner.file, {k: v for k, v in extents.items() if v is not None})
     for group, predicates in indexed:
         _prune(pruner, group, predicates, content)
@@ -75,12 +73,9 @@ def _prune(
 ) -> None:
     rows: dict[int, Rows] = {ordinal: [] for ordinal in group.ruled_out}
     for predicate in predicates:
-        chunk = group.chunks[predicate.ordinal]
-        with located(row_group=group.index, column=predicate.leaf.name):
-            spans = decode_offset_index(chunk, content[group.index, predicate.ordinal, "offset"])
-            index = content[group.index, predicate.ordinal, "column"]
-            if predicate.condition.ordinal not in rows:
-                rows[predicate.condition.ordinal] = matching_rows(predicate, chunk, index, spans)
+        if predicate.condition.ordinal not in rows:
+            with located(row_group=group.index, column=predicate.leaf.name):
+                rows[predicate.condition.ordinal] = _matching_rows(group, predicate, content)
     found = _rows_of(pruner.context.request.predicate, rows, group.rows)
     if not found:
         group.skipped_by = Step.PAGE_INDEX
@@ -92,6 +87,18 @@ def _prune(
         pruner.note(
             group, predicate, Step.PAGE_INDEX, f"leaves {left} of {group.rows} rows", rows=left
         )
+
+
+def _matching_rows(
+    group: RowGroupState, predicate: ColumnPredicate, content: dict[_IndexKey, memoryview]
+) -> Rows:
+    """The rows of pages that may match: all of them where the indexes are not believed."""
+    chunk, key = group.chunks[predicate.ordinal], (group.index, predicate.ordinal)
+    offset, column = content.get((*key, "offset")), content.get((*key, "column"))
+    spans = None if offset is None or column is None else page_spans(chunk, offset)
+    if spans is None or column is None:
+        return [(0, group.rows)]
+    return matching_rows(predicate, chunk, column, spans)
 
 
 def _rows_of(predicate: BoundPredicate | None, known: dict[int, Rows], count: int) -> Rows:

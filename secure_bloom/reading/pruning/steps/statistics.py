@@ -26,10 +26,7 @@ def _ends(
     chunk = pruner.chunk(group, predicate)
     if chunk is None:
         return False
-    meta_data = chunk.meta_data
-    bounds = chunk_bounds(
-        predicate, meta_data.statistics, meta_data.num_values, has_type_order=has_order
-    )
+    bounds = chunk_bounds(predicate, chunk, has_type_order=has_order)
     left = remaining(predicate, bounds)
     if left is None:
         return pruner.rule_out(group, Step.STATISTICS, predicate.condition.ordinal)
