@@ -17,6 +17,7 @@ from typing import Any
 from uuid import UUID
 
 from secure_bloom.errors import PolicyError
+from secure_bloom.parquet.days import DAY, day_number
 from secure_bloom.parquet.logical_types import JULIAN_EPOCH, Kind, Logical, logical_type
 from secure_bloom.parquet.numbers import (
     exact_number,
@@ -32,9 +33,7 @@ _DAY = 86_400 * _SECOND
 
 _TIME = r"(?P<hour>\d\d):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:\.(?P<fraction>\d{1,9}))?)?"
 _TIME_PATTERN = re.compile(_TIME)
-_TIMESTAMP_PATTERN = re.compile(
-    rf"(?P<date>\d{{4}}-\d\d-\d\d)(?:[T ]{_TIME}\s*(?P<zone>Z|[+-]\d\d:?\d\d)?)?"
-)
+_TIMESTAMP_PATTERN = re.compile(rf"{DAY}(?:[T ]{_TIME}\s*(?P<zone>Z|[+-]\d\d:?\d\d)?)?")
 
 #: Numbers with digits other than 0 after the point: no whole number.
 _FRACTION = re.compile(r"[+-]?[0-9]*\.[0-9]*[1-9][0-9]*")
@@ -212,10 +211,11 @@ def _signed_width(number: int) -> int:
 
 
 def _date(_leaf: Leaf, _logical: Logical, value: Any) -> tuple[bytes, ...]:
-    day = date.fromisoformat(value) if isinstance(value, str) else value
-    if not isinstance(day, date) or isinstance(day, datetime):
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = value.isoformat()
+    if not isinstance(value, str):
         raise _NotSuchAValueError
-    return (struct.pack("<i", (day - date(1970, 1, 1)).days),)
+    return (struct.pack("<i", day_number(value)),)
 
 
 def _time(leaf: Leaf, logical: Logical, value: Any) -> tuple[bytes, ...]:
@@ -242,8 +242,7 @@ def _epoch_nanos(value: Any, *, is_utc: bool) -> int:
     found = _TIMESTAMP_PATTERN.fullmatch(text)
     if found is None or (found["zone"] and not is_utc):
         raise _NotSuchAValueError
-    days = (date.fromisoformat(found["date"]) - date(1970, 1, 1)).days
-    return days * _DAY + _nanos_of_day(found) - _zone_nanos(found["zone"])
+    return day_number(found["date"]) * _DAY + _nanos_of_day(found) - _zone_nanos(found["zone"])
 
 
 def _nanos_of_day(found: re.Match[str]) -> int:

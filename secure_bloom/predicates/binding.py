@@ -125,6 +125,8 @@ class _Binder:
         values = _as_in_pyarrow(given.values, stored) if given.is_cast else given.values
         values = tuple(map(_without_numpy, values))
         operator, scalars = _settled(given.operator, coerced_values(given.column, stored, values))
+        if given.operator is Operator.NOT_IN and given.has_null:
+            operator, scalars = Operator.IN, ()
         if not pa.types.is_floating(compared):
             operator = _WITHOUT_NAN.get(operator, operator)
         if compared != stored:

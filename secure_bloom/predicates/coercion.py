@@ -25,9 +25,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secure_bloom.errors import PolicyError
+from secure_bloom.parquet.days import day_number
 from secure_bloom.parquet.literals import bytes_of
 from secure_bloom.parquet.numbers import exact_number, floating_number, shortest_decimal
-from secure_bloom.predicates.iso8601 import SECOND, TICKS, duration_nanos
+from secure_bloom.predicates.iso8601 import SECOND, TICKS, duration_nanos, timestamp_nanos
 from secure_bloom.predicates.tree import Numeral
 
 _DAY = 86_400 * SECOND
@@ -194,14 +195,20 @@ def _float(value: object, wanted: pa.DataType) -> Coerced:
 
 
 def _date(value: object, wanted: pa.DataType) -> Coerced:
+    if isinstance(value, pa.Scalar) and pa.types.is_date(value.type):
+        return _among_ticks(value.value * _DATE_TICKS[value.type.bit_width], _DAY, wanted)
     is_instant = pa.types.is_timestamp(value.type) if isinstance(value, pa.Scalar) else False
     held = value if is_instant else _held(value)
     if is_instant or isinstance(held, datetime):
         return _among_ticks(_epoch_nanos(held, is_utc=False), _DAY, wanted)
-    day = date.fromisoformat(held) if isinstance(held, str) else held
-    if not isinstance(day, date):
+    text = held.isoformat() if isinstance(held, date) else held
+    if not isinstance(text, str):
         raise TypeError
-    return _exactly(day, wanted)
+    return _among_ticks(day_number(text) * _DAY, _DAY, wanted)
+
+
+#: Nanoseconds of what a date of so many bits counts.
+_DATE_TICKS = {32: _DAY, 64: TICKS["ms"]}
 
 
 def _time(value: object, wanted: pa.DataType) -> Coerced:
@@ -244,7 +251,8 @@ def _parsed(text: str, *, is_utc: bool) -> int:
                 return int(pc.cast(pa.scalar(text), pa.timestamp(unit, zone)).value) * TICKS[unit]
             except pa.ArrowInvalid:
                 continue
-    raise ValueError("not a timestamp")
+    # What pyarrow reads ends with the year 9999, and with 2262 in nanoseconds.
+    return timestamp_nanos(text, is_utc=is_utc)
 
 
 def _duration(value: object, wanted: pa.DataType) -> Coerced:

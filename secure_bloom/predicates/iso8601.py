@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from datetime import date, timedelta
+from datetime import time
+
+from secure_bloom.parquet.days import DAY, day_number, day_text
 
 SECOND = 1_000_000_000
+_DAY_SECONDS = 86_400
 #: Nanoseconds of each unit.
 TICKS = {"s": SECOND, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
@@ -16,15 +19,11 @@ _DURATION = re.compile(
     r"(?:(?P<second>[0-9]+)(?:\.(?P<fraction>[0-9]{1,9}))?S)?)?"
 )
 
-#: The Gregorian calendar repeats every 400 years.
-_CYCLE_DAYS, _CYCLE_YEARS = 146_097, 400
-
-
-def day_text(days: int) -> str:
-    """The day that is so many days after 1970-01-01, of any year."""
-    cycles, rest = divmod(days, _CYCLE_DAYS)
-    day = date(1970, 1, 1) + timedelta(days=rest)
-    return f"{day.year + cycles * _CYCLE_YEARS:04}-{day:%m-%d}"
+_INSTANT = re.compile(
+    DAY + r"(?:[T ](?P<hour>\d\d):(?P<minute>\d\d)"
+    r"(?::(?P<second>\d\d)(?:\.(?P<fraction>\d{1,9}))?)?"
+    r"(?P<zone>Z|[+-]\d\d(?::?\d\d)?)?)?"
+)
 
 
 def time_text(nanos: int) -> str:
@@ -38,6 +37,30 @@ def timestamp_text(nanos: int, *, is_utc: bool) -> str:
     """The instant that is so many nanoseconds after 1970."""
     days, of_day = divmod(nanos, 86_400 * SECOND)
     return f"{day_text(days)}T{time_text(of_day)}{'Z' if is_utc else ''}"
+
+
+def timestamp_nanos(text: str, *, is_utc: bool) -> int:
+    """How many nanoseconds after 1970 the instant is that :func:`timestamp_text` writes.
+
+    A zone is read where ``is_utc``; ValueError for any other text.
+    """
+    found = _INSTANT.fullmatch(text)
+    if found is None or (found["zone"] and not is_utc):
+        raise ValueError("not a timestamp")
+    hour, minute, second = (int(found[part] or 0) for part in ("hour", "minute", "second"))
+    time(hour, minute, second)  # refuses 24:00 and the like
+    seconds = ((day_number(found["date"]) * 24 + hour) * 60 + minute) * 60 + second
+    fraction = int((found["fraction"] or "").ljust(9, "0"))
+    return (seconds - _zone_seconds(found["zone"])) * SECOND + fraction
+
+
+def _zone_seconds(zone: str | None) -> int:
+    if zone is None or zone == "Z":
+        return 0
+    away = int(zone[1:3]) * 3600 + int(zone[3:].lstrip(":") or 0) * 60
+    if away >= _DAY_SECONDS:
+        raise ValueError("not a zone")
+    return -away if zone[0] == "-" else away
 
 
 def duration_text(nanos: int) -> str:

@@ -68,7 +68,7 @@ class Condition:
     in a repr.  ``is_cast``: they come from a pyarrow array, which pyarrow casts to the column's
     type where it can, even if that rounds.  ``path``: the column and the members below it, if the
     caller gave them one by one; a dot is part of a name there.  ``has_null``: the list of ``in``
-    had a null, which is left out of ``values``.
+    had a null, which is left out of ``values``; the opposite of such a condition is never true.
     """
 
     column: str
@@ -79,13 +79,6 @@ class Condition:
     has_null: bool = False
 
     def __post_init__(self) -> None:
-        if self.operator is Operator.NOT_IN and self.has_null:
-            raise PolicyError(
-                "not in a list with null is never true",
-                hint="leave the null out: rows with null are left out by `not in` anyway; "
-                "those without one alone are found by `is not null`",
-                column=self.column,
-            )
         if self.operator not in _NULL_TESTS and any(map(_is_null, self.values)):
             raise PolicyError(
                 f"{self.operator} with null is never true",
@@ -221,12 +214,18 @@ def condition(column: str | tuple[str, ...], operator: str, value: object) -> Co
         raise PolicyError(f"{found} takes a list of values", column=column)
     given = tuple(value)
     values = tuple(one for one in given if not _is_null(one))
-    return Condition(
+    has_null = len(values) < len(given)
+    if found is Operator.NOT_IN and has_null:
+        raise _never_true(column)
+    return Condition(column=column, operator=found, values=values, path=path, has_null=has_null)
+
+
+def _never_true(column: str) -> PolicyError:
+    return PolicyError(
+        "not in a list with null is never true",
+        hint="leave the null out: rows with null are left out by `not in` anyway; "
+        "those without one alone are found by `is not null`",
         column=column,
-        operator=found,
-        values=values,
-        path=path,
-        has_null=len(values) < len(given),
     )
 
 
@@ -237,9 +236,18 @@ def operator_of(text: str) -> Operator | None:
 
 
 def negated(predicate: Predicate) -> Predicate:
-    """The predicate that is true where the given one is false; where one is null, both are."""
+    """The predicate that is true where the given one is false; where one is null, both are.
+
+    Raises PolicyError for a list with null alone: its negation is never true.
+    """
+    if isinstance(predicate, Condition) and predicate.has_null:
+        raise _never_true(predicate.column)
+    return _negated(predicate)
+
+
+def _negated(predicate: Predicate) -> Predicate:
     if isinstance(predicate, Condition):
         return replace(predicate, operator=_OPPOSITES[predicate.operator])
     # De Morgan: the negation of an AND is the OR of the negations, and the other way round.
     join = AnyOf if isinstance(predicate, AllOf) else AllOf
-    return join(parts=tuple(negated(part) for part in predicate.parts))
+    return join(parts=tuple(map(_negated, predicate.parts)))

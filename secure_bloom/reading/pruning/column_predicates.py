@@ -15,6 +15,7 @@ from uuid import UUID
 import pyarrow as pa
 
 from secure_bloom.errors import SecureBloomError
+from secure_bloom.parquet.days import day_text
 from secure_bloom.parquet.literals import BeyondColumnError, physical_values
 from secure_bloom.parquet.logical_types import Kind, logical_type
 from secure_bloom.parquet.schema import Leaf
@@ -121,6 +122,9 @@ def _python_value(scalar: pa.Scalar, leaf: Leaf) -> object:
     if pa.types.is_timestamp(scalar.type):
         nanos = scalar.value * TICKS[scalar.type.unit]
         return timestamp_text(nanos, is_utc=scalar.type.tz is not None)
+    if pa.types.is_date32(scalar.type):
+        # Python has no years beyond 9999.
+        return day_text(scalar.value)
     if pa.types.is_time(scalar.type):
         return time_text(scalar.value * TICKS[scalar.type.unit])
     value = scalar.as_py()

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from secure_bloom.errors import FormatError
+from secure_bloom.parquet.days import day_text
 from secure_bloom.predicates.iso8601 import (
     TICKS,
-    day_text,
     duration_text,
     time_text,
     timestamp_text,
