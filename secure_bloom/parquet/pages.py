@@ -23,6 +23,7 @@ from secure_bloom.errors import FormatError, UnsupportedFeatureError
 from secure_bloom.parquet.footer import Chunk
 from secure_bloom.parquet.memory_budget import refuse_beyond
 from secure_bloom.parquet.structures.metadata import (
+    ColumnMetaData,
     CompressionCodec,
     DataPageHeader,
     DataPageHeaderV2,
@@ -217,6 +218,8 @@ def walk(chunk: Chunk, read: PageReader) -> Iterator[Page]:
     while seen < wanted:
         place = DICTIONARY if expects_dictionary else (ModuleType.DATA_PAGE_HEADER, ordinal)
         page, position = read(position, place)
+        if expects_dictionary:
+            _check_data_follows(chunk.meta_data, position)
         expects_dictionary = False
         if page.header.type == PageType.INDEX_PAGE:
             continue
@@ -226,6 +229,16 @@ def walk(chunk: Chunk, read: PageReader) -> Iterator[Page]:
         yield page
     if seen != wanted:
         raise FormatError(f"the pages hold {seen} values, ColumnMetaData.num_values is {wanted}")
+
+
+def _check_data_follows(meta_data: ColumnMetaData, length: int) -> None:
+    """The data pages stand behind the dictionary page of so many bytes, or none is said to."""
+    start, data = meta_data.dictionary_page_offset or 0, meta_data.data_page_offset
+    if start < data != start + length:
+        raise FormatError(
+            f"the dictionary page ends at {start + length}, "
+            f"ColumnMetaData.data_page_offset is {data}"
+        )
 
 
 def _read_page(chunk: Chunk, stored: memoryview, position: int, place: Place) -> tuple[Page, int]:

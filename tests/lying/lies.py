@@ -2,6 +2,8 @@
 
 A lie is of what a reader could believe: statistics, indexes, counts, offsets, sizes, encodings.
 ``seen``: the file contradicts itself where an audit looks, so that the lie is a finding.
+``is_lost``: the file does not have the honest values any more.  ``is_trusted``: nothing at hand
+contradicts it, and readers believe it; docs/reading.md tells of these.
 """
 
 from __future__ import annotations
@@ -34,19 +36,25 @@ class Lie:
     change: Change
     columns: tuple[str, ...]
     seen: bool
+    is_lost: bool = False
+    is_trusted: bool = False
 
 
 LIES: dict[str, Lie] = {}
 
 
 def lie(
-    name: str, columns: tuple[str, ...] = ("number", "optional", "word"), *, seen: bool = True
+    name: str,
+    columns: tuple[str, ...] = ("number", "optional", "word"),
+    *,
+    seen: bool = True,
+    **marks: bool,
 ) -> Callable[[Change], Change]:
     """Enter the function as a lie."""
 
     def enter(change: Change) -> Change:
         assert name not in LIES
-        LIES[name] = Lie(change=change, columns=columns, seen=seen)
+        LIES[name] = Lie(change=change, columns=columns, seen=seen, **marks)
         return change
 
     return enter
@@ -447,7 +455,6 @@ def page_size(place: Place, of: Callable[[int], int]) -> None:
         "descends": lambda rows: swapped(rows, 1, 2),
         "beyond": lambda rows: [*rows[:-1], rows[-1] + 1000],
         "all 0": lambda rows: [0] * len(rows),
-        "shifted": lambda rows: [rows[0], *(row + 1 for row in rows[1:])],
         "a page without rows": lambda rows: [rows[0], rows[2], *rows[2:]],
     },
     ALL,
@@ -457,6 +464,27 @@ def first_rows(place: Place, of: Callable[[list[int]], list[int]]) -> None:
         rows = of([location.first_row_index for location in offsets.page_locations])
         for location, row in zip(offsets.page_locations, rows, strict=True):
             location.first_row_index = row
+
+
+@lie("OffsetIndex.first_row_index: shifted", ("number",), is_trusted=True)
+def shifted_rows(place: Place) -> None:
+    with place.offset_index() as offsets:
+        for location in offsets.page_locations[1:]:
+            location.first_row_index += 1
+
+
+@lie("Statistics bounds: too narrow", ("number",), seen=False, is_trusted=True)
+def narrow_bounds(place: Place) -> None:
+    with place.column_index() as index:
+        place.statistics.min_value = index.min_values[2]
+
+
+@lie("ColumnIndex bounds: too narrow", ("number",), seen=False, is_trusted=True)
+def narrow_page_bounds(place: Place) -> None:
+    with place.column_index() as index:
+        mins = index.min_values
+        mins[3] = index.max_values[3]
+        index.min_values = mins
 
 
 @lies(
@@ -605,7 +633,7 @@ def dictionary_encoding(place: Place, encoding: int) -> None:
         raw(header, 2, TType.I32, encoding)
 
 
-@lie("the dictionary page of another column", ("mixed", "word"))
+@lie("the dictionary page of another column", ("mixed", "word"), is_lost=True)
 def other_dictionary(place: Place) -> None:
     with (
         place.pages() as pages,
@@ -663,7 +691,7 @@ def page_type(place: Place, kind: int) -> None:
         raw(data[1].header, 1, TType.I32, kind)
 
 
-@lie("a data page is left out", ALL)
+@lie("a data page is left out", ALL, is_lost=True)
 def page_gone(place: Place) -> None:
     with place.pages() as pages:
         del pages[-2]

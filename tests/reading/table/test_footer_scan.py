@@ -27,7 +27,7 @@ from tests.tables import Mode, customers, write
 
 Fields = dict[int, tuple[int, Value]]
 #: Tests of the same code, which is to be checked for indices, too.
-_OTHERS = ("kernels/test_fields", "kernels/test_footers", "reading/pruning/test_chunk_fields")
+_OTHERS = ("kernels/test_fields", "kernels/test_footers", "reading/pruning/batch/test_chunk_fields")
 
 
 #: These tests are about compiled code.

@@ -1,0 +1,119 @@
+"""Whatever a file says of itself: the rows of a full scan, or a named error, never others.
+
+A few hundred files run always, a sample of each kind of lie; all of them with the slow cases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import secure_bloom as sb
+from secure_bloom.kernels.loading import CompiledCode
+from tests.lying.honest import SHAPES
+from tests.lying.lies import LIES
+from tests.lying.trials import HONEST, Tally, Trial, add, probe, read, trials
+from tests.lying.witnesses import WITNESSES, pyarrow_scan
+from tests.tables import KEYRING, Mode
+
+HELD = [name for name, lie in LIES.items() if not lie.is_trusted]
+#: The same of every shape: all of each where they differ, by turns where the lies are many.
+SAMPLES = {"v1": HELD[0::4], "no-index": HELD[1::4], "filters": HELD[2::4], "encrypted": HELD[3::4]}
+VERBS: dict[str, Callable[[Trial], Tally]] = {"read": read, "add": add, "probe": probe}
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The honest file of a shape, written when it is first asked for."""
+    folder = tmp_path_factory.mktemp("honest")
+
+    def file(shape: str) -> Path:
+        path = folder / f"{shape}.parquet"
+        return path if path.exists() else SHAPES[shape].write(path)
+
+    return file
+
+
+@pytest.fixture(params=[False, True], ids=["steps", "compiled"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Both ways in which row groups are ruled out."""
+    monkeypatch.setattr(CompiledCode, "is_worth", lambda _self, _saved: request.param)
+    found: bool = request.param
+    return found
+
+
+def _told(files: Iterator[Trial], *verbs: Callable[[Trial], Tally]) -> Tally:
+    found = Tally()
+    for trial in files:
+        for verb in verbs:
+            found += verb(trial)
+    return found
+
+
+@pytest.mark.parametrize("shape", SAMPLES)
+def test_a_sample_of_lies_costs_no_row(
+    honest: Callable[[str], Path], tmp_path: Path, shape: str, way: bool
+) -> None:
+    files = trials(honest(shape), shape, tmp_path, SAMPLES[shape], every_column=False)
+    verbs = (read_some,) if way else (read_some, add, probe)
+    found = _told(files, *verbs)
+    assert found.wrong == []
+    assert found.asked > found.errors
+
+
+def read_some(trial: Trial) -> Tally:
+    """Four questions."""
+    return read(trial, some=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", SHAPES)
+def test_no_lie_costs_a_row(
+    honest: Callable[[str], Path], tmp_path: Path, shape: str, way: bool
+) -> None:
+    files = trials(honest(shape), shape, tmp_path, HELD, every_column=True)
+    assert _told(files, *VERBS.values()).wrong == []
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_honest_files_are_read_by_every_witness(honest: Callable[[str], Path], shape: str) -> None:
+    path, is_encrypted = honest(shape), SHAPES[shape].mode is not Mode.PLAIN
+    assert repr(pyarrow_scan(path, is_encrypted=is_encrypted)) == repr(HONEST)
+    for scan in [] if is_encrypted else WITNESSES.values():
+        assert repr(scan(path)) == repr(HONEST)
+
+
+@pytest.mark.parametrize("shape", ["v1", "encrypted"])
+def test_the_indexes_of_honest_files_are_believed(
+    honest: Callable[[str], Path], shape: str
+) -> None:
+    report = sb.explain(honest(shape), where=[("number", "=", 650)], keys=KEYRING)
+    (group,) = [g for f in report.files for g in f.row_groups if g.skipped_by is None]
+    assert group.ranges == ((60, 80),)
+
+
+@pytest.mark.parametrize("shape", ["v1", "no-index"])
+def test_an_audit_finds_nothing_in_honest_files(honest: Callable[[str], Path], shape: str) -> None:
+    report = sb.audit(honest(shape), policy=sb.KeyPolicy(), check_values=True)
+    assert report.findings == ()
+
+
+def test_an_audit_finds_what_cannot_be_true(honest: Callable[[str], Path], tmp_path: Path) -> None:
+    seen = [name for name in HELD if LIES[name].seen]
+    missed = [
+        str(trial)
+        for trial in trials(honest("v1"), "v1", tmp_path, seen, every_column=False)
+        if not sb.audit(trial.path, policy=sb.KeyPolicy(), check_values=True).findings
+    ]
+    assert missed == []
+
+
+@pytest.mark.parametrize("lie", [name for name, lie in LIES.items() if lie.is_trusted])
+def test_what_nothing_contradicts_is_believed(
+    honest: Callable[[str], Path], tmp_path: Path, lie: str
+) -> None:
+    """docs/reading.md says so; where it is no longer true, the page changes."""
+    (trial,) = trials(honest("v1"), "v1", tmp_path, [lie], every_column=False)
+    assert read(trial).wrong
