@@ -159,6 +159,8 @@ def _in_page_bounds(
     pages = zip(index.min_values, index.max_values, index.null_pages, strict=True)
     bounds = [(order(low), order(high)) for low, high, is_null in pages if not is_null]
     known = [pair for pair in bounds if None not in pair]
+    if len(known) < len(bounds):
+        yield "ColumnIndex: a bound is no value of the column's type"
     if any(low > high for low, high in known):
         yield "ColumnIndex: the lower bound of a page is above the upper"
     lows, highs = [low for low, _ in known], [high for _, high in known]

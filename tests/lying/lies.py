@@ -633,7 +633,7 @@ def dictionary_encoding(place: Place, encoding: int) -> None:
         raw(header, 2, TType.I32, encoding)
 
 
-@lie("the dictionary page of another column", ("mixed", "word"), is_lost=True)
+@lie("the dictionary page of another column", ("mixed", "word"), seen=False, is_lost=True)
 def other_dictionary(place: Place) -> None:
     with (
         place.pages() as pages,
@@ -703,7 +703,9 @@ def page_again(place: Place) -> None:
         pages.append(pages[-1])
 
 
-@lies("PageHeader.uncompressed_page_size", {"less": -1, "more": 1, "none": -(10**9)}, ALL)
+@lies(
+    "PageHeader.uncompressed_page_size", {"less": -1, "more": 1, "none": -(10**9)}, ALL, seen=False
+)
 def uncompressed(place: Place, by: int) -> None:
     with place.pages() as pages:
         header = [page for page in pages if not page.is_dictionary][1].header
@@ -738,7 +740,10 @@ def v2_rows(place: Place, count: int) -> None:
 
 
 @lies(
-    "DataPageHeaderV2.definition_levels_byte_length", {"none": 0, "one more": 1, "huge": 2**30}, ALL
+    "DataPageHeaderV2.definition_levels_byte_length",
+    {"none": 0, "one more": 1, "huge": 2**30},
+    ALL,
+    seen=False,
 )
 def v2_levels(place: Place, by: int) -> None:
     with place.pages() as pages:
@@ -799,6 +804,7 @@ def chunk_size(place: Place, of: Callable[[int], int]) -> None:
     "ColumnMetaData.total_uncompressed_size",
     {"nought": 0, "negative": -1, "huge": 2**60},
     ALL,
+    seen=False,
 )
 def uncompressed_size(place: Place, size: int) -> None:
     place.meta_data.total_uncompressed_size = size
@@ -855,7 +861,9 @@ def without_dictionary_header(place: Place) -> None:
     place.meta_data.total_compressed_size -= length
 
 
-@lies("ColumnMetaData.codec", {"UNCOMPRESSED": 0, "GZIP": 2, "LZO": 3, "unknown": 44}, ALL)
+@lies(
+    "ColumnMetaData.codec", {"UNCOMPRESSED": 0, "GZIP": 2, "LZO": 3, "unknown": 44}, ALL, seen=False
+)
 def codec(place: Place, number: int) -> None:
     raw(place.meta_data, 4, TType.I32, number)
 
@@ -889,7 +897,12 @@ def num_rows(place: Place, of: Callable[[int], int]) -> None:
     place.row_group.num_rows = of(place.row_group.num_rows)
 
 
-@lies("RowGroup.total_byte_size", {"nought": 0, "negative": -1, "huge": 2**60}, ("number",))
+@lies(
+    "RowGroup.total_byte_size",
+    {"nought": 0, "negative": -1, "huge": 2**60},
+    ("number",),
+    seen=False,
+)
 def total_byte_size(place: Place, size: int) -> None:
     place.row_group.total_byte_size = size
 

@@ -60,6 +60,9 @@ def check_footer_counts(subject: FooterSubject) -> Findings:
         )
     if any(group.total_byte_size < 0 for group in groups):
         yield subject.finding(IMPOSSIBLE_SIZES, "RowGroup.total_byte_size is below 0")
+    end = subject.of.tail.offset
+    if any(not 0 <= (group.file_offset or 0) <= end for group in groups):
+        yield subject.finding(IMPOSSIBLE_SIZES, "RowGroup.file_offset is outside of the data")
 
 
 def check_sizes(subject: ChunkSubject) -> Findings:
@@ -79,8 +82,8 @@ def check_sizes(subject: ChunkSubject) -> Findings:
         yield subject.finding(
             IMPOSSIBLE_SIZES, "the pages do not stand where the file has its data"
         )
-    if dictionary < 0 or meta_data.total_uncompressed_size < 0:
-        yield subject.finding(IMPOSSIBLE_SIZES, "an offset or a size is below 0")
+    if dictionary < 0 or meta_data.total_uncompressed_size <= 0:
+        yield subject.finding(IMPOSSIBLE_SIZES, "an offset or a size is none")
 
 
 def check_overlaps(subject: FooterSubject) -> Findings:
@@ -126,8 +129,16 @@ def _in_statistics(chunk: Chunk) -> Iterator[str]:
 
 
 def check_encodings(subject: ChunkSubject) -> Findings:
-    """No encoding has a negative number of pages."""
-    stats = None if subject.chunk is None else subject.chunk.meta_data.encoding_stats
+    """The type is that of the schema, and no encoding has a negative number of pages."""
+    if subject.chunk is None:
+        return
+    said, wanted = subject.chunk.meta_data.type, subject.leaf.type
+    if said is not wanted:
+        yield subject.finding(
+            IMPOSSIBLE_ENCODINGS,
+            f"ColumnMetaData.type is {said.name}, the schema has {wanted.name}",
+        )
+    stats = subject.chunk.meta_data.encoding_stats
     if any(stat.count < 0 for stat in stats or []):
         yield subject.finding(IMPOSSIBLE_ENCODINGS, "PageEncodingStats.count is below 0")
 
@@ -208,6 +219,8 @@ def check_pages(subject: ChunkSubject) -> Findings:
             IMPOSSIBLE_PAGES, "the dictionary page has other entries than its header counts"
         )
     data = [page for page in pages if not page.is_dictionary]
+    for what in _in_version_2(chunk, data):
+        yield subject.finding(IMPOSSIBLE_PAGES, what)
     stats = chunk.meta_data.encoding_stats
     if stats is not None:
         said: Counter[Encoding] = Counter()
@@ -221,10 +234,27 @@ def check_pages(subject: ChunkSubject) -> Findings:
     yield from _check_rows(subject, chunk, data)
 
 
+def _in_version_2(chunk: Chunk, data: list[Page]) -> Iterator[str]:
+    """What headers of version 2 say of rows, nulls and levels."""
+    headers = [detail for page in data if (detail := page.header.data_page_header_v2) is not None]
+    if len(headers) < len(data) or not headers or chunk.leaf.is_repeated:
+        return
+    if any(it.num_rows != it.num_values for it in headers):
+        yield "DataPageHeaderV2.num_rows is another number than its values in a flat column"
+    if any((it.definition_levels_byte_length == 0) is not chunk.leaf.is_required for it in headers):
+        yield "DataPageHeaderV2: there are levels only where there may be nulls"
+    nulls, statistics = [it.num_nulls for it in headers], chunk.meta_data.statistics
+    known = None if statistics is None else statistics.null_count
+    if min(nulls) < 0 or known not in (None, sum(nulls)) or (chunk.leaf.is_required and any(nulls)):
+        yield f"DataPageHeaderV2.num_nulls are {sum(nulls)}, Statistics.null_count is {known}"
+
+
 def _has_its_entries(chunk: Chunk, page: Page) -> bool:
     # Imported here: the other checks need no pyarrow.
     from secure_bloom.parquet.plain_pages import plain_entries, plain_values
 
+    if page.encoding not in (Encoding.PLAIN, Encoding.PLAIN_DICTIONARY):
+        return False
     codec = chunk.meta_data.codec
     # Pages that cannot be decompressed are damaged; that is another finding.
     is_known = plain_values(chunk.leaf, codec, page) is not None

@@ -29,8 +29,8 @@ IMPOSSIBLE_STATISTICS = Rule(
 IMPOSSIBLE_ENCODINGS = Rule(
     id="impossible-encodings",
     severity=Severity.HIGH,
-    meaning="The encodings that the footer counts cannot be those of the pages: by such counts "
-    "readers take a dictionary for all values of a column, and lose rows.",
+    meaning="A type or the encodings in the footer cannot be those of the column's pages: by such "
+    "counts readers take a dictionary for all values of a column, and lose rows.",
     fix="write the file again",
 )
 IMPOSSIBLE_PAGE_INDEX = Rule(
