@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from secure_bloom.parquet.days import day_text
 from secure_bloom.predicates.iso8601 import (
     SECOND,
-    day_text,
     duration_nanos,
     duration_text,
     time_text,
