@@ -53,12 +53,12 @@ def fingerprints(offsets: NDArray[np.int64], data: Bytes, found: Fingerprints) -
 
 
 @kernel
-def look_for(data: Bytes, count: int, width: int, marks: Bytes, sought: Fingerprints) -> np.int64:
-    """Whether one of the ``count`` PLAIN values in ``data`` has a fingerprint of ``sought``.
+def look_for(data: Bytes, count: int, width: int, marks: Bytes, probes: Fingerprints) -> np.int64:
+    """Whether one of the ``count`` PLAIN values in ``data`` has a fingerprint of ``probes``.
 
     ``DAMAGED`` where they are not all of the data.
 
-    ``width`` is that of every value, or 0 for BYTE_ARRAYs.  ``sought`` ascends, and of each the
+    ``width`` is that of every value, or 0 for BYTE_ARRAYs.  ``probes`` ascends, and of each the
     lowest bits name a bit of ``marks`` that is set; the size of ``marks`` is a power of two.
     """
     size, at = U64(data.size), U64(0)
@@ -76,8 +76,8 @@ def look_for(data: Bytes, count: int, width: int, marks: Bytes, sought: Fingerpr
         at += length
         place = h & last
         if (U64(marks[place >> U64(3)]) >> (place & U64(7))) & U64(1):
-            nearest = np.searchsorted(sought, h)
-            if nearest < sought.size and sought[nearest] == h:
+            nearest = np.searchsorted(probes, h)
+            if nearest < probes.size and probes[nearest] == h:
                 return SOME
     # Values behind the last that is counted would never be looked at.
     return NONE if at == size else DAMAGED

@@ -255,14 +255,14 @@ class TableRead:
             for index in range(len(footer.row_groups))
             for extent in stored_extents(footer, index, self.request.needed)
         ]
-        judged = covered([*footer.extents, *plan.extents])
+        pruned = covered([*footer.extents, *plan.extents])
         read = covered([*footer.extents, *plan.extents, *reader.extents])
         return FileReadReport(
             path=plan.path,
             row_groups=reader.row_groups,
             bytes_footer=covered(footer.extents),
-            bytes_judged_by=judged - covered(footer.extents),
-            bytes_pages=read - judged,
+            bytes_judged_by=pruned - covered(footer.extents),
+            bytes_pages=read - pruned,
             bytes_full_scan=covered([*footer.extents, *full]),
             filters=columns_with_filters(footer),
             notes=tuple(notes),
@@ -339,13 +339,13 @@ def read_table(paths: Paths, **options: Unpack[ReadOptions]) -> pa.Table:
     hive partition columns last.
 
     A row group is decrypted only as far as its statistics, dictionary, Bloom filter and page index
-    leave it in question.  Raises KeyUnavailableError for a key that rows are left to be read with;
+    leave it open.  Raises KeyUnavailableError for a key that rows are left to be read with;
     with ``without_filter_keys`` a condition on a column whose key is missing is left out instead,
     and rows come back for which it may not hold.  A signed file whose key is not at hand is an
     error where ``keys`` or a ``policy`` are given, unless ``allow_unverified``, and read with a
     warning else.  One that is protected less than the ``policy`` says is an error unless
     ``allow_unprotected`` is given.  Raises IntegrityError for a module that does not
-    authenticate, PolicyError for a question that makes no sense.
+    authenticate, PolicyError for a request that makes no sense.
     """
     read = TableRead(paths, **options)
     return pa.Table.from_batches(read.batches(), schema=read.schema)

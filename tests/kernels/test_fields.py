@@ -218,7 +218,7 @@ def test_what_is_not_as_wanted_is_refused(table: fields.Table, encoded: bytes) -
 
 
 @pytest.mark.parametrize("start", [-1, -5, -(2**63), 5, 6, 2**62])
-def test_places_outside_of_the_bytes_are_refused(table: fields.Table, start: int) -> None:
+def test_offsets_outside_of_the_bytes_are_refused(table: fields.Table, start: int) -> None:
     assert read(b"\x00" * 5, table, start=start) is None
 
 

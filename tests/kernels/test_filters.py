@@ -44,7 +44,7 @@ def test_answers_are_those_of_the_filters(
         assert ask(data, places, hashes, base) == wanted
 
 
-def test_each_filter_is_asked_for_its_own_run() -> None:
+def test_each_filter_is_checked_for_its_own_run() -> None:
     one = SplitBlockBloomFilter(4)
     hashes = [hash_value(bytes([i])) for i in range(6)]
     one.insert_hash(hashes[3])
@@ -96,7 +96,7 @@ def test_any_other_byte_of_a_header_is_unusual() -> None:
             assert ask(bytes(other), [(0, len(other))], [1]) == [kernels.UNUSUAL]
 
 
-def test_places_are_of_the_file() -> None:
+def test_filters_outside_of_the_file_have_no_span() -> None:
     size = 1000
     for offset, length in [
         (-1, 10), (0, 0), (0, -1), (1000, 1), (999, 2), (1, 1000), (2**62, 10),

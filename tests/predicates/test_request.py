@@ -24,7 +24,7 @@ def test_partition_columns_come_last_in_the_type_of_their_folders() -> None:
     assert found.no_rows.num_rows == 0
 
 
-def test_columns_come_as_they_were_asked_for_and_once() -> None:
+def test_columns_come_in_the_order_of_the_request_and_once() -> None:
     assert asked(["day", "a", "day"]).output_schema.names == ["day", "a"]
 
 

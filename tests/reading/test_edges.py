@@ -224,7 +224,7 @@ def with_footer(path: Path, change: Any) -> None:
 
 
 @pytest.mark.parametrize("field", [5, 7], ids=["offset_index_length", "column_index_length"])
-def test_a_page_index_without_a_length_is_not_asked(tmp_path: Path, field: int) -> None:
+def test_a_page_index_without_a_length_is_not_read(tmp_path: Path, field: int) -> None:
     path = tmp_path / "x.parquet"
     pq.write_table(pa.table({"a": range(1000)}), path, write_page_index=True)
     with_footer(path, lambda m: m.row_groups[0].columns[0].tree.fields.pop(field))

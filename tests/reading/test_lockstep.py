@@ -51,7 +51,7 @@ def test_the_error_of_a_job_is_raised() -> None:
 # --- Jobs together ---
 
 
-def test_every_stage_is_taken_by_all_jobs_before_the_next() -> None:
+def test_every_part_is_run_by_all_jobs_before_the_next() -> None:
     bench = Bench()
     outcomes = in_lockstep(
         bench.job(name, stages) for name, stages in [("a", 3), ("b", 1), ("c", 2)]
@@ -102,7 +102,7 @@ def test_an_interruption_is_not_put_off() -> None:
     assert bench.done == ["a1"]
 
 
-def test_a_place_is_added_to_the_errors_of_its_own_job_alone() -> None:
+def test_a_path_is_added_to_the_errors_of_its_own_job_alone() -> None:
     def job(path: str) -> Job[str]:
         with located(path=path):
             yield
@@ -174,12 +174,12 @@ def test_runs_grow_fast_and_not_for_ever() -> None:
     assert max(sizes) <= 1000
 
 
-def test_runs_are_made_when_they_are_asked_for() -> None:
+def test_runs_are_made_lazily() -> None:
     runs: Iterator[range] = growing_runs(10**18, _any_number)
     assert [next(runs)[0], next(runs)[0]] == [0, 1]
 
 
-def test_how_many_fit_is_asked_when_a_run_is_due() -> None:
+def test_the_room_in_memory_is_looked_up_when_a_run_is_due() -> None:
     """What the runs before have shown of the sizes of things then counts."""
     known = [100]
     runs = growing_runs(1000, lambda _: known[-1])

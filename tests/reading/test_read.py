@@ -84,7 +84,7 @@ def test_the_three_ways_to_ask_give_the_rows_of_a_full_scan(lake: Path, where: o
 _LISTS = [[("email", "=", EMAIL)], [("id", "=", 5)]]
 
 
-def test_columns_come_in_the_order_they_are_asked_for(lake: Path) -> None:
+def test_columns_come_in_the_order_of_the_request(lake: Path) -> None:
     found = sb.read_table(lake, where="id < 3", columns=["city", "id"], keys=KEYRING)
     assert found.column_names == ["city", "id"]
     assert sorted(found.column("id").to_pylist()) == [0, 1, 2]
@@ -260,7 +260,7 @@ def test_a_file_that_was_replaced_since_it_was_planned_is_noticed(lake: Path) ->
     ],
     ids=str,
 )
-def test_a_question_without_sense_is_refused_without_its_value(
+def test_an_invalid_predicate_is_refused_without_its_value(
     lake: Path, where: object, message: str
 ) -> None:
     with pytest.raises(PolicyError) as caught:

@@ -256,7 +256,7 @@ def test_files_that_differ_make_up_a_type_with_all_their_values(
     ],
     ids=str,
 )
-def test_types_with_nothing_in_common_are_refused_whatever_is_asked(
+def test_types_with_nothing_in_common_are_refused_by_every_read(
     tmp_path: Path, left: pa.DataType, right: pa.DataType
 ) -> None:
     """The row groups have no rows that could tell, and the condition leaves none to be read."""

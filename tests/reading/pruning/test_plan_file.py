@@ -46,7 +46,7 @@ def test_without_the_librarys_c_code_the_same_rows_are_read(
 
 @pytest.mark.parametrize("has_compiled_code", [False])
 @pytest.mark.parametrize("mode", list(Mode))
-def test_only_the_chunks_that_are_asked_for_are_decoded(
+def test_only_chunks_of_the_predicates_columns_are_decoded(
     tmp_path: Path, mode: Mode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake = _lake(tmp_path, mode)
@@ -72,7 +72,7 @@ def _break_encodings(path: Path, column: str) -> None:
     path.write_bytes(content[:start] + b"\x36" + content[start + 1 :])
 
 
-def test_a_damaged_chunk_is_an_error_with_its_place_where_it_is_asked_for(tmp_path: Path) -> None:
+def test_a_damaged_chunk_is_an_error_with_its_place_once_it_is_used(tmp_path: Path) -> None:
     table = pa.table({"number": [1, 2], "label": ["x", "y"]})
     path = write(tmp_path / "x.parquet", table, row_group_size=1, store_schema=False)
     _break_encodings(path, "label")

@@ -96,7 +96,7 @@ class Asked:
         return run(planner.begin(footer, self.files.partitions[0]))
 
 
-def asked(where: Any, *paths: Path, keys: Keyring = KEYRING, **options: Any) -> Asked:
+def planned_for(where: Any, *paths: Path, keys: Keyring = KEYRING, **options: Any) -> Asked:
     return Asked(where, TableFiles([str(path) for path in paths], KeyResolver(keys)), options)
 
 
@@ -190,10 +190,10 @@ def test_plans_depend_on_neither_threads_nor_what_is_kept(
 ) -> None:
     paths = [Path(path) for path in tiny[:12]]
     for where in _questions(12):
-        wanted = left(asked(where, *paths).plans())
+        wanted = left(planned_for(where, *paths).plans())
         with monkeypatch.context() as patched:
             patched.setattr(table_files, "_KEPT_FOOTERS", room)
-            table = asked(where, *paths)
+            table = planned_for(where, *paths)
         table.files.workers = workers
         plans = table.plans()
         assert paths_of(plans) == list(wanted)
@@ -219,7 +219,7 @@ def test_files_without_rows_have_a_plan_only_where_that_is_explained(
         ([("id", "=", -1)], []),
     ]:
         for explain in (False, True):
-            table = asked(where, tmp_path, explain=explain)
+            table = planned_for(where, tmp_path, explain=explain)
             table.files.workers = workers
             runs = list(table)
             plans = [plan for found in runs for plan in found.plans]
@@ -233,8 +233,8 @@ def test_a_file_that_only_its_filter_rules_out_has_no_plan(tmp_path: Path) -> No
     paths = lake(tmp_path, 2)
     assert not sb.add_bloom_filters(paths[0], columns=["name"]).failed
     where = [("name", "=", "name 500 and more")]
-    assert paths_of(asked(where, tmp_path).plans()) == [str(paths[1])]
-    first, _ = asked(where, tmp_path, explain=True).plans()
+    assert paths_of(planned_for(where, tmp_path).plans()) == [str(paths[1])]
+    first, _ = planned_for(where, tmp_path, explain=True).plans()
     assert [group.skipped_by for group in first.row_groups] == [Step.BLOOM_FILTER] * 2
 
 
@@ -244,7 +244,7 @@ def test_files_whose_footers_are_not_kept_are_planned_one_by_one(
 ) -> None:
     lake(tmp_path, 12)
     monkeypatch.setattr(table_files, "_KEPT_FOOTERS", 0)
-    assert [found.files for found in asked(where, tmp_path)] == [1] * 12
+    assert [found.files for found in planned_for(where, tmp_path)] == [1] * 12
 
 
 def test_files_with_large_footers_are_planned_one_by_one(
@@ -252,7 +252,7 @@ def test_files_with_large_footers_are_planned_one_by_one(
 ) -> None:
     paths = lake(tmp_path, 12)
     monkeypatch.setattr(table_files, "_TOGETHER", 1)
-    table = asked(_IN_SOME, tmp_path)
+    table = planned_for(_IN_SOME, tmp_path)
     assert [(found.files, paths_of(found.plans)) for found in table] == [
         (1, [str(path)] if index in (1, 10) else []) for index, path in enumerate(paths)
     ]
@@ -313,7 +313,7 @@ def test_a_file_whose_footer_was_not_kept_is_opened_once_more(
 def test_a_footer_is_forgotten_once_its_file_is_planned(
     tmp_path: Path, where: Any, workers: int
 ) -> None:
-    table = asked(where, *lake(tmp_path, 12))
+    table = planned_for(where, *lake(tmp_path, 12))
     table.files.workers = workers
     done = 0
     for found in table:
@@ -325,7 +325,7 @@ def test_a_footer_is_forgotten_once_its_file_is_planned(
 
 def test_files_are_planned_when_their_plans_are_wanted(tmp_path: Path, started: list[str]) -> None:
     paths = [str(path) for path in lake(tmp_path, 12)]
-    runs = iter(asked([("id", "=", 25)], tmp_path, explain=True))
+    runs = iter(planned_for([("id", "=", 25)], tmp_path, explain=True))
     assert started == []
     # The first alone, so that the first rows come soon.
     assert paths_of(next(runs).plans) == started == paths[:1]
@@ -417,7 +417,7 @@ def test_an_error_comes_behind_the_plans_of_the_files_before(
     _damage(paths[bad])
     _damage(paths[bad + 1])
     # Every file has one of them.
-    table = asked([("id", "in", list(range(5, 240, 20)))], tmp_path)
+    table = planned_for([("id", "in", list(range(5, 240, 20)))], tmp_path)
     table.files.workers = workers
     runs, error = _until_error(table)
     plans = [plan for found in runs for plan in found.plans]
@@ -432,7 +432,7 @@ def test_of_two_files_that_are_damaged_the_first_is_blamed(tmp_path: Path) -> No
     flip(paths[1], filter_place(paths[1], 0, "name").stop - 1)
     _damage(paths[2], 1)
     with pytest.raises(IntegrityError) as caught:
-        asked([("name", "=", "name 500")], tmp_path).plans()
+        planned_for([("name", "=", "name 500")], tmp_path).plans()
     assert (caught.value.path, caught.value.row_group) == (str(paths[1]), 0)
 
 
@@ -486,7 +486,7 @@ def test_an_error_behind_a_limit_is_none(tmp_path: Path) -> None:
 
 
 def test_without_a_condition_all_is_known_from_the_footer(tmp_path: Path) -> None:
-    plan = asked(None, *lake(tmp_path, 1)).by_footer()
+    plan = planned_for(None, *lake(tmp_path, 1)).by_footer()
     assert plan is not None
     assert [group.row_group for group in plan.surviving] == [0, 1]
     assert plan.extents == ()
@@ -505,13 +505,13 @@ def test_what_folders_and_bounds_rule_out_is_explained_from_the_footer(
 ) -> None:
     paths = lake(tmp_path, 1)
     assert not sb.add_bloom_filters(paths, columns=["id"]).failed
-    plan = asked(where, *paths, explain=True).by_footer()
+    plan = planned_for(where, *paths, explain=True).by_footer()
     assert plan is not None
     skipped = [(group.row_group, group.skipped_by) for group in plan.row_groups]
     assert (skipped, plan.extents) == ([(0, step), (1, step)], ())
     # It is the same where the file is opened all the same, as when its footer was not kept.
     monkeypatch.setattr(table_files, "_KEPT_FOOTERS", 0)
-    (other,) = asked(where, *paths, explain=True).plans()
+    (other,) = planned_for(where, *paths, explain=True).plans()
     assert (other.row_groups, other.extents) == (plan.row_groups, ())
 
 
@@ -519,23 +519,23 @@ def test_what_folders_and_bounds_rule_out_is_explained_from_the_footer(
 def test_what_the_bounds_rule_out_is_known_from_the_footer(tmp_path: Path, mode: Mode) -> None:
     paths = lake(tmp_path, 1, mode)
     assert not sb.add_bloom_filters(paths, columns=["id"], keys=KEYRING).failed
-    plan = asked([("id", "in", [-1, 20])], *paths).by_footer()
+    plan = planned_for([("id", "in", [-1, 20])], *paths).by_footer()
     assert plan is not None
     assert (plan.surviving, plan.extents, plan.path) == ((), (), str(paths[0]))
 
 
 @pytest.mark.parametrize("where", [[("id", "=", 13)], [("day", "=", 0), ("id", "=", 13)]])
-def test_what_a_footer_leaves_is_asked_of_the_file(tmp_path: Path, where: Any) -> None:
+def test_what_the_footer_leaves_is_pruned_by_the_open_file(tmp_path: Path, where: Any) -> None:
     paths = lake(tmp_path, 1, Mode.ENCRYPTED)
     assert not sb.add_bloom_filters(paths, columns=["id"], keys=KEYRING).failed
-    plan = asked(where, *paths).by_file()
+    plan = planned_for(where, *paths).by_file()
     assert [group.row_group for group in plan.surviving] == [1]
     place = filter_place(paths[0], 1, "id")
     assert plan.extents == ((place.start, place.stop),)
 
 
 def test_explained_a_row_group_has_the_step_that_ruled_it_out(tmp_path: Path) -> None:
-    table = asked([("id", "=", 13)], *lake(tmp_path, 1), explain=True)
+    table = planned_for([("id", "=", 13)], *lake(tmp_path, 1), explain=True)
     steps = [group.skipped_by for group in table.by_file().row_groups]
     assert steps == [Step.STATISTICS, None]
 
@@ -545,10 +545,10 @@ def test_a_key_that_is_missing_is_an_error_of_the_rows_that_are_left(tmp_path: P
     some = Keyring(master_keys={k: v for k, v in MASTER_KEYS.items() if k != "k_finance"})
     name = ("name", "=", "name 500")
     with pytest.raises(KeyUnavailableError) as caught:
-        asked([name, ("id", "=", 3)], *paths, keys=some).by_file()
+        planned_for([name, ("id", "=", 3)], *paths, keys=some).by_file()
     assert caught.value.column == "name"
-    none_left = asked([name, ("id", "=", -1)], *paths, keys=some).by_footer()
+    none_left = planned_for([name, ("id", "=", -1)], *paths, keys=some).by_footer()
     assert none_left is not None
     assert none_left.surviving == ()
-    given = asked([name, ("id", "=", 3)], *paths, keys=some, without_filter_keys=True)
+    given = planned_for([name, ("id", "=", 3)], *paths, keys=some, without_filter_keys=True)
     assert [group.row_group for group in given.by_file().surviving] == [0]

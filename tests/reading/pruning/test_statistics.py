@@ -230,7 +230,7 @@ def test_a_dictionary_that_has_all_values_rules_others_out(tmp_path: Path) -> No
         assert sb.read_table(path, where="x = 'cd' and n = 513", keys=KEYRING).num_rows == 100
 
 
-def test_a_dictionary_is_not_asked_where_pages_have_values_of_their_own(tmp_path: Path) -> None:
+def test_a_dictionary_rules_nothing_out_if_pages_have_other_values(tmp_path: Path) -> None:
     texts = [f"{i:06}" for i in range(20_000)]
     path = tmp_path / "x.parquet"
     table = pa.table({"x": texts})

@@ -44,7 +44,7 @@ def _no_dictionaries(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def scanned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The columns whose values were held against a list, in order."""
     columns: list[str] = []
     real = ProbeFingerprints.may_be_in
@@ -108,41 +108,41 @@ def test_what_is_read_for_it_counts(tmp_path: Path) -> None:
     assert held.bytes_read == skipped.bytes_read + covered(pages) > skipped.bytes_read
 
 
-def test_a_list_that_matches_everywhere_is_given_up(tmp_path: Path, asked: list[str]) -> None:
+def test_a_list_that_matches_everywhere_is_given_up(tmp_path: Path, scanned: list[str]) -> None:
     path = lake(tmp_path, Mode.PLAIN)
     wanted = [f"user{i}@example.com" for i in range(0, ROWS, 2)]
     assert sb.read_table(path, where=[("email", "in", wanted)]).num_rows == len(wanted)
-    assert len(asked) == 3
+    assert len(scanned) == 3
 
 
-def test_a_list_that_matches_now_and_then_is_asked_on(tmp_path: Path, asked: list[str]) -> None:
+def test_a_list_that_matches_now_and_then_is_scanned_on(tmp_path: Path, scanned: list[str]) -> None:
     path = lake(tmp_path, Mode.PLAIN)
     assert sb.read_table(path, where=[("email", "in", [*ABSENT, PRESENT])]).num_rows == 1
-    assert asked == ["email"] * (ROWS // GROUP)
+    assert scanned == ["email"] * (ROWS // GROUP)
 
 
 @pytest.mark.parametrize("operator", ["not in", "!=", "<"])
-def test_nothing_else_is_asked(tmp_path: Path, asked: list[str], operator: str) -> None:
+def test_other_operators_are_not_scanned(tmp_path: Path, scanned: list[str], operator: str) -> None:
     path = lake(tmp_path, Mode.PLAIN)
     value = ABSENT if operator == "not in" else ABSENT[0]
     sb.read_table(path, where=[("email", operator, value)])
-    assert asked == []
+    assert scanned == []
 
 
 @pytest.mark.parametrize("where", [("email", "=", ABSENT[0]), ("email", "in", ABSENT[:2])])
-def test_a_single_value_is_sought_too(tmp_path: Path, asked: list[str], where: Any) -> None:
+def test_a_single_value_is_scanned_for_too(tmp_path: Path, scanned: list[str], where: Any) -> None:
     assert sb.read_table(lake(tmp_path), where=[where], keys=KEYRING).num_rows == 0
-    assert set(asked) == {"email"}
+    assert set(scanned) == {"email"}
 
 
-def test_nothing_is_asked_before_compiled_code_is_worth_its_loading(
-    tmp_path: Path, asked: list[str], monkeypatch: pytest.MonkeyPatch
+def test_nothing_is_scanned_before_compiled_code_is_worth_loading(
+    tmp_path: Path, scanned: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(CompiledCode, "is_worth", lambda _self, _saved: False)
     assert (
         sb.read_table(lake(tmp_path), where=[("email", "=", PRESENT)], keys=KEYRING).num_rows == 1
     )
-    assert asked == []
+    assert scanned == []
 
 
 IBANS = [f"XX{i:020d}" for i in range(100)]
@@ -161,20 +161,20 @@ HERE = [f"DE{i:020d}" for i in range(100)]
     ],
     ids=["first", "second", "one", "both", "hit", "hopeless"],
 )
-def test_nothing_is_asked_that_could_not_help(
-    tmp_path: Path, asked: list[str], where: Any, columns: list[str]
+def test_nothing_is_scanned_that_could_not_help(
+    tmp_path: Path, scanned: list[str], where: Any, columns: list[str]
 ) -> None:
     table = customers(ROWS)
     path = write(tmp_path / "x.parquet", table, row_group_size=ROWS, write_statistics=False)
     found = sb.read_table(path, where=where)
-    assert asked == columns
+    assert scanned == columns
     whole = where if isinstance(where, tuple) else ("and", *where)
     assert found.equals(expected(table, whole))
 
 
 @pytest.mark.parametrize("dictionary", [True, False])
 @pytest.mark.parametrize("name", sorted(set(POOLS) - {"flag"}))
-def test_every_type(tmp_path: Path, asked: list[str], name: str, dictionary: bool) -> None:
+def test_every_type(tmp_path: Path, scanned: list[str], name: str, dictionary: bool) -> None:
     of, pool = POOLS[name]
     missing, *values = pool
     table = pa.table({"a": pa.array([*values, None] * 20, of)})
@@ -187,7 +187,7 @@ def test_every_type(tmp_path: Path, asked: list[str], name: str, dictionary: boo
     for value in values:
         found = sb.read_table(path, where=[("a", "in", [value] * 40)])
         assert same(found, expected(table, ("a", "in", [value])))
-    assert asked
+    assert scanned
 
 
 def test_nan_equals_nothing_and_zeros_each_other(tmp_path: Path) -> None:
@@ -197,32 +197,32 @@ def test_nan_equals_nothing_and_zeros_each_other(tmp_path: Path) -> None:
     assert repr(sb.read_table(path, where=[("a", "in", wanted)]).to_pydict()) == "{'a': [-0.0]}"
 
 
-def test_timestamps_that_are_cut_when_they_are_read(tmp_path: Path, asked: list[str]) -> None:
+def test_timestamps_that_are_cut_when_they_are_read(tmp_path: Path, scanned: list[str]) -> None:
     path = tmp_path / "x.parquet"
     table = pa.table({"a": pa.array([1001, 5000], pa.timestamp("ns"))})
     pq.write_table(table, path, use_deprecated_int96_timestamps=True, use_dictionary=False)
     wanted = [pa.scalar(1, pa.timestamp("us"))] * 40
     assert sb.read_table(path, where=[("a", "in", wanted)]).num_rows == 1
-    assert asked == []
+    assert scanned == []
 
 
-def test_members_of_structures_below_nulls(tmp_path: Path, asked: list[str]) -> None:
+def test_members_of_structures_below_nulls(tmp_path: Path, scanned: list[str]) -> None:
     rows = [None, {"b": None}, {"b": "x"}, {"b": "y"}] * 10
     table = pa.table({"a": pa.array(rows, pa.struct({"b": pa.string()}))})
     path = write(tmp_path / "x.parquet", table, write_statistics=False, use_dictionary=False)
     assert sb.read_table(path, where=[("a.b", "in", ["x"] * 40)]).num_rows == 10
     assert sb.read_table(path, where=[("a.b", "in", ["z"] * 40)]).num_rows == 0
-    assert asked == ["a.b"] * 2
+    assert scanned == ["a.b"] * 2
 
 
-def test_files_of_other_types_are_asked_in_theirs(tmp_path: Path, asked: list[str]) -> None:
+def test_files_of_other_types_are_scanned_in_their_own(tmp_path: Path, scanned: list[str]) -> None:
     for index, of in enumerate([pa.int32(), pa.int64()]):
         table = pa.table({"a": pa.array([7, 8], of)})
         write(tmp_path / f"{index}.parquet", table, write_statistics=False)
     wanted = [2**40 + i for i in range(50)]
     assert sb.read_table(tmp_path, where=[("a", "in", [*wanted, 9])]).num_rows == 0
     assert sb.read_table(tmp_path, where=[("a", "in", [*wanted, 7])]).num_rows == 2
-    assert asked == ["a"] * 4
+    assert scanned == ["a"] * 4
 
 
 def test_a_folders_name_counts_and_not_the_files_column(tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def test_a_folders_name_counts_and_not_the_files_column(tmp_path: Path) -> None:
     assert sb.read_table(tmp_path, where=[("k", "in", [*wanted, 5])]).num_rows == 0
 
 
-def test_a_condition_without_its_key_is_not_asked(tmp_path: Path, asked: list[str]) -> None:
+def test_a_condition_without_its_key_is_not_scanned(tmp_path: Path, scanned: list[str]) -> None:
     keys = {"k_finance": ["iban"], "k_pii": ["email"]}
     path = lake(tmp_path, column_keys=keys)
     known = Keyring(master_keys={k: v for k, v in MASTER_KEYS.items() if k != "k_finance"})
@@ -246,7 +246,7 @@ def test_a_condition_without_its_key_is_not_asked(tmp_path: Path, asked: list[st
         without_filter_keys=True,
     )
     assert found.column("email").to_pylist() == [PRESENT]
-    assert set(asked) == {"email"}
+    assert set(scanned) == {"email"}
 
 
 @pytest.mark.parametrize("dictionary", [True, False])

@@ -122,7 +122,7 @@ def test_tables_that_do_not_fit_are_refused(tmp_path: Path) -> None:
         sb.read_table(tmp_path)
 
 
-def test_nested_columns_come_whole_and_are_asked_by_their_members(tmp_path: Path) -> None:
+def test_nested_columns_come_whole_and_conditions_name_members(tmp_path: Path) -> None:
     rows = [{"zip": f"{i:04}", "tags": [str(i)] * (i % 3)} for i in range(100)]
     table = pa.table({"id": range(100), "address": [*rows[:99], None], "a.b": range(100)})
     pq.write_table(table, tmp_path / "x.parquet", row_group_size=10)

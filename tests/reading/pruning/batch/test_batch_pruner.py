@@ -43,7 +43,7 @@ pytestmark = pytest.mark.parametrize("has_compiled_code", [True])
 
 
 @contextmanager
-def cold() -> Iterator[None]:
+def steps_only() -> Iterator[None]:
     """Only the steps, without compiled code."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(CompiledCode, "is_worth", lambda _self, _saved: False)
@@ -72,8 +72,8 @@ def failure(path: Path, where: Any, **options: Any) -> tuple[Any, ...]:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many chunks had their filters asked by the steps, file by file."""
+def checked_by_steps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many chunks had their filters checked_by_steps by the steps, file by file."""
     counts: list[int] = []
     real = read_filters
 
@@ -222,13 +222,13 @@ def test_both_ways_agree_on_damaged_files(table: tuple[list[Part], Any], damage:
 def test_every_shape_of_a_lookup(tmp_path: Path, mode: Mode, where: Any) -> None:
     path = lake(tmp_path, mode)
     found = left(path, where)
-    with cold():
+    with steps_only():
         assert found == left(path, where)
         rows = sb.read_table(path, where=where, keys=KEYRING)
     assert sb.read_table(path, where=where, keys=KEYRING).equals(rows)
 
 
-def test_files_of_other_types_folders_and_such_without_filters(
+def test_files_that_differ_in_type_folder_and_filters(
     tmp_path: Path, kept: list[list[int]]
 ) -> None:
     for index, of in enumerate([pa.int32(), pa.int64(), pa.int64()]):
@@ -265,7 +265,7 @@ def test_floats_and_booleans_are_left_to_the_steps(tmp_path: Path, kept: list[li
     assert kept == []
 
 
-# --- What is asked ---
+# --- What is checked_by_steps ---
 
 
 @pytest.fixture
@@ -293,19 +293,19 @@ def _span(path: Path, *names: str, groups: int = GROUPS) -> int:
 
 @pytest.mark.parametrize("mode", list(Mode))
 def test_filters_are_read_once_in_one_request(
-    tmp_path: Path, mode: Mode, requests: list[tuple[int, int]], asked: list[int]
+    tmp_path: Path, mode: Mode, requests: list[tuple[int, int]], checked_by_steps: list[int]
 ) -> None:
     path = lake(tmp_path, mode)
     assert len(left(path, [("email", "in", [PRESENT, ABSENT])])) == 1
     both = [("email", "in", [PRESENT, ABSENT]), ("iban", "=", f"DE{77:020d}")]
     assert len(left(path, both)) == 1
     assert requests == [(1, _span(path, "email")), (1, _span(path, "email", "iban"))]
-    # What passed is not asked again.
-    assert asked == [0, 0]
+    # What passed is not checked_by_steps again.
+    assert checked_by_steps == [0, 0]
 
 
 def test_filters_that_stand_apart_are_read_one_by_one(
-    tmp_path: Path, requests: list[tuple[int, int]], asked: list[int]
+    tmp_path: Path, requests: list[tuple[int, int]], checked_by_steps: list[int]
 ) -> None:
     path = lake(tmp_path, Mode.PLAIN)
     far = filter_place(path, 0, "email")
@@ -319,12 +319,12 @@ def test_filters_that_stand_apart_are_read_one_by_one(
     edit_footer(path, move)
     assert len(left(path, [("email", "=", PRESENT)])) == 1
     assert requests[0][0] == 2
-    assert asked == [0]
+    assert checked_by_steps == [0]
 
 
 @pytest.mark.parametrize("mode", [Mode.PLAIN, Mode.ENCRYPTED])
-def test_of_row_groups_that_bounds_exclude_no_filter_is_read(
-    tmp_path: Path, mode: Mode, requests: list[tuple[int, int]], asked: list[int]
+def test_filters_of_row_groups_that_bounds_rule_out_are_not_read(
+    tmp_path: Path, mode: Mode, requests: list[tuple[int, int]], checked_by_steps: list[int]
 ) -> None:
     table = customers(ROWS).sort_by("email")
     path = write(tmp_path / "x.parquet", table, mode, row_group_size=GROUP, use_dictionary=False)
@@ -334,10 +334,10 @@ def test_of_row_groups_that_bounds_exclude_no_filter_is_read(
     assert [group for _, group, _ in left(path, [("email", "=", value), ("id", "=", -1)])] == []
     place = filter_place(path, 3, "email")
     assert requests == [(1, place.stop - place.start), (0, 0)]
-    assert asked == [0]
+    assert checked_by_steps == [0]
 
 
-def test_a_smaller_dictionary_is_asked_first(
+def test_a_dictionary_smaller_than_the_filter_is_read_instead(
     tmp_path: Path, requests: list[tuple[int, int]], kept: list[list[int]]
 ) -> None:
     table = pa.table({"a": ["a", "c"] * 1000})
@@ -354,9 +354,7 @@ def test_a_smaller_dictionary_is_asked_first(
     assert requests == [(4, 4 * meta_data.total_compressed_size)]
 
 
-def test_a_file_is_judged_one_by_one_where_reasons_are_wanted(
-    tmp_path: Path, kept: list[list[int]]
-) -> None:
+def test_an_explained_read_goes_through_the_steps(tmp_path: Path, kept: list[list[int]]) -> None:
     report = sb.explain(lake(tmp_path), where=[("email", "=", PRESENT)], keys=KEYRING)
     assert report.skipped == {"Bloom filter": GROUPS - 1}
     assert kept == []
@@ -367,7 +365,7 @@ def test_a_file_is_judged_one_by_one_where_reasons_are_wanted(
 
 def _same_failure(path: Path, where: Any, **options: Any) -> tuple[Any, ...]:
     found = failure(path, where, **options)
-    with cold():
+    with steps_only():
         assert failure(path, where, **options) == found
     return found
 
@@ -427,7 +425,7 @@ def _set(**values: int) -> Callable[[ColumnMetaData], None]:
     ],
 )
 @pytest.mark.parametrize("where", [EMAIL, BOTH])
-def test_places_that_cannot_be_are_errors(
+def test_impossible_offsets_and_lengths_of_filters_are_errors(
     tmp_path: Path, mode: Mode, change: Callable[[ColumnMetaData], None], where: Any
 ) -> None:
     path = lake(tmp_path, mode)
@@ -437,14 +435,14 @@ def test_places_that_cannot_be_are_errors(
 
 @pytest.mark.parametrize("mode", [Mode.PLAIN, Mode.ENCRYPTED])
 def test_a_length_that_is_not_said_is_found_out(
-    tmp_path: Path, mode: Mode, asked: list[int]
+    tmp_path: Path, mode: Mode, checked_by_steps: list[int]
 ) -> None:
     path = lake(tmp_path, mode)
     edit_column(path, 4, "email", _no_length)
-    with cold():
+    with steps_only():
         wanted = left(path, EMAIL)
     assert left(path, EMAIL) == wanted
-    assert asked == [GROUPS, 1]
+    assert checked_by_steps == [GROUPS, 1]
 
 
 #: Behind `numBytes`: algorithm, hash and compression, a union of an empty structure each.
@@ -527,19 +525,19 @@ def test_a_key_that_is_missing(tmp_path: Path, mode: Mode) -> None:
     known = Keyring(master_keys={k: v for k, v in MASTER_KEYS.items() if k != "k_finance"})
     error, _, column = failure(path, BOTH, keys=known, columns=["email"])
     assert issubclass(error, KeyUnavailableError)
-    with cold():
+    with steps_only():
         # The row group is the first that is looked at.
         assert failure(path, BOTH, keys=known, columns=["email"])[::2] == (error, column)
     assert column == "iban"
     some: Any = {"keys": known, "columns": ["email"], "without_filter_keys": True}
     found = left(path, BOTH, **some)
-    with cold():
+    with steps_only():
         assert left(path, BOTH, **some) == found
     assert len(found) == 1
     assert sb.read_table(path, where=BOTH, **some).column("email").to_pylist() == [PRESENT]
 
 
-def test_nothing_is_asked_of_a_cipher_for_a_plain_column(
+def test_no_cipher_is_used_for_a_plain_column(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = lake(tmp_path, column_keys={"k_pii": ["iban"]})
@@ -632,7 +630,7 @@ def test_what_statistics_say(
     )
     edit_column(path, 0, "a", _statistics(min=None, max=None))
     edit_column(path, 0, "a", _statistics(**changed))
-    with cold():
+    with steps_only():
         assert bool(left(path, [("a", "=", 8)])) is is_left
     assert bool(left(path, [("a", "=", 8)])) is is_left
     assert kept == [[0] if is_left else []]
@@ -671,13 +669,13 @@ def test_few_and_many_values_give_the_same(tmp_path: Path, count: int) -> None:
     path = lake(tmp_path)
     many = [f"user{i}@nobody.example.com" for i in range(count)]
     found = [left(path, [("email", "in", values)]) for values in (many, [*many, PRESENT])]
-    with cold():
+    with steps_only():
         wanted = [left(path, [("email", "in", values)]) for values in (many, [*many, PRESENT])]
     assert found == wanted
     assert len(found[0]) < GROUPS
 
 
-def test_filters_of_other_places_are_none_of_a_file(tmp_path: Path) -> None:
+def test_filters_outside_of_the_file_are_not_checked_together(tmp_path: Path) -> None:
     path = lake(tmp_path, Mode.PLAIN)
     hashes = Hashes.of([PRESENT.encode()])
     with opened(path) as it:

@@ -92,7 +92,7 @@ def assert_says(fields: ChunkFields, index: int, chunk: Chunk) -> None:
 
 @pytest.mark.parametrize("filters", [True, False])
 @pytest.mark.parametrize("mode", list(Mode))
-def test_they_say_what_the_chunks_say(tmp_path: Path, mode: Mode, filters: bool) -> None:
+def test_fields_are_those_of_the_decoded_chunks(tmp_path: Path, mode: Mode, filters: bool) -> None:
     footer = footer_of(lake(tmp_path, mode, filters=filters))
     for row_groups in (list(range(GROUPS)), [5], [1, 6, 7]):
         for ordinal, leaf in enumerate(footer.columns.leaves):
@@ -107,7 +107,7 @@ def test_they_say_what_the_chunks_say(tmp_path: Path, mode: Mode, filters: bool)
             assert list(fields.ciphers or []) == ciphers
 
 
-def test_they_are_the_same_of_a_footer_that_the_library_read(tmp_path: Path) -> None:
+def test_fields_are_the_same_if_the_library_scanned_the_footer(tmp_path: Path) -> None:
     path = lake(tmp_path, Mode.ENCRYPTED)
     for name in ("email", "id"):
         found = [
@@ -167,7 +167,7 @@ def test_a_tampered_module_is_an_error(tmp_path: Path, mode: Mode) -> None:
     assert run(read_chunk_fields(footer, ordinal_of(footer, "iban"), range(GROUPS))) is not None
 
 
-def test_modules_in_one_anothers_place_are_an_error(tmp_path: Path) -> None:
+def test_exchanged_modules_are_an_error(tmp_path: Path) -> None:
     path = lake(tmp_path, Mode.ENCRYPTED)
 
     def swap(it: Opened) -> None:
@@ -186,7 +186,7 @@ def test_modules_in_one_anothers_place_are_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", [Mode.ENCRYPTED, Mode.SIGNED])
 @pytest.mark.parametrize("missing", [0, 3, GROUPS - 1])
-def test_chunks_of_which_one_has_no_module_are_looked_at_one_by_one(
+def test_a_chunk_without_a_module_leaves_all_to_the_steps(
     tmp_path: Path, mode: Mode, missing: int
 ) -> None:
     path = lake(tmp_path, mode)
@@ -200,7 +200,7 @@ def test_chunks_of_which_one_has_no_module_are_looked_at_one_by_one(
     assert run(read_chunk_fields(footer, ordinal_of(footer, "email"), range(GROUPS))) is None
 
 
-def test_chunks_of_several_keys_are_looked_at_one_by_one(tmp_path: Path) -> None:
+def test_chunks_under_several_keys_are_left_to_the_steps(tmp_path: Path) -> None:
     path = lake(tmp_path, Mode.ENCRYPTED)
 
     def change(index: int, it: Opened, chunk: ColumnChunk) -> None:
@@ -267,7 +267,7 @@ def test_a_signed_footer_without_keys_says_what_is_in_clear(tmp_path: Path) -> N
         run(read_chunk_fields(footer, ordinal_of(footer, "email"), range(GROUPS)))
 
 
-def test_numbers_of_another_type_are_looked_at_one_by_one(tmp_path: Path) -> None:
+def test_numbers_of_another_wire_type_are_left_to_the_steps(tmp_path: Path) -> None:
     path = lake(tmp_path, Mode.PLAIN)
 
     def to_i32(meta_data: ColumnMetaData) -> None:
