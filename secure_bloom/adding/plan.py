@@ -105,7 +105,10 @@ def plan_rewrite(
     Raises what reading the footer, the keys, the pages and the filters raises, with row group and
     column set.
     """
+    # unlock, not unlock_to_read: a footer with an unchecked signature must not be signed anew.
     footer = unlock(read_tail(file), keys)
+    # All chunks are opened before the first filter is built, so a missing key or a broken policy in
+    # the last row group is told at once.
     tasks = list(_tasks(file, footer, keys, request))
     outcomes = _outcomes(tasks, run)
     keep = file.size if append else _reclaimed_end(footer, outcomes)
@@ -113,6 +116,7 @@ def plan_rewrite(
     needs_footer = _needs_footer(outcomes)
     parts, filters = _lay_out(outcomes, keep + len(_mark(keep, append=append)))
     skipped = _skipped(footer, request)
+    # Nothing to write: an unchanged footer is not encrypted again, and the file stays as it is.
     if not needs_footer:
         return RewritePlan(keep=file.size, tail=(), filters=(*filters, *skipped))
     tail = new_tail(footer, keep, parts, append=append)
@@ -123,7 +127,10 @@ def new_tail(
     footer: Footer, keep: int, parts: Iterable[bytes] = (), *, append: bool
 ) -> tuple[bytes, ...]:
     """The bytes after ``keep``: ``parts`` and the footer; in an append with mark and padding."""
+    # encode_footer comes after _lay_out has set all offsets: a signature covers them.
     tail = [_mark(keep, append=append), *parts, encode_footer(footer)]
+    # Padded before the footer, because nothing may stand between the footer's magic and the end of
+    # the file.  Why an append ends on a block: see storage/direct_write.
     if append:
         tail.insert(-1, _padding(keep + sum(map(len, tail))))
     return tuple(part for part in tail if part)
@@ -147,6 +154,8 @@ def _tasks(
     for row_group in range(len(footer.row_groups)):
         for ordinal, options in wanted.items():
             chunk = open_chunk(footer, row_group, ordinal, keys)
+            # Before a value is read: no filter of a sensitive column is built from a chunk in clear,
+            # or written under another key.
             request.check_key(chunk)
             yield Task(file=file, chunk=chunk, options=options, replace=request.replace_filters)
 
@@ -180,6 +189,7 @@ def _old_filter(task: Task) -> StoredBloomFilter | None:
     try:
         return read_bloom_filter(task.file, task.chunk)
     except SecureBloomError as error:
+        # Nobody can use a damaged filter, so to replace it loses nothing.
         if task.replace:
             return None
         error.hint = error.hint or "a damaged filter can be built anew: --replace-filters"
@@ -206,6 +216,7 @@ def _reclaimed_end(footer: Footer, outcomes: list[ChunkOutcome]) -> int:
         for outcome in outcomes
         if isinstance(outcome, NewFilter) and outcome.old is not None
     }
+    # From the footer backwards, filter by filter; a gap or a filter that stays ends it.
     while end in replaced:
         end = replaced[end]
     return end
@@ -218,6 +229,7 @@ def _lay_out(outcomes: list[ChunkOutcome], start: int) -> tuple[list[bytes], lis
     for outcome in outcomes:
         chunk = outcome.task.chunk
         if isinstance(outcome, NewFilter):
+            # Also encrypts the column's metadata again, under a fresh nonce, where it is encrypted.
             set_bloom_filter(chunk, start, len(outcome.modules))
             start += len(outcome.modules)
             parts.append(outcome.modules)

@@ -81,6 +81,8 @@ class FileRewriter(ABC):
         self, path: str, target: str | None, run: Mapper, cuts: list[Cut]
     ) -> tuple[RewritePlan, InputFile]:
         """Plan and write, anew where another writer was faster; the plan and the old file."""
+        # Another writer may be faster twice, or a torn file may need mending first.  After that the
+        # error goes to the report: the other writer may never stop.
         for _ in range(2):
             try:
                 return self._rewrite_once(path, target, run)
@@ -103,6 +105,7 @@ class FileRewriter(ABC):
             return plan, file
 
     def _write(self, file: InputFile, plan: RewritePlan, target: str | None) -> None:
+        # With a target even an empty plan writes: the output folder gets all files.
         if self.mode.dry_run or (plan.is_empty and target is None):
             return
         if self.mode.in_place:

@@ -38,6 +38,8 @@ def build_filter(
     old: SplitBlockBloomFilter | None = None,
 ) -> BuiltFilter:
     """The smallest filter of ``values`` that keeps ``options``; consumes ``values.entries``."""
+    # An upper bound of the distinct values: a filter that is too large is folded below, one that is
+    # too small cannot be unfolded.
     bound = values.upper_bound * forms(leaf)
     blocks = block_count_for(bound, options.fpp, options.max_bytes)
     bloom_filter = SplitBlockBloomFilter(blocks)

@@ -48,6 +48,7 @@ def encode_bloom_filter(
     bloom_filter: SplitBlockBloomFilter, column_cipher: ColumnCipher | None
 ) -> bytes:
     """Header and bitset as they go into the file, encrypted where the column is."""
+    # The three unions have one member each: the only algorithm, hash and compression of the format.
     header = BloomFilterHeader.of(
         numBytes=bloom_filter.byte_count,
         algorithm=BloomFilterAlgorithm.of(BLOCK=Empty()),
@@ -75,11 +76,15 @@ def decode_bloom_filter(
         num_bytes, length = _plain_header(view)
         bitset: bytes | memoryview = view[length:]
     else:
+        # Two modules one after the other, with types of their own in the AAD (8 and 9): the bitset
+        # of one filter cannot be joined to the header of another chunk's.  Encryption.md 5.1.
         length = cipher.frame_length(view)
         header_module = view[:length]
         header = column_cipher.decrypt(ModuleType.BLOOM_FILTER_HEADER, header_module)
         num_bytes, _ = (_short_header if len(header) <= _HEADER_LIMIT else _header)(header)
         bitset = column_cipher.decrypt(ModuleType.BLOOM_FILTER_BITSET, view[length:])
+    # Both are checked: the header alone could promise more than there is, and the bitset's length
+    # comes from the footer.
     if num_bytes != len(bitset):
         raise FormatError(
             f"BloomFilterHeader.numBytes is {num_bytes}, the bitset has {len(bitset)}"
@@ -89,7 +94,8 @@ def decode_bloom_filter(
 
 def _plain_header(view: memoryview) -> tuple[int, int]:
     """What a header says, as of :func:`_header`, of a filter as it stands in the file."""
-    # A header is mostly shorter than a block, and what is not whole blocks is the header then.
+    # A header mostly has 16 bytes, less than a block of 32.  Then the bytes beyond whole blocks are
+    # the header, and the cache knows it.
     likely = len(view) % BYTES_PER_BLOCK
     try:
         return _short_header(bytes(view[:likely]))
@@ -103,11 +109,12 @@ def _header(encoded: bytes | memoryview) -> tuple[int, int]:
     return _checked_size(header), length
 
 
-#: The same bytes stand before most filters of a table.
+#: Most filters of a table have the same size, hence the same header: it is decoded once.
 _short_header = functools.lru_cache(maxsize=64)(_header)
 
 
 def _checked_size(header: BloomFilterHeader) -> int:
+    # member() raises for a union with a member of a later format: its bits could mean anything.
     header.algorithm.member()
     header.hash.member()
     header.compression.member()
@@ -153,6 +160,7 @@ def _measure(file: InputFile, offset: int, column_cipher: ColumnCipher | None) -
         head = file.read_at(offset, min(_HEADER_LIMIT, file.size - offset))
         num_bytes, length = _header(head)
         return length + num_bytes
+    # Only the length fields of the two frames are read; nothing is decrypted to measure.
     header_length = _frame_length_at(file, offset, _HEADER_LIMIT)
     limit = MAX_BYTES + _FRAME_OVERHEAD
     return header_length + _frame_length_at(file, offset + header_length, limit)

@@ -249,6 +249,7 @@ def _opened(sealed: memoryview, key: bytes | AESGCM, aad: bytes) -> bytes:
             f"alone have {NONCE_SIZE + TAG_SIZE}"
         )
     gcm = prepare(key) if isinstance(key, bytes) else key
+    # The library compares the tag before it gives out a byte (SP 800-38D 7.2).
     try:
         return gcm.decrypt(sealed[:NONCE_SIZE], sealed[NONCE_SIZE:], aad)
     except InvalidTag as exc:

@@ -97,6 +97,7 @@ class KeyPolicy:
 
     def __post_init__(self) -> None:
         _check_key_name("the footer key", self.footer_key)
+        # ENCRYPTED is the default of the field, so without a key it only means that nobody chose.
         if self.footer_key is None and self.footer_mode is FooterMode.ENCRYPTED:
             object.__setattr__(self, "footer_mode", FooterMode.PLAINTEXT)
         if (self.footer_key is None) != (self.footer_mode is FooterMode.PLAINTEXT):

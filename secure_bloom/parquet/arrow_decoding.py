@@ -119,6 +119,8 @@ def _decode(
 ) -> Iterator[pa.Array]:
     if codec in _UNDECODED_CODECS:
         raise UnsupportedFeatureError(f"codec {codec.name} is not decoded here")
+    # The names of the file are left out: pyarrow would take a list apart by them (LogicalTypes.md,
+    # "Lists"), and only its values matter here.
     column = MemoryColumn(
         path=[str(depth) for depth in range(len(repetitions))],
         type=_physical_type(leaf),
@@ -132,7 +134,11 @@ def _decode(
 
 
 def _batch_rows(part: StoredPage) -> int:
-    """How many rows are decoded at a time: values of some pages repeat those before them."""
+    """How many rows to decode at a time.
+
+    In DELTA_BYTE_ARRAY a value repeats a prefix of the one before with a few bytes, so a small page
+    may hold values that are each as long as the page.
+    """
     header, _ = part
     detail = header.data_page_header or header.data_page_header_v2
     if detail is None or detail.encoding != Encoding.DELTA_BYTE_ARRAY:
@@ -162,6 +168,8 @@ def _schema(leaf: Leaf, repetitions: tuple[FieldRepetitionType, ...]) -> list[Sc
 def _read(file: bytes, rows: int, batch_rows: int) -> Iterator[pa.Array]:
     seen = 0
     try:
+        # The file is in memory: reading ahead would copy it.  Several of these run at a time, so
+        # threads of pyarrow's own would only compete.
         source = pq.ParquetFile(pa.BufferReader(file), pre_buffer=False)
         for batch in source.iter_batches(batch_size=batch_rows, use_threads=False):
             seen += batch.num_rows

@@ -77,6 +77,8 @@ class Page:
             return self.stored
         module_type = ModuleType.DICTIONARY_PAGE if self.is_dictionary else ModuleType.DATA_PAGE
         module = self.stored[self.clear :]
+        # The AAD holds the page's ordinal (Encryption.md 4.4.2), so pages of a chunk cannot be
+        # exchanged for one another.
         plain = self.cipher.decrypt(module_type, module, page=self.ordinal)
         return bytes(self.stored[: self.clear]) + plain if self.clear else plain
 
@@ -127,6 +129,7 @@ def read_pages(file: InputFile, chunk: Chunk) -> list[Page]:
         more = min(length + _FORGOTTEN, file.size - start)
         with suppress(FormatError):
             pages = _pages(file, chunk, start, more)
+            # Only for what those writers wrote: the bytes after any other chunk are not its own.
             if chunk.cipher is None and pages[0].is_dictionary:
                 return pages
         raise
@@ -183,6 +186,7 @@ def chunk_extent(chunk: Chunk) -> tuple[int, int]:
     if has_dictionary_offset(chunk):
         starts.append(meta_data.dictionary_page_offset or 0)
     start, length = min(starts), meta_data.total_compressed_size
+    # Before offset 4 stands the magic, so no page can start there.
     if start < 4 or length < 0:
         raise FormatError(f"the column chunk starts at {start} and has {length} bytes")
     return start, length
@@ -221,6 +225,7 @@ def walk(chunk: Chunk, read: PageReader) -> Iterator[Page]:
         if expects_dictionary:
             _check_data_follows(chunk.meta_data, position)
         expects_dictionary = False
+        # Reserved by the format and written by nobody; its ordinal counts no data page.
         if page.header.type == PageType.INDEX_PAGE:
             continue
         if not page.is_dictionary:
@@ -259,6 +264,8 @@ def page_at(chunk: Chunk, stored: memoryview, room: int, place: Place) -> tuple[
     if chunk.cipher is None:
         body_length = header.compressed_page_size
     else:
+        # The sizes of an encrypted page come from its module's length field: the header's size was
+        # written in different ways (see _levels_in_clear), and both must agree below.
         clear = _levels_in_clear(header, stored[body_start:])
         start = body_start + clear
         body_length = clear + cipher.frame_length(stored, start, room=room)
@@ -273,6 +280,8 @@ def page_at(chunk: Chunk, stored: memoryview, room: int, place: Place) -> tuple[
         cipher=chunk.cipher,
         ordinal=place[1],
     )
+    # The place decided the AAD with which the header was decrypted, so for an encrypted page type
+    # and place cannot differ, unless a writer mixed them up.
     if chunk.cipher is not None and page.is_dictionary is not (place == DICTIONARY):
         raise UnsupportedFeatureError(
             "an encrypted dictionary page stands where the metadata names none"
@@ -298,6 +307,7 @@ def _check_sizes(chunk: Chunk, header: PageHeader, length: int) -> None:
     is_stored = detail is not None and detail.is_compressed is False
     if chunk.meta_data.codec != CompressionCodec.UNCOMPRESSED and not is_stored:
         return
+    # Only a page that is not compressed has a size that can be known without decoding it.
     text = length if chunk.cipher is None else length - chunk.cipher.page_overhead
     if text != header.uncompressed_page_size:
         raise FormatError(

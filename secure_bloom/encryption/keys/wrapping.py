@@ -53,6 +53,7 @@ def wrap_once(
 def wrap_twice(dek: bytes, kek: KeyEncryptionKey, *, is_footer_key: bool = False) -> KeyMaterial:
     """Double wrapping: the DEK under ``kek``, without a call to the KMS."""
     check_key_size(dek)
+    # The KEK's id is the AAD, as in parquet-java and pyarrow: with another id the tag fails.
     sealed = cipher.seal(dek, kek.key, kek.wrapped.kek_id)
     wrapped_dek = base64.b64encode(sealed).decode("ascii")
     return _material(wrapped_dek, kek.master_key_id, kek.wrapped, is_footer_key=is_footer_key)
@@ -78,6 +79,7 @@ def unwrap(material: KeyMaterial, kms: KmsClient, keks: KekCache) -> bytes:
         dek = cipher.unseal(_sealed_dek(material), key, kek.kek_id)
     except IntegrityError as exc:
         raise misfit(master_key_id) from exc
+    # It authenticated, but a foreign writer may have wrapped anything.
     check_key_size(dek)
     return dek
 
