@@ -87,9 +87,10 @@ WRAP_SHORT(ssize_t, copy_file_range,
            (in, from, out, to, n, flags), -1, n = half(n))
 WRAP_SHORT(ssize_t, sendfile64, (int out, int in, off64_t *from, size_t n), (out, in, from, n), -1,
            n = half(n))
-#define ONE_SHORT_PART                                              \
-    struct iovec part = {parts->iov_base, half(parts->iov_len)};    \
-    parts = &part;                                                  \
+static _Thread_local struct iovec part;
+#define ONE_SHORT_PART                                           \
+    part = (struct iovec){parts->iov_base, half(parts->iov_len)}; \
+    parts = &part;                                               \
     count = 1
 WRAP_SHORT(ssize_t, writev, (int fd, const struct iovec *parts, int count), (fd, parts, count), -1,
            ONE_SHORT_PART)

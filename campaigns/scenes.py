@@ -100,6 +100,7 @@ class Scene:
             return None
         if told.status == "unforeseen":
             return f"an unforeseen error: {told.text}"
+        now = {name: it for name, it in now.items() if not _was_cut_off(name)}
         if told.status == "done" and now != self.end:
             return f"it said that it was done, and left {sorted(now)}"
         if told.status == "failed" and changed:
@@ -120,9 +121,11 @@ class Scene:
             return True
         if told is None and self.may_tear and found is not None and name in self.start:
             return found[0].startswith((self.start[name][0], *self.between))
-        # A kill leaves a temporary file; what was cut off is kept after any bad end.
-        is_temporary = told is None and name.endswith(".secure-bloom")
-        return is_temporary or (_was_cut_off(name) and (told is None or told.status != "done"))
+        if told is None and name.endswith(".secure-bloom"):
+            return True  # a kill leaves a temporary file
+        # What was cut off is kept after any bad end, and where it is told.
+        is_kept = told is None or told.status != "done" or "kept in" in told.text
+        return is_kept and _was_cut_off(name)
 
 
 def _was_cut_off(name: str) -> bool:
@@ -237,7 +240,7 @@ def _index(folder: Path, files: Files) -> Files:
 
 def _of_report(file: FileAddReport) -> Told:
     if file.status != "failed":
-        return Told(status="done")
+        return Told(status="done", text="; ".join(file.notes))
     unfinished = ("is in its place", "could not take back")
     is_unfinished = any(words in (file.error or "") for words in unfinished)
     status = "unfinished" if is_unfinished else "failed"

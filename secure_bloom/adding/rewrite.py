@@ -65,8 +65,7 @@ class FileRewriter(ABC):
                 plan, file = self._rewrite(path, target, run, cuts)
         except SecureBloomError as error:
             return failed_report(path, error, time.perf_counter() - started, cuts)
-        for cut in cuts:
-            cut.forget()
+        told_of_cuts = [cut.note(forgotten=cut.forget()) for cut in cuts]
         return FileAddReport(
             path=path,
             status="unchanged" if plan.is_empty else "added",
@@ -74,7 +73,7 @@ class FileRewriter(ABC):
             bytes_after=plan.size,
             seconds=round(time.perf_counter() - started, 6),
             filters=plan.filters,
-            notes=(*_notes_of(cuts, kept=False), *self._broken_links(file, plan, target)),
+            notes=(*told_of_cuts, *self._broken_links(file, plan, target)),
         )
 
     def _rewrite(
@@ -156,9 +155,5 @@ def failed_report(
         error=str(error),
         hint=error.hint,
         causes=tuple(causes(error)),
-        notes=tuple(_notes_of(cuts, kept=True)),
+        notes=tuple(cut.note(forgotten=False) for cut in cuts),
     )
-
-
-def _notes_of(cuts: Iterable[Cut], *, kept: bool) -> Iterator[str]:
-    return (cut.note(kept=kept) for cut in cuts)

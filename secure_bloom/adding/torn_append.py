@@ -8,7 +8,6 @@ anything else: a file that merely ends badly is never cut.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -30,14 +29,17 @@ class Cut:
     bytes: int
     kept: str
 
-    def forget(self) -> None:
-        """Remove the bytes that were kept; they only stay where the system refuses that."""
-        with contextlib.suppress(SecureBloomError):
+    def forget(self) -> bool:
+        """Remove the bytes that were kept; False where the system refuses."""
+        try:
             remove_kept(self.kept)
+        except SecureBloomError:
+            return False
+        return True
 
-    def note(self, *, kept: bool) -> str:
+    def note(self, *, forgotten: bool) -> str:
         """What a report says of it."""
-        where = f"; they are kept in {name_of(self.kept)} beside it" if kept else ""
+        where = "" if forgotten else f"; they are kept in {name_of(self.kept)} beside it"
         return (
             f"{self.bytes} bytes behind byte {self.offset}, left by a run that was killed, were "
             f"cut off{where}"

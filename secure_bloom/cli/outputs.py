@@ -16,6 +16,7 @@ from typing import BinaryIO
 
 from secure_bloom.errors import PolicyError
 from secure_bloom.storage import is_object_uri, local_path
+from secure_bloom.storage.os_errors import system_errors
 from secure_bloom.storage.staged_file import staged_file
 
 #: The output holds rows of an encrypted table in clear, so only its owner may read it.
@@ -30,6 +31,12 @@ def output_file(text: str) -> Path:
             hint="name a local file, and copy it there",
         )
     path = Path(local_path(text))
+    with system_errors(text):
+        _require_writable(path, text)
+    return path
+
+
+def _require_writable(path: Path, text: str) -> None:
     if text.endswith("/") or path.is_dir():
         raise PolicyError(
             "the output is a folder", hint="name a file in it, such as found.csv", path=text
@@ -41,7 +48,6 @@ def output_file(text: str) -> Path:
             f"the output cannot be written: there is no folder {path.parent}",
             hint="make the folder first",
         )
-    return path
 
 
 def refuse_part_of_table(
@@ -52,7 +58,8 @@ def refuse_part_of_table(
     ``given`` are the paths as the caller named them.  Any Parquet file in a folder among them would
     be a part of the table from then on.
     """
-    target = output.resolve()
+    with system_errors(str(output)):
+        target = output.resolve()
     if target in _resolved(files):
         raise PolicyError(
             "the output would overwrite the input", hint="name another file", path=str(output)
