@@ -185,6 +185,16 @@ def test_a_module_name_occurs_in_two_packages_at_most() -> None:
     assert not {name: count for name, count in found.items() if count > 2}
 
 
+def test_no_class_name_occurs_twice() -> None:
+    found = Counter(
+        node.name
+        for path in modules()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
+    )
+    assert not {name: count for name, count in found.items() if count > 1}
+
+
 def test_the_design_shows_the_floors() -> None:
     page = (ROOT / "docs" / "design" / "README.md").read_text()
     assert floors_table() in page, "put the output of python -m tests.test_floors there"

@@ -154,7 +154,7 @@ def _tasks(
     for row_group in range(len(footer.row_groups)):
         for ordinal, options in wanted.items():
             chunk = open_chunk(footer, row_group, ordinal, keys)
-            # Before a value is read: no filter of a sensitive column is built from a chunk in clear,
+            # Before a value is read: no filter of a sensitive column is built from one in clear,
             # or written under another key.
             request.check_key(chunk)
             yield Task(file=file, chunk=chunk, options=options, replace=request.replace_filters)
