@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -20,7 +17,7 @@ import pytest
 
 from secure_bloom import paimon
 from secure_bloom.bloom.probe import Verdict
-from secure_bloom.errors import FileChangedError, FormatError, PolicyError, UnsupportedFeatureError
+from secure_bloom.errors import PolicyError, UnsupportedFeatureError
 from secure_bloom.paimon import (
     BloomFilter64,
     DataType,
@@ -29,14 +26,11 @@ from secure_bloom.paimon import (
     IndexOptions,
     column_filter,
     hash_value,
-    index_merge,
 )
-from secure_bloom.paimon.index_files import read_beside
-from secure_bloom.storage import replace_tail
+from tests.paimon.conftest import ROWS
 from tests.surgery import assert_tells_no_secret
 from tests.tables import KEYRING, Mode, customers, write
 
-ROWS = 500
 EPOCH = dt.datetime(1970, 1, 1)
 
 
@@ -65,17 +59,6 @@ def test_a_build_that_was_killed_at_its_last_step_does_not_stop_the_next(tmp_pat
     assert {file.name for file in tmp_path.iterdir()} == {"x.parquet", "x.parquet.index"}
 
 
-def build_on_another_machine(path: Path, column: str) -> None:
-    """Add a column to the index as a machine does whose locks are not seen here."""
-    with tempfile.TemporaryDirectory() as other:
-        copy = Path(shutil.copy(path, other))
-        index = Path(f"{path}.index")
-        if index.exists():
-            shutil.copy(index, other)
-        paimon.build_index(copy, [column])
-        Path(f"{copy}.index").rename(index)
-
-
 def filter_of(path: Path, column: str) -> BloomFilter64:
     (index,) = read(path).indexes(column)
     assert index.body is not None
@@ -83,10 +66,20 @@ def filter_of(path: Path, column: str) -> BloomFilter64:
 
 
 NUMBERS = list(range(-50, 50))
+
+
 FLOATS = [0.0, -0.0, 1.5, float("inf"), float("nan"), -2.25, 1e-40]
+
+
 MOMENTS = [-1, 0, 1, 1_700_000_000_123_456, -62_135_596_800_000_000]
+
+
 DAYS = [-719_162, -1, 0, 19_000]
+
+
 TIMES = [0, 1_000, 43_200_123_000, 86_399_999_000]
+
+
 #: Arrow type, its values, Paimon's type, the same values as Paimon has them, options of the writer.
 TYPES: dict[str, tuple[pa.DataType, list[Any], str, list[Any], dict[str, Any]]] = {
     "tinyint": (pa.int8(), NUMBERS, "TINYINT", NUMBERS, {}),
@@ -166,27 +159,6 @@ def test_a_type_that_paimon_does_not_hash_is_refused(tmp_path: Path, array: pa.A
     assert not (tmp_path / "data.parquet.index").exists()
 
 
-@pytest.fixture
-def data_file(tmp_path: Path) -> Path:
-    """Ids 0 to 499 in five row groups, names that stand twice each, a map, a column of nulls."""
-    pairs = [
-        None if i % 5 == 0 else [("a", f"v{i % 7}"), ("b", None if i % 2 else "w")]
-        for i in range(ROWS)
-    ]
-    table = pa.table(
-        {
-            "id": pa.array(range(ROWS), pa.int64()),
-            "name": [f"n{i // 2}" for i in range(ROWS)],
-            "m": pa.array(pairs, pa.map_(pa.string(), pa.string())),
-            "nothing": pa.nulls(ROWS, pa.int32()),
-            "dotted.name": pa.array(range(ROWS), pa.int32()),
-            "list": pa.array([[1]] * ROWS),
-        }
-    )
-    pq.write_table(table, tmp_path / "data.parquet", row_group_size=100)
-    return tmp_path / "data.parquet"
-
-
 def test_a_filter_is_sized_by_the_distinct_values(data_file: Path) -> None:
     report = paimon.build_index(data_file, {"id": IndexOptions(), "name": IndexOptions(fpp=0.01)})
     told = {c.column: (c.values, c.items, c.bytes) for c in report.columns}
@@ -245,28 +217,6 @@ def test_a_name_with_a_dot_is_a_name(data_file: Path) -> None:
     assert paimon.build_index(data_file, ["dotted.name"]).columns[0].values == ROWS
 
 
-def test_what_the_index_had_already_stays(data_file: Path) -> None:
-    paimon.build_index(data_file, ["name"])
-    foreign = Index(type="future", body=b"\0any bytes")
-    before = read(data_file).with_indexes([("id", foreign)])
-    Path(f"{data_file}.index").write_bytes(before.to_bytes())
-    report = paimon.build_index(data_file, ["id"])
-    after = read(data_file)
-    assert report.kept == ("name: bloom-filter", "id: future")
-    assert after.indexes("name") == before.indexes("name")
-    assert after.indexes("id")[0] == foreign
-    assert after.indexes("id")[1].type == "bloom-filter"
-
-
-def test_a_damaged_index_is_an_error_and_stays(data_file: Path) -> None:
-    index = Path(f"{data_file}.index")
-    index.write_bytes(b"no index")
-    with pytest.raises(FormatError, match="magic") as refused:
-        paimon.build_index(data_file, ["id"])
-    assert str(index) in str(refused.value)
-    assert index.read_bytes() == b"no index"
-
-
 def test_the_data_file_is_not_touched_and_a_dry_run_writes_nothing(data_file: Path) -> None:
     before = (data_file.read_bytes(), data_file.stat().st_mtime_ns)
     dry = paimon.build_index(data_file, ["id"], dry_run=True)
@@ -274,85 +224,6 @@ def test_the_data_file_is_not_touched_and_a_dry_run_writes_nothing(data_file: Pa
     assert paimon.build_index(data_file, ["id"]) == dry
     assert (data_file.read_bytes(), data_file.stat().st_mtime_ns) == before
     assert len(list(data_file.parent.iterdir())) == 2
-
-
-@pytest.mark.parametrize("step", ["read_beside", "open_input", "read_whole"])
-def test_another_writer_s_index_is_not_lost(data_file: Path, step: str) -> None:
-    """Another process adds its index somewhere between our reading the old one and the new one."""
-    paimon.build_index(data_file, ["name"])
-    do, raced = getattr(index_merge, step), []
-
-    def do_and_race(place: Any) -> Any:
-        done = do(place)
-        if not raced and not str(place).endswith(".parquet"):
-            raced.append(True)
-            build_on_another_machine(data_file, "m[a]")
-        return done
-
-    with mock.patch.object(index_merge, step, do_and_race):
-        paimon.build_index(data_file, ["id"])
-    assert raced
-    assert {column.name for column in read(data_file).columns} == {"name", "m[a]", "id"}
-
-
-@pytest.mark.parametrize("has_index", [False, True])
-def test_an_index_of_values_that_changed_meanwhile_is_not_written(
-    data_file: Path, has_index: bool
-) -> None:
-    if has_index:
-        paimon.build_index(data_file, ["name"])
-    before = sorted(path.name for path in data_file.parent.iterdir())
-
-    def read_and_change(file: Any) -> Any:
-        data_file.write_bytes(data_file.read_bytes() + b"more")
-        return read_beside(file)
-
-    with (
-        mock.patch.object(index_merge, "read_beside", read_and_change),
-        pytest.raises(FileChangedError),
-    ):
-        paimon.build_index(data_file, ["id"])
-    assert sorted(path.name for path in data_file.parent.iterdir()) == before
-    assert not has_index or not read(data_file).indexes("id")
-
-
-def test_two_first_builds_at_once_keep_both_indexes(data_file: Path) -> None:
-    """Another process writes the first index after we looked and saw none."""
-    do, raced = replace_tail, []
-
-    def race_and_do(*arguments: Any, **options: Any) -> int:
-        if not raced:
-            raced.append(True)
-            build_on_another_machine(data_file, "m[a]")
-        return do(*arguments, **options)
-
-    with mock.patch.object(index_merge, "replace_tail", race_and_do):
-        paimon.build_index(data_file, ["id"])
-    assert {column.name for column in read(data_file).columns} == {"m[a]", "id"}
-    assert len(list(data_file.parent.iterdir())) == 2
-
-
-def test_first_builds_in_many_threads_all_get_in(data_file: Path) -> None:
-    columns = ["id", "name", "m[a]", "m[b]", "nothing", "dotted.name"]
-    with ThreadPoolExecutor(len(columns)) as executor:
-        reports = list(executor.map(lambda c: paimon.build_index(data_file, [c]), columns))
-    assert {report.status for report in reports} == {"built"}
-    assert {column.name for column in read(data_file).columns} == set(columns)
-
-
-def test_a_damaged_index_can_be_replaced(data_file: Path) -> None:
-    index = Path(f"{data_file}.index")
-    for damaged in (b"no index", b""):
-        index.write_bytes(damaged)
-        with pytest.raises(FormatError) as refused:
-            paimon.build_index(data_file, ["id"])
-        assert "--replace-damaged" in str(refused.value.hint)
-        paimon.build_index(data_file, ["id"], replace_damaged=True, dry_run=True)
-        assert index.read_bytes() == damaged
-        paimon.build_index(data_file, ["id"], replace_damaged=True)
-        assert [column.name for column in read(data_file).columns] == ["id"]
-    paimon.build_index(data_file, ["name"], replace_damaged=True)
-    assert [column.name for column in read(data_file).columns] == ["id", "name"]
 
 
 @pytest.mark.parametrize(

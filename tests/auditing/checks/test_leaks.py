@@ -1,0 +1,54 @@
+"""Statistics and record keys that a footer shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+
+import secure_bloom as sb
+from secure_bloom.auditing.findings import Severity
+from secure_bloom.parquet.structures.metadata import ColumnCryptoMetaData
+from secure_bloom.parquet.structures.views import Empty
+from tests.auditing.datasets import ids
+from tests.auditing.examples import (
+    EXAMPLES,
+    SIGNED,
+    Example,
+    chunk_of,
+    sound,
+    with_rules,
+)
+from tests.surgery import edit_footer
+from tests.tables import KEYRING, Mode, customers
+
+
+def test_statistics_under_the_footer_key_are_in_clear_in_a_signed_footer(tmp_path: Path) -> None:
+    path = EXAMPLES["statistics-in-clear"](tmp_path).path
+    crypto = ColumnCryptoMetaData.of(ENCRYPTION_WITH_FOOTER_KEY=Empty())
+    edit_footer(path, lambda it: setattr(chunk_of(it, "email"), "crypto_metadata", crypto))
+    policy = with_rules(SIGNED, email="k_footer")
+    report = Example(path=path, policy=policy).audit(keys=None, without_keys=True)
+    assert "statistics-in-clear" in ids(report)
+
+
+def test_hudi_keys_of_a_column_that_is_not_sensitive_are_no_leak(tmp_path: Path) -> None:
+    table = customers(30).append_column("_hoodie_record_key", pa.array(["k"] * 30))
+    table = table.replace_schema_metadata({"org.apache.hudi.bloomfilter": "AAAA"})
+    path = sound(tmp_path, Mode.SIGNED, table=table)
+    (finding,) = Example(path=path, policy=SIGNED).audit().findings
+    # Keys in clear tell no more than the column does; what they are made of nobody knows.
+    assert (finding.id, finding.severity) == ("hudi-record-keys-without-rule", Severity.LOW)
+    policy = with_rules(SIGNED, _hoodie_record_key=None)
+    assert ids(Example(path=path, policy=policy).audit()) == []
+
+
+def test_hudi_s_filter_of_a_sensitive_column_is_a_leak(tmp_path: Path) -> None:
+    table = customers(30).append_column("_hoodie_record_key", pa.array(["k"] * 30))
+    policy = with_rules(SIGNED, _hoodie_record_key=None)
+    for column, found in (("email", ["hudi-record-keys-in-clear"]), ("city", [])):
+        folder = tmp_path / column
+        folder.mkdir()
+        path = sound(folder, Mode.SIGNED, table=table)
+        sb.hudi.add_record_key_filter(path, column=column, keys=KEYRING)
+        assert ids(Example(path=path, policy=policy).audit()) == found
