@@ -463,7 +463,8 @@ public class SecureBloomVaultKms implements KmsClient {
     private void checkTls() {
         URI uri = URI.create(address);
         String host = uri.getHost() == null ? "" : uri.getHost();
-        boolean isHere = host.equals("localhost") || host.equals("[::1]") || host.startsWith("127.");
+        boolean isHere = host.equals("localhost") || host.equals("[::1]")
+                || host.matches("127(\\.[0-9]{1,3}){3}");
         if (!"https".equals(uri.getScheme()) && !isHere
                 && !configuration.getBoolean(PREFIX + "allow_http", false)) {
             throw new ParquetCryptoRuntimeException(

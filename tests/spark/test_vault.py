@@ -123,6 +123,8 @@ def test_one_policy_serves_spark_and_everything_else(
         **session_config(policy_file),
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": events.as_uri(),
+        # Copies of tasks would only double the work.
+        "spark.speculation": "false",
     }
     with Processes() as processes:
         seen = cluster.run(write_add_and_read, str(table), str(policy_file), config=config)
@@ -285,6 +287,7 @@ class TestJvmClient:
             ("lake_pii", {"token_file": "/none"}, "/none cannot be read on this machine"),
             ("lake_pii", {"address": "http://127.0.0.1:1"}, "is not available: no connection"),
             ("lake_pii", {"address": "http://vault.example.com"}, "without TLS"),
+            ("lake_pii", {"address": "http://127.0.0.1.example.com"}, "without TLS"),
             (
                 "lake_pii",
                 {"auth": "approle", "auth_mount": "none", "token_file": ""},
