@@ -60,11 +60,13 @@ def refuse_part_of_table(
     """
     with system_errors(str(output)):
         target = output.resolve()
-    if target in _resolved(files):
+        is_input = target in _resolved(files)
+        folders = [path for path in _resolved(given) if path.is_dir()] if form == "parquet" else []
+    if is_input:
         raise PolicyError(
             "the output would overwrite the input", hint="name another file", path=str(output)
         )
-    if form == "parquet" and any(target.is_relative_to(f) for f in _resolved(given) if f.is_dir()):
+    if any(target.is_relative_to(folder) for folder in folders):
         raise PolicyError(
             "the output would become a file of the table, its rows in clear",
             hint="name a file in another folder",

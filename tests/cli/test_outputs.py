@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import stat
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from secure_bloom.cli import outputs
-from secure_bloom.cli.outputs import output_file, replaced
+from secure_bloom.cli.outputs import output_file, refuse_part_of_table, replaced
 from secure_bloom.errors import PolicyError
 from tests.command_line import run
 
@@ -121,3 +122,18 @@ def test_a_place_that_is_no_file_is_refused(tmp_path: Path) -> None:
     for text in (str(tmp_path), f"{tmp_path}/", "/dev/null"):
         with pytest.raises(PolicyError, match="the output is"):
             output_file(text)
+
+
+def test_a_system_that_refuses_to_look_at_the_output_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(self: Path) -> bool:
+        raise OSError(errno.EIO, "I/O error", str(self))
+
+    output = tmp_path / "rows.parquet"
+    with monkeypatch.context() as broken:
+        broken.setattr(Path, "is_dir", failing)
+        with pytest.raises(PolicyError, match="the system refuses: i/o error"):
+            output_file(str(output))
+        with pytest.raises(PolicyError, match="the system refuses: i/o error"):
+            refuse_part_of_table(output, "parquet", [str(tmp_path)], [])
