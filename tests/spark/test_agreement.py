@@ -63,7 +63,14 @@ def filtered(
         target = folder / f"{mode.name}-{in_place}"
         if not target.exists():
             copy(written(mode), target)
-            report = add_bloom_filters(spark, target, POLICY, columns=OPTIONS, in_place=in_place)
+            report = add_bloom_filters(
+                spark,
+                target,
+                POLICY,
+                columns=OPTIONS,
+                in_place=in_place,
+                allow_unprotected=mode is Mode.SIGNED,
+            )
             assert {row.error for row in report.collect()} == {None}
         return target
 
