@@ -29,7 +29,7 @@ check: $(VENV)/.installed-dev  ## Style and types alone
 coverage: $(VENV)/.installed-measure java  ## Which lines and branches the tests run (longer than make test)
 	$(BIN)/python -m pytest $(PARALLEL) -m "not slow" --cov --cov-report=term:skip-covered
 
-mutants: $(VENV)/.installed-measure  ## Which changes of the program the tests notice (about 15 minutes)
+mutants: $(VENV)/.installed-measure  ## Which changes of the program the tests notice (about 20 minutes)
 	$(BIN)/python -m mutmut run
 	$(BIN)/python -m tests.mutants --show
 

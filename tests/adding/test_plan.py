@@ -287,3 +287,19 @@ def test_a_filter_that_misses_values_is_told_when_it_is_replaced(tmp_path: Path)
     _apply(path, plan)
     (again,) = _plan(path, "email", replace_filters=True).filters
     assert again.reason is None
+
+
+def test_two_remarks_on_one_filter_are_told_both(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.parquet", customers(1000))
+    _apply(path, _plan(path, "email"))
+    place = filter_place(path, 0, "email")
+    content = bytearray(path.read_bytes())
+    content[place.stop - 1024 : place.stop] = bytes(1024)
+    path.write_bytes(content)
+    options = {"email": BloomFilterOptions(max_bytes=32)}
+    with opened(path) as it:
+        request = filter_request(options, None, replace_filters=True)
+        (report,) = plan_rewrite(it.file, it.keys, request).filters
+    missed, bound = str(report.reason).split("; ")
+    assert missed.startswith("the old one missed ")
+    assert bound == "max_bytes 32 is too small for the fpp"

@@ -172,6 +172,16 @@ def test_arrays_that_hold_no_hashes_are_refused(hashes: np.ndarray) -> None:
             use(hashes)
 
 
+def test_hashes_may_lie_anywhere_in_memory() -> None:
+    hashes = random_hashes(200)
+    unaligned = np.frombuffer(b"!" + hashes.tobytes(), np.uint8)[1:].view(np.uint64)
+    for placed in (hashes[::2], hashes[::-1], unaligned):
+        bloom = SplitBlockBloomFilter(8)
+        bloom.insert_hashes(placed)
+        assert bloom == filled(8, placed.tolist())
+        assert bloom.check_hashes(placed).all()
+
+
 # --- bytes -----------------------------------------------------------------------------------
 
 
