@@ -18,7 +18,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.encryption.policy import KeyPolicy
-from secure_bloom.spark import add_bloom_filters, audit, session_config
+from secure_bloom.spark import add_bloom_filters, audit, register, session_config
 from tests.encryption.keys.vault.test_client import http_server
 from tests.openbao import OpenBao
 from tests.spark.cluster import VAULT_KMS, Cluster
@@ -70,23 +70,34 @@ def write_policy(folder: Path, address: str, token: str, more: str = "") -> Path
     return policy
 
 
-def write_add_and_read(spark: SparkSession, table: str, policy: str) -> dict[str, Any]:
-    """Runs on the cluster, under the policy."""
-    from secure_bloom.spark import add_bloom_filters, audit, register
-
-    rows = spark.range(600).selectExpr("id", "concat('user', id, '@example.com') AS email")
+def write_and_read(spark: SparkSession, table: str) -> dict[str, Any]:
+    """Runs on the cluster, under the policy: parquet-java writes and reads."""
+    rows = spark.range(ROWS).selectExpr("id", "concat('user', id, '@example.com') AS email")
     rows.repartition(2).write.parquet(table)
-    added = add_bloom_filters(spark, table, policy).collect()
-    register(spark)
-    source = spark.read.format("secure_bloom").option("policy", policy)
-    found = source.option("where", "email = 'user7@example.com'").load(table)
+    found = spark.read.parquet(table)
     return {
-        "read": spark.read.parquet(table).count(),
-        "email": [row.email for row in spark.read.parquet(table).where("id = 7").collect()],
+        "read": found.count(),
+        "email": [row.email for row in found.where("id = 7").collect()],
+    }
+
+
+def add_and_audit(spark: SparkSession, table: str, policy: str) -> dict[str, Any]:
+    """Runs on the cluster: the step, and the audit on the executors."""
+    added = add_bloom_filters(spark, table, policy).collect()
+    return {
         "added": sorted({f"{row.column}: {row.action}: {row.error}" for row in added}),
-        "found": [row.id for row in found.collect()],
         "findings": [row.message for row in audit(spark, table, policy).collect()],
     }
+
+
+def read_by_source(spark: SparkSession, table: str, policy: str) -> list[int]:
+    """Runs on the cluster: the data source."""
+    register(spark)
+    source = spark.read.format("secure_bloom").option("policy", policy)
+    return [
+        row.id
+        for row in source.option("where", "email = 'user7@example.com'").load(table).collect()
+    ]
 
 
 class Processes:
@@ -127,14 +138,13 @@ def test_one_policy_serves_spark_and_everything_else(
         "spark.speculation": "false",
     }
     with Processes() as processes:
-        seen = cluster.run(write_add_and_read, str(table), str(policy_file), config=config)
-    assert seen == {
-        "read": ROWS,
-        "email": ["user7@example.com"],
-        "added": ["email: added: None"],
-        "found": [7],
-        "findings": [],
-    }
+        given = (str(table), str(policy_file))
+        written = cluster.run(write_and_read, str(table), config=config)
+        added = cluster.run(add_and_audit, *given, config=config)
+        found = cluster.run(read_by_source, *given, config=config)
+    assert written == {"read": ROWS, "email": ["user7@example.com"]}
+    assert added == {"added": ["email: added: None"], "findings": []}
+    assert found == [7]
     for path in data_files(table):
         assert path.read_bytes()[:4] == b"PARE"
     assert_the_command_line_works(table, policy_file)
