@@ -53,11 +53,11 @@ class Planner:
 
     def __init__(self, context: PruningContext) -> None:
         self._context = context
+        self._needed = context.request.needed
 
     def begin(self, footer: FileFooter, partition: Values) -> Job[StartedFile]:
         """Prune by what the folders and the footer of a file say together."""
-        needed = self._context.request.needed
-        footer.refuse_clear(i for name in needed for i in footer.columns.below(name))
+        footer.refuse_clear(self._needed)
         pruner = FilePruner(context=self._context, footer=footer, partition=partition)
         prune_by_partition(pruner)
         return StartedFile(pruner=pruner, survivors=(yield from prune_together(pruner)))

@@ -97,15 +97,15 @@ class FileFooter:
         """Whether the footer is as its writer left it; a plain one has no way to tell."""
         return self.mode is not FooterMode.SIGNED or self.ciphers.footer is not None
 
-    def refuse_clear(self, columns: Iterable[int]) -> None:
-        """Raise PolicyError where the policy gives one of these columns a key, and it is in clear.
+    def refuse_clear(self, names: Iterable[str]) -> None:
+        """Raise PolicyError if a leaf of these columns is in clear and the policy gives it a key.
 
-        Asked before anything is: statistics and filters in clear would rule rows out unseen.
+        This comes before pruning: statistics and filters in clear could rule rows out unseen.
         """
         trust, leaves = self.ciphers.keys.trust, self.columns.leaves
         if trust.measure is None:
             return
-        for column in columns:
+        for column in (ordinal for name in names for ordinal in self.columns.below(name)):
             for row_group, group in enumerate(self.row_groups):
                 is_encrypted = group.columns[column].crypto_metadata is not None
                 name = leaves[column].name
