@@ -10,7 +10,7 @@ other scripts, all of which are more likely a slip than a number.  Every functio
 from __future__ import annotations
 
 import re
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -35,7 +35,11 @@ def exact_number(text: str) -> Decimal:
     """The finite number that ``text`` writes, every digit of it."""
     if not _NUMBER.fullmatch(text):
         raise ValueError("not a number")
-    return Decimal(text)
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        # The exponent is beyond what decimal counts, and so beyond every column.
+        raise ValueError("not a number that a column can hold") from None
 
 
 def shortest_decimal(number: float) -> Decimal:

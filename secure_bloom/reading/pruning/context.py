@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection
+from collections.abc import Iterable
 
-from secure_bloom.predicates.binding import BoundCondition, BoundPredicate, bound_conditions
+from secure_bloom.predicates.binding import BoundCondition, bound_conditions
+from secure_bloom.predicates.decided import Decided, PredicateShape
 from secure_bloom.predicates.request import Request
-from secure_bloom.predicates.tree import is_true
 from secure_bloom.reading.pruning.column_predicates import (
     ColumnPredicate,
     StoredValue,
@@ -36,6 +36,7 @@ class PruningContext:
         self._predicates: dict[tuple[int, int], ColumnPredicate] = {}
         self._probe_values: dict[int, ProbeValues | None] = {}
         self._hashes: dict[int, Hashes] = {}
+        self._shape = PredicateShape.of(request.predicate)
         self._possible: dict[frozenset[int], bool] = {}
 
     def column_predicate(
@@ -74,16 +75,13 @@ class PruningContext:
             return Hashes.of(encodings_of(values))
         return known.run(bisect_left(predicate.keys, values[0].key), len(values))
 
+    def ruled_out(self, conditions: Iterable[int] = ()) -> Decided:
+        """Conditions that are false, to which more are added; whether the predicate is, then."""
+        return Decided.false(self._shape, conditions)
+
     def can_match(self, ruled_out: frozenset[int]) -> bool:
         """Whether the predicate can be true while the conditions ``ruled_out`` are not."""
         known = self._possible.get(ruled_out)
         if known is None:
-            predicate = self.request.predicate
-            known = predicate is None or can_match(predicate, ruled_out)
-            self._possible[ruled_out] = known
+            known = self._possible[ruled_out] = not self.ruled_out(ruled_out).is_decided
         return known
-
-
-def can_match(predicate: BoundPredicate, ruled_out: Collection[int]) -> bool:
-    """Whether the predicate can be true while the conditions ``ruled_out`` are not."""
-    return is_true(predicate, lambda condition: condition.ordinal not in ruled_out)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from secure_bloom.errors import KeyUnavailableError
 from secure_bloom.parquet.footer import Chunk
+from secure_bloom.predicates.decided import Decided
 from secure_bloom.predicates.tree import LOOKUPS
 from secure_bloom.reading.pruning.column_predicates import ColumnPredicate, StoredValue
 from secure_bloom.reading.pruning.context import PruningContext
@@ -31,7 +32,7 @@ class RowGroupState:
 
     index: int
     rows: int
-    ruled_out: frozenset[int] = frozenset()
+    ruled_out: Decided
     passed: frozenset[int] = frozenset()
     left: dict[int, tuple[StoredValue, ...]] = field(default_factory=dict)
     chunks: dict[int, Chunk] = field(default_factory=dict)
@@ -95,7 +96,7 @@ class FilePruner:
         return RowGroupState(
             index=index,
             rows=rows,
-            ruled_out=self.ruled_out,
+            ruled_out=self.context.ruled_out(self.ruled_out),
             passed=passed,
             skipped_by=skipped_by if rows else Step.EMPTY,
         )
@@ -117,14 +118,15 @@ class FilePruner:
 
     def rule_out(self, group: RowGroupState, step: Step, *conditions: int) -> bool:
         """Mark the conditions as false; return whether the row group is skipped now."""
-        group.ruled_out = group.ruled_out.union(conditions)
-        if group.skipped_by is None and not self.context.can_match(group.ruled_out):
+        for condition in conditions:
+            group.ruled_out.add(condition)
+        if group.skipped_by is None and group.ruled_out.is_decided:
             group.skipped_by = step
         return group.skipped_by is not None
 
     def could_help(self, group: RowGroupState, conditions: Iterable[int]) -> bool:
         """Whether the row group could be skipped if none of the conditions were true."""
-        return not self.context.can_match(group.ruled_out.union(conditions))
+        return group.ruled_out.would_decide(conditions)
 
     def chunk(self, group: RowGroupState, predicate: ColumnPredicate) -> Chunk | None:
         """The column chunk of a predicate; None if its key is not available."""

@@ -18,10 +18,11 @@ from secure_bloom.parquet.logical_types import Kind, logical_type
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import Type
 from secure_bloom.predicates.binding import BoundCondition, BoundPredicate, bound_conditions
+from secure_bloom.predicates.decided import Decided, PredicateShape
 from secure_bloom.predicates.request import Request
 from secure_bloom.predicates.tree import LOOKUPS
 from secure_bloom.reading.pruning.column_predicates import encodings_of
-from secure_bloom.reading.pruning.context import PruningContext, can_match
+from secure_bloom.reading.pruning.context import PruningContext
 from secure_bloom.reading.rows.fingerprints import ProbeFingerprints
 from secure_bloom.reading.table.footer import FileFooter
 from secure_bloom.storage import InputFile
@@ -104,15 +105,16 @@ class ValueScan:
         # A condition whose key is missing was taken out of this predicate.
         checked = {condition.ordinal for condition in bound_conditions(predicate)}
         left = [a for a in self._of(footer) if a.condition in checked and a.is_worth_it]
-        ruled_out: set[int] = set()
-        # Stop scanning once the remaining conditions together could not rule the row group out.
-        while not can_match(predicate, ruled_out.union(it.condition for it in left)):
-            if not can_match(predicate, ruled_out):
-                return False
-            scanned = left.pop(0)
-            if not scanned.may_be_in(file, footer.chunk(row_group, scanned.column)):
-                ruled_out.add(scanned.condition)
-        return True
+        shape = PredicateShape.of(predicate)
+        ruled_out = Decided.false(shape)
+        # What is not scanned stays possible, and what is scanned and found.
+        possible = Decided.possible(shape, checked - {it.condition for it in left})
+        for scanned in left:
+            if possible.is_decided or ruled_out.is_decided:
+                break
+            found = scanned.may_be_in(file, footer.chunk(row_group, scanned.column))
+            (possible if found else ruled_out).add(scanned.condition)
+        return not ruled_out.is_decided
 
     def _of(self, footer: FileFooter) -> Iterator[_ScannedCondition]:
         """The lookups on columns of a file, each made once for all files with the same schema."""

@@ -156,10 +156,11 @@ def prune_together(pruner: FilePruner) -> Job[BatchSurvivors | None]:
 def _probes(pruner: FilePruner) -> list[tuple[ColumnPredicate, ProbeValues]]:
     """The file's predicates; none at all unless each of them alone can rule a row group out."""
     found = []
+    ruled_out = pruner.context.ruled_out(pruner.ruled_out)
     for predicate in pruner.predicates.values():
         probe = pruner.context.probe_values(predicate)
         condition = predicate.condition.ordinal
-        if probe is None or pruner.context.can_match(pruner.ruled_out | {condition}):
+        if probe is None or not ruled_out.would_decide([condition]):
             return []
         found.append((predicate, probe))
     return found if pruner.context.can_match(pruner.ruled_out) else []
