@@ -193,7 +193,7 @@ def test_a_table_with_a_log_of_its_own_is_refused_with_the_reason(
     file = next(root.rglob("part-0.parquet"))
     for path in (tmp_path / "lake", root, file):
         for options in ({}, {"in_place": True}, {"replace_filters": True}):
-            with pytest.raises(sb.UnsupportedFeatureError, match=f"{kind} table: its log"):
+            with pytest.raises(sb.UnsupportedFeatureError, match=f"{kind} table: its own log"):
                 sb.add_bloom_filters(path, columns=["email"], **options)
         done = _add(path, "email", code=2)
         assert f"{root}: a{'n' if kind == 'Iceberg' else ''} {kind} table" in done.stderr
