@@ -430,8 +430,8 @@ class FileReader:
             return self._by_pyarrow(row_groups, names)
 
     def _by_pyarrow(self, row_groups: Sequence[int], names: Sequence[str]) -> Columns:
+        self._check_counts(row_groups, names)
         source = self._open_source()
-        self._check_counts(source.metadata, row_groups, names)
         expected = sum(self.plan.footer.row_groups[i].num_rows for i in row_groups)
         try:
             table = source.read_row_groups(
@@ -449,26 +449,27 @@ class FileReader:
                 self.extents += stored_extents(self.plan.footer, row_group, names)
         return {name: _selectable(table.column(name)) for name in names}
 
-    def _check_counts(
-        self, metadata: pq.FileMetaData, row_groups: Sequence[int], names: Sequence[str]
-    ) -> None:
+    def _check_counts(self, row_groups: Sequence[int], names: Sequence[str]) -> None:
         """Raise FormatError for row groups whose values pyarrow would mix up.
 
         Decoding several together it takes what one has too many for rows of the next.
         """
         if len(row_groups) < 2:
             return
-        columns = self.plan.footer.columns
-        flat = [i for n in names for i in columns.below(n) if not columns.leaves[i].is_repeated]
+        # Not asked of pyarrow: its metadata decrypt columns while they hold Python's lock, and wait
+        # for ever for another thread that wants it to be given a key.
+        footer = self.plan.footer
+        leaves = footer.columns.leaves
+        flat = [i for n in names for i in footer.columns.below(n) if not leaves[i].is_repeated]
         for row_group in row_groups:
-            group = metadata.row_group(row_group)
+            rows = footer.row_groups[row_group].num_rows
             for ordinal in flat:
-                if group.column(ordinal).num_values != group.num_rows:
+                values = footer.chunk(row_group, ordinal).meta_data.num_values
+                if values != rows:
                     raise FormatError(
-                        f"ColumnMetaData.num_values is {group.column(ordinal).num_values}, "
-                        f"the row group has {group.num_rows} rows",
+                        f"ColumnMetaData.num_values is {values}, the row group has {rows} rows",
                         row_group=row_group,
-                        column=columns.leaves[ordinal].name,
+                        column=leaves[ordinal].name,
                     )
 
     def _check_sizes(self, row_groups: Sequence[int], names: Sequence[str]) -> None:
