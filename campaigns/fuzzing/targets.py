@@ -30,7 +30,6 @@ from secure_bloom.errors import SecureBloomError
 from secure_bloom.hudi.record_keys.dynamic import DynamicBoundedBloomFilter
 from secure_bloom.hudi.record_keys.packed_keys import PackedKeys
 from secure_bloom.hudi.record_keys.simple import SimpleBloomFilter
-from secure_bloom.kernels.loading import CompiledCode
 from secure_bloom.paimon.bloom_filter64 import BloomFilter64
 from secure_bloom.paimon.comparisons import as_predicate
 from secure_bloom.paimon.container import BLOOM_FILTER, FileIndex, Index
@@ -448,5 +447,3 @@ TARGETS: dict[str, Target] = {
     ),
     "pages": Target(seeds=_numbered_files, run=_pages, share=0.005),
 }
-#: Kernels are what shall be tried.
-CompiledCode.is_worth = lambda _self, _saved: True  # type: ignore[method-assign]
