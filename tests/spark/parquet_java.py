@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,10 +40,21 @@ def bloom_filter_verdicts(
 
     ``column`` is the dotted path; keys come from the session's KMS.  One round trip.
     """
+    return packed_verdicts(spark, path, row_group, column, packed(values), len(values))
+
+
+def packed(values: Iterable[float | str | bytes]) -> bytes:
+    """Physical values as `BloomJudge.verdicts` reads them."""
+    return b"".join(map(_pack, values))
+
+
+def packed_verdicts(
+    spark: SparkSession, path: Path | str, row_group: int, column: str, values: bytes, count: int
+) -> list[bool] | None:
+    """:func:`bloom_filter_verdicts` on values that are packed once and asked of many files."""
     conf = spark._jsparkSession.sessionState().newHadoopConf()
     judge = _jvm(spark).secure_bloom.spark.tests.BloomJudge
-    packed = b"".join(map(_pack, values))
-    verdicts = judge.verdicts(conf, str(path), row_group, column, packed, len(values))
+    verdicts = judge.verdicts(conf, str(path), row_group, column, values, count)
     return None if verdicts is None else [verdict == 1 for verdict in verdicts]
 
 

@@ -68,7 +68,7 @@ def _forms(path: Path, name: str, texts: list[str], keys: Keyring | KmsClient) -
     with opened(path, keys) as it:
         leaf = next(leaf for leaf in it.footer.leaves if leaf.name == name)
     return [
-        [_unpacked(leaf.type, encoding) for encoding in physical_values(leaf, text) or ()]
+        [unpacked(leaf.type, encoding) for encoding in physical_values(leaf, text) or ()]
         for text in texts
     ]
 
@@ -76,6 +76,7 @@ def _forms(path: Path, name: str, texts: list[str], keys: Keyring | KmsClient) -
 _FORMATS = {Type.INT32: "<i", Type.INT64: "<q", Type.FLOAT: "<f", Type.DOUBLE: "<d"}
 
 
-def _unpacked(physical: Type, encoding: bytes) -> int | float | bytes:
+def unpacked(physical: Type, encoding: bytes) -> int | float | bytes:
+    """A value in PLAIN encoding, as parquet-java takes it."""
     form = _FORMATS.get(physical)
     return encoding if form is None else struct.unpack(form, encoding)[0]
