@@ -8,6 +8,7 @@ choose the inputs by the code that they reach.
 
 from __future__ import annotations
 
+import faulthandler
 import hashlib
 import json
 import os
@@ -21,8 +22,10 @@ from types import FrameType
 
 #: No input takes longer, and no target more memory.
 SECONDS, MEMORY = 5, 1 << 30
-#: Inputs between two looks at the clock and at the memory.
+#: Inputs between two looks at the memory.
 _BATCH = 100
+#: So many seconds for a batch: what hangs in compiled code lets no signal through.
+_BATCH_SECONDS = 60
 #: As many failures tell enough.
 _MOST = 20
 #: What runs into it is told as what it is, before the system kills the process.
@@ -60,15 +63,16 @@ def _by_mutation(name: str, trials: int, seed: int) -> int:
     for seed_input in target.seeds():
         attempt(name, target.run, seed_input, failures)
     before = _memory()
+    signal.signal(signal.SIGALRM, _hangs)
     while done < trials and len(failures) < _MOST:
-        _watch()
+        faulthandler.dump_traceback_later(_BATCH_SECONDS, exit=True)
         for _ in range(min(_BATCH, trials - done)):
-            attempt(name, target.run, next(every), failures)
+            in_time(name, target.run, next(every), failures)
             done += 1
         if _memory() - before > MEMORY:
             failures["memory"] = f"{name}: more than 1 GiB of memory after {done:,} inputs"
             break
-    signal.setitimer(signal.ITIMER_REAL, 0)
+    faulthandler.cancel_dump_traceback_later()
     print(json.dumps({"trials": done, "failures": list(failures.values()), "memory": _memory()}))
     return 0
 
@@ -94,6 +98,17 @@ def inputs(name: str, seed: int) -> Iterator[bytes]:
         except (SecureBloomError, TypeError, AttributeError, ValueError, OverflowError):
             # A structure that cannot be written is no input.
             continue
+
+
+def in_time(
+    name: str, run: Callable[[bytes], object], data: bytes, failures: dict[str, str]
+) -> None:
+    """:func:`attempt` of an input that may take SECONDS; SIGALRM must be that of hangs."""
+    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    try:
+        attempt(name, run, data, failures)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def attempt(
@@ -129,12 +144,6 @@ def _kept(name: str, data: bytes) -> str:
 
 def _memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
-def _watch() -> None:
-    """Raise HangError in what takes longer than it may."""
-    signal.signal(signal.SIGALRM, _hangs)
-    signal.setitimer(signal.ITIMER_REAL, SECONDS + 2)
 
 
 def _hangs(_signal: int, _frame: FrameType | None) -> None:

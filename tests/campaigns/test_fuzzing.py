@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -62,3 +63,29 @@ def test_what_is_no_error_of_ours_is_a_failure(
     assert "IndexError" in failure
     (kept,) = (tmp_path / "crashes").iterdir()
     assert kept.read_bytes() == b"input"
+
+
+def test_an_input_that_hangs_is_kept_and_the_next_ones_are_tried(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(child, "CRASHES", tmp_path / "crashes")
+    failures: dict[str, str] = {}
+    armed = []
+
+    def run(data: bytes) -> None:
+        armed.append(signal.getitimer(signal.ITIMER_REAL)[0] > 0)
+        if data == b"slow":
+            signal.raise_signal(signal.SIGALRM)
+
+    before = signal.signal(signal.SIGALRM, child._hangs)
+    try:
+        for data in (b"fast", b"slow", b"fast"):
+            child.in_time("thrift", run, data, failures)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert armed == [True, True, True]
+    assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
+    (failure,) = failures.values()
+    assert "HangError" in failure
+    (kept,) = (tmp_path / "crashes").iterdir()
+    assert kept.read_bytes() == b"slow"
