@@ -13,18 +13,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from secure_bloom.errors import FormatError
+from secure_bloom.parquet.decompression import decompressed, is_decompressed_here
 from secure_bloom.parquet.pages import Page
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import CompressionCodec, Encoding, FieldRepetitionType
 from secure_bloom.parquet.value_arrays import Binary, Entries, fixed_type
 
-_CODECS = {
-    CompressionCodec.SNAPPY: "snappy",
-    CompressionCodec.GZIP: "gzip",
-    CompressionCodec.BROTLI: "brotli",
-    CompressionCodec.ZSTD: "zstd",
-    CompressionCodec.LZ4_RAW: "lz4_raw",
-}
 _LENGTH_SIZE = 4
 _MAX_BIT_WIDTH = 8
 
@@ -53,15 +48,15 @@ def plain_entries(leaf: Leaf, codec: CompressionCodec, page: Page) -> Entries | 
 
 def plain_values(leaf: Leaf, codec: CompressionCodec, page: Page) -> PlainValues | None:
     """The values of a data page or a dictionary page, undecoded; None as in plain_entries."""
-    is_known = codec == CompressionCodec.UNCOMPRESSED or codec in _CODECS
-    if not is_known or leaf.is_repeated or not _is_plain(page):
+    if not is_decompressed_here(codec) or leaf.is_repeated or not _is_plain(page):
         return None
     try:
         if page.is_dictionary:
-            content = _decompressed(codec, page.body(), page.header.uncompressed_page_size)
+            content = _bytes(decompressed(codec, page.body(), page.header.uncompressed_page_size))
             return PlainValues(content=content, count=page.num_values, width=leaf.width)
         parts = _levels_and_values(leaf, codec, page)
-    except (pa.ArrowException, OSError):
+    except FormatError:
+        # pyarrow then decodes the page, or says what is wrong with it.
         return None
     if parts is None:
         return None
@@ -84,14 +79,14 @@ def _levels_and_values(
     body, size = page.body(), page.header.uncompressed_page_size
     detail = page.header.data_page_header_v2
     if detail is None:
-        return _split_v1(leaf, _decompressed(codec, body, size))
+        return _split_v1(leaf, _bytes(decompressed(codec, body, size)))
     levels = detail.definition_levels_byte_length
     if detail.repetition_levels_byte_length != 0 or not 0 <= levels <= len(body):
         return None
     is_compressed = detail.is_compressed is not False
     values = body[levels:]
     if is_compressed and len(values):
-        return _bytes(body[:levels]), _decompressed(codec, values, size - levels)
+        return _bytes(body[:levels]), _bytes(decompressed(codec, values, size - levels))
     return _bytes(body[:levels]), _bytes(values)
 
 
@@ -103,16 +98,6 @@ def _split_v1(
         return content[:0], content
     end = _LENGTH_SIZE + int.from_bytes(content[:_LENGTH_SIZE].tobytes(), "little")
     return (content[_LENGTH_SIZE:end], content[end:]) if end <= len(content) else None
-
-
-def _decompressed(
-    codec: CompressionCodec, body: bytes | memoryview, size: int
-) -> NDArray[np.uint8]:
-    if codec == CompressionCodec.UNCOMPRESSED:
-        return _bytes(body)
-    if size < 0:
-        raise pa.ArrowInvalid("a page of less than nothing")
-    return _bytes(pa.Codec(_CODECS[codec]).decompress(body, decompressed_size=size))
 
 
 def _bytes(buffer: bytes | memoryview | pa.Buffer) -> NDArray[np.uint8]:

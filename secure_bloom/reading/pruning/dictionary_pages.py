@@ -8,22 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pyarrow as pa
-
-from secure_bloom.errors import FormatError
+from secure_bloom.parquet.decompression import decompressed, is_decompressed_here
 from secure_bloom.parquet.dictionary_pages import claims_full_dictionary, read_full_dictionary
 from secure_bloom.parquet.footer import Chunk
 from secure_bloom.parquet.logical_types import Kind, logical_type
-from secure_bloom.parquet.structures.metadata import CompressionCodec, Encoding, Type
+from secure_bloom.parquet.structures.metadata import Encoding, Type
 from secure_bloom.storage import InputFile
 
-_CODECS = {
-    CompressionCodec.SNAPPY: "snappy",
-    CompressionCodec.GZIP: "gzip",
-    CompressionCodec.BROTLI: "brotli",
-    CompressionCodec.ZSTD: "zstd",
-    CompressionCodec.LZ4_RAW: "lz4_raw",
-}
 #: Values times bytes of the page: more than this costs more than it can save.
 _MAX_WORK = 4 * 1024 * 1024
 #: A page header may claim any size; larger pages are not decompressed here.
@@ -59,20 +50,11 @@ def may_be_in_dictionary(file: InputFile, chunk: Chunk, encodings: Sequence[byte
     size = page.header.uncompressed_page_size
     if not 0 <= size <= _MAX_PAGE or len(encodings) * size > _MAX_WORK:
         return True
-    content = _decompressed(chunk, page.body(), size)
-    return content is None or any(_is_there(chunk, content, value) for value in encodings)
-
-
-def _decompressed(chunk: Chunk, body: bytes | memoryview, size: int) -> bytes | None:
     codec = chunk.meta_data.codec
-    if codec == CompressionCodec.UNCOMPRESSED:
-        return bytes(body)
-    if codec not in _CODECS:
-        return None
-    try:
-        return bytes(pa.decompress(body, decompressed_size=size, codec=_CODECS[codec]))
-    except (pa.ArrowException, OSError):
-        raise FormatError("the dictionary page cannot be decompressed") from None
+    if not is_decompressed_here(codec):
+        return True
+    content = bytes(decompressed(codec, page.body(), size))
+    return any(_is_there(chunk, content, value) for value in encodings)
 
 
 def _is_there(chunk: Chunk, content: bytes, value: bytes) -> bool:

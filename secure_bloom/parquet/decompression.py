@@ -1,0 +1,82 @@
+"""The bytes that a page's compressed body stands for: as many as the page's header promises.
+
+pyarrow's own function fills a buffer of the size that it is given, and does not tell how much of it
+the codec wrote.  The rest is memory that nobody initialised.  parquet-format, "Compression".
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from secure_bloom.errors import FormatError
+from secure_bloom.parquet.structures.metadata import CompressionCodec
+
+_NAMES = {
+    CompressionCodec.SNAPPY: "snappy",
+    CompressionCodec.GZIP: "gzip",
+    CompressionCodec.BROTLI: "brotli",
+    CompressionCodec.ZSTD: "zstd",
+    CompressionCodec.LZ4_RAW: "lz4_raw",
+}
+#: The last field of a gzip member: the size of its text, little-endian (RFC 1952, 2.3.1).
+_ISIZE = 4
+
+
+def is_decompressed_here(codec: CompressionCodec) -> bool:
+    """Whether :func:`decompressed` knows the codec."""
+    return codec == CompressionCodec.UNCOMPRESSED or codec in _NAMES
+
+
+def decompressed(
+    codec: CompressionCodec, body: bytes | memoryview, size: int
+) -> bytes | memoryview | pa.Buffer:
+    """The text of a body; FormatError unless it has ``size`` bytes."""
+    if codec == CompressionCodec.UNCOMPRESSED:
+        if len(body) != size:
+            raise FormatError(f"a page of {size} bytes has {len(body)}, and is not compressed")
+        return body
+    if size < 0 or codec not in _NAMES:
+        raise FormatError(f"a page of {size} bytes in codec {codec} cannot be decompressed")
+    try:
+        text = pa.Codec(_NAMES[codec]).decompress(body, decompressed_size=size)
+    except (pa.ArrowException, OSError):
+        # Without the cause: its text may quote a value.
+        raise FormatError("a page cannot be decompressed") from None
+    if not _is_filled(codec, body, size):
+        raise FormatError(f"PageHeader.uncompressed_page_size is {size}, the page has fewer bytes")
+    return text
+
+
+def _is_filled(codec: CompressionCodec, body: bytes | memoryview, size: int) -> bool:
+    """Whether the text has all of ``size`` bytes, in which it fits."""
+    if codec == CompressionCodec.ZSTD:
+        # Its decoder was told the size, and has refused any other.
+        return True
+    if codec == CompressionCodec.SNAPPY:
+        return _varint(body) == size
+    if codec == CompressionCodec.GZIP and int.from_bytes(body[-_ISIZE:], "little") == size:
+        return True
+    # A gzip body may also have several members.
+    return _needs_all(codec, body, size)
+
+
+def _varint(body: bytes | memoryview) -> int:
+    """The size that a snappy body starts with; its decoder writes neither more nor less."""
+    found = 0
+    for position, byte in enumerate(bytes(body[:5])):
+        found |= (byte & 0x7F) << 7 * position
+        if byte < 0x80:
+            break
+    return found
+
+
+def _needs_all(codec: CompressionCodec, body: bytes | memoryview, size: int) -> bool:
+    """Whether one byte less is too little: others do not write down how long the text is."""
+    if size == 0:
+        # Into an empty buffer gzip's decoder writes nothing, whatever the text is.
+        return codec != CompressionCodec.GZIP
+    try:
+        pa.Codec(_NAMES[codec]).decompress(body, decompressed_size=size - 1)
+    except (pa.ArrowException, OSError):
+        return True
+    return False
