@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         SecureBloomError,
         UnfinishedWriteError,
         UnsupportedFeatureError,
+        WorkerLostError,
     )
     from secure_bloom.inspection import inspect
     from secure_bloom.options import BloomFilterOptions
@@ -69,6 +70,7 @@ _HOMES = {
         "SecureBloomError",
         "UnfinishedWriteError",
         "UnsupportedFeatureError",
+        "WorkerLostError",
     ],
     "hudi": [],
     "inspection": ["inspect"],
@@ -110,6 +112,7 @@ __all__ = [
     "UnsupportedFeatureError",
     "UnverifiedFileWarning",
     "Verdict",
+    "WorkerLostError",
     "add_bloom_filters",
     "audit",
     "decrypt",

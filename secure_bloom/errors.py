@@ -84,6 +84,13 @@ class UnfinishedWriteError(SecureBloomError):
     """
 
 
+class WorkerLostError(SecureBloomError):
+    """A process that worked on files has died, killed or for lack of memory; run again.
+
+    Each of its files is as it was, or done.
+    """
+
+
 class PolicyError(SecureBloomError):
     """The request cannot be fulfilled: a policy, option, column or value that makes no sense."""
 

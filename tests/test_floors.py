@@ -26,13 +26,17 @@ FLOORS: list[dict[str, str]] = [
         "options": "what a caller may ask of a filter",
         "lazy_names": "public names that are imported when they are first asked for",
         "ordered_pool": "work in several threads, results in order",
+        "worker_processes": "work in other processes",
     },
     {
         "kernels": "loops compiled by numba: arrays in, arrays out",
         "storage": "bytes of local files and objects: bounded reads, atomic writes, listing",
         "encryption": "AES modules, keys, KMS clients, the key-to-column policy",
     },
-    {"parquet": "the file format: structures, footer, schema, pages, values"},
+    {
+        "parquet": "the file format: structures, footer, schema, pages, values",
+        "spreading": "how the files of a run are spread over processes and threads",
+    },
     {
         "bloom": "split-block filters: hash, build, store, probe",
         "predicates": "what rows are asked for: parse, bind, evaluate",

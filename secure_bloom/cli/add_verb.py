@@ -11,6 +11,7 @@ from secure_bloom.cli.arguments import (
     load_policy,
     parse_columns,
     with_common_options,
+    with_jobs_option,
     with_unprotected_option,
 )
 from secure_bloom.cli.exit_codes import complain
@@ -36,6 +37,7 @@ from secure_bloom.cli.progress_bar import progress_bar
 @click.option("--in-place", is_flag=True, help="Append to the files; costs no copy of the data.")
 @click.option("--replace-filters", is_flag=True, help="Build filters anew where there are some.")
 @click.option("--dry-run", is_flag=True, help="Work everything out, write nothing.")
+@with_jobs_option
 @with_unprotected_option
 @with_common_options
 def add_command(
@@ -46,6 +48,7 @@ def add_command(
     in_place: bool,
     replace_filters: bool,
     dry_run: bool,
+    jobs: int | None,
     allow_unprotected: bool,
     keyring: Path | None,
     as_json: bool,
@@ -73,12 +76,13 @@ def add_command(
             paths,
             columns=parse_columns(column_texts),
             policy=policy,
-            keys=load_keys(keyring, policy),
+            keys=load_keys(keyring),
             in_place=in_place,
             output=output,
             replace_filters=replace_filters,
             dry_run=dry_run,
             allow_unprotected=allow_unprotected,
+            jobs=jobs,
             progress=progress,
         )
     if as_json:

@@ -87,6 +87,16 @@ def with_unprotected_option(function: F) -> F:
     return _ALLOW_UNPROTECTED(function)
 
 
+def with_jobs_option(function: F) -> F:
+    """``--jobs`` of a verb that does many files."""
+    return click.option(
+        "--jobs",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Use at most N cores; all by default. Many small files go to N processes.",
+    )(function)
+
+
 def _with_access(function: Callable[..., int]) -> Callable[..., int]:
     @functools.wraps(function)
     def call(*args: Any, keyring: Path | None, policy_path: Path | None, **options: Any) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import threading
 from pathlib import Path
@@ -425,7 +424,6 @@ def test_progress_goes_from_nothing_to_all(table_folder: Path) -> None:
 def test_files_are_at_work_side_by_side(
     table_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
     both = threading.Barrier(2)
     rewrite = rewriting.Rewriter.rewrite
 
@@ -434,7 +432,7 @@ def test_files_are_at_work_side_by_side(
         return rewrite(self, path, **options)
 
     monkeypatch.setattr(rewriting.Rewriter, "rewrite", meet)
-    files = _add(table_folder).files
+    files = _add(table_folder, jobs=2).files
     assert len(files) % 2 == 0
     assert [file.path for file in files] == sorted(file.path for file in files)
     assert {file.status for file in files} == {"added"}

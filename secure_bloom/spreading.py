@@ -1,0 +1,96 @@
+"""How the files of a run are spread: over processes where there are many, over threads where not.
+
+What is done for a small file is mostly Python, and threads do that in turns.  A large file is read,
+decoded and hashed in compiled code, which threads do side by side; and a process takes a quarter of
+a second to start.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeVar
+
+from secure_bloom.errors import PolicyError, WorkerLostError
+from secure_bloom.ordered_pool import in_order
+from secure_bloom.storage.paths import is_object_uri, local_path
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+#: A process starts for so many files: fewer are done before it is ready.
+_FILES_A_PROCESS: Final = 128
+#: Larger files, in the mean of some, are work for threads.
+_SMALL: Final = 16 * 1024 * 1024
+_SAMPLE: Final = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """How many processes share the files of a run; with one, how many threads it has."""
+
+    processes: int
+    threads: int
+
+
+def chosen_spread(paths: Sequence[str], jobs: int | None) -> Spread:
+    """The way for these files, with ``jobs`` cores: by default all that this process may use.
+
+    PolicyError for no job at all.
+    """
+    if jobs is not None and jobs < 1:
+        raise PolicyError(f"jobs is {jobs}, it must be at least 1")
+    threads = _cores() if jobs is None else jobs
+    # Whoever names a number of jobs need not have many files, only enough to share.
+    processes = min(threads, len(paths) // (_FILES_A_PROCESS if jobs is None else 2))
+    if processes < 2 or not _are_small(paths):
+        return Spread(processes=1, threads=threads)
+    return Spread(processes=processes, threads=threads)
+
+
+def each_file(
+    work: Callable[[A], B],
+    open_work: Callable[[], Callable[[A], B]],
+    files: Sequence[A],
+    spread: Spread,
+    *,
+    lost: Callable[[A, WorkerLostError], B],
+    stop: Callable[[], None] = lambda: None,
+) -> Generator[tuple[int, B], None, None]:
+    """The index of each file and what ``work`` says of it, as it is done.
+
+    ``open_work`` opens the same work in another process, to which it is pickled.  Where that cannot
+    be, threads of this process do it, and ``stop`` is called when the caller ends early.  ``lost``
+    says of a file that the process which worked on it has died.
+    """
+    left = dict(enumerate(files))
+    if spread.processes > 1:
+        # Not needed, and so not loaded, where one process does it all.
+        from secure_bloom.worker_processes import in_processes
+
+        for index, result in in_processes(open_work, files, spread.processes, lost=lost):
+            del left[index]
+            yield index, result
+    results = in_order(work, left.values(), spread.threads, room=len(left), stop=stop)
+    yield from zip(left, results, strict=True)
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _are_small(paths: Sequence[str]) -> bool:
+    """Whether some of the files, from all over the run, are small; objects are waited for."""
+    some = paths[:: max(1, len(paths) // _SAMPLE)]
+    if any(map(is_object_uri, some)):
+        return False
+    sizes = []
+    for path in some:
+        with suppress(OSError):
+            sizes.append(Path(local_path(path)).stat().st_size)
+    return sum(sizes) <= _SMALL * len(some)

@@ -1,0 +1,248 @@
+"""Work in other processes: for many items whose work is Python, which threads cannot share.
+
+Workers are started as commands of their own, so nothing of the caller's program is imported again:
+this works from a notebook, and from a script without ``if __name__ == "__main__"``.  All that they
+are told goes over a socket that nobody else has: no key is on a command line, in the environment or
+in a file.
+
+    to a worker: sys.path | how the work is opened | (index, item) ...
+    back:        True once the work is open | (index, result, None) or (index, None, error) ...
+"""
+
+from __future__ import annotations
+
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import traceback
+import warnings
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from typing import Any, Final, TypeVar
+
+from secure_bloom.errors import WorkerLostError
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+#: Items that a worker has under way: while one waits for the disk, another one computes.
+AT_ONCE: Final = 4
+#: Items that a worker has been sent: those under way, and some that wait, so that it never idles.
+_SENT: Final = 2 * AT_ONCE
+#: Enough for all items sent and not read yet, so that sending never waits for a worker.
+_SEND_BUFFER: Final = 1 << 18
+
+# Ctrl-C is the caller's to handle.  The socket is moved away from descriptor 0, because programs
+# that the work starts would get that one too.
+_BOOT: Final = """
+import signal
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+import os, sys
+try:
+    from multiprocessing.connection import Connection
+    parent = Connection(os.dup(0))
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    sys.path[:] = parent.recv()
+    from secure_bloom.worker_processes import serve
+except (ImportError, EOFError, OSError):
+    sys.exit(1)
+serve(parent)
+"""
+
+
+def in_processes(
+    open_work: Callable[[], Callable[[A], B]],
+    items: Sequence[A],
+    processes: int,
+    *,
+    lost: Callable[[A, WorkerLostError], B],
+) -> Generator[tuple[int, B], None, None]:
+    """The index of each item and the result of its work, as they come.
+
+    ``open_work`` is pickled, and called once in each worker; the work that it returns is called
+    from several threads, and its errors are raised here.  Where a worker dies, ``lost`` gives the
+    results of the items that it had under way, and another one goes on.
+
+    Items without a result are left to the caller: all of them, where ``open_work`` cannot be
+    pickled or opened in another process, or where no process can be started.
+
+    When the caller closes the iterator or is interrupted, workers end what they have under way and
+    begin nothing more.
+    """
+    try:
+        opening = pickle.dumps(open_work)
+    except Exception:  # whatever the class of a key client raises
+        return
+    crew = _Crew(opening=opening, waiting=deque(range(len(items))))
+    try:
+        crew.start(min(processes, len(items)))
+        while crew.is_busy:
+            crew.feed(items)
+            for worker, message in crew.messages():
+                if message is not None:
+                    index, result, error = message
+                    worker.sent.remove(index)
+                    if error is not None:
+                        raise error
+                    yield index, result
+                    continue
+                for index, error in crew.dismiss(worker):
+                    yield index, lost(items[index], error)
+    finally:
+        crew.end()
+
+
+@dataclass(slots=True, eq=False)
+class _Worker:
+    """One process; ``sent`` are the indexes of the items that it has not answered yet."""
+
+    process: subprocess.Popen[bytes]
+    connection: Connection
+    is_open: bool = False
+    sent: deque[int] = field(default_factory=deque)
+
+    def send(self, message: object) -> None:
+        # If it is dead, reading from it tells that.
+        with suppress(OSError):
+            self.connection.send(message)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Crew:
+    """The workers of one call, and the indexes of the items that none of them has been sent."""
+
+    opening: bytes
+    waiting: deque[int]
+    workers: list[_Worker] = field(default_factory=list)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether results are still to come."""
+        return bool(self.workers) and (
+            bool(self.waiting) or any(worker.sent for worker in self.workers)
+        )
+
+    def start(self, processes: int) -> None:
+        """Start so many workers; none where the system does not allow it."""
+        with suppress(OSError):
+            for _ in range(processes):
+                self.workers.append(_started(self.opening))
+
+    def feed(self, items: Sequence[object]) -> None:
+        """Send items to the workers that have few."""
+        for worker in self.workers:
+            while self.waiting and worker.is_open and len(worker.sent) < _SENT:
+                index = self.waiting.popleft()
+                worker.sent.append(index)
+                worker.send((index, items[index]))
+
+    def messages(self) -> Iterable[tuple[_Worker, Any]]:
+        """What workers say next; None from one that is dead."""
+        by_connection = {worker.connection: worker for worker in self.workers}
+        for connection in wait(list(by_connection)):
+            worker = by_connection[connection]  # type: ignore[index]
+            try:
+                message = worker.connection.recv()
+            except (EOFError, OSError):
+                yield worker, None
+                continue
+            if message is True:
+                worker.is_open = True
+            else:
+                yield worker, message
+
+    def dismiss(self, worker: _Worker) -> Iterable[tuple[int, WorkerLostError]]:
+        """Forget a dead worker; the items that it had under way, each with the error of it."""
+        self.workers.remove(worker)
+        worker.connection.close()
+        code = worker.process.wait()
+        # Items are taken in the order in which they were sent.
+        begun = [worker.sent.popleft() for _ in range(min(AT_ONCE, len(worker.sent)))]
+        self.waiting.extendleft(reversed(worker.sent))
+        # One that could not open its work would not do better a second time.
+        if worker.is_open and self.waiting:
+            self.start(1)
+        for index in begun:
+            yield index, _lost(code)
+
+    def end(self) -> None:
+        """Let the workers end: what they have under way is done, and its results are refused."""
+        for worker in self.workers:
+            worker.connection.close()
+        for worker in self.workers:
+            worker.process.wait()
+
+
+def _started(opening: bytes) -> _Worker:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
+        connection = Connection(ours.detach())
+        # -P: the folder that the caller is in holds none of Python's modules.  A process group of
+        # its own: Ctrl-C on a terminal goes to that of the caller alone.
+        command = [sys.executable, "-P", "-c", _BOOT]
+        try:
+            process = subprocess.Popen(  # noqa: S603 - our own command
+                command, stdin=theirs.fileno(), stdout=subprocess.DEVNULL, process_group=0
+            )
+        except OSError:
+            connection.close()
+            raise
+    worker = _Worker(process, connection)
+    worker.send(sys.path)
+    with suppress(OSError):
+        connection.send_bytes(opening)
+    return worker
+
+
+def _lost(code: int) -> WorkerLostError:
+    reason = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+    return WorkerLostError(
+        f"the process that worked on it has died ({reason}); the file is as it was, or done",
+        hint="run again; if memory was short, with --jobs 1",
+    )
+
+
+def serve(parent: Connection) -> None:
+    """Be a worker, until the caller goes away."""
+    try:
+        # The caller has opened the same, and told of warnings and errors.
+        with warnings.catch_warnings(action="ignore"):
+            work = pickle.loads(parent.recv_bytes())()  # noqa: S301 - the caller's own bytes
+        parent.send(True)
+    except Exception:
+        return
+    receiving, sending = threading.Lock(), threading.Lock()
+
+    def work_on() -> None:
+        # An error means that the caller has gone, or was interrupted: nothing more is begun.
+        with suppress(EOFError, OSError):
+            while True:
+                with receiving:
+                    index, item = parent.recv()
+                answer = _answer(work, index, item)
+                with sending:
+                    parent.send_bytes(answer)
+
+    threads = [threading.Thread(target=work_on) for _ in range(AT_ONCE)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def _answer(work: Callable[[Any], object], index: int, item: object) -> bytes:
+    try:
+        return pickle.dumps((index, work(item), None))
+    except Exception as error:
+        # A traceback does not travel with an error, so its text does.
+        error.add_note(traceback.format_exc())
+        with suppress(Exception):
+            return pickle.dumps((index, None, error))
+        return pickle.dumps((index, None, RuntimeError(f"unforeseen {type(error).__name__}")))

@@ -1,0 +1,80 @@
+"""How files are spread: processes for many small ones, threads for few, large or remote ones."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from secure_bloom.errors import PolicyError
+from secure_bloom.spreading import Spread, chosen_spread, each_file
+
+
+def _files(folder: Path, count: int, size: int = 10) -> list[str]:
+    paths = [folder / f"{i:04}" for i in range(count)]
+    for path in paths:
+        with path.open("wb") as file:
+            file.truncate(size)
+    return [str(path) for path in paths]
+
+
+@pytest.fixture
+def four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(4)), raising=False)
+
+
+@pytest.mark.usefixtures("four_cores")
+@pytest.mark.parametrize(
+    ("count", "jobs", "processes", "threads"),
+    [
+        (1, None, 1, 4),
+        (255, None, 1, 4),
+        (256, None, 2, 4),
+        (2000, None, 4, 4),
+        (2000, 1, 1, 1),
+        (2000, 3, 3, 3),
+        (3, 2, 1, 2),
+        (4, 2, 2, 2),
+        (0, 2, 1, 2),
+    ],
+)
+def test_many_small_files_go_to_processes(
+    tmp_path: Path, count: int, jobs: int | None, processes: int, threads: int
+) -> None:
+    chosen = chosen_spread(_files(tmp_path, count), jobs)
+    assert chosen == Spread(processes=processes, threads=threads)
+
+
+@pytest.mark.parametrize("jobs", [None, 2])
+def test_large_files_and_objects_go_to_threads(tmp_path: Path, jobs: int | None) -> None:
+    large = _files(tmp_path, 300, size=64 * 1024 * 1024)
+    objects = [f"s3://bucket/{i}" for i in range(300)]
+    assert [chosen_spread(paths, jobs).processes for paths in (large, objects)] == [1, 1]
+
+
+@pytest.mark.parametrize("jobs", [0, -1])
+def test_no_job_at_all_is_an_error(jobs: int) -> None:
+    with pytest.raises(PolicyError, match=f"jobs is {jobs}"):
+        chosen_spread([], jobs)
+
+
+def _pid_of_worker() -> Callable[[str], int]:
+    return lambda _: os.getpid()
+
+
+def _pids(open_work: Callable[[], Callable[[str], int]]) -> dict[int, int]:
+    spread = Spread(processes=2, threads=2)
+    files = [str(i) for i in range(20)]
+    return dict(each_file(lambda _: os.getpid(), open_work, files, spread, lost=lambda *_: 0))
+
+
+def test_files_are_done_in_other_processes_or_here_where_that_cannot_be() -> None:
+    elsewhere = _pids(functools.partial(_pid_of_worker))
+    assert sorted(elsewhere) == list(range(20))
+    assert os.getpid() not in elsewhere.values()
+    here = _pids(lambda: _pid_of_worker())
+    assert sorted(here) == list(range(20))
+    assert set(here.values()) == {os.getpid()}
