@@ -17,7 +17,12 @@ from secure_bloom.errors import FormatError
 from secure_bloom.parquet.decompression import decompressed, is_decompressed_here
 from secure_bloom.parquet.pages import Page
 from secure_bloom.parquet.schema import Leaf
-from secure_bloom.parquet.structures.metadata import CompressionCodec, Encoding, FieldRepetitionType
+from secure_bloom.parquet.structures.metadata import (
+    CompressionCodec,
+    Encoding,
+    FieldRepetitionType,
+    PageHeader,
+)
 from secure_bloom.parquet.value_arrays import Binary, Entries, fixed_type
 
 _LENGTH_SIZE = 4
@@ -50,19 +55,20 @@ def plain_values(leaf: Leaf, codec: CompressionCodec, page: Page) -> PlainValues
     """The values of a data page or a dictionary page, undecoded; None as in plain_entries."""
     if not is_decompressed_here(codec) or leaf.is_repeated or not _is_plain(page):
         return None
+    body, values = page.body(), page.num_values
     try:
         if page.is_dictionary:
-            content = _bytes(decompressed(codec, page.body(), page.header.uncompressed_page_size))
-            return PlainValues(content=content, count=page.num_values, width=leaf.width)
-        parts = _levels_and_values(leaf, codec, page)
+            content = _bytes(decompressed(codec, body, page.header.uncompressed_page_size))
+            return PlainValues(content=content, count=values, width=leaf.width)
+        parts = _levels_and_values(leaf, codec, page.header, body)
     except FormatError:
         # pyarrow then decodes the page, or says what is wrong with it.
         return None
     if parts is None:
         return None
-    levels, values = parts
-    count = _count_defined(leaf, levels, page.num_values)
-    return None if count is None else PlainValues(content=values, count=count, width=leaf.width)
+    levels, content = parts
+    count = _count_defined(leaf, levels, values)
+    return None if count is None else PlainValues(content=content, count=count, width=leaf.width)
 
 
 def _is_plain(page: Page) -> bool:
@@ -73,11 +79,10 @@ def _is_plain(page: Page) -> bool:
 
 
 def _levels_and_values(
-    leaf: Leaf, codec: CompressionCodec, page: Page
+    leaf: Leaf, codec: CompressionCodec, header: PageHeader, body: bytes | memoryview
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]] | None:
     """The definition levels and the values of a page, both decompressed; None if it has neither."""
-    body, size = page.body(), page.header.uncompressed_page_size
-    detail = page.header.data_page_header_v2
+    size, detail = header.uncompressed_page_size, header.data_page_header_v2
     if detail is None:
         return _split_v1(leaf, _bytes(decompressed(codec, body, size)))
     levels = detail.definition_levels_byte_length

@@ -466,6 +466,17 @@ def first_rows(place: Place, of: Callable[[list[int]], list[int]]) -> None:
             location.first_row_index = row
 
 
+@lies(
+    "OffsetIndex.first_row_index of one page",
+    {"one more": (1, 1), "five less": (1, -5), "the last, one more": (-1, 1)},
+    FLAT,
+)
+def other_rows(place: Place, change: tuple[int, int]) -> None:
+    with place.offset_index() as offsets:
+        page, by = change
+        offsets.page_locations[page].first_row_index += by
+
+
 @lie("OffsetIndex.first_row_index: shifted", ("number",), is_trusted=True)
 def shifted_rows(place: Place) -> None:
     with place.offset_index() as offsets:

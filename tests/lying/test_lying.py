@@ -127,6 +127,17 @@ def _missed(honest: Path, shape: str, folder: Path, lies: list[str]) -> list[str
     ]
 
 
+@pytest.mark.parametrize("lie", [name for name in LIES if "first_row_index of one page" in name])
+def test_an_index_that_a_page_contradicts_is_not_believed(
+    honest: Callable[[str], Path], tmp_path: Path, lie: str
+) -> None:
+    """Its rows would be cut off at the wrong place, although the pages that are read tell."""
+    files = trials(honest("encrypted"), "encrypted", tmp_path, [lie], every_column=True)
+    found = _told(files, read)
+    assert found.wrong == []
+    assert found.errors == 0
+
+
 @pytest.mark.parametrize("lie", [name for name, lie in LIES.items() if lie.is_trusted])
 def test_what_nothing_contradicts_is_believed(
     honest: Callable[[str], Path], tmp_path: Path, lie: str

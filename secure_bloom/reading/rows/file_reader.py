@@ -38,7 +38,12 @@ from secure_bloom.predicates.tree import AllOf, AnyOf
 from secure_bloom.reading.pruning.context import PruningContext
 from secure_bloom.reading.pruning.plan import FilePlan, RowGroupPlan, Step
 from secure_bloom.reading.rows.decoded_sizes import decoded_size, harmless_size
-from secure_bloom.reading.rows.page_reads import Ranges, read_column, read_slices
+from secure_bloom.reading.rows.page_reads import (
+    Ranges,
+    ReadWholeError,
+    read_column,
+    read_slices,
+)
 from secure_bloom.reading.rows.pyarrow_source import SourceOpener
 from secure_bloom.reading.rows.value_scan import ValueScan
 from secure_bloom.reading.table.footer import FileFooter
@@ -212,7 +217,7 @@ class FileReader:
                 rows = max(1, harmless_size() // _PARTS * group.rows // size)
                 start = self._found[group.row_group] = 0
                 for columns, count in self._pieces(group, rows):
-                    table = self._kept(columns, count, group, start)
+                    table = self._kept(columns, count)
                     start += count
                     self._found[group.row_group] += table.num_rows
                     yield table
@@ -249,15 +254,11 @@ class FileReader:
         if self._count_bytes:
             self.extents += stored_extents(self.plan.footer, group.row_group, names)
 
-    def _kept(self, columns: Columns, count: int, group: RowGroupPlan, start: int) -> pa.Table:
-        """The rows, of those from ``start`` on, that the plan leaves and the predicate wants."""
-        keep = np.ones(count, np.bool_)
-        if group.ranges is not None:
-            keep[:] = False
-            for low, high in group.ranges:
-                keep[max(low - start, 0) : max(high - start, 0)] = True
-        if self._predicate is not None:
-            keep &= self._matches(self._predicate, columns, count)
+    def _kept(self, columns: Columns, count: int) -> pa.Table:
+        """The rows for which the predicate is true; of whole columns it is asked for each row."""
+        if self._predicate is None:
+            return self._conformed(columns, count, self._request.output)
+        keep = self._matches(self._predicate, columns, count)
         mask = pa.array(keep)
         left = {name: column.filter(mask) for name, column in columns.items()}
         return self._conformed(left, int(np.count_nonzero(keep)), self._request.output)
@@ -310,8 +311,15 @@ class FileReader:
         return [group for group in groups if group.row_group not in out]
 
     def _read(self, groups: Sequence[RowGroupPlan]) -> pa.Table:
+        try:
+            return self._read_as_planned(groups)
+        except ReadWholeError:
+            # The ranges come from an index, which costs nothing here not to believe.
+            return self._read_as_planned([replace(group, ranges=None) for group in groups])
+
+    def _read_as_planned(self, groups: Sequence[RowGroupPlan]) -> pa.Table:
         count = sum(map(_count, groups))
-        columns = self._columns(groups, self._filtered)
+        columns = self._predicate_columns(groups)
         if self._predicate is None:
             others = self._columns(groups, self._others)
             self._found |= {group.row_group: _count(group) for group in groups}
@@ -366,6 +374,21 @@ class FileReader:
             for name in self._others
         }
 
+    def _predicate_columns(self, groups: Sequence[RowGroupPlan]) -> Columns:
+        """The columns that the predicate is evaluated on; ReadWholeError where ranges may be wrong.
+
+        An index that says that pages have other rows than they do makes ranges that miss rows.
+        """
+        group = groups[0]
+        if group.ranges is None:
+            return self._columns(groups, self._filtered)
+        if len(group.ranges) > _MAX_RUNS:
+            raise ReadWholeError
+        found = {name: self._read_slices(group, name, group.ranges) for name in self._filtered}
+        left = [name for name, column in found.items() if column is None]
+        whole = self._rows_of_whole(group, left, group.ranges)
+        return whole | {name: column for name, column in found.items() if column is not None}
+
     def _columns(self, groups: Sequence[RowGroupPlan], names: Sequence[str]) -> Columns:
         """Whole columns of the row groups, or the rows in its ranges of a group that has them."""
         if groups[0].ranges is not None:
@@ -374,16 +397,28 @@ class FileReader:
 
     def _slices(self, group: RowGroupPlan, names: Sequence[str], ranges: Ranges) -> Columns:
         """Rows in ``ranges`` of a row group, from single pages where that reads less."""
-        file = self._open_pages()
         found = {}
         for name in names if len(ranges) <= _MAX_RUNS else ():
-            column = read_slices(file, self.plan.footer, group.row_group, name, ranges)
-            if column is not None:
-                found[name] = _selectable(column)
-        whole = self._whole([group.row_group], [name for name in names if name not in found])
-        rows = np.concatenate([np.arange(start, end) for start, end in ranges])
-        indices = pa.array(rows)
-        return found | {name: column.take(indices) for name, column in whole.items()}
+            with suppress(ReadWholeError):
+                column = self._read_slices(group, name, ranges)
+                if column is not None:
+                    found[name] = column
+        return found | self._rows_of_whole(group, [n for n in names if n not in found], ranges)
+
+    def _read_slices(
+        self, group: RowGroupPlan, name: str, ranges: Ranges
+    ) -> pa.ChunkedArray | None:
+        column = read_slices(self._open_pages(), self.plan.footer, group.row_group, name, ranges)
+        return None if column is None else _selectable(column)
+
+    def _rows_of_whole(
+        self, group: RowGroupPlan, names: Sequence[str], ranges: Ranges
+    ) -> dict[str, pa.ChunkedArray]:
+        if not names:
+            return {}
+        indices = pa.array(np.concatenate([np.arange(start, end) for start, end in ranges]))
+        whole = self._whole([group.row_group], names)
+        return {name: column.take(indices) for name, column in whole.items()}
 
     def _whole(self, row_groups: Sequence[int], names: Sequence[str]) -> Columns:
         if not self.plan.footer.is_verified:

@@ -28,13 +28,20 @@ from secure_bloom.storage import InputFile
 Ranges = Sequence[tuple[int, int]]
 
 
+class ReadWholeError(Exception):
+    """A column has an index of pages and is to be read whole.
+
+    Either most of its pages are wanted, or one of them is not as the index says.
+    """
+
+
 def read_slices(
     file: InputFile, footer: FileFooter, row_group: int, name: str, ranges: Ranges
 ) -> pa.ChunkedArray | None:
     """The rows in ``ranges`` of a top-level column; None where pages cannot be left out.
 
-    That is where the column has no offset index that can be its own, more than one leaf, or where
-    the pages are most of the column anyway.  Errors carry row group and column.
+    That is where the column has more than one leaf, or no offset index that can be its own.  Raises
+    ReadWholeError.  Other errors carry row group and column.
     """
     ordinals = footer.columns.below(name)
     if len(ordinals) != 1:
@@ -49,7 +56,7 @@ def read_slices(
             return None
         wanted = _wanted(spans, ranges)
         if 2 * len(wanted) > len(spans):
-            return None
+            raise ReadWholeError
         return _decode(file, footer, chunk, {i: spans[i] for i in wanted}, ranges)
 
 
@@ -87,7 +94,7 @@ def _decode(
     chunk: Chunk,
     spans: dict[int, PageSpan],
     ranges: Ranges,
-) -> pa.ChunkedArray | None:
+) -> pa.ChunkedArray:
     stored = read_extents(
         file, {ordinal: (span.offset, span.length) for ordinal, span in spans.items()}
     )
@@ -95,7 +102,7 @@ def _decode(
     if not all(
         _is_as_told(chunk, page, span) for page, span in zip(pages, spans.values(), strict=True)
     ):
-        return None
+        raise ReadWholeError
     uses_dictionary = any(page.encoding in DICTIONARY_ENCODINGS for page in pages)
     dictionary = read_dictionary_page(file, chunk) if uses_dictionary else None
     every = [*([] if dictionary is None else [dictionary]), *pages]
