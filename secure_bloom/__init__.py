@@ -13,32 +13,38 @@ from secure_bloom.lazy_names import lazy_names
 if TYPE_CHECKING:
     from secure_bloom import hudi, paimon
     from secure_bloom.adding.add import add_bloom_filters
+    from secure_bloom.adding.report import AddReport
+    from secure_bloom.adding.request import Columns
     from secure_bloom.auditing import audit
-    from secure_bloom.auditing.findings import Finding
-    from secure_bloom.bloom.probe import Verdict, probe
+    from secure_bloom.auditing.findings import AuditReport, Finding
+    from secure_bloom.bloom.probe import ProbeReport, Verdict, probe
     from secure_bloom.bloom.split_block import SplitBlockBloomFilter
+    from secure_bloom.encryption.access import GivenKeys, GivenPolicy
     from secure_bloom.encryption.keys import ExplicitKeys, Keyring, KmsClient
     from secure_bloom.encryption.policy import KeyPolicy
     from secure_bloom.encryption.trust import UnverifiedFileWarning
     from secure_bloom.errors import (
+        AccessDeniedError,
         FileBusyError,
         FileChangedError,
         FormatError,
         IntegrityError,
         KeyUnavailableError,
         KmsUnavailableError,
+        MissingPathError,
         PolicyError,
         SecureBloomError,
         UnfinishedWriteError,
         UnsupportedFeatureError,
         WorkerLostError,
     )
-    from secure_bloom.inspection import inspect
+    from secure_bloom.inspection import InspectReport, inspect
     from secure_bloom.options import BloomFilterOptions
     from secure_bloom.parquet.pyarrow_kms import PyarrowKms
     from secure_bloom.reading import (
         ReadPlan,
         ReadReport,
+        Where,
         explain,
         plan_read,
         read_batches,
@@ -46,26 +52,32 @@ if TYPE_CHECKING:
         read_table,
     )
     from secure_bloom.rekeying import decrypt, keys_used, reencrypt, rotate_keys
+    from secure_bloom.storage.paths import Paths
 
 #: The one home of the version: the build reads it here.
 __version__ = "0.1.0"
 
 _HOMES = {
     "adding.add": ["add_bloom_filters"],
+    "adding.report": ["AddReport"],
+    "adding.request": ["Columns"],
     "auditing": ["audit"],
-    "auditing.findings": ["Finding"],
-    "bloom.probe": ["Verdict", "probe"],
+    "auditing.findings": ["AuditReport", "Finding"],
+    "bloom.probe": ["ProbeReport", "Verdict", "probe"],
     "bloom.split_block": ["SplitBlockBloomFilter"],
+    "encryption.access": ["GivenKeys", "GivenPolicy"],
     "encryption.keys": ["ExplicitKeys", "Keyring", "KmsClient"],
     "encryption.policy": ["KeyPolicy"],
     "encryption.trust": ["UnverifiedFileWarning"],
     "errors": [
+        "AccessDeniedError",
         "FileBusyError",
         "FileChangedError",
         "FormatError",
         "IntegrityError",
         "KeyUnavailableError",
         "KmsUnavailableError",
+        "MissingPathError",
         "PolicyError",
         "SecureBloomError",
         "UnfinishedWriteError",
@@ -73,36 +85,48 @@ _HOMES = {
         "WorkerLostError",
     ],
     "hudi": [],
-    "inspection": ["inspect"],
+    "inspection": ["InspectReport", "inspect"],
     "options": ["BloomFilterOptions"],
     "paimon": [],
     "parquet.pyarrow_kms": ["PyarrowKms"],
     "reading": [
         "ReadPlan",
         "ReadReport",
+        "Where",
         "explain",
         "plan_read",
         "read_batches",
         "read_row_groups",
         "read_table",
     ],
+    "storage.paths": ["Paths"],
     "rekeying": ["decrypt", "keys_used", "reencrypt", "rotate_keys"],
 }
 
 __all__ = [
+    "AccessDeniedError",
+    "AddReport",
+    "AuditReport",
     "BloomFilterOptions",
+    "Columns",
     "ExplicitKeys",
     "FileBusyError",
     "FileChangedError",
     "Finding",
     "FormatError",
+    "GivenKeys",
+    "GivenPolicy",
+    "InspectReport",
     "IntegrityError",
     "KeyPolicy",
     "KeyUnavailableError",
     "Keyring",
     "KmsClient",
     "KmsUnavailableError",
+    "MissingPathError",
+    "Paths",
     "PolicyError",
+    "ProbeReport",
     "PyarrowKms",
     "ReadPlan",
     "ReadReport",
@@ -112,6 +136,7 @@ __all__ = [
     "UnsupportedFeatureError",
     "UnverifiedFileWarning",
     "Verdict",
+    "Where",
     "WorkerLostError",
     "add_bloom_filters",
     "audit",

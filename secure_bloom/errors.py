@@ -14,7 +14,8 @@ class SecureBloomError(Exception):
     """The root of all errors raised on purpose by this package.
 
     ``message`` says what was found and what was wanted, ``hint`` what to do about it; ``path``,
-    ``row_group`` and ``column`` say where, as far as known.
+    ``row_group`` and ``column`` say where, as far as known.  Tracebacks and notebooks show the hint
+    below the message (as a note, PEP 678).
     """
 
     def __init__(
@@ -28,10 +29,22 @@ class SecureBloomError(Exception):
     ) -> None:
         super().__init__(message)
         self.message = message
+        self._hint: str | None = None
         self.hint = hint
         self.path = path
         self.row_group = row_group
         self.column = column
+
+    @property
+    def hint(self) -> str | None:
+        """What to do about it."""
+        return self._hint
+
+    @hint.setter
+    def hint(self, hint: str | None) -> None:
+        notes = [note for note in getattr(self, "__notes__", ()) if note != _note(self._hint)]
+        self.__notes__ = notes + ([] if hint is None else [_note(hint)])
+        self._hint = hint
 
     def __str__(self) -> str:
         place = ", ".join(
@@ -44,6 +57,10 @@ class SecureBloomError(Exception):
             if part is not None
         )
         return f"{place}: {self.message}" if place else self.message
+
+
+def _note(hint: str | None) -> str:
+    return f"hint: {hint}"
 
 
 class FormatError(SecureBloomError):
@@ -93,6 +110,25 @@ class WorkerLostError(SecureBloomError):
 
 class PolicyError(SecureBloomError):
     """The request cannot be fulfilled: a policy, option, column or value that makes no sense."""
+
+
+class MissingPathError(PolicyError, FileNotFoundError):
+    """A path leads to no file: an error of the request, and Python's ``FileNotFoundError`` too."""
+
+
+class AccessDeniedError(PolicyError, PermissionError):
+    """The system or the store denies access: Python's ``PermissionError`` too."""
+
+
+def refused_by_system(
+    error: OSError, message: str, *, hint: str | None = None, path: str | None = None
+) -> PolicyError:
+    """The error of the request that an error of the operating system becomes."""
+    if isinstance(error, FileNotFoundError):
+        return MissingPathError(message, hint=hint, path=path)
+    if isinstance(error, PermissionError):
+        return AccessDeniedError(message, hint=hint, path=path)
+    return PolicyError(message, hint=hint, path=path)
 
 
 class SparkUnavailableError(SecureBloomError):

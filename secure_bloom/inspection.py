@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from secure_bloom.bloom.stored import StoredBloomFilter, read_bloom_filter
-from secure_bloom.encryption.keys import ExplicitKeys, FileKeys, KeyResolver, Keyring, KmsClient
+from secure_bloom.encryption.access import GivenKeys, GivenPolicy, keys_of, loaded_policy
+from secure_bloom.encryption.keys import FileKeys, KeyResolver
 from secure_bloom.errors import (
     KeyUnavailableError,
     KmsUnavailableError,
@@ -22,6 +23,7 @@ from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.keys_ahead import KeysAhead
 from secure_bloom.parquet.logical_types import describe
 from secure_bloom.parquet.structures.metadata import ColumnChunk
+from secure_bloom.reports import Report, counted_files
 from secure_bloom.storage import InputFile, find_unmanaged, open_input
 from secure_bloom.storage.paths import Paths, as_paths
 
@@ -85,11 +87,13 @@ class FileInspection:
     causes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InspectReport:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class InspectReport(Report):
     """All files that were inspected."""
 
     files: tuple[FileInspection, ...]
+
+    ROWS: ClassVar = ("files", "row_groups", "columns")
 
     @property
     def wrong(self) -> tuple[tuple[FileInspection, RowGroupInspection, ColumnInspection], ...]:
@@ -102,23 +106,27 @@ class InspectReport:
             if column.bloom is not None and column.bloom.missed
         )
 
-    def to_json(self) -> dict[str, Any]:
-        """The document that ``secure-bloom inspect --json`` prints."""
+    def _document(self) -> dict[str, Any]:
         return {"files": [asdict(file) for file in self.files]}
+
+    def _summary(self) -> str:
+        return counted_files("failed" if f.footer is None else f.footer for f in self.files)
 
 
 def inspect(
     paths: Paths,
     *,
-    keys: Keyring | KmsClient | ExplicitKeys | None = None,
+    keys: GivenKeys = None,
+    policy: GivenPolicy = None,
     check: bool = False,
 ) -> InspectReport:
     """Describe files, as far as the keys at hand go; what needs no key works without any.
 
-    With ``check`` the values of every column that has a filter are read, and looked for in it.  A
-    file that cannot be read is reported with its error and does not stop the others.
+    Without ``keys``, those of the policy's KMS are taken.  With ``check`` the values of every
+    column that has a filter are read, and looked for in it.  A file that cannot be read is
+    reported with its error and does not stop the others.
     """
-    resolver = KeyResolver(keys)
+    resolver = KeyResolver(keys_of(keys, loaded_policy(policy)))
     return InspectReport(
         files=tuple(
             _inspect_file(path, resolver, check)

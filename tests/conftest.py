@@ -10,6 +10,7 @@ written there with `--compatibility`.
 from __future__ import annotations
 
 import os
+import signal
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +30,8 @@ settings.register_profile(
     "unhurried", deadline=None, suppress_health_check=_UNCHECKED, print_blob=True
 )
 settings.load_profile("unhurried")
+# A shell that starts the tests in the background lets them ignore Ctrl-C, which some tests send.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="module")

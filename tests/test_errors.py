@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import pickle
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
 import secure_bloom
@@ -14,7 +20,7 @@ def test_every_error_has_the_one_root() -> None:
         for c in vars(errors).values()
         if isinstance(c, type) and c.__module__ == errors.__name__ and issubclass(c, BaseException)
     ]
-    assert len(classes) == 11
+    assert len(classes) == 13
     assert all(issubclass(c, secure_bloom.SecureBloomError) for c in classes)
 
 
@@ -27,3 +33,53 @@ def test_an_error_says_where_what_and_what_to_do() -> None:
         raise errors.FormatError("is cut short", hint="write it again")
     assert str(caught.value) == "f, row group 3, column email: is cut short"
     assert caught.value.hint == "write it again"
+
+
+def test_a_traceback_shows_the_hint_once_and_the_one_that_counts() -> None:
+    error = errors.FormatError("is cut short", hint="write it again")
+    error.add_note("seen by the caller")
+    error.hint = "copy it again"
+    for copied in (error, pickle.loads(pickle.dumps(error))):
+        shown = "".join(traceback.format_exception(copied))
+        assert "hint: copy it again" in shown
+        assert "hint: write it again" not in shown
+        assert "seen by the caller" in shown
+        assert copied.hint == "copy it again"
+    assert "hint" not in "".join(traceback.format_exception(errors.FormatError("is cut short")))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda path: secure_bloom.probe(path, "email", "a"),
+        secure_bloom.inspect,
+        secure_bloom.read_table,
+        lambda path: secure_bloom.add_bloom_filters(path, columns="email"),
+        secure_bloom.KeyPolicy.load,
+        secure_bloom.Keyring.load,
+    ],
+)
+def test_a_missing_path_is_a_file_not_found_error(
+    call: Callable[[Path], object], tmp_path: Path
+) -> None:
+    with pytest.raises(FileNotFoundError) as caught:
+        call(tmp_path / "nothing.parquet")
+    assert isinstance(caught.value, secure_bloom.PolicyError)
+    assert str(tmp_path / "nothing.parquet") in str(caught.value)
+
+
+def test_what_may_not_be_read_is_a_permission_error(tmp_path: Path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root may read everything")
+    (tmp_path / "x.parquet").write_bytes(b"PAR1")
+    (tmp_path / "x.parquet").chmod(0)
+    with pytest.raises(PermissionError):
+        secure_bloom.read_table(tmp_path / "x.parquet")
+
+
+def test_errors_of_the_system_become_ours_that_are_also_pythons(tmp_path: Path) -> None:
+    refused = errors.refused_by_system(PermissionError(13, "denied"), "the system refuses")
+    assert isinstance(refused, PermissionError | errors.PolicyError)
+    assert not isinstance(
+        errors.refused_by_system(OSError(28, "full"), "the system refuses"), PermissionError
+    )

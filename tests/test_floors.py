@@ -32,6 +32,7 @@ FLOORS: list[dict[str, str]] = [
         "kernels": "loops compiled by numba: arrays in, arrays out",
         "storage": "bytes of local files and objects: bounded reads, atomic writes, listing",
         "encryption": "AES modules, keys, KMS clients, the key-to-column policy",
+        "reports": "what every report can do: a document, a table, a few words",
     },
     {
         "parquet": "the file format: structures, footer, schema, pages, values",
@@ -72,7 +73,9 @@ HEAVY = {
     "hvac": {"encryption"},
     "google": {"encryption"},
     "azure": {"encryption"},
+    "pandas": {"reports"},
     "pyarrow": {
+        "reports",
         "storage",
         "parquet",
         "bloom",

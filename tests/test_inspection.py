@@ -11,7 +11,7 @@ import secure_bloom as sb
 from secure_bloom.encryption.keys import Keyring
 from secure_bloom.inspection import ColumnInspection, FileInspection
 from tests.surgery import assert_tells_no_secret, filter_of, filter_place, flip
-from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, write
+from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, keyring_json, write
 
 FOOTERS = {
     Mode.PLAIN: ("plaintext", None, None),
@@ -145,7 +145,7 @@ def test_the_algorithm_with_ctr_is_told(tmp_path: Path) -> None:
 def test_the_report_is_json_without_secrets(
     tmp_path: Path, mode: Mode, keys: Keyring | None
 ) -> None:
-    document = json.dumps(sb.inspect(_filtered(tmp_path, mode), keys=keys).to_json())
+    document = json.dumps(sb.inspect(_filtered(tmp_path, mode), keys=keys).to_dict())
     assert json.loads(document)["files"][0]["footer"] == FOOTERS[mode][0]
     assert_tells_no_secret(document)
 
@@ -164,3 +164,11 @@ def test_a_check_finds_the_filter_that_misses_values(tmp_path: Path, wrong: bool
     assert bool(found["email"]) is wrong
     assert found["score"] == 0
     assert [column.column for _, _, column in report.wrong] == (["email"] if wrong else [])
+
+
+def test_the_keys_are_those_of_the_policys_kms(tmp_path: Path) -> None:
+    path = _filtered(tmp_path, Mode.ENCRYPTED)
+    (tmp_path / "keyring.json").write_text(keyring_json())
+    policy = tmp_path / "policy.toml"
+    policy.write_text('[kms]\nclient = "keyring"\nkeyring = "keyring.json"\n')
+    assert sb.inspect(path, policy=policy) == sb.inspect(path, keys=KEYRING)

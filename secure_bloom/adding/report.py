@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
+
+from secure_bloom.reports import Report, counted_files
 
 FileStatus = Literal["added", "unchanged", "failed"]
 FilterAction = Literal["added", "kept", "replaced", "skipped"]
@@ -57,8 +59,8 @@ class FileAddReport:
         return self.status == "added"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddReport:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class AddReport(Report):
     """A whole run; ``dry_run`` when nothing was written.
 
     ``notes`` tell of files that were left alone and should not be, summary files that describe
@@ -69,18 +71,22 @@ class AddReport:
     notes: tuple[str, ...] = ()
     dry_run: bool = False
 
+    ROWS: ClassVar = ("files", "filters")
+
     @property
     def failed(self) -> tuple[FileAddReport, ...]:
         """The files that could not be done; they are as they were, unless the error says more."""
         return tuple(file for file in self.files if file.status == "failed")
 
-    def to_json(self) -> dict[str, Any]:
-        """The document that ``secure-bloom add --json`` prints."""
+    def _document(self) -> dict[str, Any]:
         return {
             "files": [asdict(file) for file in self.files],
             "notes": list(self.notes),
             "dry_run": self.dry_run,
         }
+
+    def _summary(self) -> str:
+        return counted_files((file.status for file in self.files), dry_run=self.dry_run)
 
 
 def file_notes(files: Iterable[FileAddReport]) -> Iterator[str]:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
+from typing import TypeAlias
 
 from secure_bloom.encryption.keys import ExplicitKeys, KeyResolver, Keyring, KmsClient
 from secure_bloom.encryption.policy import KeyPolicy, check_master_keys
 from secure_bloom.encryption.trust import Trust
 from secure_bloom.errors import PolicyError
-from secure_bloom.options import BloomFilterOptions
+from secure_bloom.options import BloomFilterOptions, Names, as_names
 from secure_bloom.parquet.footer import Chunk
 from secure_bloom.parquet.schema import Leaf, select
 
-Columns = Mapping[str, BloomFilterOptions] | Iterable[str]
-Keys = Keyring | KmsClient | ExplicitKeys
+#: Columns with their options (a number is an fpp), or names alone; a single text is one name.
+Columns: TypeAlias = Mapping[str, BloomFilterOptions | float | None] | Names
+Keys: TypeAlias = Keyring | KmsClient | ExplicitKeys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,9 +76,9 @@ def filter_request(
         policy = KeyPolicy.load(policy)
     if columns is not None:
         wanted = (
-            dict(columns)
+            {name: BloomFilterOptions.of(name, given) for name, given in columns.items()}
             if isinstance(columns, Mapping)
-            else dict.fromkeys(columns, BloomFilterOptions())
+            else dict.fromkeys(as_names("columns", columns), BloomFilterOptions())
         )
     else:
         wanted = {} if policy is None else policy.bloom_columns()

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import enum
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
+
+from secure_bloom.reports import Report
+from secure_bloom.text import counted
 
 
 class Severity(enum.StrEnum):
@@ -46,7 +50,7 @@ class Finding:
         if self.column is not None:
             yield f"column {self.column}"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The finding as it stands in ``secure-bloom audit --json``."""
         return {
             "id": self.id,
@@ -59,8 +63,8 @@ class Finding:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditReport:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class AuditReport(Report):
     """All findings of an audit, and what was looked at.
 
     ``paths`` are the files that were looked at and ``columns`` the policy's columns, both in the
@@ -75,16 +79,23 @@ class AuditReport:
     columns: tuple[str, ...] = ()
     columns_checked: int = 0
 
+    ROWS: ClassVar = ("findings",)
+
     @property
     def files(self) -> int:
         """How many files were looked at."""
         return len(self.paths)
 
-    def to_json(self) -> dict[str, Any]:
-        """The document that ``secure-bloom audit --json`` prints."""
+    def _document(self) -> dict[str, Any]:
         return {
-            "findings": [finding.to_json() for finding in self.findings],
-            "ignored": [finding.to_json() for finding in self.ignored],
+            "findings": [finding.to_dict() for finding in self.findings],
+            "ignored": [finding.to_dict() for finding in self.ignored],
             "files": self.files,
             "columns_checked": self.columns_checked,
         }
+
+    def _summary(self) -> str:
+        severities = Counter(str(finding.severity) for finding in self.findings)
+        told = ", ".join(f"{count} {severity}" for severity, count in severities.items())
+        findings = counted(len(self.findings), "finding") + (f" ({told})" if told else "")
+        return f"{findings} in {counted(self.files, 'file')}"

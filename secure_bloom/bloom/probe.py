@@ -7,9 +7,9 @@ fast.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.bloom.stored import read_bloom_filter
@@ -22,8 +22,10 @@ from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.keys_ahead import KeysAhead
 from secure_bloom.parquet.literals import physical_values
 from secure_bloom.parquet.schema import Leaf, require_filterable, select, unknown_column
+from secure_bloom.reports import Report
 from secure_bloom.storage import InputFile, find_unmanaged, open_input
 from secure_bloom.storage.paths import Paths, as_paths
+from secure_bloom.text import counted
 
 
 class Verdict(enum.StrEnum):
@@ -40,7 +42,7 @@ class RowGroupProbe:
 
     row_group: int
     filter: bool
-    verdicts: Mapping[Any, Verdict]
+    verdicts: Mapping[object, Verdict]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,12 +60,15 @@ class FileProbe:
     causes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProbeReport:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ProbeReport(Report):
     """The verdicts of all files for one column."""
 
     column: str
     files: tuple[FileProbe, ...]
+
+    ROWS: ClassVar = ("files", "row_groups")
+    HIDDEN: ClassVar = frozenset({"value"})
 
     @property
     def verdicts(self) -> frozenset[Verdict]:
@@ -76,9 +81,23 @@ class ProbeReport:
         """The files that could not be probed."""
         return tuple(file for file in self.files if file.error is not None)
 
-    def to_json(self) -> dict[str, Any]:
-        """The document that ``secure-bloom probe --json`` prints."""
+    def records(self) -> Iterator[dict[str, Any]]:
+        """One row for each file, row group and value."""
+        for row in Report.records(self):
+            verdicts = row.pop("verdicts", {None: None})
+            yield from (row | {"value": v, "verdict": verdict} for v, verdict in verdicts.items())
+
+    def _document(self) -> dict[str, Any]:
         return {"column": self.column, "files": [_file_json(file) for file in self.files]}
+
+    def _summary(self) -> str:
+        groups = [group for file in self.files for group in file.row_groups]
+        left = sum(set(group.verdicts.values()) != {Verdict.ABSENT} for group in groups)
+        failed = f", {len(self.failed)} failed" if self.failed else ""
+        return (
+            f"column {self.column}, {counted(len(self.files), 'file')}{failed}, {left} of "
+            f"{counted(len(groups), 'row group')} may hold a value"
+        )
 
 
 def _file_json(file: FileProbe) -> dict[str, Any]:
@@ -103,7 +122,7 @@ def _file_json(file: FileProbe) -> dict[str, Any]:
 def probe(
     paths: Paths,
     column: str,
-    values: Iterable[object],
+    values: object,
     *,
     keys: GivenKeys = None,
     policy: GivenPolicy = None,
@@ -112,7 +131,8 @@ def probe(
 ) -> ProbeReport:
     """Ask the filters of ``column`` for each of ``values``, per file and row group.
 
-    A value is written as a person would (text) or as Python has it (int, Decimal, datetime, ...).
+    ``values`` is a list or another collection, or a single value.  A value is written as a person
+    would (text) or as Python has it (int, Decimal, datetime, ...).
     A file that cannot be probed is reported with its error and does not stop the others: so is a
     signed one whose key is not at hand although ``keys`` or a ``policy`` are given, unless
     ``allow_unverified``, and one that is protected less than the policy says, unless
@@ -121,7 +141,7 @@ def probe(
     """
     trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
     resolver = resolver_of(keys, trust)
-    every = list(values)
+    every = _as_values(values)
     reports, known = [], set[str]()
     for path in KeysAhead(resolver).each(find_unmanaged(as_paths(paths))):
         try:
@@ -138,6 +158,13 @@ def probe(
         raise unknown_column(column, known, (report.path for report in reports))
     warn_unverified(report.path for report in reports if not report.verified)
     return ProbeReport(column=column, files=tuple(reports))
+
+
+def _as_values(values: object) -> list[object]:
+    """The values given; a text, bytes and what is no collection are single ones."""
+    if isinstance(values, str | bytes | bytearray | Mapping) or not isinstance(values, Iterable):
+        return [values]
+    return list(values)
 
 
 def _probe_file(

@@ -86,7 +86,7 @@ def add_command(
             progress=progress,
         )
     if as_json:
-        print_json(report.to_json())
+        print_json(report.to_dict())
     else:
         print_add_report(report, verbose=verbose)
     return complain(report.failed, verbose=verbose) or 0

@@ -66,7 +66,7 @@ def show_command(
         **access.arguments(),
     )
     if as_json:
-        print_json(report.to_json(show_range=show_range))
+        print_json(report.with_ranges() if show_range else report.to_dict())
     else:
         print_filters(report, show_range=show_range, verbose=verbose)
     return complain(report.failed)
@@ -132,7 +132,7 @@ def add_command(
         dry_run=dry_run,
     )
     if as_json:
-        print_json(report.to_json())
+        print_json(report.to_dict())
     else:
         print_added(report, verbose=verbose)
     return complain(report.failed)
@@ -183,7 +183,7 @@ def lookup_command(
         **access.arguments(),
     )
     if as_json:
-        print_json(report.to_json())
+        print_json(report.to_dict())
     else:
         print_lookup(report, verbose=verbose)
     found = any(report.found.values())

@@ -46,7 +46,7 @@ def inspect_command(
 
     report = inspect(paths, keys=load_keys(keyring, load_policy(policy_path)), check=check)
     if as_json:
-        print_json(report.to_json())
+        print_json(report.to_dict())
     else:
         print_inspect_report(report, verbose=verbose)
     failed = [file for file in report.files if file.error is not None]

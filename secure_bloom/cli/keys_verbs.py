@@ -131,7 +131,7 @@ def used_command(
 
     report = keys_used(paths, keys=load_keys(keyring, load_policy(policy_path)))
     if as_json:
-        print_json(report.to_json())
+        print_json(report.to_dict())
     else:
         print_used_keys(report, verbose=verbose)
     return complain(report.failed) or 0

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from secure_bloom.errors import PolicyError
+from secure_bloom.errors import PolicyError, SecureBloomError
 from secure_bloom.storage import is_object_uri, local_path
 from secure_bloom.storage.os_errors import system_errors
 from secure_bloom.storage.staged_file import staged_file
@@ -99,7 +99,7 @@ def told() -> Iterator[None]:
     """Turn errors of the system, such as a full disk, into PolicyError."""
     try:
         yield
-    except BrokenPipeError:
+    except (BrokenPipeError, SecureBloomError):
         raise
     except OSError as exc:
         raise PolicyError(f"the output cannot be written: {exc.strerror or 'it failed'}") from exc
@@ -111,7 +111,7 @@ def flushed() -> Iterator[None]:
     try:
         yield
         sys.stdout.flush()
-    except BrokenPipeError:
+    except (BrokenPipeError, SecureBloomError):
         raise
     except OSError:
         # Python would complain again when it flushes at exit.

@@ -50,7 +50,7 @@ def show_command(paths: tuple[str, ...], keyring: Path | None, as_json: bool, ve
 
     report = show(paths)
     if as_json:
-        print_json(report.to_json())
+        print_json(report.to_dict())
     else:
         print_indexes(report, verbose=verbose)
     return complain(report.failed)
@@ -114,7 +114,7 @@ def build_command(
         dry_run=dry_run,
     )
     if as_json:
-        print_json(report.to_json())
+        print_json(report.to_dict())
     else:
         print_built(report, verbose=verbose)
     return complain(report.failed)
@@ -174,7 +174,7 @@ def probe_command(
         rules=Rules.PAIMON_0_9 if as_paimon else Rules.SAFE,
     )
     if as_json:
-        print_json(report.to_json())
+        print_json(report.to_dict())
     else:
         print_verdicts(report, verbose=verbose)
     return complain(report.failed) or verdict_code(report.verdicts)

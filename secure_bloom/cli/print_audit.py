@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -53,7 +52,7 @@ def _text(report: AuditReport, _paths: tuple[str, ...], on_terminal: bool) -> st
 
 
 def _json(report: AuditReport, _paths: tuple[str, ...], _on_terminal: bool) -> str:
-    return json.dumps(report.to_json(), indent=2)
+    return report.to_json()
 
 
 def _sarif(report: AuditReport, _paths: tuple[str, ...], _on_terminal: bool) -> str:

@@ -47,7 +47,7 @@ def probe_command(
         **access.arguments(),
     )
     if as_json:
-        print_json(report.to_json())
+        print_json(report.to_dict())
     else:
         print_probe_report(report, verbose=verbose)
     return complain(report.failed, verbose=verbose) or verdict_code(report.verdicts)

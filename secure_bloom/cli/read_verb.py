@@ -140,4 +140,4 @@ def _carry_out(
 def _print_document(document: dict[str, Any], report: ReadReport | None) -> None:
     from secure_bloom.cli.tables import print_json
 
-    print_json(document if report is None else {**document, "explain": report.to_json()})
+    print_json(document if report is None else {**document, "explain": report.to_dict()})

@@ -160,7 +160,7 @@ def rotate_command(
 
 def _finish(report: RekeyReport, *, as_json: bool, verbose: bool) -> int:
     if as_json:
-        print_json(report.to_json())
+        print_json(report.to_dict())
     else:
         print_rekey_report(report, verbose=verbose)
     return complain(report.failed) or 0

@@ -18,7 +18,7 @@ from pathlib import Path
 from secure_bloom.encryption.configuration import ConfigTable, close_match
 from secure_bloom.encryption.keys import KeyInventory, Keyring, KmsClient, kms_client
 from secure_bloom.encryption.keys.providers import check_kms
-from secure_bloom.errors import PolicyError, located
+from secure_bloom.errors import PolicyError, located, refused_by_system
 from secure_bloom.options import BloomFilterOptions, FooterMode
 
 DATA_KEY_BITS = (128, 192, 256)
@@ -267,7 +267,7 @@ def _read_toml(path: Path) -> ConfigTable:
     try:
         return ConfigTable.of("the policy", tomllib.loads(path.read_text(encoding="utf-8-sig")))
     except OSError as exc:
-        raise PolicyError(f"the policy cannot be read: {exc.strerror}") from exc
+        raise refused_by_system(exc, f"the policy cannot be read: {exc.strerror}") from exc
     except UnicodeDecodeError as exc:
         raise PolicyError("the policy is not UTF-8 text") from exc
     except tomllib.TOMLDecodeError as exc:

@@ -16,6 +16,7 @@ from secure_bloom.hudi.record_keys.description import RecordKeyDescription, desc
 from secure_bloom.hudi.record_keys.footer_entry import KeyRange, RecordKeyEntry, read_entry
 from secure_bloom.parquet.footer import Footer, read_tail, unlock_to_read
 from secure_bloom.parquet.key_material_files import file_keys
+from secure_bloom.reports import Report, counted_files
 from secure_bloom.storage import InputFile, TableLog, find_unmanaged, open_input, refuse_managed
 from secure_bloom.storage.paths import Paths, as_paths
 
@@ -57,8 +58,8 @@ class RecordKeyFile:
     hint: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordKeyReport:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class RecordKeyReport(Report):
     """All files that were looked at."""
 
     files: tuple[RecordKeyFile, ...]
@@ -68,13 +69,21 @@ class RecordKeyReport:
         """The files whose footer or filter could not be read."""
         return tuple(file for file in self.files if file.error is not None)
 
-    def to_json(self, *, show_range: bool = False) -> dict[str, Any]:
-        """The document that ``secure-bloom hudi show --json`` prints.
+    def with_ranges(self) -> dict[str, Any]:
+        """The document with the ends of key ranges, which are data: elsewhere they are null."""
+        ends = [{"min_key": file.min_key, "max_key": file.max_key} for file in self.files]
+        files = [{**file, **end} for file, end in zip(self.to_dict()["files"], ends, strict=True)]
+        return {"files": files}
 
-        The ends of key ranges are data: they are null unless asked for.
-        """
-        hidden = {} if show_range else {"min_key": None, "max_key": None}
+    def _document(self) -> dict[str, Any]:
+        hidden = {"min_key": None, "max_key": None}
         return {"files": [{**asdict(file), **hidden} for file in self.files]}
+
+    def _summary(self) -> str:
+        return counted_files(
+            "failed" if file.error else "without a filter" if file.hudi is None else "with a filter"
+            for file in self.files
+        )
 
 
 def read_record_key_filter(

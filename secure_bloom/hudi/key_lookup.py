@@ -32,8 +32,10 @@ from secure_bloom.hudi.record_keys.packed_keys import (
 from secure_bloom.ordered_pool import in_order
 from secure_bloom.parquet.footer import Footer, read_tail, unlock_to_read
 from secure_bloom.parquet.key_material_files import file_keys
+from secure_bloom.reports import Report, counted_files
 from secure_bloom.storage import InputFile, TableLog, find_unmanaged, open_input
 from secure_bloom.storage.paths import Paths, as_paths
+from secure_bloom.text import counted
 
 #: Files at work at a time: more than cores, because a search waits for the disk or the store.
 _WORKERS = min(32, (os.cpu_count() or 1) + 4)
@@ -73,8 +75,8 @@ class FileLookup:
         return self.candidates - self.found if self.filter else 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LookupReport:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class LookupReport(Report):
     """Every key with the files that hold it, and every file with what became of it.
 
     Where a file failed the answer lacks what that file holds.
@@ -102,8 +104,7 @@ class LookupReport:
         """How many files have this status."""
         return sum(file.status is status for file in self.files)
 
-    def to_json(self) -> dict[str, Any]:
-        """The document that ``secure-bloom hudi lookup --json`` prints."""
+    def _document(self) -> dict[str, Any]:
         return {
             "keys": {key: list(paths) for key, paths in self.found.items()},
             "keys_found": sum(bool(paths) for paths in self.found.values()),
@@ -117,6 +118,11 @@ class LookupReport:
                 {**asdict(file), "false_positives": file.false_positives} for file in self.files
             ],
         }
+
+    def _summary(self) -> str:
+        found = sum(bool(paths) for paths in self.found.values())
+        files = counted_files(file.status for file in self.files)
+        return f"{found:,} of {counted(len(self.found), 'key')} found, {files}"
 
 
 class SearchedKeys:
@@ -152,7 +158,7 @@ class SearchedKeys:
 
 def lookup(
     paths: Paths,
-    keys_to_find: Iterable[str],
+    keys_to_find: str | Iterable[str],
     *,
     column: str = RECORD_KEY,
     keys: GivenKeys = None,
@@ -160,7 +166,7 @@ def lookup(
     allow_unverified: bool = False,
     allow_unprotected: bool = False,
 ) -> LookupReport:
-    """Find the base files that hold record keys.
+    """Find the base files that hold record keys, one text or many.
 
     ``paths`` are files, folders or globs, also inside Hudi tables; ``column`` is the key column.
     The key column is always read in a file whose filter and range are of another column.  All files
@@ -172,7 +178,7 @@ def lookup(
     file that is protected less than the policy says, unless ``allow_unprotected``.  PolicyError for
     an empty key.
     """
-    texts = keys_to_find if isinstance(keys_to_find, str) else list(keys_to_find)
+    texts = [keys_to_find] if isinstance(keys_to_find, str) else list(keys_to_find)
     wanted = dict(zip(texts, keys_bytes(texts), strict=True))
     searched = SearchedKeys(wanted.values())
     trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)

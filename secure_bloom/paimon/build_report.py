@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from secure_bloom.errors import PolicyError
 from secure_bloom.options import require_number, require_whole
 from secure_bloom.paimon.bloom_filter64 import sizing
+from secure_bloom.reports import Report, counted_files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,12 +70,14 @@ class IndexReport:
     hint: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuildReport:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class BuildReport(Report):
     """The indexes of a run; ``dry_run`` when nothing was written."""
 
     files: tuple[IndexReport, ...]
     dry_run: bool = False
+
+    ROWS: ClassVar = ("files", "columns")
 
     @property
     def failed(self) -> tuple[IndexReport, ...]:
@@ -87,6 +90,8 @@ class BuildReport:
         shown = {c.column: c.shows for file in self.files for c in file.columns if c.shows}
         return tuple(f"column {name}: {shows}" for name, shows in sorted(shown.items()))
 
-    def to_json(self) -> dict[str, Any]:
-        """The document that ``secure-bloom paimon build --json`` prints."""
+    def _document(self) -> dict[str, Any]:
         return {"files": [asdict(file) for file in self.files], "dry_run": self.dry_run}
+
+    def _summary(self) -> str:
+        return counted_files((file.status for file in self.files), dry_run=self.dry_run)

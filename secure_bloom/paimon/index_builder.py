@@ -6,8 +6,9 @@ against it, so an index of an encrypted column is refused unless the caller insi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from os import PathLike, fspath
+from typing import TypeAlias
 
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
 from secure_bloom.encryption.keys import FileKeys, KeyResolver
@@ -18,6 +19,7 @@ from secure_bloom.errors import (
     UnsupportedFeatureError,
     located,
 )
+from secure_bloom.options import Names, as_names
 from secure_bloom.paimon.build_report import BuildReport, IndexOptions, IndexReport
 from secure_bloom.paimon.column_filter import ColumnSource, build_filter, column_source
 from secure_bloom.paimon.container import MAGIC, FileIndex, Index
@@ -31,7 +33,7 @@ from secure_bloom.storage.paths import Paths, as_paths
 #: The first bytes of other files that have an index beside them, and of an index itself.
 _OTHER_FORMATS = {b"ORC": "an ORC file", b"Obj\1": "an Avro file", MAGIC: "an index itself"}
 
-Columns = Mapping[str, IndexOptions] | Iterable[str]
+Columns: TypeAlias = Mapping[str, IndexOptions] | Names
 
 
 def build_index(
@@ -147,14 +149,9 @@ class _Builder:
 
 def _as_options(columns: Columns) -> dict[str, IndexOptions]:
     """The options of each column; a single text is one name."""
-    if not isinstance(columns, Iterable):
-        raise PolicyError(f"columns are of type {type(columns).__name__}, wanted names")
-    names = [columns] if isinstance(columns, str) else list(columns)
+    names = as_names("columns", columns)
     if not names:
         raise PolicyError("no column is named for an index")
-    for name in names:
-        if not isinstance(name, str):
-            raise PolicyError(f"a column's name is of type {type(name).__name__}, wanted text")
     if not isinstance(columns, Mapping):
         return dict.fromkeys(names, IndexOptions())
     for name, options in columns.items():

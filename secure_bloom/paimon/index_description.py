@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from secure_bloom.errors import FormatError, SecureBloomError, located
 from secure_bloom.paimon.bloom_filter64 import BloomFilter64
@@ -16,6 +16,7 @@ from secure_bloom.paimon.index_files import (
     read_beside,
     read_whole,
 )
+from secure_bloom.reports import Report, counted_files
 from secure_bloom.storage import InputFile, open_input
 from secure_bloom.storage.paths import Paths
 
@@ -49,21 +50,27 @@ class PaimonInspection:
     hint: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShowReport:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ShowReport(Report):
     """The indexes that were found; ``without`` are the data files that have none."""
 
     indexes: tuple[PaimonInspection, ...]
     without: tuple[str, ...] = ()
+
+    ROWS: ClassVar = ("indexes", "indexes")
 
     @property
     def failed(self) -> tuple[PaimonInspection, ...]:
         """The damaged ones."""
         return tuple(index for index in self.indexes if index.error is not None)
 
-    def to_json(self) -> dict[str, Any]:
-        """The document that ``secure-bloom paimon show --json`` prints."""
+    def _document(self) -> dict[str, Any]:
         return asdict(self)
+
+    def _summary(self) -> str:
+        return counted_files(
+            ["with an index"] * len(self.indexes) + ["without"] * len(self.without)
+        )
 
 
 def show(paths: Paths) -> ShowReport:

@@ -7,6 +7,7 @@ from typing import Any
 
 from secure_bloom.bloom.probe import Verdict
 from secure_bloom.paimon.skipping_rules import Rules
+from secure_bloom.reports import Report, counted_files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,8 +27,8 @@ class FileVerdict:
     hint: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PaimonProbe:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class PaimonProbe(Report):
     """The verdicts of all files, by these rules; ``notes`` name columns that no file has."""
 
     rules: Rules
@@ -44,6 +45,10 @@ class PaimonProbe:
         """The files that could not be probed."""
         return tuple(file for file in self.files if file.error is not None)
 
-    def to_json(self) -> dict[str, Any]:
-        """The document that ``secure-bloom paimon probe --json`` prints."""
+    def _document(self) -> dict[str, Any]:
         return asdict(self)
+
+    def _summary(self) -> str:
+        return counted_files(
+            "failed" if file.verdict is None else file.verdict for file in self.files
+        )

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from secure_bloom.reading.pruning.plan import PlannedFile, ReadPlan
     from secure_bloom.reading.read import (
         TableRead,
+        Where,
         explain,
         plan_read,
         read_batches,
@@ -25,7 +26,15 @@ if TYPE_CHECKING:
 _HOMES = {
     "file_reports": ["FileReadReport"],
     "pruning.plan": ["PlannedFile", "ReadPlan"],
-    "read": ["TableRead", "explain", "plan_read", "read_batches", "read_row_groups", "read_table"],
+    "read": [
+        "TableRead",
+        "Where",
+        "explain",
+        "plan_read",
+        "read_batches",
+        "read_row_groups",
+        "read_table",
+    ],
     "report": ["ReadReport"],
 }
 
@@ -35,6 +44,7 @@ __all__ = [
     "ReadPlan",
     "ReadReport",
     "TableRead",
+    "Where",
     "explain",
     "plan_read",
     "read_batches",

@@ -36,7 +36,7 @@ class FileReadReport:
         """All bytes that were read of the file."""
         return self.bytes_footer + self.bytes_judged_by + self.bytes_pages
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The file as it stands in the document of a report."""
         return {
             "path": self.path,

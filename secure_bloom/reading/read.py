@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from typing import TypedDict, Unpack
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,6 +20,7 @@ from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, 
 from secure_bloom.encryption.keys import KeyResolver, asked_once
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import FileChangedError, PolicyError, located
+from secure_bloom.options import Names, as_names
 from secure_bloom.ordered_pool import in_order
 from secure_bloom.predicates.from_pyarrow import from_expression
 from secure_bloom.predicates.from_text import from_text
@@ -51,6 +52,10 @@ _WAITING_BYTES, _LEAST_BYTES = 64 * 1024 * 1024, 256 * 1024
 _BATCH_ROWS = 128 * 1024
 
 
+#: A condition in one of its three forms, as :func:`read_table` describes them.
+Where: TypeAlias = str | pc.Expression | Sequence[object]
+
+
 def to_predicate(where: object) -> Predicate | None:
     """The predicate that ``where`` describes in one of its three forms; None if there is none."""
     if where is None:
@@ -69,8 +74,8 @@ class TableRead:
         self,
         paths: Paths,
         *,
-        where: object = None,
-        columns: Sequence[str] | None = None,
+        where: Where | None = None,
+        columns: Names | None = None,
         limit: int | None = None,
         keys: GivenKeys = None,
         policy: GivenPolicy = None,
@@ -80,14 +85,13 @@ class TableRead:
         explain: bool = False,
     ) -> None:
         limit = _whole_limit(limit)
-        if isinstance(columns, str):
-            raise PolicyError("columns is a text, wanted a list of names")
+        wanted = None if columns is None else as_names("columns", columns)
         self._trust = trust_of(
             policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected
         )
         given = as_paths(paths)
         self._predicate = to_predicate(where)
-        self._columns = columns
+        self._columns = wanted
         self._limit = limit
         self._resolver = resolver_of(keys, self._trust)
         self._explain = explain
@@ -100,11 +104,11 @@ class TableRead:
         with self._timed("footers"):
             self._files = TableFiles(given, self._resolver)
             warn_unverified(self._files.unverified)
-            _refuse_members(columns or (), self._files.schema)
+            _refuse_members(wanted or (), self._files.schema)
             self.request = request(
                 self._files.schema,
                 partition_fields(self._files.partitions),
-                columns,
+                wanted,
                 self._predicate,
                 self._files.paths,
             )
@@ -311,20 +315,18 @@ def _refuse_members(columns: Sequence[str], schema: pa.Schema) -> None:
             )
 
 
-class ReadOptions(TypedDict, total=False):
-    """The options of a read, as :class:`TableRead` takes them."""
-
-    where: object
-    columns: Sequence[str] | None
-    limit: int | None
-    keys: GivenKeys
-    policy: GivenPolicy
-    without_filter_keys: bool
-    allow_unverified: bool
-    allow_unprotected: bool
-
-
-def read_table(paths: Paths, **options: Unpack[ReadOptions]) -> pa.Table:
+def read_table(
+    paths: Paths,
+    *,
+    where: Where | None = None,
+    columns: Names | None = None,
+    limit: int | None = None,
+    keys: GivenKeys = None,
+    policy: GivenPolicy = None,
+    without_filter_keys: bool = False,
+    allow_unverified: bool = False,
+    allow_unprotected: bool = False,
+) -> pa.Table:
     """The rows of files, folders or globs for which ``where`` is true.
 
     ``where`` is a structure, ``[("email", "=", "a@x"), ("country", "in", ["it", "no"])]`` (nested
@@ -347,29 +349,103 @@ def read_table(paths: Paths, **options: Unpack[ReadOptions]) -> pa.Table:
     ``allow_unprotected`` is given.  Raises IntegrityError for a module that does not
     authenticate, PolicyError for a request that makes no sense.
     """
-    read = TableRead(paths, **options)
+    read = TableRead(
+        paths,
+        where=where,
+        columns=columns,
+        limit=limit,
+        keys=keys,
+        policy=policy,
+        without_filter_keys=without_filter_keys,
+        allow_unverified=allow_unverified,
+        allow_unprotected=allow_unprotected,
+    )
     return pa.Table.from_batches(read.batches(), schema=read.schema)
 
 
-def read_batches(paths: Paths, **options: Unpack[ReadOptions]) -> Iterator[pa.RecordBatch]:
+def read_batches(
+    paths: Paths,
+    *,
+    where: Where | None = None,
+    columns: Names | None = None,
+    limit: int | None = None,
+    keys: GivenKeys = None,
+    policy: GivenPolicy = None,
+    without_filter_keys: bool = False,
+    allow_unverified: bool = False,
+    allow_unprotected: bool = False,
+) -> Iterator[pa.RecordBatch]:
     """The rows of :func:`read_table` in batches, with few of them in memory at a time."""
-    return TableRead(paths, **options).batches()
+    return TableRead(
+        paths,
+        where=where,
+        columns=columns,
+        limit=limit,
+        keys=keys,
+        policy=policy,
+        without_filter_keys=without_filter_keys,
+        allow_unverified=allow_unverified,
+        allow_unprotected=allow_unprotected,
+    ).batches()
 
 
-def explain(paths: Paths, **options: Unpack[ReadOptions]) -> ReadReport:
+def explain(
+    paths: Paths,
+    *,
+    where: Where | None = None,
+    columns: Names | None = None,
+    limit: int | None = None,
+    keys: GivenKeys = None,
+    policy: GivenPolicy = None,
+    without_filter_keys: bool = False,
+    allow_unverified: bool = False,
+    allow_unprotected: bool = False,
+) -> ReadReport:
     """Do :func:`read_table`, drop the rows, and say what was read and why."""
-    read = TableRead(paths, explain=True, **options)
+    read = TableRead(
+        paths,
+        where=where,
+        columns=columns,
+        limit=limit,
+        keys=keys,
+        policy=policy,
+        without_filter_keys=without_filter_keys,
+        allow_unverified=allow_unverified,
+        allow_unprotected=allow_unprotected,
+        explain=True,
+    )
     for _ in read.batches():
         pass
     return read.report()
 
 
-def plan_read(paths: Paths, **options: Unpack[ReadOptions]) -> ReadPlan:
+def plan_read(
+    paths: Paths,
+    *,
+    where: Where | None = None,
+    columns: Names | None = None,
+    limit: int | None = None,
+    keys: GivenKeys = None,
+    policy: GivenPolicy = None,
+    without_filter_keys: bool = False,
+    allow_unverified: bool = False,
+    allow_unprotected: bool = False,
+) -> ReadPlan:
     """The row groups that :func:`read_table` would read, for :func:`read_row_groups` elsewhere.
 
     A ``limit`` does not shorten the plan.
     """
-    return TableRead(paths, **options).plan()
+    return TableRead(
+        paths,
+        where=where,
+        columns=columns,
+        limit=limit,
+        keys=keys,
+        policy=policy,
+        without_filter_keys=without_filter_keys,
+        allow_unverified=allow_unverified,
+        allow_unprotected=allow_unprotected,
+    ).plan()
 
 
 def read_row_groups(

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from secure_bloom.reading.advice import advice
 from secure_bloom.reading.file_reports import ReadTotals
+from secure_bloom.reports import Report
+from secure_bloom.text import counted
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadReport(ReadTotals):
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ReadReport(Report, ReadTotals):
     """A whole read, which returned ``rows`` rows.
 
     ``files_left`` files were not looked at, because there were as many rows as were wanted.
@@ -23,13 +25,14 @@ class ReadReport(ReadTotals):
     unverified: tuple[str, ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)
 
+    ROWS: ClassVar = ("files", "row_groups")
+
     @property
     def advice(self) -> list[str]:
         """What would make the read take less, in sentences; none where nothing would."""
         return advice(self)
 
-    def to_json(self) -> dict[str, Any]:
-        """The document that ``secure-bloom read --explain --json`` prints."""
+    def _document(self) -> dict[str, Any]:
         return {
             "rows": self.rows,
             "files_left": self.files_left,
@@ -41,5 +44,12 @@ class ReadReport(ReadTotals):
             "bytes_full_scan": self.bytes_full_scan,
             "seconds": self.seconds,
             "advice": self.advice,
-            "files": [file.to_json() for file in self.files],
+            "files": [file.to_dict() for file in self.files],
         }
+
+    def _summary(self) -> str:
+        return (
+            f"{counted(self.rows, 'row')}, {self.row_groups_read} of "
+            f"{counted(self.row_groups, 'row group')} and {self.bytes_read:,} of "
+            f"{self.bytes_full_scan:,} bytes read"
+        )

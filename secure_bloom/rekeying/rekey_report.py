@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
+
+from secure_bloom.reports import Report, counted_files
 
 RekeyStatus = Literal["reencrypted", "decrypted", "rotated", "unchanged", "failed"]
 
@@ -43,23 +45,27 @@ class RekeyedFile:
         return self.status not in ("unchanged", "failed")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RekeyReport:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class RekeyReport(Report):
     """A whole run; ``notes`` tell of files beside the changed ones that should not stay so."""
 
     files: tuple[RekeyedFile, ...]
     notes: tuple[str, ...] = ()
     dry_run: bool = False
 
+    ROWS: ClassVar = ("files", "columns")
+
     @property
     def failed(self) -> tuple[RekeyedFile, ...]:
         """The files that could not be done; they are as they were."""
         return tuple(file for file in self.files if file.status == "failed")
 
-    def to_json(self) -> dict[str, Any]:
-        """The document that ``reencrypt --json`` and ``rotate --json`` print."""
+    def _document(self) -> dict[str, Any]:
         return {
             "files": [asdict(file) for file in self.files],
             "notes": list(self.notes),
             "dry_run": self.dry_run,
         }
+
+    def _summary(self) -> str:
+        return counted_files((file.status for file in self.files), dry_run=self.dry_run)

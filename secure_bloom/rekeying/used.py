@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from secure_bloom.encryption.access import GivenKeys
 from secure_bloom.encryption.keys import FileKeys, KeyMaterial, KeyResolver, asked_once
@@ -13,8 +13,10 @@ from secure_bloom.errors import KeyUnavailableError, SecureBloomError, located
 from secure_bloom.ordered_pool import in_order
 from secure_bloom.parquet.footer import Footer, read_tail, read_unverified, unlock
 from secure_bloom.parquet.key_material_files import file_keys
+from secure_bloom.reports import Report
 from secure_bloom.storage import find_files, open_input
 from secure_bloom.storage.paths import Paths, as_paths
+from secure_bloom.text import counted
 
 #: Vault and OpenBao write the version of the master key into what it wraps.
 _VERSION = re.compile(r"vault:v(\d{1,10}):")
@@ -48,11 +50,13 @@ class FileKeyUse:
     hint: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyUseReport:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class KeyUseReport(Report):
     """Which keys a table depends on."""
 
     files: tuple[FileKeyUse, ...]
+
+    ROWS: ClassVar = ("files", "keys")
 
     @property
     def failed(self) -> tuple[FileKeyUse, ...]:
@@ -69,8 +73,7 @@ class KeyUseReport:
                 counts[found] = counts.get(found, 0) + 1
         return dict(sorted(counts.items(), key=str))
 
-    def to_json(self) -> dict[str, Any]:
-        """The document that ``keys used --json`` prints."""
+    def _document(self) -> dict[str, Any]:
         return {
             "files": [asdict(file) for file in self.files],
             "keys": [
@@ -78,6 +81,10 @@ class KeyUseReport:
                 for (name, version), count in self.files_by_key.items()
             ],
         }
+
+    def _summary(self) -> str:
+        keys = {name for name, _ in self.files_by_key}
+        return f"{counted(len(keys), 'master key')} in {counted(len(self.files), 'file')}"
 
 
 def keys_used(paths: Paths, *, keys: GivenKeys = None) -> KeyUseReport:

@@ -12,7 +12,7 @@ import glob
 import os
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 
-from secure_bloom.errors import PolicyError
+from secure_bloom.errors import MissingPathError, PolicyError
 from secure_bloom.storage.folder_trees import Tree
 from secure_bloom.storage.paths import is_object_uri, local_path
 from secure_bloom.storage.tree_of import tree_of
@@ -126,7 +126,7 @@ def _matches(path: str) -> list[str]:
         return [path]
     if _is_pattern(path) and (matches := sorted(glob.glob(path, recursive=True))):
         return matches
-    raise PolicyError("no such file or folder", path=path)
+    raise MissingPathError("no such file or folder", path=path)
 
 
 def _is_pattern(path: str) -> bool:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import errno
 
-from secure_bloom.errors import PolicyError
+from secure_bloom.errors import (
+    AccessDeniedError,
+    PolicyError,
+    SecureBloomError,
+    refused_by_system,
+)
 
 _HINTS = {
     errno.EACCES: "check the permissions of the file and of its folder",
@@ -14,14 +19,15 @@ _HINTS = {
     errno.EDQUOT: "free some of your quota and run again",
     errno.EFBIG: "raise the file size limit (ulimit -f) and run again",
 }
+_DENIED = "the store denies access"
 _CREDENTIALS = "check the credentials (AWS_PROFILE, AWS_ACCESS_KEY_ID), and what they may do there"
 #: Words in pyarrow's error for an answer of S3 -> our message and hint.
 _STORE_ERRORS = {
-    "AWS Error ACCESS_DENIED": ("the store denies access", _CREDENTIALS),
-    "AWS Error INVALID_ACCESS_KEY_ID": ("the store denies access", _CREDENTIALS),
-    "AWS Error INVALID_CLIENT_TOKEN_ID": ("the store denies access", _CREDENTIALS),
-    "AWS Error SIGNATURE_DOES_NOT_MATCH": ("the store denies access", _CREDENTIALS),
-    "AWS Error EXPIRED_TOKEN": ("the store denies access", "get new credentials: these expired"),
+    "AWS Error ACCESS_DENIED": (_DENIED, _CREDENTIALS),
+    "AWS Error INVALID_ACCESS_KEY_ID": (_DENIED, _CREDENTIALS),
+    "AWS Error INVALID_CLIENT_TOKEN_ID": (_DENIED, _CREDENTIALS),
+    "AWS Error SIGNATURE_DOES_NOT_MATCH": (_DENIED, _CREDENTIALS),
+    "AWS Error EXPIRED_TOKEN": (_DENIED, "get new credentials: these expired"),
     "AWS Error NETWORK_CONNECTION": (
         "the store cannot be reached",
         "check the endpoint, the region and the network",
@@ -45,8 +51,11 @@ class system_errors:  # noqa: N801  (used like a function; a generator takes thr
         return None
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, SecureBloomError):
+            # Some of ours are errors of the system too, and say already what they are about.
+            return
         if isinstance(error, FileNotFoundError):
-            raise PolicyError(self._missing, path=self._path) from error
+            raise refused_by_system(error, self._missing, path=self._path) from error
         if isinstance(error, OSError):
             raise _refusal(error, self._path) from error
 
@@ -55,9 +64,10 @@ def _refusal(exc: OSError, path: str) -> PolicyError:
     line = _first_line(exc)
     for word, (message, hint) in _STORE_ERRORS.items():
         if word in line:
-            return PolicyError(f"{message}: {line}", hint=hint, path=path)
+            kind = AccessDeniedError if message == _DENIED else PolicyError
+            return kind(f"{message}: {line}", hint=hint, path=path)
     hint_of_system = None if exc.errno is None else _HINTS.get(exc.errno)
-    return PolicyError(f"the system refuses: {line}", hint=hint_of_system, path=path)
+    return refused_by_system(exc, f"the system refuses: {line}", hint=hint_of_system, path=path)
 
 
 def _first_line(exc: OSError) -> str:

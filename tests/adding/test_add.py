@@ -238,7 +238,7 @@ def test_a_broken_file_stops_no_other_and_stays_as_it_is(
     assert failed.path == str(broken)
     assert str(broken) in str(failed.error)
     assert text in str(failed.error)
-    assert_tells_no_secret(json.dumps(report.to_json()))
+    assert_tells_no_secret(json.dumps(report.to_dict()))
     after = _contents(table_folder)
     assert set(after) == set(before)
     assert broken.read_bytes() == before[str(broken.relative_to(table_folder))]
@@ -476,7 +476,7 @@ def test_two_files_of_one_name_cannot_share_an_output(tmp_path: Path) -> None:
 
 def test_the_report_is_the_document_of_the_design(tmp_path: Path) -> None:
     path = write(tmp_path / "x.parquet", customers(5), Mode.ENCRYPTED)
-    document = json.loads(json.dumps(_add(path, ["email"]).to_json()))
+    document = json.loads(json.dumps(_add(path, ["email"]).to_dict()))
     (file,) = document["files"]
     assert {"path", "status", "bytes_before", "bytes_after", "seconds", "filters", "error"} <= set(
         file

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -109,3 +111,28 @@ def test_a_parents_key_holds_for_its_leaves(tmp_path: Path) -> None:
         with pytest.raises(PolicyError, match="k_pii"):
             _check(path, policy, "address.zip")
     _check(path, _policy(address__street="k_pii"), "address.zip")
+
+
+def test_a_number_is_an_fpp_and_a_single_text_one_column() -> None:
+    assert filter_request("email", None).columns == {"email": BloomFilterOptions()}
+    given = {"email": 0.05, "iban": None, "id": BloomFilterOptions(max_bytes=64)}
+    assert filter_request(given, None).columns == {
+        "email": BloomFilterOptions(fpp=0.05),
+        "iban": BloomFilterOptions(),
+        "id": BloomFilterOptions(max_bytes=64),
+    }
+
+
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        (7, "columns is of type int, wanted a name or a list"),
+        ([7], "columns holds a int, wanted names of columns"),
+        ({"email": "0.01"}, "column email: its options are of type str"),
+        ({"email": False}, "column email: its options are of type bool"),
+        ({"email": 2}, "fpp is 2.0, it must lie between 0 and 1"),
+    ],
+)
+def test_what_is_no_column_is_told(columns: Any, told: str) -> None:
+    with pytest.raises(PolicyError, match=re.escape(told)):
+        filter_request(columns, None)

@@ -40,7 +40,7 @@ def test_the_user_is_told_and_the_summary_is_as_it_was(dataset: Path) -> None:
     assert note.startswith(f"{dataset}/_metadata describes files that got filters")
     assert _summaries(dataset) == before
     assert set(before) == {"_metadata", "_common_metadata"}
-    assert json.loads(json.dumps(report.to_json()))["notes"] == [note]
+    assert json.loads(json.dumps(report.to_dict()))["notes"] == [note]
 
 
 def test_it_is_told_for_a_single_file_too(dataset: Path) -> None:

@@ -46,7 +46,7 @@ class TestWhatCounts:
             ("footer-not-encrypted", None),
             ("column-in-clear", "iban"),
         ]
-        assert len(report.to_json()["ignored"]) == 2
+        assert len(report.to_dict()["ignored"]) == 2
 
     def test_less_severe_findings_are_ignored_too(self, tmp_path: Path) -> None:
         report = Example(path=sound(tmp_path, Mode.PLAIN)).audit(severity="critical")
@@ -119,7 +119,7 @@ class TestWhatCounts:
 
 def test_the_report_is_json(tmp_path: Path) -> None:
     report = Example(path=sound(tmp_path, Mode.PLAIN)).audit(ignore=["footer-not-encrypted"])
-    document = json.loads(json.dumps(report.to_json()))
+    document = json.loads(json.dumps(report.to_dict()))
     assert document.keys() == {"findings", "ignored", "files", "columns_checked"}
     assert document["findings"][0].keys() == {
         "id",

@@ -40,7 +40,7 @@ def test_an_unforeseen_error_beside_the_files_loses_none_of_their_findings(
     monkeypatch.setattr("secure_bloom.auditing.checks.folders._check_orphans", fail)
     report = Example(path=tmp_path).audit()
     assert sorted(ids(report)) == ["column-in-clear", "unchecked-file"]
-    assert "user1" not in json.dumps(report.to_json())
+    assert "user1" not in json.dumps(report.to_dict())
 
 
 def test_a_folder_that_cannot_be_looked_into_stops_no_other(

@@ -25,4 +25,4 @@ def test_values_of_a_sensitive_partition_are_in_no_path_of_a_report(tmp_path: Pa
         f"{tmp_path}/email=***1/day=1/x.parquet",
         f"{tmp_path}/email=***2/day=1/x.parquet",
     )
-    assert "@example.com" not in json.dumps(report.to_json())
+    assert "@example.com" not in json.dumps(report.to_dict())

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -130,7 +131,7 @@ def test_a_broken_file_is_reported_and_stops_no_other(tmp_path: Path) -> None:
     report = sb.probe(tmp_path, "email", ["user7@example.com"], keys=KEYRING)
     assert [Path(file.path).name for file in report.failed] == ["a.parquet", "b.parquet"]
     assert Verdict.MAYBE in report.verdicts
-    document = report.to_json()
+    document = report.to_dict()
     json.dumps(document)
     assert document["files"][0]["row_groups"] == []
     assert "a.parquet" in document["files"][0]["error"]
@@ -140,7 +141,7 @@ def test_a_broken_file_is_reported_and_stops_no_other(tmp_path: Path) -> None:
 def test_json_spells_values_as_they_were_given(tmp_path: Path) -> None:
     path = write(tmp_path / "x.parquet", customers(5))
     sb.add_bloom_filters(path, columns=["id"])
-    (file,) = sb.probe(path, "id", ["3", "77"]).to_json()["files"]
+    (file,) = sb.probe(path, "id", ["3", "77"]).to_dict()["files"]
     assert file["row_groups"] == [
         {"row_group": 0, "filter": True, "verdicts": {"3": "maybe", "77": "absent"}}
     ]
@@ -261,3 +262,18 @@ def test_a_verdict_needs_one_of_the_encodings() -> None:
     assert verdict(bloom_filter, (b"b", b"a")) is Verdict.MAYBE
     assert verdict(bloom_filter, (b"b",)) is Verdict.ABSENT
     assert verdict(bloom_filter, None) is Verdict.MAYBE
+
+
+@pytest.mark.parametrize("value", ["a@example.com", b"a@example.com"])
+def test_a_single_text_is_one_value(tmp_path: Path, value: object) -> None:
+    pq.write_table(pa.table({"email": ["a@example.com"]}), tmp_path / "x.parquet")
+    sb.add_bloom_filters(tmp_path, columns="email")
+    (file,) = sb.probe(tmp_path, "email", value).files
+    assert file.row_groups[0].verdicts == {value: sb.Verdict.MAYBE}
+
+
+def test_a_single_number_is_one_value(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [7]}), tmp_path / "x.parquet")
+    sb.add_bloom_filters(tmp_path, columns={"id": 0.001})
+    (file,) = sb.probe(tmp_path, "id", 7).files
+    assert file.row_groups[0].verdicts == {7: sb.Verdict.MAYBE}

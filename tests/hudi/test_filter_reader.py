@@ -62,7 +62,7 @@ def test_a_file_in_a_table_of_hudi_is_read() -> None:
 def test_a_file_that_says_nothing_has_no_filter(tmp_path: Path) -> None:
     path = with_pairs(tmp_path / "x.parquet", {"other": "pair"})
     assert hudi.read_record_key_filter(path) is None
-    assert sb.inspect(path).to_json()["files"][0]["hudi"] is None
+    assert sb.inspect(path).to_dict()["files"][0]["hudi"] is None
 
 
 @pytest.mark.parametrize(
@@ -116,9 +116,9 @@ def test_an_encrypted_footer_hides_it_and_a_signed_one_is_checked(tmp_path: Path
 def test_keys_of_a_range_are_shown_only_on_request(tmp_path: Path) -> None:
     path = with_pairs(tmp_path / "x.parquet", {FILTER: small(), MIN: "secret-a", MAX: "secret-b"})
     report = show(path)
-    assert "secret" not in repr(report) + str(report.to_json()) + str(sb.inspect(path).to_json())
+    assert "secret" not in repr(report) + str(report.to_dict()) + str(sb.inspect(path).to_dict())
     assert "secret" not in repr(hudi.read_record_key_filter(path))
-    (file,) = report.to_json(show_range=True)["files"]
+    (file,) = report.with_ranges()["files"]
     assert (file["min_key"], file["max_key"], file["hudi"]["range"]) == (
         "secret-a",
         "secret-b",

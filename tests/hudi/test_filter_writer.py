@@ -120,8 +120,8 @@ def test_the_user_is_told_who_can_read_the_filter(
     assert [file.filters[0].key for file in report.files] == ["k_footer" if hidden else None] * 2
     stored = (tmp_path / "a.parquet").read_bytes()
     assert (b"org.apache.hudi.bloomfilter" in stored) is not hidden
-    assert_tells_no_secret(str(report.to_json()))
-    assert KEYS[0] not in str(report.to_json())
+    assert_tells_no_secret(str(report.to_dict()))
+    assert KEYS[0] not in str(report.to_dict())
 
 
 def test_an_encrypted_footer_needs_its_key(tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ def test_false_positives_are_counted(tmp_path: Path) -> None:
     passing = int(stored.filter.check_many(absent[:-1]).sum())
     assert report.false_positives == passing > 20
     assert report.files[0].found == 1
-    assert report.to_json()["false_positives"] == passing
+    assert report.to_dict()["false_positives"] == passing
 
 
 def test_a_file_without_range_or_filter_is_always_a_candidate(tmp_path: Path) -> None:
@@ -199,8 +199,7 @@ def test_an_empty_key_is_refused(tmp_path: Path) -> None:
     path = base_file(tmp_path / "x.parquet", ["k1"])
     with pytest.raises(PolicyError, match="is empty"):
         hudi.lookup(path, ["k1", ""])
-    with pytest.raises(PolicyError, match="wanted several"):
-        hudi.lookup(path, "k1")
+    assert hudi.lookup(path, "k1").found == {"k1": (str(path),)}
 
 
 VIRTUAL = pa.table({"email": ["a@x", "k15"]})
@@ -246,7 +245,7 @@ def test_files_that_are_read_without_a_filter_are_counted(tmp_path: Path) -> Non
     report = hudi.lookup(tmp_path, ["k2"])
     assert [file.status for file in report.files] == [READ, BY_RANGE]
     assert (report.false_positives, report.read_without_filter) == (0, 1)
-    assert report.to_json()["files_read_without_filter"] == 1
+    assert report.to_dict()["files_read_without_filter"] == 1
 
 
 def test_a_task_on_spark_does_not_use_the_filter_of_another_column(tmp_path: Path) -> None:

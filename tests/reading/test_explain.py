@@ -229,7 +229,7 @@ def test_files_behind_the_limit_are_told_of(
     monkeypatch.setattr("secure_bloom.reading.read._MAX_DECODERS", 1)
     report = sb.explain(lake, limit=1)
     assert (len(report.files), report.files_left) == (1, 3)
-    assert report.to_json()["files_left"] == 3
+    assert report.to_dict()["files_left"] == 3
     with pytest.raises(SystemExit):
         main(["read", str(lake), "--limit", "1", "--explain"])
     assert "not looked at: there were rows enough" in capsys.readouterr().out

@@ -228,7 +228,7 @@ def test_the_report_is_a_document(lake: Path, policies: dict[str, Path], tmp_pat
     report = sb.reencrypt(
         str(lake), policy=policies["some columns"], keys=KEYS, output=tmp_path / "out"
     )
-    document = json.loads(json.dumps(report.to_json()))
+    document = json.loads(json.dumps(report.to_dict()))
     file = document["files"][0]
     assert file["footer_before"] == "plaintext"
     assert file["footer"] == "encrypted"

@@ -75,7 +75,7 @@ def test_named_keys_move_and_all_others_stay(table: Path) -> None:
 def test_keys_are_used_as_found_without_any_key(table: Path) -> None:
     used = sb.keys_used(str(table))
     assert ("k_footer", None) in used.files_by_key
-    document = json.loads(json.dumps(used.to_json()))
+    document = json.loads(json.dumps(used.to_dict()))
     assert {key["master_key"] for key in document["keys"]} <= {"k_footer", "k_pii"}
 
 

@@ -28,6 +28,7 @@ from secure_bloom.errors import (
     KeyUnavailableError,
     PolicyError,
     located,
+    refused_by_system,
 )
 
 _VERSION = 1
@@ -121,7 +122,7 @@ def new_keyring(path: Path, names: Collection[str], *, bits: int = 128) -> None:
                 "there is a file already", hint="a keyring is never replaced"
             ) from exc
         except OSError as exc:
-            raise PolicyError(f"the keyring cannot be written: {exc.strerror}") from exc
+            raise refused_by_system(exc, f"the keyring cannot be written: {exc.strerror}") from exc
 
 
 def _write_new(path: Path, content: bytes) -> None:
@@ -145,7 +146,7 @@ def _read_json(path: Path) -> object:
                 _warn_of_open_keyring(str(path.absolute()))
             content = file.read()
     except OSError as exc:
-        raise PolicyError(f"the keyring cannot be read: {exc.strerror}") from exc
+        raise refused_by_system(exc, f"the keyring cannot be read: {exc.strerror}") from exc
     except UnicodeDecodeError:
         # Without the cause, here and below: json's errors hold the text of the file, which is keys.
         raise PolicyError("the keyring is not UTF-8 text") from None

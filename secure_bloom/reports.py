@@ -1,0 +1,131 @@
+"""What every report can do: be a document, a table, and a few words on a screen."""
+
+from __future__ import annotations
+
+import enum
+import html
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from secure_bloom.text import counted
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+#: Rows of the table that a notebook shows.
+_SHOWN = 20
+
+
+class Report:
+    """The base of the reports that public functions return.
+
+    ``to_dict`` is the document that the command line prints with ``--json``, of plain Python types
+    alone, and ``to_json`` its text.  ``to_arrow`` and ``to_pandas`` are flat tables of it.
+    """
+
+    __slots__ = ()
+
+    #: The lists of the document that become rows: each of the next one's, with what it stands in.
+    ROWS: ClassVar[tuple[str, ...]] = ("files",)
+    #: Columns that may hold values of a table: they are not shown, only given.
+    HIDDEN: ClassVar[frozenset[str]] = frozenset()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document as dictionaries, lists, texts, numbers, truth values and None."""
+        return {name: _plain(value) for name, value in self._document().items()}
+
+    def to_json(self) -> str:
+        """The document as a JSON text."""
+        return json.dumps(self.to_dict(), indent=2)
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """The rows of :meth:`to_arrow`."""
+        return _exploded(self.to_dict(), self.ROWS)
+
+    def to_arrow(self) -> pa.Table:
+        """One row for each of the innermost parts of the report; no columns if there is none."""
+        # Imported here: most users of a report only look at it.
+        import pyarrow as pa
+
+        rows = list(self.records())
+        return pa.table({name: [row.get(name) for row in rows] for name in _names(rows)})
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The rows of :meth:`to_arrow`; needs pandas."""
+        return self.to_arrow().to_pandas()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self._summary()}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            {name: value for name, value in row.items() if name not in self.HIDDEN}
+            for _, row in zip(range(_SHOWN), self.records(), strict=False)
+        ]
+        left = sum(1 for _ in self.records()) - len(rows)
+        more = f"<p>and {left:,} more rows: to_arrow(), to_pandas()</p>" if left else ""
+        return f"<p>{html.escape(repr(self))}</p>{_table(rows)}{more}"
+
+    def _document(self) -> Mapping[str, Any]:
+        raise NotImplementedError
+
+    def _summary(self) -> str:
+        raise NotImplementedError
+
+
+def counted_files(states: Iterable[str], *, dry_run: bool = False) -> str:
+    """How many files are in which state: ``3 files (2 added, 1 unchanged)``."""
+    counts = Counter(map(str, states))
+    told = ", ".join(f"{count:,} {state}" for state, count in counts.items())
+    files = counted(counts.total(), "file") + (f" ({told})" if told else "")
+    return f"{files}, dry run" if dry_run else files
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return {str(_plain(name)): _plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(part) for part in value]
+    return value
+
+
+def _exploded(document: dict[str, Any], lists: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    """The rows of the first list, each repeated for every row of the lists inside it."""
+    for part in document.get(lists[0]) or ():
+        if len(lists) == 1:
+            yield part
+            continue
+        outer = {name: value for name, value in part.items() if name != lists[1]}
+        for inner in _exploded(part, lists[1:]) if part.get(lists[1]) else iter([{}]):
+            named = {
+                f"{lists[1]}_{name}" if name in outer else name: value
+                for name, value in inner.items()
+            }
+            yield outer | named
+
+
+def _names(rows: list[dict[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(name for row in rows for name in row))
+
+
+def _table(rows: list[dict[str, Any]]) -> str:
+    names = _names(rows)
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{_cell(row.get(name))}</td>" for name in names) + "</tr>"
+        for row in rows
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _cell(value: object) -> str:
+    if value is None or value == []:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return html.escape(json.dumps(value) if isinstance(value, list | dict) else str(value))
