@@ -24,7 +24,7 @@ COMMAND = [sys.executable, "-m", "secure_bloom"]
 #: Python reads these when it starts: a process that is given one cannot be forked.
 _READ_AT_START = ("PYTHON", "LC_", "LANG")
 #: Verbs that load numba, whatever they find; for the others it depends on what they read.
-_COMPILED = {"add", "hudi"}
+_COMPILED = {"hudi"}
 _IMPORTS = ["pyarrow.parquet", "rich.console", "secure_bloom.cli"]
 _NAMES = ["add_bloom_filters", "audit", "inspect", "read_table"]
 _SECONDS = 120

@@ -2,7 +2,7 @@
 
 A filter is ``z`` blocks of 256 bits, each of eight 32-bit little-endian words.  A hash picks its
 block with its upper 32 bits and one bit in each word of it with its lower 32 bits.  Single values
-are handled without numpy and numba; only the bulk functions import them.
+are handled without numpy; only the bulk functions import it, and compiled code for many hashes.
 """
 
 from __future__ import annotations
@@ -132,18 +132,18 @@ class SplitBlockBloomFilter:
 
     def insert_hashes(self, hashes: NDArray[np.uint64]) -> None:
         """Insert a 1-D array of hashes."""
-        from secure_bloom.kernels import sbbf as kernels
+        from secure_bloom.kernels import loops
 
-        kernels.insert_hashes(self._blocks(), _as_hashes(hashes))
+        loops.insert_hashes(self._blocks(), _as_hashes(hashes))
 
     def check_hashes(self, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
         """:meth:`check_hash` of each of a 1-D array of hashes, in the same shape."""
         import numpy as np
 
-        from secure_bloom.kernels import sbbf as kernels
+        from secure_bloom.kernels import loops
 
         found = np.empty(len(hashes), np.bool_)
-        kernels.check_hashes(self._blocks(), _as_hashes(hashes), found)
+        loops.check_hashes(self._blocks(), _as_hashes(hashes), found)
         return found
 
     def insert_fixed(self, values: NDArray[Any]) -> None:

@@ -1,8 +1,8 @@
 """XXH64 (seed 0) of PLAIN-encoded values, one or in bulk.  BloomFilter.md, "Hash Function".
 
 The hash is over a value's bytes in PLAIN encoding; the length of a BYTE_ARRAY is left out.  The
-``xxhash`` library hashes single values, compiled kernels hash arrays.  Only the functions for
-arrays import numpy and numba.
+``xxhash`` library hashes single values, ``kernels`` hash arrays.  Only the functions for arrays
+import numpy.
 """
 
 from __future__ import annotations
@@ -85,34 +85,21 @@ def _rows(values: NDArray[Any]) -> NDArray[np.uint8]:
 def _hash_rows(rows: NDArray[np.uint8]) -> Hashes:
     import numpy as np
 
-    from secure_bloom.kernels.xxh64 import FIXED_WIDTHS, hash_rows
+    from secure_bloom.kernels.loops import hash_rows
 
-    word, kernel = FIXED_WIDTHS.get(rows.shape[1], (np.uint8, hash_rows))
     hashes = np.empty(len(rows), np.uint64)
-    kernel(_readable(rows.view(word)), hashes)
+    hash_rows(rows, hashes)
     return hashes
 
 
 def _hash_spans(offsets: NDArray[Any], data: NDArray[np.uint8], prefix: int) -> Hashes:
     import numpy as np
 
-    from secure_bloom.kernels.xxh64 import hash_spans
+    from secure_bloom.kernels.loops import hash_spans
 
     hashes = np.empty(len(offsets) - 1, np.uint64)
-    hash_spans(_readable(offsets), prefix, _readable(data), hashes)
+    hash_spans(offsets, prefix, data, hashes)
     return hashes
-
-
-def _readable(array: NDArray[Any]) -> NDArray[Any]:
-    """The array in the one form that the kernels are compiled for: aligned, in C order, read-only.
-
-    Arrow's memory is read-only and numpy's mostly is not: without this, numba would compile twice.
-    """
-    import numpy as np
-
-    readable = np.require(array.view(), requirements=["C", "A"])
-    readable.flags.writeable = False
-    return readable
 
 
 def _check_offsets(offsets: NDArray[Any], data: NDArray[np.uint8], prefix: int) -> None:

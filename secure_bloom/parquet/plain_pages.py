@@ -115,7 +115,7 @@ def _max_definition_level(leaf: Leaf) -> int:
 
 def _count_defined(leaf: Leaf, levels: NDArray[np.uint8], values: int) -> int | None:
     """How many of a page's values are not null."""
-    from secure_bloom.kernels.plain import DAMAGED, count_level
+    from secure_bloom.kernels.loops import DAMAGED, count_level
 
     highest = _max_definition_level(leaf)
     if highest == 0:
@@ -123,7 +123,7 @@ def _count_defined(leaf: Leaf, levels: NDArray[np.uint8], values: int) -> int | 
     if highest.bit_length() > _MAX_BIT_WIDTH:
         return None
     count = count_level(levels, highest.bit_length(), highest, values)
-    return None if count == DAMAGED else int(count)
+    return None if count == DAMAGED else count
 
 
 def _fixed(leaf: Leaf, values: NDArray[np.uint8], count: int) -> Entries | None:
@@ -135,7 +135,7 @@ def _fixed(leaf: Leaf, values: NDArray[np.uint8], count: int) -> Entries | None:
 
 
 def _byte_arrays(_leaf: Leaf, values: NDArray[np.uint8], count: int) -> Entries | None:
-    from secure_bloom.kernels.plain import byte_array_offsets
+    from secure_bloom.kernels.loops import byte_array_offsets
 
     if len(values) < count * _LENGTH_SIZE:
         return None

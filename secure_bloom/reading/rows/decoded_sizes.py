@@ -120,7 +120,7 @@ def _longest_entry(chunk: Chunk, page: Page, content: int) -> int:
     values = plain_values(chunk.leaf, chunk.meta_data.codec, page)
     if values is None or values.count == 0:
         return content
-    from secure_bloom.kernels.plain import DAMAGED, byte_array_offsets
+    from secure_bloom.kernels.loops import DAMAGED, byte_array_offsets
 
     offsets = np.empty(values.count + 1, np.int64)
     if (

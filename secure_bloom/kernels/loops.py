@@ -1,0 +1,111 @@
+"""The loops of building a filter, compiled where that pays.
+
+To load compiled code takes half a second, as long as all else that is done to a small file.  Each
+function here adds up what it would have saved, and calls the loop of ``uncompiled`` until then.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secure_bloom.kernels import uncompiled
+from secure_bloom.kernels.loading import compiled_code
+from secure_bloom.kernels.uncompiled import DAMAGED, Blocks, Bytes, Hashes
+
+__all__ = [
+    "DAMAGED",
+    "byte_array_offsets",
+    "check_hashes",
+    "count_level",
+    "hash_rows",
+    "hash_spans",
+    "insert_hashes",
+]
+
+# Seconds that compiled code saves, measured; for levels at the worst, a run in every two bytes.
+_A_NUMBER: Final = 1e-8
+_A_SPAN: Final = 1.2e-7
+_AN_OFFSET: Final = 7e-8
+_A_HASH: Final = 3e-8
+_A_BYTE_OF_LEVELS: Final = 5e-7
+_WIDTH_OF_NUMBERS: Final = 8
+
+
+def hash_rows(rows: Bytes, hashes: Hashes) -> None:
+    """Hash the rows of ``rows``, which is (n, width)."""
+    cost = _A_NUMBER if rows.shape[1] == _WIDTH_OF_NUMBERS else _A_SPAN
+    if not compiled_code.is_worth(cost * len(rows)):
+        uncompiled.hash_rows(rows, hashes)
+        return
+    from secure_bloom.kernels import xxh64 as compiled
+
+    word, kernel = compiled.FIXED_WIDTHS.get(rows.shape[1], (np.uint8, compiled.hash_rows))
+    kernel(_readable(rows.view(word)), hashes)
+
+
+def hash_spans(offsets: NDArray[Any], prefix: int, data: Bytes, hashes: Hashes) -> None:
+    """Hash ``data[offsets[i] + prefix:offsets[i + 1]]`` into ``hashes[i]``; checked before."""
+    if not compiled_code.is_worth(_A_SPAN * len(hashes)):
+        uncompiled.hash_spans(offsets, prefix, data, hashes)
+        return
+    from secure_bloom.kernels import xxh64 as compiled
+
+    compiled.hash_spans(_readable(offsets), prefix, _readable(data), hashes)
+
+
+def insert_hashes(blocks: Blocks, hashes: Hashes) -> None:
+    """Insert every hash; ``blocks`` is (z, 8) in C order, z >= 1."""
+    if not compiled_code.is_worth(_A_HASH * len(hashes)):
+        uncompiled.insert_hashes(blocks, hashes)
+        return
+    from secure_bloom.kernels import sbbf as compiled
+
+    compiled.insert_hashes(blocks, hashes)
+
+
+def check_hashes(blocks: Blocks, hashes: Hashes, found: NDArray[np.bool_]) -> None:
+    """Set ``found[i]`` to whether ``hashes[i]`` may have been inserted."""
+    if not compiled_code.is_worth(_A_HASH * len(hashes)):
+        uncompiled.check_hashes(blocks, hashes, found)
+        return
+    from secure_bloom.kernels import sbbf as compiled
+
+    compiled.check_hashes(blocks, hashes, found)
+
+
+def byte_array_offsets(data: Bytes, offsets: NDArray[np.int64]) -> int:
+    """Enter the offset of each of ``len(offsets) - 1`` BYTE_ARRAYs, and the end of the last.
+
+    An offset is that of the length before the bytes.  Returns the end, or ``DAMAGED`` if they do
+    not all fit ``data``.
+    """
+    if not compiled_code.is_worth(_AN_OFFSET * len(offsets)):
+        return uncompiled.byte_array_offsets(data, offsets)
+    from secure_bloom.kernels import plain as compiled
+
+    return int(compiled.byte_array_offsets(data, offsets))
+
+
+def count_level(data: Bytes, bit_width: int, wanted: int, values: int) -> int:
+    """How many of the first ``values`` levels in ``data`` are ``wanted``; ``DAMAGED`` if too few.
+
+    ``data`` is runs of the hybrid encoding, ``1 <= bit_width <= 8``.
+    """
+    if not compiled_code.is_worth(_A_BYTE_OF_LEVELS * len(data)):
+        return uncompiled.count_level(data, bit_width, wanted, values)
+    from secure_bloom.kernels import plain as compiled
+
+    return int(compiled.count_level(data, bit_width, wanted, values))
+
+
+def _readable(array: NDArray[Any]) -> NDArray[Any]:
+    """The array in the one form that the kernels are compiled for: aligned, in C order, read-only.
+
+    Arrow's memory is read-only and numpy's mostly is not: without this, numba would compile twice.
+    """
+    readable = np.require(array.view(), requirements=["C", "A"])
+    readable.flags.writeable = False
+    return readable

@@ -1,0 +1,93 @@
+"""Both ways to build a filter give one result, for damaged bytes too."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from secure_bloom.kernels import plain, sbbf, uncompiled
+from secure_bloom.kernels import xxh64 as compiled
+
+values = st.lists(st.binary(max_size=70), max_size=40)
+hashes = st.lists(st.integers(0, 2**64 - 1), max_size=200).map(lambda h: np.array(h, np.uint64))
+
+
+def _bytes(content: bytes) -> np.ndarray:
+    return np.frombuffer(content, np.uint8)
+
+
+def _plain(values: list[bytes]) -> bytes:
+    return b"".join(struct.pack("<I", len(value)) + value for value in values)
+
+
+@given(values, st.sampled_from([0, 4]), st.integers(0, 5), st.sampled_from([np.int32, np.int64]))
+def test_hashes_of_spans(values: list[bytes], prefix: int, first: int, dtype: type) -> None:
+    parts = [b"x" * first, *(b"#" * prefix + value for value in values)]
+    offsets = np.cumsum([len(part) for part in parts]).astype(dtype)
+    found, wanted = (np.zeros(len(values), np.uint64) for _ in range(2))
+    uncompiled.hash_spans(offsets, prefix, _bytes(b"".join(parts)), found)
+    compiled.hash_spans(offsets, prefix, _bytes(b"".join(parts)), wanted)
+    assert found.tolist() == wanted.tolist()
+
+
+@given(st.integers(1, 40), st.data())
+def test_hashes_of_rows(width: int, data: st.DataObject) -> None:
+    content = data.draw(st.binary(max_size=30 * width))
+    rows = _bytes(content)[: len(content) // width * width].reshape(-1, width)
+    found, wanted = (np.zeros(len(rows), np.uint64) for _ in range(2))
+    uncompiled.hash_rows(rows, found)
+    compiled.hash_rows(rows, wanted)
+    assert found.tolist() == wanted.tolist()
+
+
+@given(st.integers(1, 100), hashes, hashes)
+def test_bits_and_answers_of_a_filter(z: int, inserted: np.ndarray, asked: np.ndarray) -> None:
+    ours, theirs = (np.zeros((z, 8), np.uint32) for _ in range(2))
+    for part in np.array_split(inserted, 2):
+        uncompiled.insert_hashes(ours, part)
+        sbbf.insert_hashes(theirs, part)
+    assert ours.tolist() == theirs.tolist()
+    every = np.concatenate([inserted, asked])
+    found, wanted = (np.zeros(len(every), np.bool_) for _ in range(2))
+    uncompiled.check_hashes(ours, every, found)
+    sbbf.check_hashes(theirs, every, wanted)
+    assert found.tolist() == wanted.tolist()
+    assert found[: len(inserted)].all()
+
+
+@given(values, st.integers(-2, 2), st.binary(max_size=6), st.integers(0, 8))
+def test_offsets_of_byte_arrays(values: list[bytes], more: int, end: bytes, cut: int) -> None:
+    stored = _plain(values)
+    data = _bytes(stored[: max(0, len(stored) - cut)] + end)
+    found, wanted = (np.zeros(max(0, len(values) + more) + 1, np.int64) for _ in range(2))
+    last = uncompiled.byte_array_offsets(data, found)
+    assert last == plain.byte_array_offsets(data, wanted)
+    if last != uncompiled.DAMAGED:
+        assert found.tolist() == wanted.tolist()
+
+
+def _packed(width: int) -> st.SearchStrategy[bytes]:
+    """One group of eight levels."""
+    return st.binary(min_size=width, max_size=width).map(lambda bits: bytes([1 << 1 | 1]) + bits)
+
+
+def _repeated() -> st.SearchStrategy[bytes]:
+    return st.tuples(st.integers(0, 100), st.integers(0, 3)).map(
+        lambda run: (
+            bytes([run[0] << 1, run[1]])
+            if run[0] < 64
+            else bytes([run[0] << 1 & 0x7F | 0x80, run[0] >> 6, run[1]])
+        )
+    )
+
+
+@given(st.integers(1, 8), st.integers(0, 3), st.integers(0, 300), st.data())
+def test_counts_of_levels(width: int, wanted: int, count: int, data: st.DataObject) -> None:
+    runs = st.lists(st.one_of(_packed(width), _repeated(), st.binary(max_size=7)), max_size=12)
+    levels = _bytes(b"".join(data.draw(runs)))
+    found = uncompiled.count_level(levels, width, wanted, count)
+    assert found == plain.count_level(levels, width, wanted, count)
+    assert uncompiled.DAMAGED == plain.DAMAGED
