@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+import secure_bloom as sb
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.bloom.stored import read_bloom_filter
 from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.encryption.keys import ExplicitKeys, FileKeys, KeyResolver, Keyring
-from secure_bloom.parquet.footer import Chunk, Footer, encode_footer, open_chunk, read_tail, unlock
+from secure_bloom.parquet.footer import (
+    MAGIC,
+    Chunk,
+    Footer,
+    encode_footer,
+    open_chunk,
+    read_tail,
+    unlock,
+)
 from secure_bloom.parquet.key_material_files import file_keys
-from secure_bloom.parquet.structures.metadata import ColumnMetaData
+from secure_bloom.parquet.structures import trees
+from secure_bloom.parquet.structures.metadata import ColumnMetaData, FileMetaData
 from secure_bloom.storage import InputFile, open_input
-from tests.tables import KEYRING, SECRETS
+from tests.tables import KEYRING, SECRETS, Mode, customers, write
 
 
 class Opened(NamedTuple):
@@ -86,6 +97,39 @@ def edit_footer(path: Path, change: Callable[[Opened], bytes | None]) -> None:
         more = change(it) or b""
         content = it.file.read_at(0, it.footer.tail.offset) + more + encode_footer(it.footer)
     path.write_bytes(content)
+
+
+def forged_signed(path: Path) -> Path:
+    """A signed file whose footer was altered, and its key renamed so that nobody can tell.
+
+    Statistics and filters of `id`, in clear, rule out what is there.
+    """
+    write(path, customers(2000), Mode.SIGNED)
+    sb.add_bloom_filters(path, columns=["id"], keys=KEYRING)
+    with open_input(str(path)) as file:
+        tail = read_tail(file)
+    metadata = FileMetaData(trees.decode(tail.clear)[0])
+    material = json.loads(metadata.footer_signing_key_metadata or b"")
+    material["masterKeyID"] = "k_elsewhere"
+    metadata.footer_signing_key_metadata = json.dumps(material).encode()
+    ordinal = [element.name for element in metadata.schema[1:]].index("id")
+    first, second = (group.columns[ordinal].meta_data for group in metadata.row_groups)
+    assert first is not None
+    assert second is not None
+    first.bloom_filter_offset, second.bloom_filter_offset = (
+        second.bloom_filter_offset,
+        first.bloom_filter_offset,
+    )
+    for meta_data in (first, second):
+        statistics = meta_data.statistics
+        assert statistics is not None
+        statistics.min_value = statistics.max_value = (10**9).to_bytes(8, "little")
+        statistics.min = statistics.max = statistics.max_value
+    body = metadata.encode() + tail.sealed
+    path.write_bytes(
+        path.read_bytes()[: tail.offset] + body + len(body).to_bytes(4, "little") + MAGIC
+    )
+    return path
 
 
 def flip(path: Path, offset: int, mask: int = 0x01) -> None:

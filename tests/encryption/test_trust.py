@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -17,17 +16,15 @@ from secure_bloom.encryption.cipher import LENGTH_SIZE, NONCE_SIZE, TAG_SIZE
 from secure_bloom.encryption.policy import Algorithm, ColumnRule, EncryptionOptions
 from secure_bloom.hudi.filter_reader import show as hudi_show
 from secure_bloom.options import FooterMode
-from secure_bloom.parquet.footer import MAGIC, MAGIC_ENCRYPTED, read_tail
+from secure_bloom.parquet.footer import MAGIC_ENCRYPTED
 from secure_bloom.parquet.pages import read_pages
 from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.metadata import (
     AesGcmCtrV1,
     EncryptionAlgorithm,
     FileCryptoMetaData,
-    FileMetaData,
 )
-from secure_bloom.storage import open_input
-from tests.surgery import opened
+from tests.surgery import forged_signed, opened
 from tests.tables import KEYRING, Mode, customers, write
 
 POLICY = sb.KeyPolicy(
@@ -37,39 +34,6 @@ POLICY = sb.KeyPolicy(
 SIGNED_POLICY = sb.KeyPolicy(
     footer_key="k_footer", footer_mode=FooterMode.SIGNED, columns=POLICY.columns
 )
-
-
-def _forged(folder: Path) -> Path:
-    """A signed file whose footer was altered, and its key renamed so that nobody can tell.
-
-    Statistics and filters of `id`, in clear, rule out what is there.
-    """
-    path = write(folder / "x.parquet", customers(2000), Mode.SIGNED)
-    sb.add_bloom_filters(path, columns=["id"], keys=KEYRING)
-    with open_input(str(path)) as file:
-        tail = read_tail(file)
-    metadata = FileMetaData(trees.decode(tail.clear)[0])
-    material = json.loads(metadata.footer_signing_key_metadata or b"")
-    material["masterKeyID"] = "k_elsewhere"
-    metadata.footer_signing_key_metadata = json.dumps(material).encode()
-    ordinal = [element.name for element in metadata.schema[1:]].index("id")
-    first, second = (group.columns[ordinal].meta_data for group in metadata.row_groups)
-    assert first is not None
-    assert second is not None
-    first.bloom_filter_offset, second.bloom_filter_offset = (
-        second.bloom_filter_offset,
-        first.bloom_filter_offset,
-    )
-    for meta_data in (first, second):
-        statistics = meta_data.statistics
-        assert statistics is not None
-        statistics.min_value = statistics.max_value = (10**9).to_bytes(8, "little")
-        statistics.min = statistics.max = statistics.max_value
-    body = metadata.encode() + tail.sealed
-    path.write_bytes(
-        path.read_bytes()[: tail.offset] + body + len(body).to_bytes(4, "little") + MAGIC
-    )
-    return path
 
 
 def _row_group_of(value: int) -> int:
@@ -100,7 +64,7 @@ def _raised(failed: Any) -> None:
 def test_a_signature_that_cannot_be_checked_is_an_error(
     tmp_path: Path, verb: str, given: dict[str, Any]
 ) -> None:
-    path = _forged(tmp_path)
+    path = forged_signed(tmp_path / "x.parquet")
     with pytest.raises(sb.SecureBloomError, match="signature cannot be checked") as caught:
         VERBS[verb](path, **given)
     assert "--allow-unverified" in str(caught.value.hint)
@@ -110,7 +74,7 @@ def test_a_signature_that_cannot_be_checked_is_an_error(
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_without_keys_it_is_read_and_said_every_time(tmp_path: Path, verb: str) -> None:
-    path = _forged(tmp_path)
+    path = forged_signed(tmp_path / "x.parquet")
     for _ in range(2):
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("default")
@@ -119,7 +83,7 @@ def test_without_keys_it_is_read_and_said_every_time(tmp_path: Path, verb: str) 
 
 
 def test_filters_are_not_added_to_it(tmp_path: Path) -> None:
-    path = _forged(tmp_path)
+    path = forged_signed(tmp_path / "x.parquet")
     before = path.read_bytes()
     (report,) = sb.add_bloom_filters(path, columns=["city"], keys=KEYRING).files
     assert "k_elsewhere" in str(report.error)
@@ -128,7 +92,7 @@ def test_filters_are_not_added_to_it(tmp_path: Path) -> None:
 
 def test_the_forged_file_lies(tmp_path: Path) -> None:
     """What the tests above are about: a value that is there is not found."""
-    path = _forged(tmp_path)
+    path = forged_signed(tmp_path / "x.parquet")
     with pytest.warns(sb.UnverifiedFileWarning):
         rows = sb.read_table(path, where="id = 7", columns=["id"]).num_rows
     with pytest.warns(sb.UnverifiedFileWarning):

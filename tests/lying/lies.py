@@ -3,7 +3,8 @@
 A lie is of what a reader could believe: statistics, indexes, counts, offsets, sizes, encodings.
 ``seen``: the file contradicts itself where an audit looks, so that the lie is a finding.
 ``is_lost``: the file does not have the honest values any more.  ``is_trusted``: nothing at hand
-contradicts it, and readers believe it; docs/reading.md tells of these.
+contradicts it, and readers believe it; docs/reading.md tells of these.  ``is_in_one_page``: only
+who reads that page can tell, and the other pages are as they were.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ class Lie:
     seen: bool
     is_lost: bool = False
     is_trusted: bool = False
+    is_in_one_page: bool = False
 
 
 LIES: dict[str, Lie] = {}
@@ -66,12 +68,13 @@ def lies(
     columns: tuple[str, ...] = ("number", "optional", "word"),
     *,
     seen: bool = True,
+    **marks: bool,
 ) -> Callable[[Callable[[Place, Any], object]], Callable[[Place, Any], object]]:
     """Enter the function as a lie for each of the values, which it is given."""
 
     def enter(change: Callable[[Place, Any], object]) -> Callable[[Place, Any], object]:
         for said, value in values.items():
-            lie(f"{name}: {said}", columns, seen=seen)(
+            lie(f"{name}: {said}", columns, seen=seen, **marks)(
                 lambda place, value=value: change(place, value)  # type: ignore[misc]
             )
         return change
@@ -669,6 +672,7 @@ def _data(pages: list[EditedPage], ordinal: int) -> Any:
     "DataPageHeader.num_values",
     {"one less": -1, "one more": 1, "none": -20, "negative": -21, "many more": 1000},
     ALL,
+    is_in_one_page=True,
 )
 def page_values(place: Place, by: int) -> None:
     with place.pages() as pages:

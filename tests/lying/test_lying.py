@@ -127,6 +127,17 @@ def _missed(honest: Path, shape: str, folder: Path, lies: list[str]) -> list[str
     ]
 
 
+def test_a_row_group_that_has_too_much_does_not_shift_the_next(
+    honest: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """pyarrow, told to decode several together, takes its last values for rows of the next one."""
+    lie = "DataPageHeader.num_values: one more"
+    files = trials(honest("v1"), "v1", tmp_path, [lie], every_column=True)
+    found = _told(files, read)
+    assert found.wrong == []
+    assert found.asked > found.errors
+
+
 @pytest.mark.parametrize("lie", [name for name in LIES if "first_row_index of one page" in name])
 def test_an_index_that_a_page_contradicts_is_not_believed(
     honest: Callable[[str], Path], tmp_path: Path, lie: str

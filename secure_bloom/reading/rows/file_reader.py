@@ -465,47 +465,30 @@ class FileReader:
             return self._by_pyarrow(row_groups, names)
 
     def _by_pyarrow(self, row_groups: Sequence[int], names: Sequence[str]) -> Columns:
-        self._check_counts(row_groups, names)
         source = self._open_source()
-        expected = sum(self.plan.footer.row_groups[i].num_rows for i in row_groups)
-        try:
-            table = source.read_row_groups(
-                row_groups, columns=list(names), use_threads=self._threads
-            )
-        except (pa.ArrowException, OSError, KeyUnavailableError):
-            # parquet-java leaves levels of version 2 pages in clear, which pyarrow does not expect.
-            if self._some_levels_are_clear(row_groups, names):
-                return self._of_pages(row_groups, names)
-            self._blame(names)
-        if table.num_rows != expected:
-            raise FormatError(f"pyarrow read {table.num_rows} rows, the footer says {expected}")
+        tables = []
+        for row_group in row_groups:
+            # One at a time: of several together pyarrow takes what the pages of one have too many
+            # for rows of the next.
+            try:
+                table = source.read_row_groups(
+                    [row_group], columns=list(names), use_threads=self._threads
+                )
+            except (pa.ArrowException, OSError, KeyUnavailableError):
+                # parquet-java leaves levels of version 2 pages in clear, which pyarrow does not
+                # expect.
+                if self._some_levels_are_clear(row_groups, names):
+                    return self._of_pages(row_groups, names)
+                self._blame(names)
+            expected = self.plan.footer.row_groups[row_group].num_rows
+            if table.num_rows != expected:
+                raise FormatError(f"pyarrow read {table.num_rows} rows, the footer says {expected}")
+            tables.append(table)
         if self._count_bytes:
             for row_group in row_groups:
                 self.extents += stored_extents(self.plan.footer, row_group, names)
+        table = pa.concat_tables(tables)
         return {name: _selectable(table.column(name)) for name in names}
-
-    def _check_counts(self, row_groups: Sequence[int], names: Sequence[str]) -> None:
-        """Raise FormatError for row groups whose values pyarrow would mix up.
-
-        Decoding several together it takes what one has too many for rows of the next.
-        """
-        if len(row_groups) < 2:
-            return
-        # Not asked of pyarrow: its metadata decrypt columns while they hold Python's lock, and wait
-        # for ever for another thread that wants it to be given a key.
-        footer = self.plan.footer
-        leaves = footer.columns.leaves
-        flat = [i for n in names for i in footer.columns.below(n) if not leaves[i].is_repeated]
-        for row_group in row_groups:
-            rows = footer.row_groups[row_group].num_rows
-            for ordinal in flat:
-                values = footer.chunk(row_group, ordinal).meta_data.num_values
-                if values != rows:
-                    raise FormatError(
-                        f"ColumnMetaData.num_values is {values}, the row group has {rows} rows",
-                        row_group=row_group,
-                        column=leaves[ordinal].name,
-                    )
 
     def _check_sizes(self, row_groups: Sequence[int], names: Sequence[str]) -> None:
         """Raise FormatError for pages without a tag that have other sizes than they should.
