@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from typing import TypedDict
 
 
 class SecureBloomError(Exception):
@@ -153,6 +154,19 @@ def causes(error: BaseException) -> Iterator[str]:
         else:
             yield kind
         cause = cause.__cause__ or cause.__context__
+
+
+class Failure(TypedDict):
+    """The fields of a file's report that say why it failed."""
+
+    error: str
+    hint: str | None
+    causes: tuple[str, ...]
+
+
+def failure_of(error: SecureBloomError) -> Failure:
+    """What the report of a file says of ``error``; ``causes`` are told with -v."""
+    return {"error": str(error), "hint": error.hint, "causes": tuple(causes(error))}
 
 
 class _Located:

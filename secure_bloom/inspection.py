@@ -12,7 +12,7 @@ from secure_bloom.errors import (
     KeyUnavailableError,
     KmsUnavailableError,
     SecureBloomError,
-    causes,
+    failure_of,
     located,
 )
 from secure_bloom.hudi.record_keys.description import RecordKeyDescription, describe_record_keys
@@ -141,9 +141,7 @@ def _inspect_file(path: str, resolver: KeyResolver, check: bool) -> FileInspecti
             inspected = _inspect_open(file, file_keys(resolver, file), check)
             return replace(inspected, paimon=describe_beside(file))
     except SecureBloomError as error:
-        return FileInspection(
-            path=path, error=str(error), hint=error.hint, causes=tuple(causes(error))
-        )
+        return FileInspection(path=path, **failure_of(error))
 
 
 def _inspect_open(file: InputFile, keys: FileKeys, check: bool) -> FileInspection:

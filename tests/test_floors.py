@@ -49,9 +49,9 @@ FLOORS: list[dict[str, str]] = [
     {
         "hudi": "Hudi's filter of record keys",
         "paimon": "Paimon's file index",
-        "rekeying": "files under other keys: rotate, re-encrypt, decrypt",
     },
     {
+        "rekeying": "files under other keys: rotate, re-encrypt, decrypt",
         "auditing": "policy x files -> findings -> formats",
         "inspection": "what stands in a file",
     },

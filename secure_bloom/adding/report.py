@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Protocol
 
 from secure_bloom.reports import Report, counted_files
+from secure_bloom.text import counted
 
 FileStatus = Literal["added", "unchanged", "failed"]
 FilterAction = Literal["added", "kept", "replaced", "skipped"]
@@ -59,6 +60,15 @@ class FileAddReport:
         return self.status == "added"
 
 
+class NotedFile(Protocol):
+    """The report of a file, with notes."""
+
+    @property
+    def path(self) -> str: ...  # noqa: D102
+    @property
+    def notes(self) -> tuple[str, ...]: ...  # noqa: D102
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class AddReport(Report):
     """A whole run; ``dry_run`` when nothing was written.
@@ -89,7 +99,12 @@ class AddReport(Report):
         return counted_files((file.status for file in self.files), dry_run=self.dry_run)
 
 
-def file_notes(files: Iterable[FileAddReport]) -> Iterator[str]:
+def hard_link_note(names: int) -> str:
+    """The note of a file with so many names that was replaced under one of them."""
+    return f"the old content stays behind {counted(names - 1, 'other name')} (hard link)"
+
+
+def file_notes(files: Iterable[NotedFile]) -> Iterator[str]:
     """The notes of single files, each with the file's path."""
     for file in files:
         for note in file.notes:

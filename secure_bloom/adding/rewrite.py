@@ -8,14 +8,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from secure_bloom.adding.plan import Mapper, RewritePlan, plan_rewrite
-from secure_bloom.adding.report import FileAddReport
+from secure_bloom.adding.report import FileAddReport, hard_link_note
 from secure_bloom.adding.request import FilterRequest
 from secure_bloom.adding.torn_append import Cut, mend
 from secure_bloom.encryption.keys import FileKeys, KeyResolver
-from secure_bloom.errors import FileChangedError, FormatError, SecureBloomError, causes, located
+from secure_bloom.errors import FileChangedError, FormatError, SecureBloomError, failure_of, located
 from secure_bloom.parquet.key_material_files import file_keys, key_material_name
 from secure_bloom.storage import InputFile, append_tail, open_input, replace_tail, sibling
-from secure_bloom.text import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,8 +119,7 @@ class FileRewriter(ABC):
     ) -> Iterator[str]:
         is_replaced = target is None and not (self.mode.in_place or self.mode.dry_run)
         if is_replaced and not plan.is_empty and file.names > 1:
-            others = counted(file.names - 1, "other name")
-            yield f"the old content stays behind {others} (hard link)"
+            yield hard_link_note(file.names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,8 +150,6 @@ def failed_report(
         path=path,
         status="failed",
         seconds=round(seconds, 6),
-        error=str(error),
-        hint=error.hint,
-        causes=tuple(causes(error)),
         notes=tuple(cut.note(forgotten=False) for cut in cuts),
+        **failure_of(error),
     )

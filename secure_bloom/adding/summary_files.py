@@ -13,12 +13,15 @@ from secure_bloom.parquet.footer import read_tail
 from secure_bloom.storage import file_key, open_input, sibling, summary_files
 
 
-def summary_notes(changed: Iterable[str]) -> tuple[str, ...]:
-    """One sentence for each summary file that describes one of the changed files."""
+def summary_notes(changed: Iterable[str], *, what: str = "got filters") -> tuple[str, ...]:
+    """One sentence for each summary file that describes one of the changed files.
+
+    ``what`` happened to these.
+    """
     files = list(changed)
     keys = {file_key(file) for file in files}
     return tuple(
-        f"{summary} describes files that got filters, and what it says of their footers is out of "
+        f"{summary} describes files that {what}, and what it says of their footers is out of "
         "date: write it anew, or remove it"
         for summary in summary_files(files)
         if _describes(summary, keys)

@@ -16,7 +16,7 @@ from secure_bloom.bloom.stored import read_bloom_filter
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
 from secure_bloom.encryption.keys import FileKeys, KeyResolver
 from secure_bloom.encryption.trust import warn_unverified
-from secure_bloom.errors import PolicyError, SecureBloomError, causes, located
+from secure_bloom.errors import PolicyError, SecureBloomError, failure_of, located
 from secure_bloom.parquet.footer import Footer, open_chunk, read_tail, unlock_to_read
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.keys_ahead import KeysAhead
@@ -151,9 +151,7 @@ def probe(
             if isinstance(error, PolicyError) and error.column is not None:
                 # The request itself is wrong, so it is wrong for all other files too.
                 raise
-            reports.append(
-                FileProbe(path=path, error=str(error), hint=error.hint, causes=tuple(causes(error)))
-            )
+            reports.append(FileProbe(path=path, **failure_of(error)))
     if known and column not in known:
         raise unknown_column(column, known, (report.path for report in reports))
     warn_unverified(report.path for report in reports if not report.verified)

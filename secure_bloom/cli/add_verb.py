@@ -89,4 +89,4 @@ def add_command(
         print_json(report.to_dict())
     else:
         print_add_report(report, verbose=verbose)
-    return complain(report.failed, verbose=verbose) or 0
+    return complain(report.failed) or 0

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from typing import Protocol
 
+import click
+
 from secure_bloom.bloom.probe import Verdict
 from secure_bloom.cli.terminal import tell
 
@@ -18,20 +20,23 @@ class ReportedFile(Protocol):
     def error(self) -> str | None: ...  # noqa: D102
     @property
     def hint(self) -> str | None: ...  # noqa: D102
+    @property
+    def causes(self) -> tuple[str, ...]: ...  # noqa: D102
 
 
-def complain(failed: Iterable[ReportedFile], *, verbose: bool = False) -> int:
+def complain(failed: Iterable[ReportedFile]) -> int:
     """Name every failed file on stderr, each hint once, after its files; the exit code, or 0.
 
-    ``verbose`` tells the errors behind an error too, of reports that have ``causes``.
+    With ``-v`` of the verb that runs, the errors behind an error are told too.
     """
+    verbose = click.get_current_context().params.get("verbose", False)
     by_hint: dict[str | None, list[ReportedFile]] = {}
     for file in failed:
         by_hint.setdefault(file.hint, []).append(file)
     for hint, files in by_hint.items():
         for file in files:
             tell(f"secure-bloom: error: {file.error}", err=True)
-            for cause in getattr(file, "causes", ()) if verbose else ():
+            for cause in file.causes if verbose else ():
                 tell(f"secure-bloom: cause: {cause}", err=True)
         if hint:
             tell(f"secure-bloom: hint: {hint}", err=True)

@@ -50,4 +50,4 @@ def inspect_command(
     else:
         print_inspect_report(report, verbose=verbose)
     failed = [file for file in report.files if file.error is not None]
-    return complain(failed, verbose=verbose) or (EXIT_WRONG_FILTER if report.wrong else 0)
+    return complain(failed) or (EXIT_WRONG_FILTER if report.wrong else 0)

@@ -50,4 +50,4 @@ def probe_command(
         print_json(report.to_dict())
     else:
         print_probe_report(report, verbose=verbose)
-    return complain(report.failed, verbose=verbose) or verdict_code(report.verdicts)
+    return complain(report.failed) or verdict_code(report.verdicts)

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from secure_bloom.cli.arguments import load_keys, load_policy, with_common_options
+from secure_bloom.cli.arguments import (
+    Access,
+    load_keys,
+    load_policy,
+    with_access_to_read,
+    with_common_options,
+)
 from secure_bloom.cli.exit_codes import complain
 from secure_bloom.cli.print_rekey import print_rekey_report
 from secure_bloom.cli.progress_bar import progress_bar
@@ -80,14 +86,13 @@ def reencrypt_command(
 
 @click.command("decrypt")
 @_PATHS
-@click.option("--policy", "policy_path", type=click.Path(path_type=Path), help="For its [kms].")
 @click.option("--output", metavar="DIR", required=True, help="Where the files in clear go.")
+@with_access_to_read
 @with_common_options
 def decrypt_command(
     paths: tuple[str, ...],
-    policy_path: Path | None,
     output: str,
-    keyring: Path | None,
+    access: Access,
     as_json: bool,
     verbose: bool,
 ) -> int:
@@ -102,9 +107,8 @@ def decrypt_command(
     """
     from secure_bloom.rekeying import decrypt
 
-    keys = load_keys(keyring, load_policy(policy_path))
     with progress_bar("decrypting", quiet=as_json) as progress:
-        report = decrypt(paths, output=output, keys=keys, progress=progress)
+        report = decrypt(paths, output=output, **access.arguments(), progress=progress)
     if not as_json:
         tell(f"note: what stands below {legible(output)} is in clear", err=True)
     return _finish(report, as_json=as_json, verbose=verbose)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from os import PathLike
 from typing import Any
 
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.encryption.trust import warn_unverified
-from secure_bloom.errors import SecureBloomError, located
+from secure_bloom.errors import SecureBloomError, failure_of, located
 from secure_bloom.hudi.record_keys.bloom_filter import HudiBloomFilter
 from secure_bloom.hudi.record_keys.description import RecordKeyDescription, describe_record_keys
 from secure_bloom.hudi.record_keys.footer_entry import KeyRange, RecordKeyEntry, read_entry
@@ -56,6 +56,7 @@ class RecordKeyFile:
     max_key: str | None = field(default=None, repr=False)
     error: str | None = None
     hint: str | None = None
+    causes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -146,11 +147,18 @@ def _show(path: str, resolver: KeyResolver) -> RecordKeyFile:
             if described is not None and described.note:
                 error = f"{path}: {described.note}"
                 return RecordKeyFile(path=path, hudi=described, verified=verified, error=error)
-            ends = _ends(read_entry(footer.metadata))
-            return RecordKeyFile(path=path, hudi=described, verified=verified, **ends)
+            entry = read_entry(footer.metadata)
+            ends = None if entry is None else entry.range
+            return RecordKeyFile(
+                path=path,
+                hudi=described,
+                verified=verified,
+                min_key=None if ends is None else ends.min_key,
+                max_key=None if ends is None else ends.max_key,
+            )
     except SecureBloomError as error:
-        hint = _INDEX_HINT if path.endswith(".index") else error.hint
-        return RecordKeyFile(path=path, error=str(error), hint=hint)
+        failed = RecordKeyFile(path=path, **failure_of(error))
+        return replace(failed, hint=_INDEX_HINT) if path.endswith(".index") else failed
 
 
 def _footer(file: InputFile, resolver: KeyResolver) -> Footer:

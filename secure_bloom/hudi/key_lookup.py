@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
 from secure_bloom.encryption.keys import FileKeys, KeyResolver
 from secure_bloom.encryption.trust import warn_unverified
-from secure_bloom.errors import SecureBloomError, located
+from secure_bloom.errors import SecureBloomError, failure_of, located
 from secure_bloom.hudi.key_column import key_chunks, read_keys
 from secure_bloom.hudi.record_keys.footer_entry import RECORD_KEY, RecordKeyEntry, read_entry_of
 from secure_bloom.hudi.record_keys.packed_keys import (
@@ -68,6 +68,7 @@ class FileLookup:
     verified: bool = True
     error: str | None = None
     hint: str | None = None
+    causes: tuple[str, ...] = ()
 
     @property
     def false_positives(self) -> int:
@@ -205,7 +206,7 @@ def _search(
             return _search_file(file, searched, column, resolver)
     except SecureBloomError as error:
         failed = LookupStatus.FAILED
-        return FileLookup(path=path, status=failed, error=str(error), hint=error.hint), set()
+        return FileLookup(path=path, status=failed, **failure_of(error)), set()
 
 
 def _search_file(

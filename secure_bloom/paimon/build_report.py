@@ -68,6 +68,7 @@ class IndexReport:
     verified: bool = True
     error: str | None = None
     hint: str | None = None
+    causes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

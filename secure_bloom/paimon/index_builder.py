@@ -17,6 +17,7 @@ from secure_bloom.errors import (
     PolicyError,
     SecureBloomError,
     UnsupportedFeatureError,
+    failure_of,
     located,
 )
 from secure_bloom.options import Names, as_names
@@ -108,7 +109,7 @@ class _Builder:
         try:
             return self.build(path)
         except SecureBloomError as error:
-            return IndexReport(path=path, status="failed", error=str(error), hint=error.hint)
+            return IndexReport(path=path, status="failed", **failure_of(error))
 
     def build(self, path: str) -> IndexReport:
         """Build one index and write it."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
-from secure_bloom.errors import FormatError, SecureBloomError, located
+from secure_bloom.errors import FormatError, SecureBloomError, failure_of, located
 from secure_bloom.paimon.bloom_filter64 import BloomFilter64
 from secure_bloom.paimon.container import BLOOM_FILTER, FileIndex, Index
 from secure_bloom.paimon.index_files import (
@@ -48,6 +48,7 @@ class PaimonInspection:
     indexes: tuple[IndexInspection, ...] = ()
     error: str | None = None
     hint: str | None = None
+    causes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -94,7 +95,7 @@ def describe_beside(file: InputFile) -> PaimonInspection | None:
     try:
         index = read_beside(file)
     except SecureBloomError as error:
-        return PaimonInspection(path=path, error=str(error), hint=error.hint)
+        return PaimonInspection(path=path, **failure_of(error))
     return None if index is None else describe_index(path, index)
 
 
@@ -112,7 +113,7 @@ def _describe_at(path: str) -> PaimonInspection | None:
                 return describe_beside(file)
             return describe_index(path, read_whole(file))
     except SecureBloomError as error:
-        return PaimonInspection(path=path, error=str(error), hint=error.hint)
+        return PaimonInspection(path=path, **failure_of(error))
 
 
 def _describe_all(index: FileIndex) -> Iterator[IndexInspection]:

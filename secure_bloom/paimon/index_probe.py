@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from secure_bloom.bloom.probe import Verdict
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
 from secure_bloom.encryption.trust import warn_unverified
-from secure_bloom.errors import PolicyError, SecureBloomError, located
+from secure_bloom.errors import PolicyError, SecureBloomError, failure_of, located
 from secure_bloom.paimon import version_0_9
 from secure_bloom.paimon.column_types import ColumnTypes
 from secure_bloom.paimon.comparisons import Predicate, as_predicate
@@ -121,7 +121,7 @@ class _Run:
         except SecureBloomError as error:
             if isinstance(error, PolicyError) and error.column is not None:
                 self.misfits.append(error)
-            return FileVerdict(path=path, error=str(error), hint=error.hint)
+            return FileVerdict(path=path, **failure_of(error))
 
     def refuse_if_it_fits_no_file(self, files: Iterable[FileVerdict]) -> None:
         """Raise the first misfit where no file gave an answer: then the predicate is wrong."""

@@ -25,6 +25,7 @@ class FileVerdict:
     verified: bool = True
     error: str | None = None
     hint: str | None = None
+    causes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -7,13 +7,14 @@ other.  That is noticed by the calls that the files before have cost.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Final
 
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.encryption.keys.calls import AT_ONCE
 from secure_bloom.errors import SecureBloomError
+from secure_bloom.ordered_pool import in_order
 from secure_bloom.parquet.footer import Footer, read_tail, unlock
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.storage import is_object_uri, open_input
@@ -23,13 +24,19 @@ _RUNS: Final = (1, 8, 64)
 _LONGEST_RUN: Final = 256
 #: Keys are unwrapped ahead if this share of the files before needed a call to the KMS.
 _SHARE: Final = 1 / 4
+#: So many files are asked for side by side.  Those who open files make a few calls beside these.
+_AHEAD: Final = AT_ONCE - 8
 
 
 class KeysAhead:
-    """Watches the calls to the KMS, and unwraps keys before their files are opened."""
+    """Watches the calls to the KMS, and unwraps keys before their files are opened.
 
-    def __init__(self, resolver: KeyResolver) -> None:
+    ``ask`` makes the calls for one file; the default unwraps the keys that the run has asked for.
+    """
+
+    def __init__(self, resolver: KeyResolver, ask: Callable[[str], object] | None = None) -> None:
         self._resolver = resolver
+        self._ask = self._unwrap_keys if ask is None else ask
         self._files = 0
         self._calls = resolver.calls
 
@@ -38,32 +45,39 @@ class KeysAhead:
         start, runs = 0, iter(_RUNS)
         while start < len(paths):
             run = paths[start : start + next(runs, _LONGEST_RUN)]
-            self.prepare(run)
-            yield from run
+            # The caller works on the first ones while the keys of the others are on their way.
+            yield from self._prepared(run) if self._helps(len(run)) else run
             start += len(run)
 
     def prepare(self, paths: Sequence[str]) -> None:
         """Unwrap the keys of files that are to be opened, if the last ones show that it helps."""
-        calls, files = self._resolver.calls - self._calls, self._files
-        self._calls, self._files = self._resolver.calls, len(paths)
-        if files < _RUNS[1] or calls < files * _SHARE:
-            return
+        if self._helps(len(paths)):
+            list(self._prepared(paths))
+
+    def _helps(self, files: int) -> bool:
+        """Whether the calls since the last time show that it helps, before so many files."""
+        calls, before = self._resolver.calls - self._calls, self._files
+        self._calls, self._files = self._resolver.calls, files
+        return before >= _RUNS[1] and calls >= before * _SHARE
+
+    def _prepared(self, paths: Sequence[str]) -> Iterator[str]:
+        return in_order(self._asked, paths, _AHEAD, room=len(paths))
+
+    def _asked(self, path: str) -> str:
+        """The path, when the calls for its file were made; whoever opens it tells of errors."""
         # Files in an object store are opened side by side anyway.
-        local = [path for path in paths if not is_object_uri(path)]
-        with ThreadPoolExecutor(AT_ONCE) as threads:
-            list(threads.map(self._unwrap_keys, local))
+        if not is_object_uri(path):
+            with suppress(SecureBloomError, OSError):
+                self._ask(path)
+        return path
 
     def _unwrap_keys(self, path: str) -> None:
-        """Unwrap the keys that this run has asked for; whoever opens the file tells of errors."""
-        try:
-            with open_input(path) as file:
-                keys = file_keys(self._resolver, file)
-                footer = unlock(read_tail(file), keys, allow_unverified=True)
-                for name, key_metadata in _own_keys(footer).items():
-                    if keys.describe(key_metadata) in self._resolver.used:
-                        keys.column_key(name, key_metadata)
-        except (SecureBloomError, OSError):
-            return
+        with open_input(path) as file:
+            keys = file_keys(self._resolver, file)
+            footer = unlock(read_tail(file), keys, allow_unverified=True)
+            for name, key_metadata in _own_keys(footer).items():
+                if keys.describe(key_metadata) in self._resolver.used:
+                    keys.column_key(name, key_metadata)
 
 
 def _own_keys(footer: Footer) -> dict[str, bytes | None]:

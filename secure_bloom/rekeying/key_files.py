@@ -10,16 +10,28 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from secure_bloom.encryption.keys import ExternalReference, KeyMaterial
+from secure_bloom.errors import FormatError, PolicyError
+from secure_bloom.parquet.footer import Footer
 from secure_bloom.parquet.key_material_files import key_material_name, read_material
 from secure_bloom.storage import InputFile, name_of, open_input, replace_tail, sibling
 from secure_bloom.storage.siblings import remove_sibling
 
 
 def carried(file: InputFile, target: str | None) -> Mapping[str, str]:
-    """The material that must stay until the data file is replaced; none for a new file."""
-    if target is not None or file.read_sibling(key_material_name(file.name)) is None:
+    """The material of the file that stands where the new one is to be; it must stay until then."""
+    if target is None:
+        return _material_of(file)
+    try:
+        with open_input(target) as old:
+            return _material_of(old)
+    except (PolicyError, FormatError):
+        # Nothing stands there, or nothing that its key material would open.
         return {}
-    return read_material(file)
+
+
+def _material_of(file: InputFile) -> Mapping[str, str]:
+    return read_material(file) if file.has_sibling(key_material_name(file.name)) else {}
 
 
 def publish_material(
@@ -30,15 +42,45 @@ def publish_material(
         write_material(file, file.path if target is None else target, {**kept, **new})
 
 
-def retire_material(file: InputFile, target: str | None, new: Mapping[str, str]) -> None:
-    """Leave the new material alone beside a data file that was replaced."""
-    if target is not None or file.read_sibling(key_material_name(file.name)) is None:
+def retire_material(path: str, new: Mapping[str, str], *, kept: Mapping[str, str]) -> None:
+    """Leave the new material alone beside the data file at ``path``, now that it is replaced."""
+    if not kept:
         return
-    with open_input(file.path) as replaced:
+    with open_input(path) as replaced:
         if new:
-            write_material(replaced, file.path, new)
+            write_material(replaced, path, new)
         else:
-            remove_sibling(replaced, key_material_name(file.name))
+            remove_sibling(replaced, key_material_name(replaced.name))
+
+
+def tidy_material(file: InputFile, footer: Footer) -> None:
+    """Leave the material alone that a file refers to: a run that was cut short left more."""
+    kept = _material_of(file)
+    if not kept:
+        return
+    named = {reference for key in key_metadata_of(footer) if (reference := _reference(key))}
+    new = {reference: kept[reference] for reference in kept if reference in named}
+    if new != kept:
+        retire_material(file.path, new, kept=kept)
+
+
+def key_metadata_of(footer: Footer) -> dict[bytes, int | None]:
+    """Each piece of key metadata once, with the ordinal of its column; None for the footer's."""
+    found: dict[bytes, int | None] = {}
+    if footer.tail.key_metadata is not None:
+        found[footer.tail.key_metadata] = None
+    for chunks in footer.columns:
+        for ordinal, chunk in enumerate(chunks):
+            crypto = chunk.crypto_metadata
+            own = None if crypto is None else crypto.ENCRYPTION_WITH_COLUMN_KEY
+            if own is not None and own.key_metadata is not None:
+                found[own.key_metadata] = ordinal
+    return found
+
+
+def _reference(key_metadata: bytes) -> str | None:
+    parsed = KeyMaterial.parse(key_metadata)
+    return parsed.key_reference if isinstance(parsed, ExternalReference) else None
 
 
 def write_material(file: InputFile, data_path: str, material: Mapping[str, str]) -> None:

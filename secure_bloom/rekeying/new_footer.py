@@ -33,9 +33,9 @@ from secure_bloom.parquet.structures.splices import (
 from secure_bloom.rekeying.new_keys import NewFileKeys, SealedWith
 from secure_bloom.rekeying.transfer import NewPlaces
 
-#: What parquet-java leaves out of the copy in clear of a sealed ColumnMetaData: statistics,
+#: What is left out of the copy in clear of a sealed ColumnMetaData: key_value_metadata, statistics,
 #: encoding_stats, size_statistics, geospatial_statistics.
-_SENSITIVE = (12, 13, 16, 17)
+_SENSITIVE = (8, 12, 13, 16, 17)
 _ROW_GROUPS, _KEY_VALUES, _ALGORITHM, _SIGNING_KEY = 4, 5, 8, 9
 _EMPTY_STRUCT = b"\0"
 

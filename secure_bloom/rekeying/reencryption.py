@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from secure_bloom.bloom.stored import filter_extent
 from secure_bloom.encryption.keys import FileKeys, KeyResolver
@@ -24,9 +24,16 @@ from secure_bloom.parquet.footer import (
     open_chunk,
     read_tail,
     unlock,
+    unlock_to_read,
 )
 from secure_bloom.parquet.key_material_files import file_keys
-from secure_bloom.rekeying.key_files import carried, publish_material, retire_material
+from secure_bloom.rekeying.key_files import (
+    carried,
+    publish_material,
+    retire_material,
+    tidy_material,
+)
+from secure_bloom.rekeying.leftovers import leftovers, shown_record_keys
 from secure_bloom.rekeying.new_footer import NewFooter
 from secure_bloom.rekeying.new_keys import KeyMaker, NewFileKeys, new_file_keys
 from secure_bloom.rekeying.protection import (
@@ -37,7 +44,12 @@ from secure_bloom.rekeying.protection import (
     wraps_as_wanted,
 )
 from secure_bloom.rekeying.regions import regions
-from secure_bloom.rekeying.rekey_report import ColumnChange, RekeyedFile, RekeyStatus
+from secure_bloom.rekeying.rekey_report import (
+    ColumnChange,
+    RekeyedFile,
+    RekeyStatus,
+    failed_file,
+)
 from secure_bloom.rekeying.transfer import Transfer
 from secure_bloom.storage import InputFile, open_input, replace_tail
 from secure_bloom.storage.rewritten_file import OldRange, RewrittenFile
@@ -77,14 +89,20 @@ class Reencryption:
         started = time.perf_counter()
         with open_input(path) as file:
             keys = file_keys(self.resolver, file)
-            footer = unlock(read_tail(file), keys)
+            # What is sealed anew will pass for genuine, so it must be genuine now.
+            open_footer = unlock_to_read if self.policy is None else unlock
+            footer = open_footer(read_tail(file), keys)
             before = found_protection(footer, keys)
             wanted = wanted_protection(self.policy, footer.leaves)
             if target is None and self._is_done(footer, keys, before, wanted):
+                if not self.dry_run:
+                    tidy_material(file, footer)
                 return _report(file, footer, before, before, "unchanged", file.size, started)
+            notes = () if target is not None else tuple(leftovers(file, wanted))
             size = file.size if self.dry_run else self._write(file, footer, keys, wanted, target)
             status: RekeyStatus = "decrypted" if wanted.is_plain else "reencrypted"
-            return _report(file, footer, before, wanted, status, size, started)
+            report = _report(file, footer, before, wanted, status, size, started)
+            return replace(report, notes=notes, verified=footer.is_verified)
 
     def _is_done(
         self, footer: Footer, keys: FileKeys, before: Protection, wanted: Protection
@@ -112,13 +130,14 @@ class Reencryption:
             chunks=_chunks(footer, keys),
             mode=wanted.footer_mode,
             keys=new_keys,
-            drop_metadata=drop,
+            drop_metadata=drop | shown_record_keys(footer, wanted),
         )
         external = {} if new_keys is None else new_keys.external
         # Before the data: at no moment stands a file whose keys are nowhere.
-        publish_material(file, target, external, kept=carried(file, target))
+        kept = carried(file, target)
+        publish_material(file, target, external, kept=kept)
         size = replace_tail(RewrittenFile(file, content.parts()), 0, (), output=target)
-        retire_material(file, target, external)
+        retire_material(file.path if target is None else target, external, kept=kept)
         return size
 
 
@@ -205,10 +224,3 @@ def _name(use: KeyUse | None) -> str | None:
 def _master_keys(protection: Protection) -> tuple[str, ...]:
     uses = (protection.footer, *protection.columns)
     return tuple(sorted({use.name for use in uses if use is not None and use.name is not None}))
-
-
-def failed_file(path: str, error: SecureBloomError, seconds: float) -> RekeyedFile:
-    """The report of a file that could not be done and is as it was."""
-    return RekeyedFile(
-        path=path, status="failed", seconds=round(seconds, 6), error=str(error), hint=error.hint
-    )

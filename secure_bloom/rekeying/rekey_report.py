@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal
 
+from secure_bloom.errors import SecureBloomError, failure_of
 from secure_bloom.reports import Report, counted_files
 
 RekeyStatus = Literal["reencrypted", "decrypted", "rotated", "unchanged", "failed"]
@@ -24,6 +25,8 @@ class RekeyedFile:
     """One file: sizes in bytes, wall-clock seconds, footers as ``inspect`` names them.
 
     ``master_keys_before`` and ``master_keys`` are those that it depended on and depends on now.
+    ``notes`` tell what still shows its old content.  A signed file that was decrypted without its
+    footer's key is not ``verified``: what it says may be forged.
     """
 
     path: str
@@ -38,6 +41,9 @@ class RekeyedFile:
     master_keys: tuple[str, ...] = ()
     error: str | None = None
     hint: str | None = None
+    causes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    verified: bool = True
 
     @property
     def changes(self) -> bool:
@@ -45,9 +51,17 @@ class RekeyedFile:
         return self.status not in ("unchanged", "failed")
 
 
+def failed_file(path: str, error: SecureBloomError, seconds: float) -> RekeyedFile:
+    """The report of a file that could not be done and is as it was."""
+    return RekeyedFile(path=path, status="failed", seconds=round(seconds, 6), **failure_of(error))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RekeyReport(Report):
-    """A whole run; ``notes`` tell of files beside the changed ones that should not stay so."""
+    """A whole run; ``notes`` tell of files beside the changed ones that should not stay so.
+
+    They repeat the notes of single files.
+    """
 
     files: tuple[RekeyedFile, ...]
     notes: tuple[str, ...] = ()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from secure_bloom.encryption.keys import (
@@ -33,7 +33,7 @@ from secure_bloom.errors import (
 )
 from secure_bloom.options import FooterMode
 from secure_bloom.parquet.footer import Footer, Tail, read_tail, seal_footer, unlock
-from secure_bloom.parquet.key_material_files import file_keys, key_material_name, read_material
+from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.structures.splices import (
     Field,
     NewValue,
@@ -45,9 +45,15 @@ from secure_bloom.parquet.structures.splices import (
     structs,
     with_fields,
 )
-from secure_bloom.rekeying.key_files import write_material
+from secure_bloom.rekeying.key_files import key_metadata_of, write_material
+from secure_bloom.rekeying.leftovers import leftovers
 from secure_bloom.rekeying.protection import Protection, found_protection, wanted_protection
-from secure_bloom.rekeying.rekey_report import ColumnChange, RekeyedFile, RekeyStatus
+from secure_bloom.rekeying.rekey_report import (
+    ColumnChange,
+    RekeyedFile,
+    RekeyStatus,
+    failed_file,
+)
 from secure_bloom.storage import InputFile, open_input, replace_tail
 
 
@@ -116,13 +122,11 @@ class Rotation:
                 except FileChangedError:
                     return self._rotate(path)
         except SecureBloomError as error:
-            return RekeyedFile(
-                path=path,
-                status="failed",
-                seconds=round(time.perf_counter() - started, 6),
-                error=str(error),
-                hint=error.hint,
-            )
+            return failed_file(path, error, time.perf_counter() - started)
+
+    def ask(self, path: str) -> None:
+        """Make the calls to the KMS that one file needs, and keep the answers."""
+        replace(self, dry_run=True)._rotate(path)
 
     def _rotate(self, path: str) -> RekeyedFile:
         started = time.perf_counter()
@@ -135,10 +139,12 @@ class Rotation:
             wanted = self._wanted(footer, before)
             renewed = _renewed_file(footer, keys, self.rewrapper, wanted)
             status: RekeyStatus = "rotated" if renewed.changes else "unchanged"
+            notes = tuple(leftovers(file)) if renewed.changes_footer else ()
             size = file.size
             if renewed.changes and not self.dry_run:
                 size = _write(file, footer, renewed)
-            return _report(file, footer, before, renewed, status, size, started)
+            report = _report(file, footer, before, renewed, status, size, started)
+            return replace(report, notes=notes)
 
     def _wanted(self, footer: Footer, before: Protection) -> Protection | None:
         """What the policy says; PolicyError where the file is encrypted in another way."""
@@ -221,27 +227,19 @@ def _renewed_file(
     )
 
 
-def _key_metadata(footer: Footer, wanted: Protection | None) -> list[tuple[bytes, str | None]]:
+def _key_metadata(footer: Footer, wanted: Protection | None) -> Iterator[tuple[bytes, str | None]]:
     """Each piece of key metadata once, with the master key that the policy wants for it."""
-    found: dict[bytes, str | None] = {}
-    if footer.tail.key_metadata is not None:
-        use = None if wanted is None else wanted.footer
-        found[footer.tail.key_metadata] = None if use is None else use.name
-    for chunks in footer.columns:
-        for ordinal, chunk in enumerate(chunks):
-            crypto = chunk.crypto_metadata
-            own = None if crypto is None else crypto.ENCRYPTION_WITH_COLUMN_KEY
-            if own is not None and own.key_metadata is not None:
-                use = None if wanted is None else wanted.columns[ordinal]
-                found[own.key_metadata] = None if use is None else use.name
-    return list(found.items())
+    for stored, ordinal in key_metadata_of(footer).items():
+        use = None
+        if wanted is not None:
+            use = wanted.footer if ordinal is None else wanted.columns[ordinal]
+        yield stored, None if use is None else use.name
 
 
 def _write(file: InputFile, footer: Footer, renewed: _RenewedFile) -> int:
     if renewed.external is not None:
-        name = key_material_name(file.name)
-        if file.read_sibling(name) is not None:
-            write_material(file, file.path, {**read_material(file), **renewed.external})
+        # Without what the file does not refer to: it may be of older keys.
+        write_material(file, file.path, renewed.external)
     if not renewed.changes_footer:
         return file.size
     tail = footer.tail

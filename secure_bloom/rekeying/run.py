@@ -7,12 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from os import PathLike
 
+from secure_bloom.adding.report import file_notes
 from secure_bloom.adding.summary_files import summary_notes
+from secure_bloom.adding.targets import files_to_write
 from secure_bloom.encryption.access import (
     GivenKeys,
     GivenPolicy,
     keys_of,
     loaded_policy,
+    resolver_of,
+    trust_of,
 )
 from secure_bloom.encryption.keys import (
     ExplicitKeys,
@@ -22,19 +26,20 @@ from secure_bloom.encryption.keys import (
     asked_once,
 )
 from secure_bloom.encryption.policy import KeyPolicy, check_master_keys
+from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import PolicyError, SecureBloomError
 from secure_bloom.ordered_pool import in_order
 from secure_bloom.parquet.footer import read_tail, unlock
 from secure_bloom.parquet.key_material_files import file_keys
+from secure_bloom.parquet.keys_ahead import KeysAhead
 from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.rekeying.new_keys import KeyMaker
 from secure_bloom.rekeying.protection import missing_columns
 from secure_bloom.rekeying.reencryption import Reencryption
 from secure_bloom.rekeying.rekey_report import RekeyedFile, RekeyReport
 from secure_bloom.rekeying.rotation import Rewrapper, Rotation
-from secure_bloom.storage import find_files, open_input, refuse_managed
-from secure_bloom.storage.output_paths import output_paths
-from secure_bloom.storage.paths import Paths, as_paths
+from secure_bloom.storage import open_input
+from secure_bloom.storage.paths import Paths
 
 #: Called with the number of files done and the number of them in all.
 FileProgress = Callable[[int, int], None]
@@ -62,8 +67,10 @@ def reencrypt(
     master key that its KMS does not have.
     """
     work = reencryption(policy, keys, new_data_keys=new_data_keys, dry_run=dry_run)
-    check_columns(find_files(as_paths(paths)), work)
-    return _run(work.reencrypt, paths, output, progress, dry_run=dry_run)
+    files, targets = files_to_write(paths, in_place=False, output=output)
+    check_columns(files, work)
+    ahead = KeysAhead(work.resolver)
+    return _run(work.reencrypt, files, targets, ahead, progress, dry_run=dry_run)
 
 
 def reencryption(
@@ -102,15 +109,20 @@ def decrypt(
     output: str | PathLike[str],
     policy: GivenPolicy = None,
     keys: GivenKeys = None,
+    allow_unverified: bool = False,
+    allow_unprotected: bool = False,
     progress: FileProgress | None = None,
 ) -> RekeyReport:
     """Write files in clear below ``output``, never in their place.
 
-    ``keys`` opens them, or the KMS of ``policy``.
+    ``keys`` opens them, or the KMS of ``policy``.  As for every verb that reads, a signature that
+    cannot be checked, and a file that is protected less than the policy says, are errors of a file
+    unless they are allowed.
     """
-    opening = keys_of(keys, loaded_policy(policy))
-    work = Reencryption(resolver=KeyResolver(asked_once(opening)), policy=None, maker=None)
-    return _run(work.reencrypt, paths, output, progress, dry_run=work.dry_run)
+    trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
+    work = Reencryption(resolver=resolver_of(keys, trust), policy=None, maker=None)
+    files, targets = files_to_write(paths, in_place=False, output=output)
+    return _run(work.reencrypt, files, targets, KeysAhead(work.resolver), progress)
 
 
 def rotate_keys(
@@ -131,7 +143,9 @@ def rotate_keys(
     Raises PolicyError before any file is written for a master key that the KMS does not have.
     """
     work = rotation(policy, moves or {}, keys, dry_run=dry_run)
-    return _run(work.rotate, paths, None, progress, dry_run=dry_run)
+    files, targets = files_to_write(paths, in_place=False, output=None)
+    ahead = KeysAhead(work.resolver, work.ask)
+    return _run(work.rotate, files, targets, ahead, progress, dry_run=dry_run)
 
 
 def rotation(
@@ -188,25 +202,21 @@ def _check_moves(moves: Mapping[str, str], kms: KmsClient) -> None:
 
 def _run(
     work: Callable[[str, str | None], RekeyedFile],
-    paths: Paths,
-    output: str | PathLike[str] | None,
+    files: Sequence[str],
+    targets: Mapping[str, str],
+    ahead: KeysAhead,
     progress: FileProgress | None,
     *,
     dry_run: bool = False,
 ) -> RekeyReport:
-    every = as_paths(paths)
-    refuse_managed(every)
-    files = find_files(every)
-    targets = {} if output is None else output_paths(files, every, os.fspath(output))
     reports: list[RekeyedFile] = []
-    for report in in_order(lambda path: work(path, targets.get(path)), files, _workers(len(files))):
+    workers = min(len(files), os.cpu_count() or 1)
+    for report in in_order(lambda it: work(it, targets.get(it)), ahead.each(files), workers):
         reports.append(report)
         if progress is not None:
             progress(len(reports), len(files))
+    warn_unverified(report.path for report in reports if not report.verified)
     changed = [targets.get(report.path, report.path) for report in reports if report.changes]
-    notes = () if dry_run else tuple(summary_notes(changed))
+    summaries = () if dry_run else summary_notes(changed, what="have other keys now")
+    notes = (*file_notes(reports), *summaries)
     return RekeyReport(files=tuple(reports), notes=notes, dry_run=dry_run)
-
-
-def _workers(files: int) -> int:
-    return min(files, os.cpu_count() or 1) or 1

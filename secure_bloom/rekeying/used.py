@@ -9,17 +9,18 @@ from typing import Any, ClassVar
 
 from secure_bloom.encryption.access import GivenKeys
 from secure_bloom.encryption.keys import FileKeys, KeyMaterial, KeyResolver, asked_once
-from secure_bloom.errors import KeyUnavailableError, SecureBloomError, located
+from secure_bloom.errors import KeyUnavailableError, SecureBloomError, failure_of, located
 from secure_bloom.ordered_pool import in_order
 from secure_bloom.parquet.footer import Footer, read_tail, read_unverified, unlock
 from secure_bloom.parquet.key_material_files import file_keys
+from secure_bloom.parquet.keys_ahead import KeysAhead
 from secure_bloom.reports import Report
-from secure_bloom.storage import find_files, open_input
+from secure_bloom.storage import find_unmanaged, open_input
 from secure_bloom.storage.paths import Paths, as_paths
 from secure_bloom.text import counted
 
-#: Vault and OpenBao write the version of the master key into what it wraps.
-_VERSION = re.compile(r"vault:v(\d{1,10}):")
+#: Vault, OpenBao and our client of Azure write the version of the master key into what it wraps.
+_VERSION = re.compile(r"vault:v(\d{1,10}):|azure:(\w{1,64}):")
 _WORKERS = 4
 
 
@@ -48,6 +49,7 @@ class FileKeyUse:
     is_complete: bool = True
     error: str | None = None
     hint: str | None = None
+    causes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -94,7 +96,7 @@ def keys_used(paths: Paths, *, keys: GivenKeys = None) -> KeyUseReport:
     it.  A file that cannot be read is reported.
     """
     resolver = KeyResolver(asked_once(keys))
-    files = find_files(as_paths(paths))
+    files = KeysAhead(resolver).each(find_unmanaged(as_paths(paths)))
     return KeyUseReport(files=tuple(in_order(lambda p: _file(p, resolver), files, _WORKERS)))
 
 
@@ -112,7 +114,7 @@ def _file(path: str, resolver: KeyResolver) -> FileKeyUse:
             for place, stored in _stored(tail.key_metadata, footer):
                 found.setdefault(_key(stored, keys), []).append(place)
     except SecureBloomError as error:
-        return FileKeyUse(path=path, error=str(error), hint=error.hint)
+        return FileKeyUse(path=path, **failure_of(error))
     return FileKeyUse(
         path=path,
         is_complete=footer is not None,
@@ -151,4 +153,4 @@ def _key(stored: bytes, keys: FileKeys) -> tuple[str, str | None]:
 def _version(material: KeyMaterial) -> str | None:
     wrapped = material.wrapped_dek if material.kek is None else material.kek.wrapped
     found = _VERSION.match(wrapped)
-    return None if found is None else found[1]
+    return None if found is None else found[1] or found[2]

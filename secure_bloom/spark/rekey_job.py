@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 from secure_bloom.encryption.access import loaded_policy
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import SecureBloomError
-from secure_bloom.rekeying.reencryption import failed_file
-from secure_bloom.rekeying.rekey_report import RekeyedFile
+from secure_bloom.rekeying.rekey_report import RekeyedFile, failed_file
 from secure_bloom.rekeying.run import check_columns, reencryption, rotation
 from secure_bloom.spark.add_job import absolute_path
 from secure_bloom.spark.progress import Progress, task_progress

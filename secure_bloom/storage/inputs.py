@@ -99,6 +99,10 @@ class InputFile(ABC):
             raise FormatError(f"{name} is larger than {limit} bytes", path=self.path)
         return data
 
+    def has_sibling(self, name: str) -> bool:
+        """Whether a file of this name stands in the same folder; not more than a byte is read."""
+        return self._read_sibling(name, 1) is not None
+
     def chunks(self, keep: int, tail: Sequence[bytes]) -> Iterator[bytes]:
         """The first ``keep`` bytes in pieces of at most 64 MiB, then the tail in one."""
         for offset in range(0, keep, _CHUNK_BYTES):

@@ -39,6 +39,11 @@ VERBS = {
     ),
     "inspect": ("inspect", "{table}"),
     "hudi show": ("hudi", "show", "{table}"),
+    "hudi lookup": ("hudi", "lookup", "{table}", "user7@example.com", "--column", "email"),
+    "paimon build": ("paimon", "build", "{table}", "--column", "email"),
+    "rotate": ("rotate", "{table}"),
+    "reencrypt": ("reencrypt", "{table}", "--new-data-keys"),
+    "decrypt": ("decrypt", "{table}", "--output", "{table}/../clear"),
     "audit": ("audit", "{table}"),
     "audit sample": ("audit", "{table}", "--sample", "1", "--severity", "critical"),
 }
@@ -98,7 +103,7 @@ def test_every_verb_ends_with_2_and_says_why(
     assert (policy.parent / "table" / "0.parquet").read_bytes() == before
 
 
-@pytest.mark.parametrize("verb", ["add", "audit", "inspect", "probe", "read"])
+@pytest.mark.parametrize("verb", VERBS)
 def test_verbose_shows_the_cause_without_secrets(
     policy: Path, capsys: pytest.CaptureFixture[str], verb: str
 ) -> None:

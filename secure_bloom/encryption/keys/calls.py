@@ -61,7 +61,7 @@ class Calls:
         self._kms = kms
         self._retry_seconds = retry_seconds
         self._free = threading.BoundedSemaphore(at_once)
-        self._gave_up: tuple[float, str] | None = None
+        self._gave_up: tuple[float, TransientFailureError] | None = None
         self._has_answered = False
 
     def run(self, call: Callable[[], T]) -> T:
@@ -79,7 +79,7 @@ class Calls:
             except TransientFailureError as failure:
                 pause = _pause(attempt, failure.pause)
                 if time.monotonic() + pause - start > self._patience(failure):
-                    self._gave_up = (time.monotonic() + _REST_SECONDS, failure.reason)
+                    self._gave_up = (time.monotonic() + _REST_SECONDS, failure)
                     raise self._unavailable(failure.reason) from failure
                 time.sleep(pause)
                 attempt += 1
@@ -97,7 +97,7 @@ class Calls:
     def _check_rest(self) -> None:
         gave_up = self._gave_up
         if gave_up is not None and time.monotonic() < gave_up[0]:
-            raise self._unavailable(gave_up[1])
+            raise self._unavailable(gave_up[1].reason) from gave_up[1]
 
     def _unavailable(self, reason: str) -> KmsUnavailableError:
         return KmsUnavailableError(

@@ -28,7 +28,8 @@ TYPE_CODE = "hoodie_bloom_filter_type_code"
 MIN_KEY = "hoodie_min_record_key"
 MAX_KEY = "hoodie_max_record_key"
 COLUMN = "secure_bloom.hudi.record_key_column"
-_NAMES = {FILTER, OLD_FILTER, TYPE_CODE, MIN_KEY, MAX_KEY, COLUMN}
+#: The names of all of them.
+RECORD_KEY_TEXTS = frozenset({FILTER, OLD_FILTER, TYPE_CODE, MIN_KEY, MAX_KEY, COLUMN})
 #: The column where Hudi stores the record key; Hudi's entries are about this column.
 RECORD_KEY: Final = "_hoodie_record_key"
 
@@ -81,7 +82,7 @@ class RecordKeyEntry:
 def read_entry(metadata: FileMetaData) -> RecordKeyEntry | None:
     """What the footer says about record keys; None if it says nothing."""
     every = metadata.key_value_metadata or []
-    pairs = {name: pair.value for pair in every if (name := _name(pair)) in _NAMES}
+    pairs = {name: pair.value for pair in every if (name := _name(pair)) in RECORD_KEY_TEXTS}
     text = pairs.get(FILTER) or pairs.get(OLD_FILTER)
     smallest, largest = pairs.get(MIN_KEY), pairs.get(MAX_KEY)
     # Like Hudi, ignore a range with one end only.
@@ -126,7 +127,7 @@ def write_entry(
 ) -> None:
     """Store a filter and a range of ``column``, in the place of older ones."""
     every = metadata.key_value_metadata or []
-    others = [pair for pair in every if _name(pair) not in _NAMES]
+    others = [pair for pair in every if _name(pair) not in RECORD_KEY_TEXTS]
     pairs = {FILTER: bloom_filter.serialize()}
     if not isinstance(bloom_filter, SimpleBloomFilter):
         pairs[TYPE_CODE] = bloom_filter.TYPE_CODE

@@ -1,0 +1,45 @@
+"""What of a file's old content a replacement does not reach, told in the notes of a report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from secure_bloom.adding.report import hard_link_note
+from secure_bloom.hudi.record_keys.footer_entry import RECORD_KEY_TEXTS, read_entry
+from secure_bloom.options import FooterMode
+from secure_bloom.paimon.index_files import index_path
+from secure_bloom.parquet.footer import Footer
+from secure_bloom.rekeying.protection import Protection
+from secure_bloom.storage import InputFile, name_of
+
+
+def leftovers(file: InputFile, after: Protection | None = None) -> Iterator[str]:
+    """What still shows the old content of a file that is replaced by one protected as ``after``.
+
+    None where the protection of columns stays.
+    """
+    if file.names > 1:
+        yield hard_link_note(file.names)
+    index = name_of(index_path(file))
+    if after is not None and any(after.columns) and file.has_sibling(index):
+        yield f"{index} stays as it was, and shows values in clear: remove it, or build it anew"
+
+
+def shown_record_keys(footer: Footer, after: Protection) -> frozenset[str]:
+    """Names of the footer's texts that would show Hudi's record keys of an encrypted column.
+
+    None in an encrypted footer.  Keys that no column of the file holds may be made of any.
+    """
+    secret = _encrypted(footer, after)
+    entry = read_entry(footer.metadata) if after.footer_mode is FooterMode.SIGNED else None
+    if entry is None or not secret:
+        return frozenset()
+    is_open = entry.column in {leaf.name for leaf in footer.leaves} - secret
+    return frozenset() if is_open else RECORD_KEY_TEXTS
+
+
+def _encrypted(footer: Footer, after: Protection) -> set[str]:
+    uses: Iterable[tuple[object, str]] = zip(
+        after.columns, (leaf.name for leaf in footer.leaves), strict=True
+    )
+    return {name for use, name in uses if use is not None}

@@ -1,0 +1,166 @@
+"""What runs over files refuse, tell and leave behind."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import secure_bloom as sb
+from secure_bloom import hudi, paimon
+from secure_bloom.parquet.key_material_files import key_material_name
+from secure_bloom.rekeying import reencryption
+from tests.rekeying.lake import KEYS, policy, rows
+from tests.tables import customers
+
+
+@pytest.fixture
+def signed(tmp_path: Path) -> Path:
+    path = tmp_path / "signed.toml"
+    path.write_text(policy(mode="plaintext", columns={"email": "k_pii"}))
+    return path
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    path = tmp_path / "outside.toml"
+    path.write_text(policy(columns={"email": "k_pii"}, encryption='key_material = "external"'))
+    return path
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    (tmp_path / "t").mkdir()
+    pq.write_table(customers(50), tmp_path / "t" / "x.parquet")
+    return tmp_path / "t" / "x.parquet"
+
+
+@pytest.mark.parametrize("log", ["_delta_log", ".hoodie", "_spark_metadata", "metadata"])
+def test_a_table_with_a_log_of_its_own_is_refused(file: Path, signed: Path, log: str) -> None:
+    (file.parent / log).mkdir()
+    (file.parent / log / "v1.metadata.json").write_text("{}")
+    before = file.read_bytes()
+    for verb in (
+        lambda: sb.reencrypt(file, policy=signed, keys=KEYS),
+        lambda: sb.rotate_keys(file.parent, policy=signed, keys=KEYS),
+        lambda: sb.decrypt(file, output=file.parent / "out", keys=KEYS),
+        lambda: sb.keys_used(file, keys=KEYS),
+    ):
+        with pytest.raises(sb.UnsupportedFeatureError, match="its own log"):
+            verb()
+    assert file.read_bytes() == before
+
+
+def test_record_keys_of_hudi_go_where_anyone_could_read_them(file: Path, signed: Path) -> None:
+    hudi.add_record_key_filter(file, column="email")
+    assert b"hoodie_min_record_key" in file.read_bytes()
+    assert not sb.reencrypt(file, policy=signed, keys=KEYS).failed
+    assert hudi.read_record_key_filter(file, keys=KEYS) is None
+    assert b"user0@example.com" not in file.read_bytes()
+    assert sb.audit(file, policy=signed, keys=KEYS).findings == ()
+
+
+def test_record_keys_of_hudi_stay_where_they_show_nothing(file: Path, tmp_path: Path) -> None:
+    hudi.add_record_key_filter(file, column="city")
+    for mode, column in (("encrypted", "city"), ("plaintext", "email")):
+        (tmp_path / "p.toml").write_text(policy(mode=mode, columns={column: "k_pii"}))
+        assert not sb.reencrypt(file, policy=tmp_path / "p.toml", keys=KEYS).failed
+        entry = hudi.read_record_key_filter(file, keys=KEYS)
+        assert entry is not None
+        assert entry.min_key == "lyon"
+
+
+def test_what_still_shows_the_old_content_is_told(file: Path, signed: Path) -> None:
+    paimon.build_index(file, ["email"])
+    os.link(file, file.parent.parent / "other.parquet")
+    report = sb.reencrypt(file, policy=signed, keys=KEYS)
+    stays = "stays as it was, and shows values in clear: remove it, or build it anew"
+    assert report.notes == (
+        f"{file}: the old content stays behind 1 other name (hard link)",
+        f"{file}: x.parquet.index {stays}",
+    )
+    assert sb.reencrypt(file, policy=signed, keys=KEYS).notes == ()
+
+
+def test_summary_files_of_changed_files_are_told(tmp_path: Path, signed: Path) -> None:
+    collected: list[pq.FileMetaData] = []
+    (tmp_path / "t").mkdir()
+    pq.write_table(customers(5), tmp_path / "t" / "x.parquet", metadata_collector=collected)
+    collected[0].set_file_path("x.parquet")
+    collected[0].write_metadata_file(tmp_path / "t" / "_metadata")
+    report = sb.reencrypt(tmp_path / "t", policy=signed, keys=KEYS)
+    assert any("_metadata describes files that have other keys now" in n for n in report.notes)
+
+
+def test_a_crash_before_the_data_leaves_a_file_that_opens_at_the_target_too(
+    file: Path, outside: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    sb.reencrypt(file, policy=outside, keys=KEYS, output=out)
+    before = (out / "x.parquet").read_bytes()
+
+    def crash(*_: object, **__: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(reencryption, "replace_tail", crash)
+    with pytest.raises(KeyboardInterrupt):
+        sb.reencrypt(file, policy=outside, keys=KEYS, output=out)
+    monkeypatch.undo()
+    assert (out / "x.parquet").read_bytes() == before
+    assert sb.read_table(out / "x.parquet", keys=KEYS).num_rows == 50
+    sb.reencrypt(file, policy=outside, keys=KEYS, output=out)
+    assert len(json.loads((out / key_material_name("x.parquet")).read_text())) == 2
+
+
+def test_material_that_a_killed_run_left_goes_with_the_next_run(file: Path, outside: Path) -> None:
+    sb.reencrypt(file, policy=outside, keys=KEYS)
+    material = file.parent / key_material_name(file.name)
+    whole = json.loads(material.read_text())
+    material.write_text(json.dumps({"old": next(iter(whole.values())), **whole}))
+    dry = sb.reencrypt(file, policy=outside, keys=KEYS, dry_run=True)
+    assert "old" in json.loads(material.read_text())
+    assert dry.files[0].status == "unchanged"
+    assert sb.reencrypt(file, policy=outside, keys=KEYS).files[0].status == "unchanged"
+    assert json.loads(material.read_text()) == whole
+    assert sb.read_table(file, keys=KEYS).num_rows == 50
+
+
+def test_a_signature_that_cannot_be_checked_is_an_error_unless_allowed(
+    file: Path, signed: Path, tmp_path: Path
+) -> None:
+    sb.reencrypt(file, policy=signed, keys=KEYS)
+    partly = sb.Keyring(master_keys={"k_pii": KEYS.master_keys["k_pii"]})
+    [failed] = sb.decrypt(file, output=tmp_path / "o", keys=partly).failed
+    assert "allow-unverified" in str(failed.hint)
+    with pytest.warns(UserWarning, match="signature was not checked"):
+        report = sb.decrypt(file, output=tmp_path / "o", keys=partly, allow_unverified=True)
+    assert [it.verified for it in report.files] == [False]
+    assert pq.read_table(tmp_path / "o" / "x.parquet").num_rows == 50
+    # What is sealed anew would pass for genuine.
+    signed.write_text(signed.read_text().replace("k_footer", "k_pii"))
+    [failed] = sb.reencrypt(file, policy=signed, keys=partly).failed
+    assert "k_footer" in str(failed.error)
+
+
+def test_a_file_that_was_exchanged_for_one_in_clear_is_not_decrypted_unless_allowed(
+    file: Path, signed: Path, tmp_path: Path
+) -> None:
+    [failed] = sb.decrypt(file, output=tmp_path / "o", policy=signed, keys=KEYS).failed
+    assert "the policy says a plaintext footer, signed" in str(failed.error)
+    assert not (tmp_path / "o").exists()
+    allowed = sb.decrypt(
+        file, output=tmp_path / "o", policy=signed, keys=KEYS, allow_unprotected=True
+    )
+    assert not allowed.failed
+
+
+def test_progress_counts_files(tmp_path: Path, signed: Path) -> None:
+    (tmp_path / "t").mkdir()
+    for name in "abc":
+        pq.write_table(rows().slice(0, 10), tmp_path / "t" / f"{name}.parquet")
+    seen: list[tuple[int, int]] = []
+    sb.reencrypt(tmp_path / "t", policy=signed, keys=KEYS, progress=lambda *it: seen.append(it))
+    assert seen == [(1, 3), (2, 3), (3, 3)]
