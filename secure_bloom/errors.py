@@ -109,6 +109,10 @@ class WorkerLostError(SecureBloomError):
     """
 
 
+class PlatformError(SecureBloomError):
+    """The operating system lacks a call that writing needs; reading works."""
+
+
 class PolicyError(SecureBloomError):
     """The request cannot be fulfilled: a policy, option, column or value that makes no sense."""
 

@@ -7,7 +7,7 @@ import tomllib
 from importlib.metadata import version
 
 import secure_bloom
-from tests.project import ROOT
+from tests.project import PACKAGE, ROOT
 
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
@@ -35,3 +35,9 @@ def test_pictures_and_links_lead_out_of_a_package_index() -> None:
         (raw if file.startswith("docs/pictures/") else f"{home}/blob/main/") + file
         for file in files
     ]
+
+
+def test_nobody_is_told_to_install_from_an_index_where_the_package_is_not() -> None:
+    shown = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *PACKAGE.rglob("*.py")]
+    told = [path for path in shown if re.search(r"install \S*secure-bloom", path.read_text())]
+    assert told == []

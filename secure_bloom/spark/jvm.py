@@ -62,9 +62,7 @@ def spark_jars() -> list[Path]:
     """The jars of the Spark that PySpark will start: `$SPARK_HOME/jars`, else PySpark's own."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise SparkUnavailableError(
-            "PySpark is not installed", hint='install it: pip install "secure-bloom[spark]"'
-        )
+        raise SparkUnavailableError("PySpark is not installed", hint="pip install 'pyspark>=4.1'")
     home = Path(os.environ.get("SPARK_HOME") or Path(spec.origin).resolve().parent)
     jars = sorted((home / "jars").glob("*.jar"))
     if not jars:

@@ -29,6 +29,7 @@ from secure_bloom.storage.open_folder import OpenFolder, close
 from secure_bloom.storage.os_errors import system_errors
 from secure_bloom.storage.paths import local_path
 from secure_bloom.storage.staged_file import hidden_name
+from secure_bloom.storage.system_calls import CLOEXEC, NONBLOCK
 
 #: Without these last bytes of it, the magic, nobody opens a Parquet file.
 _MAGIC_BYTES = 4
@@ -84,7 +85,7 @@ def remove_kept(path: str) -> None:
 
 @contextmanager
 def _writable(path: str, location: str, identity: tuple[object, ...]) -> Iterator[int]:
-    fd = os.open(location, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
+    fd = os.open(location, os.O_RDWR | CLOEXEC | NONBLOCK)
     try:
         with exclusive_lock(fd):
             # By name as well: the file may have been replaced while we waited for the lock.

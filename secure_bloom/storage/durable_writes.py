@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from itertools import islice
 
 from secure_bloom.storage.open_folder import OpenFolder
+from secure_bloom.storage.system_calls import pread
 
 #: Buffers one pwritev takes: IOV_MAX of limits.h on Linux, macOS and the BSDs.
 _IOV_MAX = 1024
@@ -19,12 +20,12 @@ _IOV_MAX = 1024
 def read_all(fd: int, offset: int, length: int) -> bytes:
     """The bytes from ``offset`` on; fewer than ``length`` only where the file ends."""
     # One call reads at most 2 GiB on Linux, and may read less than it was asked for.
-    data = os.pread(fd, length, offset)
+    data = pread(fd, length, offset)
     if len(data) == length or not data:
         return data
     parts = [data]
     while data and (missing := length - sum(map(len, parts))):
-        data = os.pread(fd, missing, offset + length - missing)
+        data = pread(fd, missing, offset + length - missing)
         parts.append(data)
     return b"".join(parts)
 

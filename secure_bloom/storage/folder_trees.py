@@ -13,6 +13,7 @@ from collections.abc import Hashable, Iterator
 
 from secure_bloom.errors import PolicyError
 from secure_bloom.storage.os_errors import system_errors
+from secure_bloom.storage.paths import with_slashes
 
 #: A folder, the names of its subfolders (callers may shorten the list), the names of its files.
 Level = tuple[str, list[str], list[str]]
@@ -82,7 +83,7 @@ class LocalTree(Tree):
             return []
 
     def join(self, folder: str, name: str) -> str:
-        return os.path.join(folder, name)
+        return with_slashes(os.path.join(folder, name))
 
     def walk(self, folder: str, refused: list[PolicyError] | None = None) -> Iterator[Level]:
         seen = set()
@@ -95,7 +96,7 @@ class LocalTree(Tree):
                 continue
             seen.add(inode)
             folders.sort()
-            yield current, folders, sorted(files)
+            yield with_slashes(current), folders, sorted(files)
 
     def parents(self, path: str) -> list[str]:
         above = []

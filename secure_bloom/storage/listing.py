@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 
 from secure_bloom.errors import MissingPathError, PolicyError
 from secure_bloom.storage.folder_trees import Tree
-from secure_bloom.storage.paths import is_object_uri, local_path
+from secure_bloom.storage.paths import is_object_uri, local_path, with_slashes
 from secure_bloom.storage.tree_of import tree_of
 
 DATA_SUFFIXES = (".parquet", ".parq", ".pq", ".parquet.encrypted")
@@ -125,7 +125,7 @@ def _matches(path: str) -> list[str]:
     if tree.is_folder(path) or tree.is_file(path):
         return [path]
     if _is_pattern(path) and (matches := sorted(glob.glob(path, recursive=True))):
-        return matches
+        return [with_slashes(match) for match in matches]
     raise MissingPathError("no such file or folder", path=path)
 
 

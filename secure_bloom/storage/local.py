@@ -19,9 +19,8 @@ from secure_bloom.storage.locks import exclusive_lock
 from secure_bloom.storage.open_folder import close
 from secure_bloom.storage.os_errors import system_errors
 from secure_bloom.storage.paths import local_path
+from secure_bloom.storage.system_calls import READ
 
-# O_NONBLOCK: opening a named pipe must not wait for a writer; on files it does nothing.
-_READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 # Other attributes are about the old bytes (security.ima) or belong to the kernel.
 _CARRIED_XATTRS = ("user.", "system.posix_acl_access", "security.selinux")
 
@@ -118,7 +117,7 @@ class LocalFile(InputFile):
         if not os.path.lexists(sibling):
             return None
         with system_errors(sibling):
-            fd = os.open(sibling, _READ)
+            fd = os.open(sibling, READ)
             try:
                 # The file's size, not the limit: pread asks for memory of the given length first.
                 return read_all(fd, 0, min(limit, os.fstat(fd).st_size))
@@ -129,7 +128,7 @@ class LocalFile(InputFile):
 def open_local(path: str) -> LocalFile:
     """Open a local file; :class:`PolicyError` when there is none or it may not be read."""
     with system_errors(path):
-        fd = os.open(local_path(path), _READ)
+        fd = os.open(local_path(path), READ)
         try:
             return LocalFile(path, fd)
         except BaseException:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from secure_bloom.errors import FileBusyError, PolicyError
+from secure_bloom.storage.system_calls import fcntl, require_writing
 
 #: How long a writer waits for another one, in seconds.
 LOCK_SECONDS = 60.0
@@ -29,6 +29,7 @@ def exclusive_lock(fd: int) -> Iterator[None]:
     If the file system has no locks, only the check that the file is unchanged keeps two writers
     apart.
     """
+    require_writing()
     locked = _lock_in_time(fd)
     try:
         yield

@@ -13,11 +13,12 @@ import errno
 import os
 from types import TracebackType
 
+from secure_bloom.storage.system_calls import CLOEXEC, NOFOLLOW, NONBLOCK, require_writing
+
 #: Permissions of a new file: they are widened when it is known who may read it.
 PRIVATE = 0o600
 
-_READ_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_EVERY_FILE = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+_EVERY_FILE = CLOEXEC | NOFOLLOW | NONBLOCK
 #: No file can have such a name, or none is there.
 _NO_SUCH_NAME = {errno.ENOENT, errno.ENAMETOOLONG}
 
@@ -28,7 +29,8 @@ class OpenFolder:
     __slots__ = ("_fd",)
 
     def __init__(self, path: str) -> None:
-        self._fd = os.open(path, _READ_FOLDER)
+        require_writing()
+        self._fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | CLOEXEC)
 
     def __enter__(self) -> OpenFolder:
         return self
@@ -49,7 +51,7 @@ class OpenFolder:
         """A new private file without a name; OSError where the file system has no such thing."""
         if not os.path.isdir("/proc/self/fd"):  # noqa: PTH112
             raise FileNotFoundError  # without /proc it could never be given its name
-        return os.open(".", os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, PRIVATE, dir_fd=self._fd)
+        return os.open(".", os.O_TMPFILE | os.O_RDWR | CLOEXEC, PRIVATE, dir_fd=self._fd)
 
     def status(self, name: str, *, follow: bool = False) -> os.stat_result | None:
         """What stands at the name; None for nothing."""

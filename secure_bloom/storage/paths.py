@@ -126,13 +126,18 @@ def local_path(path: str | PathLike[str]) -> str:
     """The file system's path for a local path or a ``file:`` URI (file:/x, file:///x)."""
     text = os.fspath(path)
     if not text.lower().startswith("file:/"):
-        return text
+        return with_slashes(text)
     rest = text[len("file:") :]
     if rest.startswith("//"):
         host, _, rest = rest[2:].partition("/")
         if host not in ("", "localhost"):
             raise PolicyError(f"the file URI names the host {host!r}", path=text)
     return unquote("/" + rest.lstrip("/"))
+
+
+def with_slashes(path: str) -> str:
+    """A local path with the separator that all code here splits by; Windows takes either."""
+    return path if os.sep == "/" else path.replace(os.sep, "/")
 
 
 def as_paths(paths: Paths) -> list[str]:

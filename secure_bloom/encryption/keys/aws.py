@@ -97,9 +97,7 @@ class AwsKmsClient:
             from botocore.config import Config
             from botocore.exceptions import BotoCoreError, ClientError
         except ImportError as exc:
-            raise PolicyError(
-                "the KMS client 'aws' needs boto3", hint="pip install 'secure-bloom[aws]'"
-            ) from exc
+            raise PolicyError("the KMS client 'aws' needs boto3", hint="pip install boto3") from exc
         self._errors = (BotoCoreError, ClientError)
         self._session: Any = boto3.session.Session()
         self._settings: dict[str, Any] = {

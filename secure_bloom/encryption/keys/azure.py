@@ -51,7 +51,7 @@ class AzureKmsClient:
         except ImportError as exc:
             raise PolicyError(
                 "the KMS client 'azure' needs azure-keyvault-keys and azure-identity",
-                hint="pip install 'secure-bloom[azure]'",
+                hint="pip install azure-identity azure-keyvault-keys",
             ) from exc
         parts = urlsplit(vault_url)
         if parts.scheme != "https" or not parts.hostname or parts.username is not None:

@@ -61,7 +61,7 @@ class GcpKmsClient:
         except ImportError as exc:
             raise PolicyError(
                 "the KMS client 'gcp' needs google-cloud-kms",
-                hint="pip install 'secure-bloom[gcp]'",
+                hint="pip install google-cloud-kms",
             ) from exc
         if key_ring is not None and not _RING.fullmatch(key_ring):
             raise PolicyError(

@@ -38,9 +38,7 @@ class VaultApi:
             import hvac
             import requests
         except ImportError as exc:
-            raise PolicyError(
-                "the KMS client 'vault' needs hvac", hint="pip install 'secure-bloom[vault]'"
-            ) from exc
+            raise PolicyError("the KMS client 'vault' needs hvac", hint="pip install hvac") from exc
         if settings.ca_file is not None and not settings.ca_file.is_file():
             raise PolicyError("the CA file of [kms] is not there", path=str(settings.ca_file))
         self._place = settings.place

@@ -1,0 +1,50 @@
+# File descriptors and strings, not Path objects, throughout.
+"""What storage asks of the operating system that some platform lacks.
+
+Windows has no pread, no flock and no calls relative to an open folder (openat and its relatives).
+Reading does without them.  Writing does not: they keep two writers apart, and keep names from
+leading elsewhere between two calls.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from secure_bloom.errors import PlatformError
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]  # mypy looks at Linux only
+
+__all__ = ["CLOEXEC", "NOFOLLOW", "NONBLOCK", "READ", "fcntl", "pread", "require_writing"]
+
+CLOEXEC = getattr(os, "O_CLOEXEC", 0)
+NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
+#: Opening a named pipe must not wait for a writer; on files it does nothing.
+NONBLOCK = getattr(os, "O_NONBLOCK", 0)
+#: Without O_BINARY, Windows would change line ends and stop at the byte 0x1A.
+READ = os.O_RDONLY | CLOEXEC | NONBLOCK | getattr(os, "O_BINARY", 0)
+
+_CAN_WRITE = fcntl is not None and os.open in os.supports_dir_fd
+_seeking = threading.Lock()
+
+
+def _seek_and_read(fd: int, length: int, offset: int) -> bytes:
+    """As pread(2) where there is none: the descriptor's one position is taken in turns."""
+    with _seeking:
+        os.lseek(fd, offset, os.SEEK_SET)
+        return os.read(fd, length)
+
+
+pread = getattr(os, "pread", _seek_and_read)
+
+
+def require_writing() -> None:
+    """Raise :class:`PlatformError` where files cannot be written as safely as is promised."""
+    if not _CAN_WRITE:
+        raise PlatformError(
+            "this system lacks what writing needs: flock, and calls relative to an open folder",
+            hint="read here, and write on Linux or macOS (on Windows: in WSL or a container)",
+        )
