@@ -2,7 +2,8 @@
 
 Bytes that the format leaves without a tag are not tried: pages of AES_GCM_CTR_V1, and columns in
 clear of a file whose footer is signed (docs/threat-model.md).  Beside flips, modules change places
-within a file and between files, footers of other files are laid over, and protection is taken away.
+within a file and between files, footers of other files and of earlier versions of the file are laid
+over, and protection is taken away.
 """
 
 from __future__ import annotations
@@ -115,6 +116,7 @@ def run(effort: Effort) -> Outcome:
             altered = itertools.chain(
                 ((path, *one) for one in _flipped(path, case, effort.quick, draw)),
                 ((swapped, *one) for one in _moved(swapped, other, case)),
+                ((path, *one) for one in _replayed(path, case)),
                 ((path, *one) for one in _weakened(folder, case)),
             )
             known = {one: answers(one, case) for one in (path, swapped)}
@@ -126,7 +128,8 @@ def run(effort: Effort) -> Outcome:
     return Outcome(
         tried=f"Every authenticated byte of a small file of each of {len(CASES)} modes x "
         f"{len(FLIPS)} flips x {len(_verbs(CASES[0].policy))} verbs that read; modules, footers "
-        "and filters in each other's places; protection taken away under a policy",
+        "and filters in each other's places, and an earlier version's in its successor; "
+        "protection taken away under a policy",
         trials=trials,
         failures=tuple(failures),
     )
@@ -145,9 +148,13 @@ def written(folder: Path, case: Case, name: str, *, row_groups: int = 1) -> Path
         store_schema=False,
         write_page_index=True,
     )
-    columns = ["a"] if case.mode is Mode.SIGNED else ["a", "b"]
-    sb.add_bloom_filters(path, columns=columns, keys=KEYRING)
+    sb.add_bloom_filters(path, columns=_columns(case), keys=KEYRING)
     return path
+
+
+def _columns(case: Case) -> list[str]:
+    """The columns that are encrypted, and get filters."""
+    return ["a"] if case.mode is Mode.SIGNED else ["a", "b"]
 
 
 def answers(path: Path, case: Case) -> dict[str, Answer]:
@@ -267,6 +274,27 @@ def _is_tagged(module: str, case: Case) -> bool:
 
 def _with(content: bytes, at: int, part: bytes) -> bytes:
     return content[:at] + part + content[at + len(part) :]
+
+
+def _replayed(path: Path, case: Case) -> Iterator[tuple[str, bytes]]:
+    """What stood in the file before its filters were replaced, laid over what stands there now.
+
+    All of it authenticates, and as both versions tell the truth, so must any mixture.
+    """
+    newer = path.with_name("newer.parquet")
+    before, theirs = path.read_bytes(), _modules(path)
+    newer.write_bytes(before)
+    sb.add_bloom_filters(newer, columns=_columns(case), keys=KEYRING, replace_filters=True)
+    after, modules = newer.read_bytes(), _modules(newer)
+    for name, (at, length) in modules.items():
+        start, size = theirs[name]
+        if size == length and before[start : start + size] != after[at : at + length]:
+            yield f"{name} of an earlier version", _with(after, at, before[start : start + size])
+    with opened(path) as it, opened(newer) as their:
+        ends = it.footer.tail.offset, their.footer.tail.offset
+    yield "an earlier version", before
+    yield "the footer of an earlier version", after[: ends[1]] + before[ends[0] :]
+    yield "the footer of a later version", before[: ends[0]] + after[ends[1] :]
 
 
 def _weakened(folder: Path, case: Case) -> Iterator[tuple[str, bytes]]:

@@ -29,3 +29,10 @@ def test_a_change_where_no_tag_is_would_be_seen(tmp_path: Path, name: str) -> No
         changed[place] ^= 0x01
         seen |= {told for _, told in tried(tmp_path, bytes(changed), case, known)}
     assert "another answer" in seen
+
+
+def test_modules_of_an_earlier_version_are_tried(tmp_path: Path) -> None:
+    path = written(tmp_path, CASES[0], "x")
+    told = [told for told, _ in integrity._replayed(path, CASES[0])]
+    assert told[:2] == ["filter a0 of an earlier version", "filter b0 of an earlier version"]
+    assert len(set(told)) == len(told) == 5

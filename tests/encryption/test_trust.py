@@ -12,6 +12,8 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom import hudi, paimon
+from secure_bloom.bloom.split_block import SplitBlockBloomFilter
+from secure_bloom.bloom.stored import encode_bloom_filter, read_bloom_filter
 from secure_bloom.encryption.cipher import LENGTH_SIZE, NONCE_SIZE, TAG_SIZE
 from secure_bloom.encryption.policy import Algorithm, ColumnRule, EncryptionOptions
 from secure_bloom.hudi.filter_reader import show as hudi_show
@@ -24,7 +26,7 @@ from secure_bloom.parquet.structures.metadata import (
     EncryptionAlgorithm,
     FileCryptoMetaData,
 )
-from tests.surgery import forged_signed, opened
+from tests.surgery import filter_place, forged_signed, opened
 from tests.tables import KEYRING, Mode, customers, write
 
 POLICY = sb.KeyPolicy(
@@ -235,3 +237,29 @@ def test_stronger_protection_than_the_policys_is_taken(tmp_path: Path) -> None:
         encryption=EncryptionOptions(algorithm=Algorithm.AES_GCM_CTR_V1),
     )
     assert sb.read_table(path, keys=KEYRING, policy=policy).num_rows == 100
+
+
+def test_a_filter_of_an_earlier_version_authenticates_and_an_audit_finds_it(tmp_path: Path) -> None:
+    """The format's limit, of which docs/threat-model.md tells: same file, same key, same AAD."""
+    path = write(tmp_path / "x.parquet", customers(100), Mode.ENCRYPTED)
+    sb.add_bloom_filters(path, columns=["email"], keys=KEYRING)
+    assert not _wrong_filters(path)
+    place = filter_place(path, 0, "email")
+    with opened(path) as it:
+        found = read_bloom_filter(it.file, it.chunk(0, "email"))
+        assert found is not None
+        empty = SplitBlockBloomFilter(found.filter.block_count)
+        earlier = encode_bloom_filter(empty, it.chunk(0, "email").cipher)
+    content = path.read_bytes()
+    assert len(earlier) == place.stop - place.start
+    path.write_bytes(content[: place.start] + earlier + content[place.stop :])
+    value = customers(100).column("email")[7].as_py()
+    (file,) = sb.probe(path, "email", [value], keys=KEYRING).files
+    assert file.error is None
+    assert file.row_groups[0].verdicts[value] is sb.Verdict.ABSENT
+    assert _wrong_filters(path) == ["email"]
+
+
+def _wrong_filters(path: Path) -> list[str | None]:
+    report = sb.audit(path, policy=POLICY, keys=KEYRING, check_values=True)
+    return [finding.column for finding in report.findings if finding.id == "filter-wrong"]
