@@ -44,18 +44,34 @@ def read_dictionary_page(file: InputFile, chunk: Chunk) -> Page | None:
 
 def read_full_dictionary(file: InputFile, chunk: Chunk) -> Page | None:
     """The dictionary page, where the headers of all data pages say that they refer to it."""
+    claimed = open_dictionary(file, chunk)
+    return None if claimed is None or not claimed.is_full() else claimed.page
+
+
+def open_dictionary(file: InputFile, chunk: Chunk) -> ClaimedDictionary | None:
+    """The chunk's dictionary page, before the headers of the data pages are looked at."""
+    pages = read_headers(file, chunk)
     try:
-        return _full_dictionary(read_headers(file, chunk))
+        page = next(pages, None)
     except FormatError:
         # No error here: the caller then reads all pages, and reading them tells what is wrong.
         return None
+    return ClaimedDictionary(page, pages) if page is not None and page.is_dictionary else None
 
 
-def _full_dictionary(pages: Iterator[Page]) -> Page | None:
-    found = None
-    for page in pages:
-        if page.is_dictionary and found is None:
-            found = page
-        elif page.is_dictionary or page.encoding not in DICTIONARY_ENCODINGS:
-            return None
-    return found
+class ClaimedDictionary:
+    """A dictionary ``page``, of which is_full tells whether its entries are all values."""
+
+    def __init__(self, page: Page, rest: Iterator[Page]) -> None:
+        self.page = page
+        self._rest = rest
+
+    def is_full(self) -> bool:
+        """Whether all data pages refer to the dictionary, by their headers; may be asked once."""
+        try:
+            return all(
+                not page.is_dictionary and page.encoding in DICTIONARY_ENCODINGS
+                for page in self._rest
+            )
+        except FormatError:
+            return False

@@ -69,7 +69,8 @@ class Page:
     @property
     def encoding(self) -> Encoding:
         """The encoding of the page's values."""
-        return _known(Encoding, self._detail.encoding, "encoding")
+        number = self._detail.encoding
+        return _ENCODINGS.get(number) or _known(Encoding, number, "encoding")
 
     def body(self) -> bytes | memoryview:
         """The page's body, decrypted and still compressed."""
@@ -85,9 +86,10 @@ class Page:
     @property
     def _detail(self) -> DataPageHeader | DataPageHeaderV2 | DictionaryPageHeader:
         header = self.header
-        kind = _known(PageType, header.type, "type")
-        detail = getattr(header, _DETAILS[kind]) if kind in _DETAILS else None
+        name = _DETAILS.get(header.type)
+        detail = None if name is None else getattr(header, name)
         if detail is None:
+            kind = _known(PageType, header.type, "type")
             raise FormatError(f"PageHeader of a {kind.name} lacks its own header")
         return cast(DataPageHeader | DataPageHeaderV2 | DictionaryPageHeader, detail)
 
@@ -102,8 +104,10 @@ def _known(kinds: type[E], number: int, field: str) -> E:
         ) from None
 
 
+# These are looked at for every page, and a dict of numbers is faster than an enumeration.
+_ENCODINGS: dict[int, Encoding] = {encoding.value: encoding for encoding in Encoding}
 #: Page type -> the field of PageHeader that holds its details.
-_DETAILS = {
+_DETAILS: dict[int, str] = {
     PageType.DATA_PAGE: "data_page_header",
     PageType.DATA_PAGE_V2: "data_page_header_v2",
     PageType.DICTIONARY_PAGE: "dictionary_page_header",

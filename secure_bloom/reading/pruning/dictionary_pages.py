@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from secure_bloom.parquet.decompression import decompressed, is_decompressed_here
-from secure_bloom.parquet.dictionary_pages import claims_full_dictionary, read_full_dictionary
+from secure_bloom.parquet.dictionary_pages import claims_full_dictionary, open_dictionary
 from secure_bloom.parquet.footer import Chunk
 from secure_bloom.parquet.logical_types import Kind, logical_type
+from secure_bloom.parquet.pages import Page
 from secure_bloom.parquet.structures.metadata import Encoding, Type
 from secure_bloom.storage import InputFile
 
@@ -44,13 +45,19 @@ def may_be_in_dictionary(file: InputFile, chunk: Chunk, encodings: Sequence[byte
 
     :func:`has_all_values` must have said that the dictionary does.
     """
-    page = read_full_dictionary(file, chunk)
-    if page is None or page.encoding not in (Encoding.PLAIN, Encoding.PLAIN_DICTIONARY):
+    claimed = open_dictionary(file, chunk)
+    if claimed is None or _may_have(chunk, claimed.page, encodings):
         return True
-    size = page.header.uncompressed_page_size
+    # The headers of the data pages are worth reading only where a row group could be skipped.
+    return not claimed.is_full()
+
+
+def _may_have(chunk: Chunk, page: Page, encodings: Sequence[bytes]) -> bool:
+    codec, size = chunk.meta_data.codec, page.header.uncompressed_page_size
+    if page.encoding not in (Encoding.PLAIN, Encoding.PLAIN_DICTIONARY):
+        return True
     if not 0 <= size <= _MAX_PAGE or len(encodings) * size > _MAX_WORK:
         return True
-    codec = chunk.meta_data.codec
     if not is_decompressed_here(codec):
         return True
     content = bytes(decompressed(codec, page.body(), size))
