@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     )
     from secure_bloom.inspection import InspectReport, inspect
     from secure_bloom.options import BloomFilterOptions
+    from secure_bloom.parquet.pyarrow_encryption import PyarrowEncryption, pyarrow_encryption
     from secure_bloom.parquet.pyarrow_kms import PyarrowKms
     from secure_bloom.reading import (
         ReadPlan,
@@ -90,6 +91,7 @@ _HOMES = {
     "inspection": ["InspectReport", "inspect"],
     "options": ["BloomFilterOptions"],
     "paimon": [],
+    "parquet.pyarrow_encryption": ["PyarrowEncryption", "pyarrow_encryption"],
     "parquet.pyarrow_kms": ["PyarrowKms"],
     "reading": [
         "ReadPlan",
@@ -130,6 +132,7 @@ __all__ = [
     "PlatformError",
     "PolicyError",
     "ProbeReport",
+    "PyarrowEncryption",
     "PyarrowKms",
     "ReadPlan",
     "ReadReport",
@@ -151,6 +154,7 @@ __all__ = [
     "paimon",
     "plan_read",
     "probe",
+    "pyarrow_encryption",
     "read_batches",
     "read_row_groups",
     "read_table",

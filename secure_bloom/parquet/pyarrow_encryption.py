@@ -1,0 +1,110 @@
+"""pyarrow's encryption and decryption of files, as a policy says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyarrow.parquet.encryption as pe
+
+from secure_bloom.encryption.access import GivenKeys, GivenPolicy, keys_of, loaded_policy
+from secure_bloom.encryption.keys import ExplicitKeys
+from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.errors import PolicyError, UnsupportedFeatureError
+from secure_bloom.options import FooterMode
+from secure_bloom.parquet.pyarrow_kms import PyarrowKms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PyarrowEncryption:
+    """What pyarrow's readers and writers want, made of a policy.
+
+    ``factory``, ``connection`` and ``configuration`` are those of pyarrow, as
+    ``pyarrow.dataset.ParquetEncryptionConfig`` takes them.
+    """
+
+    factory: pe.CryptoFactory
+    connection: pe.KmsConnectionConfig
+    configuration: pe.EncryptionConfiguration
+
+    def encryption_properties(self) -> pe.FileEncryptionProperties:
+        """For one file: ``pq.write_table(..., encryption_properties=...)``.
+
+        Each call makes new data keys, so no two files share one.
+        """
+        return self.factory.file_encryption_properties(self.connection, self.configuration)
+
+    def decryption_properties(self) -> pe.FileDecryptionProperties:
+        """For any number of files: ``pq.read_table(..., decryption_properties=...)``."""
+        return self.factory.file_decryption_properties(self.connection)
+
+
+def pyarrow_encryption(
+    policy: GivenPolicy, schema: pa.Schema, *, keys: GivenKeys = None
+) -> PyarrowEncryption:
+    """How pyarrow writes tables of ``schema`` under ``policy``, and reads them.
+
+    ``policy`` is a KeyPolicy or the path of one.  Without ``keys`` the KMS of the policy is taken.
+
+    >>> encryption = pyarrow_encryption("keys/policy.toml", table.schema)  # doctest: +SKIP
+    >>> properties = encryption.encryption_properties()  # doctest: +SKIP
+    >>> pq.write_table(table, "x.parquet", encryption_properties=properties)  # doctest: +SKIP
+
+    Raises PolicyError for a policy that encrypts nothing, or names a column that ``schema`` does
+    not have, UnsupportedFeatureError for one that pyarrow cannot write: key material in files of
+    its own.
+    """
+    loaded = loaded_policy(policy)
+    if loaded is None or loaded.footer_key is None:
+        raise PolicyError("the policy encrypts nothing", hint="write without encryption properties")
+    if not loaded.encryption.internal_storage:
+        raise UnsupportedFeatureError("pyarrow writes no key material beside files")
+    kms = keys_of(keys, loaded)
+    if isinstance(kms, ExplicitKeys):
+        raise PolicyError("explicit keys wrap no keys", hint="give a keyring or a KMS client")
+    return PyarrowEncryption(
+        factory=pe.CryptoFactory(lambda _: PyarrowKms(kms)),
+        connection=pe.KmsConnectionConfig(),
+        configuration=_configuration(loaded, schema),
+    )
+
+
+def _configuration(policy: KeyPolicy, schema: pa.Schema) -> pe.EncryptionConfiguration:
+    column_keys = _column_keys(policy, schema)
+    options = policy.encryption
+    # pyarrow encrypts either some columns under their own keys or all under the footer's.
+    is_uniform = set(column_keys) == {policy.footer_key} and policy.uniform
+    protection = {"uniform_encryption": True} if is_uniform else {"column_keys": column_keys}
+    return pe.EncryptionConfiguration(
+        footer_key=policy.footer_key,
+        plaintext_footer=policy.footer_mode is FooterMode.SIGNED,
+        encryption_algorithm=str(options.algorithm),
+        double_wrapping=options.double_wrapping,
+        data_key_length_bits=options.data_key_bits,
+        internal_key_material=True,
+        **protection,
+    )
+
+
+def _column_keys(policy: KeyPolicy, schema: pa.Schema) -> dict[str, list[str]]:
+    """Master key -> the leaves under it, as pyarrow names them."""
+    leaves = _leaf_paths(schema)
+    for rule in policy.columns.values():
+        path = rule.path.split(".")
+        if rule.key is not None and not any(leaf[: len(path)] == path for leaf in leaves):
+            raise PolicyError("the schema has no such column", column=rule.path)
+    found: dict[str, list[str]] = {}
+    for leaf in leaves:
+        key = policy.key_for(leaf)
+        if key is not None:
+            found.setdefault(key, []).append(".".join(leaf))
+    return found
+
+
+def _leaf_paths(schema: pa.Schema) -> list[list[str]]:
+    """The leaves of the Parquet schema that pyarrow makes of an Arrow schema."""
+    written = pa.BufferOutputStream()
+    pq.write_table(schema.empty_table(), written)
+    parquet = pq.ParquetFile(pa.BufferReader(written.getvalue())).schema
+    return [parquet.column(number).path.split(".") for number in range(len(parquet))]
