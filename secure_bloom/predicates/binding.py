@@ -42,7 +42,8 @@ class BoundCondition:
 
     ``type`` is the type in which rows are compared; ``values`` are scalars of it, never a NaN.
     ``value_set`` has the values of a list as pyarrow looks them up: zero has both signs there.
-    ``ordinal`` is the condition's number within the predicate.
+    ``ordinal`` is the condition's number within the predicate.  On a list, whose condition is one
+    ``of_elements``, it is true where it is true of any element.
     """
 
     ordinal: int
@@ -51,6 +52,7 @@ class BoundCondition:
     type: pa.DataType
     values: tuple[pa.Scalar, ...] = field(default=(), repr=False)
     value_set: pa.Array = field(repr=False)
+    of_elements: bool = False
 
     @property
     def name(self) -> str:
@@ -61,6 +63,17 @@ class BoundCondition:
 BoundPredicate: TypeAlias = Tree[BoundCondition]
 
 _LISTS = (Operator.IN, Operator.NOT_IN)
+#: What may be asked of a list.  A negation could mean any element or all of them.
+_OF_ANY_ELEMENT = frozenset(
+    {
+        Operator.EQUAL,
+        Operator.IN,
+        Operator.LESS,
+        Operator.LESS_OR_EQUAL,
+        Operator.GREATER,
+        Operator.GREATER_OR_EQUAL,
+    }
+)
 #: A negated comparison in a type that has no NaN.
 _WITHOUT_NAN = {
     Operator.NOT_LESS: Operator.GREATER_OR_EQUAL,
@@ -118,7 +131,14 @@ class _Binder:
 
     def bind(self, given: Condition) -> BoundCondition:
         path, found = self._resolve(given)
-        stored = _stored_type(found)
+        of_elements = bool(given.values) and _is_list(found)
+        stored = _stored_type(found.value_type if of_elements else found)
+        if of_elements and given.operator not in _OF_ANY_ELEMENT:
+            raise PolicyError(
+                f"{given.operator} is not asked of a list, whose conditions mean any element",
+                hint=f"ask with {', '.join(sorted(_OF_ANY_ELEMENT))}",
+                column=given.column,
+            )
         compared = _COMPARED.get(stored.id, _as_stored)(stored)
         if given.values and not _is_comparable(compared):
             raise PolicyError(f"a column of type {found} is not compared", column=given.column)
@@ -139,6 +159,7 @@ class _Binder:
             type=compared,
             values=scalars,
             value_set=_value_set(scalars if operator in _LISTS else (), compared),
+            of_elements=of_elements,
         )
 
     def _resolve(self, given: Condition) -> tuple[tuple[str, ...], pa.DataType]:
@@ -228,6 +249,11 @@ def _stored_type(column: pa.DataType) -> pa.DataType:
     if isinstance(column, pa.BaseExtensionType):
         return _stored_type(column.storage_type)
     return _stored_type(column.value_type) if pa.types.is_dictionary(column) else column
+
+
+def _is_list(column: pa.DataType) -> bool:
+    kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    return any(is_kind(column) for is_kind in kinds)
 
 
 def _as_stored(stored: pa.DataType) -> pa.DataType:

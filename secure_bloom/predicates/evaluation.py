@@ -21,21 +21,41 @@ from secure_bloom.predicates.tree import AllOf, Operator
 def true_rows(predicate: BoundPredicate, table: pa.Table) -> pa.ChunkedArray:
     """A boolean for each row, null where the predicate is neither true nor false."""
     if isinstance(predicate, BoundCondition):
-        return _TESTS[predicate.operator](_operand(predicate, table), predicate)
+        column = _column(predicate, table)
+        return (
+            _of_elements(predicate, column) if predicate.of_elements else _test(predicate, column)
+        )
     join = pc.and_kleene if isinstance(predicate, AllOf) else pc.or_kleene
     return functools.reduce(join, (true_rows(part, table) for part in predicate.parts))
 
 
-def _operand(condition: BoundCondition, table: pa.Table) -> pa.ChunkedArray:
-    """The condition's column, in the type in which it is compared."""
+def _column(condition: BoundCondition, table: pa.Table) -> pa.ChunkedArray:
     column = table.column(condition.path[0])
     if len(condition.path) > 1:
         column = pc.struct_field(column, list(condition.path[1:]))
+    return column
+
+
+def _test(condition: BoundCondition, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The condition on values, in the type in which they are compared."""
     if isinstance(column.type, pa.BaseExtensionType):
         column = pa.chunked_array(
             [chunk.storage for chunk in column.chunks], column.type.storage_type
         )
-    return column if column.type == condition.type else column.cast(condition.type)
+    column = column if column.type == condition.type else column.cast(condition.type)
+    return _TESTS[condition.operator](column, condition)
+
+
+def _of_elements(condition: BoundCondition, lists: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Whether any element of a list fulfils the condition; null for a null list."""
+    found = []
+    for chunk in lists.chunks:
+        elements = pa.chunked_array([pc.list_flatten(chunk)])
+        true = pc.fill_null(_test(condition, elements), fill_value=False)
+        rows = pc.list_parent_indices(chunk).filter(true.combine_chunks())
+        any_element = pc.is_in(pa.array(range(len(chunk)), rows.type), value_set=rows)
+        found.append(pc.if_else(pc.is_valid(chunk), any_element, pa.scalar(None, pa.bool_())))
+    return pa.chunked_array(found, pa.bool_())
 
 
 def _comparison(compare: Callable[[Any, Any], Any]) -> Callable[..., Any]:

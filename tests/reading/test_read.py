@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -373,3 +374,67 @@ def test_the_report_says_why_nothing_was_faster(tmp_path: Path) -> None:
     assert "no filter" in reasons("iban = 'DE00000000000000000007'")
     assert any("false-positive probability is" in t for t in reasons("email = 'user7@example.com'"))
     assert "not asked: filters answer = and in, not >" in reasons("email > 'user7'")
+
+
+def tag_lists(rows: int = 400) -> list[list[str | None] | None]:
+    """Lists of few tags; null lists, empty ones, and null elements among them."""
+    return [
+        None if i % 11 == 0 else [None if (i * k) % 13 == 5 else f"t{i * k}" for k in range(i % 4)]
+        for i in range(rows)
+    ]
+
+
+@pytest.mark.parametrize("use_dictionary", [True, False])
+@pytest.mark.parametrize("has_filters", [True, False])
+@pytest.mark.parametrize(
+    ("where", "is_true"),
+    [
+        ("tags = 't6'", lambda tag: tag == "t6"),
+        ("tags = 'nowhere'", lambda tag: tag == "nowhere"),
+        ("tags in ('t6', 't797')", lambda tag: tag in ("t6", "t797")),
+        ("tags < 't10'", lambda tag: tag < "t10"),
+        ("tags >= 't99'", lambda tag: tag >= "t99"),
+    ],
+)
+def test_a_condition_on_a_list_means_any_element(
+    tmp_path: Path, where: str, is_true: Any, has_filters: bool, use_dictionary: bool
+) -> None:
+    tags = tag_lists()
+    table = pa.table({"id": range(len(tags)), "tags": tags, "s": [{"tags": t} for t in tags]})
+    for kind in (pa.list_(pa.string()), pa.large_list(pa.string())):
+        path = tmp_path / f"{kind.id}.parquet"
+        of_kind = table.set_column(1, "tags", table["tags"].cast(kind))
+        pq.write_table(of_kind, path, row_group_size=50, use_dictionary=use_dictionary)
+        if has_filters:
+            sb.add_bloom_filters(path, columns=["tags", "s"])
+        wanted = [
+            i for i, t in enumerate(tags) if any(x is not None and is_true(x) for x in t or ())
+        ]
+        assert sb.read_table(path, where=where)["id"].to_pylist() == wanted
+        assert sb.read_table(path, where=f"s.{where}")["id"].to_pylist() == wanted
+
+
+def test_filters_rule_row_groups_out_by_elements(tmp_path: Path) -> None:
+    tags = [[f"a{i}", f"b{i}"] for i in range(4000)]
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"tags": tags}), path, row_group_size=500, use_dictionary=False)
+    sb.add_bloom_filters(path, columns={"tags": 0.0001})
+    report = sb.explain(path, where="tags = 'b1234'")
+    assert (report.rows, report.skipped) == (1, {"Bloom filter": 7})
+    # Two elements of one list, each in a row group of its own elsewhere.
+    assert sb.read_table(path, where="tags = 'a7' and tags = 'b7'").num_rows == 1
+    assert sb.read_table(path, where="tags = 'a7' and tags = 'b8'").num_rows == 0
+
+
+@pytest.mark.parametrize("where", ["tags != 'x'", "not tags = 'x'", "tags not in ('x')"])
+def test_a_negation_on_a_list_is_refused_as_ambiguous(tmp_path: Path, where: str) -> None:
+    pq.write_table(pa.table({"tags": [["x"], ["y"]]}), tmp_path / "x.parquet")
+    with pytest.raises(PolicyError, match="is not asked of a list") as caught:
+        sb.read_table(tmp_path / "x.parquet", where=where)
+    assert "=, >, >=, in" in str(caught.value.hint)
+
+
+def test_a_list_of_lists_is_not_compared(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"deep": [[["x"]]]}), tmp_path / "x.parquet")
+    with pytest.raises(PolicyError, match="is not compared"):
+        sb.read_table(tmp_path / "x.parquet", where="deep = 'x'")

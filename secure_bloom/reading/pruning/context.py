@@ -43,11 +43,13 @@ class PruningContext:
         self, condition: BoundCondition, footer: FileFooter
     ) -> ColumnPredicate | None:
         """The condition on a column of the file; None if that is not a single leaf of it."""
-        ordinal = footer.columns.ordinals.get(condition.path)
+        columns = footer.columns
+        found = columns.elements if condition.of_elements else columns.ordinals
+        ordinal = found.get(condition.path)
         if ordinal is None:
             return None
-        leaf = footer.columns.leaves[ordinal]
-        if leaf.is_repeated:
+        leaf = columns.leaves[ordinal]
+        if leaf.is_repeated and not condition.of_elements:
             # The leaf of a list counts an empty list as a null, so it says nothing of nulls.
             return None
         # Files with the same schema share their leaves.

@@ -31,12 +31,14 @@ class FileColumns:
     """The columns of one file: the leaves of its schema, and its Arrow schema.
 
     ``ordinals`` finds a leaf by its path; a path that two leaves share leads to ``None``.
+    ``elements`` finds the one leaf of a list by the list's own path.
     ``nodes`` has the schema elements of each top-level column, depth first.
     """
 
     leaves: tuple[Leaf, ...]
     arrow: pa.Schema
     ordinals: dict[tuple[str, ...], int | None] = field(default_factory=dict)
+    elements: dict[tuple[str, ...], int | None] = field(default_factory=dict)
     nodes: dict[str, list[SchemaElement]] = field(default_factory=dict)
 
     def below(self, name: str) -> list[int]:
@@ -93,12 +95,18 @@ def _schema_prefix(tree: trees.Struct) -> bytes:
 def _columns(schema: list[SchemaElement], marks: Sequence[KeyValue]) -> FileColumns:
     found = leaves(schema)
     ordinals: dict[tuple[str, ...], int | None] = {}
+    elements: dict[tuple[str, ...], int | None] = {}
     for ordinal, leaf in enumerate(found):
         ordinals[leaf.path] = None if leaf.path in ordinals else ordinal
+        if leaf.is_repeated:
+            for length in range(1, len(leaf.path) + 1):
+                above = leaf.path[:length]
+                elements[above] = None if above in elements else ordinal
     return FileColumns(
         leaves=found,
         arrow=_arrow_schema(schema, marks),
         ordinals=ordinals,
+        elements=elements,
         nodes={nodes[0].name: nodes for nodes in _top_level(schema)},
     )
 
