@@ -6,6 +6,7 @@ The states that a disk may be left in are those of `disk_model`.
 from __future__ import annotations
 
 import random
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,9 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import secure_bloom as sb
+from campaigns import rekeying_scenes
 from campaigns.disk_model import Disk, FileState, Recorder
 from campaigns.outcome import Effort, Outcome
-from campaigns.scenes import Files, Scene, same_nonces, scenes
+from campaigns.scenes import Files, Scene, has_stale_crc, same_nonces, scenes
 from secure_bloom.parquet.footer import read_tail
 from secure_bloom.storage import open_input
 from tests.tables import KEYRING
@@ -91,10 +93,14 @@ class Judge:
         start, end = _contents(self._scene.start), _contents(self._scene.end)
         for name in {*start, *end}:
             content = files.get(name)
-            if content not in (start.get(name), end.get(name)) and content is not None:
+            known = {start.get(name), end.get(name), None, *self._scene.between}
+            if content not in known:
                 yield from self._wrong_content(name, content)
-        changed = any(files.get(name) == end[name] != start.get(name) for name in end)
-        if changed and any(name.endswith(".crc") for name in files):
+        with tempfile.TemporaryDirectory(prefix="opened-") as opened:
+            unopened = rekeying_scenes.unopened(files, Path(opened))
+        if unopened:
+            yield unopened
+        if has_stale_crc(files, start):
             yield "a stale .crc stands beside the new file"
 
     def _wrong_content(self, name: str, content: bytes) -> Iterator[str]:
@@ -140,9 +146,13 @@ def _contents(files: Files) -> dict[str, bytes]:
 
 
 def _rows_of(files: Files, folder: Path) -> pa.Table:
-    path = folder / "whole.parquet"
-    path.write_bytes(files["x.parquet"][0])
-    return sb.read_table(str(path), keys=KEYRING)
+    """The rows of the data file, with what stands beside it."""
+    for name, content in _contents(files).items():
+        (folder / "whole" / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "whole" / name).write_bytes(content)
+    rows = sb.read_table(str(folder / "whole" / "x.parquet"), keys=KEYRING)
+    shutil.rmtree(folder / "whole")
+    return rows
 
 
 def _opens(path: Path) -> bool:

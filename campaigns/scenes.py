@@ -12,6 +12,7 @@ import errno
 import io
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -21,11 +22,13 @@ from typing import Any
 from unittest import mock
 
 import secure_bloom as sb
+from campaigns import rekeying_scenes
 from campaigns.disks import writes_at_once
 from secure_bloom import hudi, paimon
 from secure_bloom.adding.append_mark import append_mark
 from secure_bloom.adding.report import FileAddReport
 from secure_bloom.cli.verbs import cli
+from secure_bloom.rekeying.rekey_report import RekeyedFile
 from secure_bloom.storage import append
 from secure_bloom.storage.staged_file import StagedFile
 from tests.tables import KEYRING, Mode, customers, write
@@ -91,21 +94,32 @@ class Scene:
             old, new, found = self.start.get(name), self.end.get(name), now.get(name)
             if found not in (old, new) and not self._may_be(name, found, told):
                 return f"{name} is neither the old file nor the new one: {_told(found)}"
+        unopened = self._unopened(now)
+        if unopened:
+            return unopened
         changed = any(
             now.get(name) == new != self.start.get(name) for name, new in self.end.items()
         )
-        if changed and any(name.endswith(".crc") for name in now):
+        if has_stale_crc(now, self.start):
             return "a stale .crc stands beside the new file"
         if told is None or told.status == "unfinished":
             return None
         if told.status == "unforeseen":
             return f"an unforeseen error: {told.text}"
         now = {name: it for name, it in now.items() if not _was_cut_off(name)}
+        if "stays, the next run removes it" in told.text:
+            return self.not_ended(folder)
         if told.status == "done" and now != self.end:
             return f"it said that it was done, and left {sorted(now)}"
         if told.status == "failed" and changed:
             return f"it said that it failed, and changed files: {told.text}"
         return None
+
+    @staticmethod
+    def _unopened(now: Files) -> str | None:
+        with tempfile.TemporaryDirectory(prefix="opened-") as opened:
+            contents = {name: content for name, (content, _) in now.items()}
+            return rekeying_scenes.unopened(contents, Path(opened))
 
     def not_ended(self, folder: Path) -> str | None:
         """Run again, with nothing in the way; what is wrong then."""
@@ -150,6 +164,13 @@ def files_in(folder: Path) -> Files:
     }
 
 
+def has_stale_crc(now: Mapping[str, object], start: Mapping[str, object]) -> bool:
+    """Whether a .crc is left of a file that is no longer as it was."""
+    found = (name.rpartition("/") for name in now if name.endswith(".crc"))
+    data = (f"{folder}{slash}{name[1:].removesuffix('.crc')}" for folder, slash, name in found)
+    return any(now.get(name) != start.get(name) for name in data)
+
+
 def scenes(folder: Path, *, rows: int = 40, fpp: float = 0.1) -> Iterator[Scene]:
     """All of them; ``folder`` is a place to make their files in, of so many rows.
 
@@ -170,7 +191,8 @@ def scenes(folder: Path, *, rows: int = 40, fpp: float = 0.1) -> Iterator[Scene]
             told = scene.play(folder / "scene")
         if told.status != "done":
             raise AssertionError(f"{name} does not work at all: {told}")
-        yield replace(scene, end=files_in(folder / "scene"))
+        end = files_in(folder / "scene")
+        yield replace(scene, end=end, between=scene.between | rekeying_scenes.between(start, end))
 
 
 Play = tuple[str, Files, Callable[[Path], Told], Callable[[], Any]]
@@ -201,6 +223,8 @@ def _plays(folder: Path, rows: int, fpp: float) -> Iterator[Play]:
     yield "paimon build", plain, _paimon, none
     yield "paimon build, no O_TMPFILE", plain, _paimon, _without_nameless_files
     yield "paimon build over an index", {**plain, **_index(folder, plain)}, _paimon, none
+    for name, start, verb in rekeying_scenes.plays(folder, plain):
+        yield name, start, partial(_rekey, verb=verb), none
     yield "read --output", plain, _read("csv"), none
     rows = {**plain, "rows.parquet": (b"older", 0o604)}
     yield "read --output over a file", rows, _read("parquet"), none
@@ -238,7 +262,7 @@ def _index(folder: Path, files: Files) -> Files:
     return {index.name: (content, _MODE)}
 
 
-def _of_report(file: FileAddReport) -> Told:
+def _of_report(file: FileAddReport | RekeyedFile) -> Told:
     if file.status != "failed":
         return Told(status="done", text="; ".join(file.notes))
     unfinished = ("is in its place", "could not take back")
@@ -268,6 +292,10 @@ def _hudi(folder: Path, **options: Any) -> Told:
 
 def _hudi_in_place(folder: Path) -> Told:
     return _hudi(folder, in_place=True)
+
+
+def _rekey(folder: Path, *, verb: rekeying_scenes.Verb) -> Told:
+    return _of_report(verb(folder).files[0])
 
 
 def _paimon(folder: Path) -> Told:

@@ -84,7 +84,7 @@ def main() -> None:
                 with scene.setting():
                     seen, faults = plan(scene, preload, Path(folder, "scene"))
                     if effort.quick:
-                        faults = chance.sample(faults, min(len(faults), _QUICK_TRIALS // 38))
+                        faults = chance.sample(faults, min(len(faults), _QUICK_TRIALS // 58))
                     for fault in faults:
                         wrong = trial(scene, fault, preload, Path(folder, "scene"))
                         if wrong:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 
 from secure_bloom.encryption.keys import ExternalReference, KeyMaterial
-from secure_bloom.errors import FormatError, PolicyError
+from secure_bloom.errors import FormatError, MissingPathError, SecureBloomError
 from secure_bloom.parquet.footer import Footer
 from secure_bloom.parquet.key_material_files import key_material_name, read_material
 from secure_bloom.storage import InputFile, name_of, open_input, replace_tail, sibling
-from secure_bloom.storage.siblings import remove_sibling
+from secure_bloom.storage.siblings import remove_file
 
 
 def carried(file: InputFile, target: str | None) -> Mapping[str, str]:
@@ -25,8 +26,8 @@ def carried(file: InputFile, target: str | None) -> Mapping[str, str]:
     try:
         with open_input(target) as old:
             return _material_of(old)
-    except (PolicyError, FormatError):
-        # Nothing stands there, or nothing that its key material would open.
+    except (MissingPathError, FormatError):
+        # Nothing stands there, or nothing that key material would open.
         return {}
 
 
@@ -42,15 +43,41 @@ def publish_material(
         write_material(file, file.path if target is None else target, {**kept, **new})
 
 
-def retire_material(path: str, new: Mapping[str, str], *, kept: Mapping[str, str]) -> None:
-    """Leave the new material alone beside the data file at ``path``, now that it is replaced."""
-    if not kept:
+def withdraw_material(
+    file: InputFile, target: str | None, new: Mapping[str, str], *, kept: Mapping[str, str]
+) -> None:
+    """Leave the old material alone, after the data could not be written.
+
+    Where that fails too, material lies there that nothing refers to: the next run removes it.
+    """
+    if not new:
         return
-    with open_input(path) as replaced:
-        if new:
-            write_material(replaced, path, new)
+    path = file.path if target is None else target
+    with suppress(SecureBloomError):
+        if kept:
+            write_material(file, path, kept)
         else:
-            remove_sibling(replaced, key_material_name(replaced.name))
+            remove_material(path)
+
+
+def retire_material(
+    path: str, new: Mapping[str, str], *, kept: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Leave the new material alone beside the data file at ``path``, now that it is replaced.
+
+    Where the system does not let it, the data is done all the same: a note is returned.
+    """
+    if not kept:
+        return ()
+    try:
+        if new:
+            with open_input(path) as replaced:
+                write_material(replaced, path, new)
+        else:
+            remove_material(path)
+    except SecureBloomError as error:
+        return (f"key material of the old file stays, the next run removes it: {error}",)
+    return ()
 
 
 def tidy_material(file: InputFile, footer: Footer) -> None:
@@ -81,6 +108,11 @@ def key_metadata_of(footer: Footer) -> dict[bytes, int | None]:
 def _reference(key_metadata: bytes) -> str | None:
     parsed = KeyMaterial.parse(key_metadata)
     return parsed.key_reference if isinstance(parsed, ExternalReference) else None
+
+
+def remove_material(data_path: str) -> None:
+    """Remove the key material file beside a data file, durably; none there is as good."""
+    remove_file(sibling(data_path, key_material_name(name_of(data_path))))
 
 
 def write_material(file: InputFile, data_path: str, material: Mapping[str, str]) -> None:

@@ -6,9 +6,7 @@ asked once for each master key, not once for each file.
 
 from __future__ import annotations
 
-import json
 import os
-import secrets
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -110,7 +108,7 @@ def new_file_keys(
         if use is not None and not use.is_footer_key
     }
     return NewFileKeys(
-        aad_file_unique=secrets.token_bytes(_UNIQUE_SIZE),
+        aad_file_unique=os.urandom(_UNIQUE_SIZE),
         uses_ctr=wanted.algorithm is Algorithm.AES_GCM_CTR_V1,
         footer=footer,
         columns=columns,
@@ -141,7 +139,7 @@ class _MaterialStorage:
     def __init__(self, *, internal: bool) -> None:
         self._internal = internal
         # References of another writing of the same file must not meet these in one file.
-        self._suffix = f"-{secrets.token_hex(8)}"
+        self._suffix = f"-{os.urandom(8).hex()}"
         self.external: dict[str, str] = {}
 
     def key_metadata(self, material: KeyMaterial, name: str) -> bytes:
@@ -150,8 +148,3 @@ class _MaterialStorage:
         reference = name + self._suffix
         self.external[reference] = replace(material, internal_storage=False).serialize().decode()
         return ExternalReference(key_reference=reference).serialize()
-
-
-def external_content(material: dict[str, str]) -> bytes:
-    """The bytes of a key material file: a JSON object of texts."""
-    return json.dumps(material, separators=(",", ":")).encode()

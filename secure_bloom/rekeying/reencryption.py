@@ -14,7 +14,12 @@ from dataclasses import dataclass, replace
 from secure_bloom.bloom.stored import filter_extent
 from secure_bloom.encryption.keys import FileKeys, KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
-from secure_bloom.errors import FileChangedError, SecureBloomError, located
+from secure_bloom.errors import (
+    FileChangedError,
+    SecureBloomError,
+    UnfinishedWriteError,
+    located,
+)
 from secure_bloom.options import FooterMode
 from secure_bloom.parquet.footer import (
     MAGIC,
@@ -32,6 +37,7 @@ from secure_bloom.rekeying.key_files import (
     publish_material,
     retire_material,
     tidy_material,
+    withdraw_material,
 )
 from secure_bloom.rekeying.leftovers import leftovers, shown_record_keys
 from secure_bloom.rekeying.new_footer import NewFooter
@@ -99,7 +105,10 @@ class Reencryption:
                     tidy_material(file, footer)
                 return _report(file, footer, before, before, "unchanged", file.size, started)
             notes = () if target is not None else tuple(leftovers(file, wanted))
-            size = file.size if self.dry_run else self._write(file, footer, keys, wanted, target)
+            size = file.size
+            if not self.dry_run:
+                size, left = self._write(file, footer, keys, wanted, target)
+                notes += left
             status: RekeyStatus = "decrypted" if wanted.is_plain else "reencrypted"
             report = _report(file, footer, before, wanted, status, size, started)
             return replace(report, notes=notes, verified=footer.is_verified)
@@ -118,7 +127,8 @@ class Reencryption:
         keys: FileKeys,
         wanted: Protection,
         target: str | None,
-    ) -> int:
+    ) -> tuple[int, tuple[str, ...]]:
+        """The size of the new file, and notes on what could not be tidied up behind it."""
         new_keys = None
         if self.policy is not None and self.maker is not None and not wanted.is_plain:
             options = self.policy.encryption
@@ -136,9 +146,15 @@ class Reencryption:
         # Before the data: at no moment stands a file whose keys are nowhere.
         kept = carried(file, target)
         publish_material(file, target, external, kept=kept)
-        size = replace_tail(RewrittenFile(file, content.parts()), 0, (), output=target)
-        retire_material(file.path if target is None else target, external, kept=kept)
-        return size
+        try:
+            size = replace_tail(RewrittenFile(file, content.parts()), 0, (), output=target)
+        except UnfinishedWriteError:
+            # The data may be the new one.
+            raise
+        except SecureBloomError:
+            withdraw_material(file, target, external, kept=kept)
+            raise
+        return size, retire_material(file.path if target is None else target, external, kept=kept)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

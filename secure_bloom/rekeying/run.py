@@ -191,6 +191,12 @@ def check_columns(files: Sequence[str], work: Reencryption) -> None:
 
 
 def _check_moves(moves: Mapping[str, str], kms: KmsClient) -> None:
+    chained = sorted(moves.keys() & set(moves.values()))
+    if chained:
+        raise PolicyError(
+            f"keys are to be left and to be moved to at once: {', '.join(chained)}",
+            hint="a run that was cut short could not be resumed: rotate twice, the last move first",
+        )
     unknown = sorted(
         name
         for name in {*moves, *moves.values()}

@@ -43,7 +43,7 @@ KEYS: dict[str, Any] = {
 CORPUS_FILES = sorted(p.name for p in CORPUS.glob("[!_]*.parquet*"))
 
 
-def _kinds_of_keys(name: str, *, is_ours: bool) -> list[str]:
+def kinds_of_keys(name: str, *, is_ours: bool) -> list[str]:
     """The ways in which the file's keys can be given."""
     if "key_material" in name:
         return ["master keys"]
@@ -55,11 +55,11 @@ def _kinds_of_keys(name: str, *, is_ours: bool) -> list[str]:
 CASES = [
     pytest.param(None, name, kind, id=f"sample-{name}-{kind}")
     for name in SAMPLES
-    for kind in _kinds_of_keys(name, is_ours=True)
+    for kind in kinds_of_keys(name, is_ours=True)
 ] + [
     pytest.param(CORPUS, name, kind, id=f"corpus-{name}-{kind}", marks=NEEDS_CORPUS)
     for name in CORPUS_FILES or ["its files"]
-    for kind in _kinds_of_keys(name, is_ours=False)
+    for kind in kinds_of_keys(name, is_ours=False)
 ]
 
 

@@ -1,0 +1,113 @@
+"""The verbs that change keys, as plays for `scenes`: key material inside files, and beside them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from unittest import mock
+
+import secure_bloom as sb
+from secure_bloom.encryption.policy import ColumnRule, EncryptionOptions
+from secure_bloom.parquet.key_material_files import KEY_MATERIAL_PREFIX, key_material_name
+from secure_bloom.rekeying import RekeyReport
+from tests.tables import KEYRING
+
+Files = dict[str, tuple[bytes, int]]
+Verb = Callable[[Path], RekeyReport]
+_DATA = "x.parquet"
+_MATERIAL = key_material_name(_DATA)
+_CRC = f".{_MATERIAL}.crc"
+
+
+def plays(folder: Path, plain: Files) -> Iterator[tuple[str, Files, Verb]]:
+    """Name, files at the start, and the verb."""
+    inside, outside = _policy(), _policy(internal=False)
+    sealed, apart = (_sealed(folder, plain, policy) for policy in (inside, outside))
+    apart_with_crc = {**apart, _CRC: (b"crc", 0o640)}
+    mode = plain[_DATA][1]
+    yield "reencrypt", {**plain, f".{_DATA}.crc": (b"crc", mode)}, _reencrypt(inside)
+    yield "reencrypt, new data keys", sealed, _reencrypt(inside)
+    yield "reencrypt to keys outside", sealed, _reencrypt(outside)
+    yield "reencrypt, keys outside", apart_with_crc, _reencrypt(outside)
+    yield "reencrypt to keys inside", apart_with_crc, _reencrypt(inside)
+    over = {**plain, **{f"out/{name}": apart[name] for name in apart}}
+    yield "reencrypt --output over a file, keys outside", over, _reencrypt(outside, output="out")
+    yield "decrypt", apart, partial(_decrypt)
+    yield "decrypt over a file, keys outside", over, partial(_decrypt)
+    yield "rotate", sealed, _rotate()
+    yield "rotate, keys outside", apart_with_crc, _rotate()
+
+
+def between(start: Mapping[str, tuple[bytes, int]], end: Files) -> frozenset[bytes]:
+    """Key material of old and new data in one file."""
+    names = [name for name in {*start, *end} if name.rpartition("/")[2] == _MATERIAL]
+    return frozenset(
+        _merged(start.get(name, (b"{}", 0))[0], end.get(name, (b"{}", 0))[0]) for name in names
+    )
+
+
+def _merged(old: bytes, new: bytes) -> bytes:
+    return old[:-1] + (b"," if len(old) > 2 and len(new) > 2 else b"") + new[1:]
+
+
+def unopened(files: Mapping[str, bytes], folder: Path) -> str | None:
+    """Which of the files does not open, if key material stands beside any of them."""
+    if not any(KEY_MATERIAL_PREFIX in name for name in files):
+        return None
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    for name in (name for name in files if name.rpartition("/")[2] == _DATA):
+        try:
+            sb.read_table(folder / name, keys=KEYRING)
+        except sb.SecureBloomError as error:
+            return f"{name} does not open: {error}"
+    return None
+
+
+def _policy(*, internal: bool = True, key: str = "k_pii") -> sb.KeyPolicy:
+    return sb.KeyPolicy(
+        footer_key="k_footer",
+        columns={"email": ColumnRule(path="email", key=key)},
+        encryption=EncryptionOptions(internal_storage=internal),
+    )
+
+
+def _sealed(folder: Path, plain: Files, policy: sb.KeyPolicy) -> Files:
+    """The files under ``policy``, with random bytes that the verbs do not draw."""
+    content, mode = plain[_DATA]
+    path = folder / _DATA
+    path.write_bytes(content)
+    with mock.patch.object(os, "urandom", lambda size: b"\1" * size):
+        sb.reencrypt(path, policy=policy, keys=KEYRING)
+    made = {path.name: (path.read_bytes(), mode)}
+    path.unlink()
+    material = folder / _MATERIAL
+    if material.exists():
+        made[_MATERIAL] = (material.read_bytes(), mode)
+        material.unlink()
+    return made
+
+
+def _reencrypt(policy: sb.KeyPolicy, output: str | None = None) -> Verb:
+    def run(folder: Path) -> RekeyReport:
+        target = None if output is None else folder / output
+        return sb.reencrypt(
+            folder / _DATA, policy=policy, keys=KEYRING, output=target, new_data_keys=True
+        )
+
+    return run
+
+
+def _decrypt(folder: Path) -> RekeyReport:
+    return sb.decrypt(folder / _DATA, output=folder / "out", keys=KEYRING)
+
+
+def _rotate() -> Verb:
+    def run(folder: Path) -> RekeyReport:
+        policy = _policy(key="k_finance")
+        return sb.rotate_keys(folder / _DATA, policy=policy, keys=KEYRING)
+
+    return run
