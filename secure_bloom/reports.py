@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+#: Of the documents that ``--json`` prints; it grows when a key goes or changes its meaning.
+SCHEMA_VERSION = 1
 #: Rows of the table that a notebook shows.
 _SHOWN = 20
 
@@ -35,7 +37,8 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """The document as dictionaries, lists, texts, numbers, truth values and None."""
-        return {name: _plain(value) for name, value in self._document().items()}
+        document = {name: _plain(value) for name, value in self._document().items()}
+        return {"schema_version": SCHEMA_VERSION, **document}
 
     def to_json(self) -> str:
         """The document as a JSON text."""

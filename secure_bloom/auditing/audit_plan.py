@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
+from typing import Any
 
 from secure_bloom.adding.request import Keys
 from secure_bloom.auditing.audit_request import AuditRequest
 from secure_bloom.auditing.checks import policies
 from secure_bloom.auditing.failures import file_failure
 from secure_bloom.auditing.findings import Finding, Severity
-from secure_bloom.auditing.selection import Selection, selection
+from secure_bloom.auditing.scope import AuditScope, policy_digest
+from secure_bloom.auditing.selection import Selection, as_texts, selection
 from secure_bloom.encryption.keys import ExplicitKeys
 from secure_bloom.encryption.policy import KeyPolicy, draft_policy
 from secure_bloom.errors import PolicyError
@@ -36,6 +38,7 @@ class AuditPlan:
     listed: tuple[str, ...] = ()
     properties: Mapping[str, str] | None = None
     keys: Keys | None = field(default=None, repr=False)
+    scope: AuditScope = field(default_factory=AuditScope)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,10 +63,12 @@ def plan_audit(
 
     Raises PolicyError where there is nothing to audit: no file, no policy, no KMS to ask.
     """
+    options = replace(options, ignore=as_texts(options.ignore))
     selected = selection(options.ignore, options.severity)
     taken, findings = _policy(policy)
+    scope = _scope(policy, options)
     if taken is None:
-        return AuditPlan(request=None, findings=findings, selection=selected)
+        return AuditPlan(request=None, findings=findings, selection=selected, scope=scope)
     request = AuditRequest(
         policy=taken, with_keys=not options.without_keys, check_values=options.check_values
     )
@@ -83,7 +88,23 @@ def plan_audit(
         listed=tuple(files),
         properties=options.spark_properties,
         keys=at_hand,
+        scope=scope,
     )
+
+
+def _scope(policy: KeyPolicy | str | PathLike[str], options: AuditOptions) -> AuditScope:
+    """What the report says of the request: no key, and of properties only that there are any."""
+    given: dict[str, Any] = {
+        "severity": None if options.severity is None else str(options.severity),
+        "ignore": list(options.ignore),
+        "sample": options.sample,
+        "without_keys": options.without_keys,
+        "check_values": options.check_values,
+        "spark_properties": options.spark_properties is not None,
+    }
+    if isinstance(policy, KeyPolicy):
+        return AuditScope(options=given)
+    return AuditScope(policy=os.fspath(policy), policy_sha256=policy_digest(policy), options=given)
 
 
 def _policy(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from os import PathLike
 
@@ -159,12 +160,18 @@ def _report(plan: AuditPlan, found: Iterable[Finding], checked: int) -> AuditRep
     paths = tuple(map(mask.path, plan.files))
     findings: list[Finding] = []
     ignored: list[Finding] = []
+    notes: list[Finding] = []
     for finding in map(mask.finding, found):
-        (findings if plan.selection.counts(finding) else ignored).append(finding)
+        if plan.selection.counts(finding):
+            findings.append(finding)
+        else:
+            (notes if plan.selection.is_note(finding) else ignored).append(finding)
     return AuditReport(
         findings=tuple(findings),
         ignored=tuple(ignored),
+        notes=tuple(notes),
         paths=paths,
         columns=tuple(policy.columns),
         columns_checked=checked,
+        scope=replace(plan.scope, files_left_out=len(plan.listed) - len(plan.files)),
     )

@@ -5,20 +5,22 @@ from __future__ import annotations
 import enum
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from secure_bloom.auditing.scope import AuditScope
 from secure_bloom.reports import Report
 from secure_bloom.text import counted
 
 
 class Severity(enum.StrEnum):
-    """How bad a finding is, worst first."""
+    """How bad a finding is, worst first; a note is not bad: writers can do no better."""
 
     CRITICAL = "critical"
     HIGH = "high"
     MEDIUM = "medium"
     LOW = "low"
+    NOTE = "note"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,15 +71,18 @@ class AuditReport(Report):
 
     ``paths`` are the files that were looked at and ``columns`` the policy's columns, both in the
     order of a report.  ``columns_checked`` counts the columns of files that were checked wholly.
-    ``ignored`` are findings that do not count for this caller: they are shown, and do not make the
-    audit fail.
+    ``ignored`` are findings that do not count for this caller, ``notes`` tell what the policy
+    itself leaves open: both are shown, and do not make the audit fail.  ``scope`` is what the audit
+    was told to look at.
     """
 
     findings: tuple[Finding, ...] = ()
     ignored: tuple[Finding, ...] = ()
+    notes: tuple[Finding, ...] = ()
     paths: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     columns_checked: int = 0
+    scope: AuditScope = field(default_factory=AuditScope)
 
     ROWS: ClassVar = ("findings",)
 
@@ -90,8 +95,10 @@ class AuditReport(Report):
         return {
             "findings": [finding.to_dict() for finding in self.findings],
             "ignored": [finding.to_dict() for finding in self.ignored],
+            "notes": [finding.to_dict() for finding in self.notes],
             "files": self.files,
             "columns_checked": self.columns_checked,
+            "scope": self.scope.to_dict(),
         }
 
     def _summary(self) -> str:

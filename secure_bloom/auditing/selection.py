@@ -25,19 +25,30 @@ class Selection:
 
     def counts(self, finding: Finding) -> bool:
         """Whether the finding makes an audit fail."""
-        if _RANKS[finding.severity] > _RANKS[self.severity]:
-            return False
-        return self.ignored.isdisjoint({(finding.id, None), (finding.id, finding.column)})
+        return _RANKS[finding.severity] <= _RANKS[self.severity] and not self._ignores(finding)
+
+    def is_note(self, finding: Finding) -> bool:
+        """Whether the finding is told as a note: it neither counts nor did anybody ignore it."""
+        is_note = finding.severity is Severity.NOTE and self.severity is not Severity.NOTE
+        return is_note and not self._ignores(finding)
+
+    def _ignores(self, finding: Finding) -> bool:
+        return not self.ignored.isdisjoint({(finding.id, None), (finding.id, finding.column)})
 
 
-def selection(ignore: Iterable[str] | str, severity: Severity | str | None) -> Selection:
+def as_texts(ignore: Iterable[str] | str) -> tuple[str, ...]:
+    """One text or many, as many."""
+    return (ignore,) if isinstance(ignore, str) else tuple(ignore)
+
+
+def selection(ignore: Iterable[str], severity: Severity | str | None) -> Selection:
     """The selection of ``ID`` and ``ID:COLUMN`` texts, and the name of a severity.
 
     Raises PolicyError for an unknown id or severity, which would change nothing, in silence.
     """
     return Selection(
         severity=Severity.LOW if severity is None else _severity(severity),
-        ignored=frozenset(map(_ignored, [ignore] if isinstance(ignore, str) else ignore)),
+        ignored=frozenset(map(_ignored, ignore)),
     )
 
 

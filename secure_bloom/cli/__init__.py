@@ -6,7 +6,6 @@ a hint, never a traceback.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import warnings
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 
 import click
 
+from secure_bloom.cli.tables import print_json
 from secure_bloom.cli.terminal import tell
 from secure_bloom.cli.verbs import cli
 from secure_bloom.errors import SecureBloomError, causes
@@ -102,7 +102,7 @@ def _tell(failure: _Failure, *, as_json: bool, is_verbose: bool) -> None:
         say("hint", failure.hint)
     if as_json:
         try:
-            click.echo(json.dumps({"error": failure.message, "hint": failure.hint}, indent=2))
+            print_json({"error": failure.message, "hint": failure.hint})
         except OSError:
             _close_stdout()
 

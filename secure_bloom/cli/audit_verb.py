@@ -22,7 +22,7 @@ _PATH = click.Path(path_type=Path)
 @click.option(
     "--severity",
     metavar="LEVEL",
-    help="The lowest that counts: critical, high, medium or low (the default).",
+    help="The lowest that counts: critical, high, medium, low (the default) or note.",
 )
 @click.option(
     "--ignore",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import click
 
 from secure_bloom.cli.arguments import load_keys, load_policy, with_common_options
 from secure_bloom.cli.exit_codes import complain
+from secure_bloom.cli.tables import print_json
 from secure_bloom.cli.terminal import tell
 from secure_bloom.encryption.keys import KmsClient, new_keyring, try_master_key
 from secure_bloom.errors import PolicyError
@@ -45,7 +45,7 @@ def check_command(policy_path: Path, as_json: bool, verbose: bool) -> int:
     kms = policy.kms_client()
     found = [_checked(kms, name, verbose) for name in names]
     if as_json:
-        click.echo(json.dumps({"client": policy.kms["client"], "keys": found}, indent=2))
+        print_json({"client": policy.kms["client"], "keys": found})
     else:
         for key in found:
             tell(f"{key['key']}: {'ok' if key['ok'] else 'failed'} ({key['seconds']} s)")
@@ -126,7 +126,6 @@ def used_command(
     Exit code: 0 done, 2 error.
     """
     from secure_bloom.cli.print_rekey import print_used_keys
-    from secure_bloom.cli.tables import print_json
     from secure_bloom.rekeying import keys_used
 
     report = keys_used(paths, keys=load_keys(keyring, load_policy(policy_path)))

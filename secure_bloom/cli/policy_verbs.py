@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
 from secure_bloom.cli.arguments import load_keys
+from secure_bloom.cli.tables import print_json
 from secure_bloom.cli.terminal import tell
 from secure_bloom.encryption.policy_text import KMS_LINES, policy_text
 from secure_bloom.errors import PolicyError, SecureBloomError
@@ -72,7 +72,7 @@ def check_command(file: Path, table: str | None, keyring: Path | None, as_json: 
     problems = _problems(file, table, keyring)
     if as_json:
         found = [{"column": p.column, "message": p.message, "hint": p.hint} for p in problems]
-        click.echo(json.dumps({"problems": found}, indent=2))
+        print_json({"problems": found})
     elif not problems:
         tell(f"{file}: nothing is wrong")
     for problem in problems:

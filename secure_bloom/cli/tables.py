@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import click
 
+from secure_bloom.reports import SCHEMA_VERSION
 from secure_bloom.text import written_out
 
 _WIDE = 240
@@ -18,7 +19,7 @@ _NAME_LENGTH = 26
 
 def print_json(document: dict[str, Any]) -> None:
     """One document on stdout."""
-    click.echo(json.dumps(document, indent=2))
+    click.echo(json.dumps({"schema_version": SCHEMA_VERSION, **document}, indent=2))
 
 
 def print_table(

@@ -85,7 +85,11 @@ def audit(
 
 
 def _rows(report: AuditReport) -> Iterator[tuple[object, ...]]:
-    for findings, ignored in ((report.findings, False), (report.ignored, True)):
+    for findings, ignored in (
+        (report.findings, False),
+        (report.notes, True),
+        (report.ignored, True),
+    ):
         for finding in findings:
             row = {**finding.to_dict(), "ignored": ignored}
             yield tuple(row[field] for field in _FIELDS)

@@ -627,6 +627,21 @@ def statistics_in_clear(folder: Path) -> Example:
 
 @example("encoding-data-in-clear")
 def encoding_data_in_clear(folder: Path) -> Example:
+    """A signed footer whose open copy of the metadata of `email` has its encoding statistics."""
+    path = sound(folder, Mode.SIGNED)
+
+    def change(it: Opened) -> None:
+        chunk = it.chunk(0, "email")
+        assert chunk.column_chunk.meta_data is not None
+        assert chunk.meta_data.encoding_stats is not None
+        chunk.column_chunk.meta_data.encoding_stats = chunk.meta_data.encoding_stats
+
+    edit_footer(path, change)
+    return Example(path=path, policy=SIGNED)
+
+
+@example("sizes-in-clear")
+def sizes_in_clear(folder: Path) -> Example:
     """A signed footer as pyarrow 26 writes it: size statistics of `email` and `iban` are open."""
     path = write(folder / "x.parquet", customers(ROWS), Mode.SIGNED)
     return Example(path=path, policy=SIGNED)

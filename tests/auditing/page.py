@@ -1,4 +1,4 @@
-"""The reference part of docs/audit.md, from the table of ids and the examples of the tests.
+"""docs/findings.md, from the table of ids and the examples of the tests.
 
 `python -m tests.auditing.page` writes it anew.
 """
@@ -11,9 +11,12 @@ from secure_bloom.auditing.rules import RULES, Rule
 from tests.auditing.examples import EXAMPLES
 from tests.project import ROOT
 
-PAGE = ROOT / "docs" / "audit.md"
-#: Everything below this line comes from here.
-MARK = "## Every finding\n"
+PAGE = ROOT / "docs" / "findings.md"
+HEAD = """# Every finding
+
+What [the audit](audit.md) can find, by its stable id: what it means, what to do, and an example.
+How bad it is stands first; a note leaves an audit clean.
+"""
 _GROUPS = {
     "policy": "The policy itself",
     "spark": "Spark properties",
@@ -26,8 +29,8 @@ _GROUPS = {
 
 
 def render() -> str:
-    """The reference: a heading for each group, a paragraph for each id."""
-    return f"{MARK}\n" + "\n\n".join(_parts()) + "\n"
+    """The page: a heading for each group, a paragraph for each id."""
+    return f"{HEAD}\n" + "\n\n".join(_parts()) + "\n"
 
 
 def _parts() -> Iterator[str]:
@@ -35,23 +38,17 @@ def _parts() -> Iterator[str]:
     for rule in RULES.values():
         heading = groups.pop(rule.id.partition("-")[0], None)
         if heading is not None:
-            yield f"### {heading}"
+            yield f"## {heading}"
         yield _paragraph(rule)
 
 
 def _paragraph(rule: Rule) -> str:
     shown = " ".join((EXAMPLES[rule.id].__doc__ or "").split())
     return (
-        f"#### `{rule.id}` · {rule.severity}\n\n"
-        f"{rule.meaning}\n\n- Do: {rule.fix}\n- Example: {shown}"
+        f"### `{rule.id}`\n\n"
+        f"**{rule.severity.capitalize()}.** {rule.meaning}\n\n- Do: {rule.fix}\n- Example: {shown}"
     )
 
 
-def written(page: str) -> str:
-    """The reference part of a page."""
-    return page[page.index(MARK) :]
-
-
 if __name__ == "__main__":
-    text = PAGE.read_text()
-    PAGE.write_text(text.replace(written(text), render()))
+    PAGE.write_text(render())

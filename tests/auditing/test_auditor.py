@@ -120,7 +120,9 @@ class TestWhatCounts:
 def test_the_report_is_json(tmp_path: Path) -> None:
     report = Example(path=sound(tmp_path, Mode.PLAIN)).audit(ignore=["footer-not-encrypted"])
     document = json.loads(json.dumps(report.to_dict()))
-    assert document.keys() == {"findings", "ignored", "files", "columns_checked"}
+    assert document.keys() == {
+        *("schema_version", "findings", "ignored", "notes", "files", "columns_checked", "scope")
+    }
     assert document["findings"][0].keys() == {
         "id",
         "severity",

@@ -324,7 +324,7 @@ def test_an_error_is_a_json_document_where_json_is_asked_for(arguments: tuple[st
     assert_error(done)
     document = json.loads(done.stdout)
     assert document["error"] in done.stderr
-    assert set(document) == {"error", "hint"}
+    assert set(document) == {"schema_version", "error", "hint"}
 
 
 def test_the_hint_for_a_negative_number_is_how_to_write_it(tmp_path: Path) -> None:

@@ -13,12 +13,14 @@ from secure_bloom.auditing.rules.leak_rules import (
     HUDI_KEYS_UNRULED,
     PAGE_INDEX_IN_CLEAR,
     SCHEMA_IN_CLEAR,
+    SIZES_IN_CLEAR,
     STATISTICS_IN_CLEAR,
 )
 from secure_bloom.encryption import cipher
 from secure_bloom.errors import FormatError
 from secure_bloom.hudi.record_keys.footer_entry import COLUMN as KEY_COLUMN
 from secure_bloom.hudi.record_keys.footer_entry import FILTER, MAX_KEY, MIN_KEY, OLD_FILTER
+from secure_bloom.options import FooterMode
 from secure_bloom.parquet.footer import Footer
 from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.metadata import ColumnMetaData, KeyValue, Statistics
@@ -38,14 +40,19 @@ def check_statistics(subject: ChunkSubject) -> Findings:
         yield subject.finding(
             STATISTICS_IN_CLEAR, f"{readers} can read its smallest and largest values"
         )
+    sizes_are_noted = subject.of.is_readable and (
+        subject.of.request.policy.footer_mode is FooterMode.SIGNED
+    )
+    if shown.size_statistics is not None and sizes_are_noted:
+        yield subject.finding(SIZES_IN_CLEAR, f"{readers} can read its size statistics")
     beside = [
         name
         for name, field in (
-            ("counts", shown.statistics),
+            ("counts", None if has_bounds(shown) else shown.statistics),
             ("encoding statistics", shown.encoding_stats),
-            ("size statistics", shown.size_statistics),
+            ("size statistics", None if sizes_are_noted else shown.size_statistics),
         )
-        if field is not None and not (name == "counts" and has_bounds(shown))
+        if field is not None
     ]
     if beside:
         yield subject.finding(

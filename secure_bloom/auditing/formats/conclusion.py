@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from secure_bloom.auditing.findings import AuditReport
-from secure_bloom.auditing.formats.mistakes import Mistake, State
+from secure_bloom.auditing.formats.mistakes import HARMLESS, Mistake, State
 from secure_bloom.text import counted
 
 
@@ -42,16 +42,16 @@ def tallies(groups: Iterable[Mistake]) -> tuple[StateCount, ...]:
 
 def verdict(report: AuditReport, groups: Sequence[Mistake]) -> Conclusion:
     """The conclusion of an audit; clean means that there are files, and all were looked at."""
-    found = [group for group in groups if group.state is not State.IGNORED]
+    found = [group for group in groups if group.state not in HARMLESS]
     state = min((group.state for group in found), key=lambda s: s.rank, default=State.CLEAN)
     if not report.files:
         worst = state if found else State.UNCHECKED
         return Conclusion(state=worst, headline="no file was looked at", scope="nothing checked")
-    files, columns = counted(report.files, "file"), counted(report.columns_checked, "column")
+    files, whose = counted(report.files, "file"), "its" if report.files == 1 else "their"
     return Conclusion(
         state=state,
         headline=_headline(state, found),
-        scope=f"{files} looked at, {columns} in {'it' if report.files == 1 else 'them'} checked",
+        scope=f"{files} looked at, {report.columns_checked:,} of {whose} columns checked",
     )
 
 

@@ -27,10 +27,13 @@ _MOST_PATHS_OF_ALL = 2_000
 _LONGEST = 2_000
 #: The letters of a column's name where there is little room.
 _SHORT = 30
+#: Those of a path: its folder and number, and its end.
+_SHORT_LABEL = 44
 _DENSE_COLUMNS = 6
 _HEADINGS = {
     "Findings": {State.CRITICAL, State.HIGH, State.MEDIUM, State.LOW},
     "Could not be checked": {State.UNCHECKED},
+    "Notes: nobody can do better here": {State.NOTE},
     "Ignored": {State.IGNORED},
 }
 #: The sign in a cell of one file; a cell of several files shows how many are in its state.
@@ -40,6 +43,7 @@ _SIGNS = {
     State.MEDIUM: "M",
     State.LOW: "L",
     State.UNCHECKED: "?",
+    State.NOTE: "n",
     State.IGNORED: "i",
     State.CLEAN: "·",
 }
@@ -60,7 +64,8 @@ def render_html(
     folder = common_folder(report.paths)
     name = legible(subject or folder or "files")
     body = (
-        *_head(report, groups, name, created),
+        *_head(report, groups, name),
+        *_about(report, created),
         *_legend(groups),
         *_matrix(matrix_of(report, groups), groups, folder),
         *_findings(groups, folder, meanings or {}),
@@ -104,9 +109,7 @@ def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _head(
-    report: AuditReport, groups: Sequence[Mistake], subject: str, created: datetime | None
-) -> Iterator[str]:
+def _head(report: AuditReport, groups: Sequence[Mistake], subject: str) -> Iterator[str]:
     """The audited dataset, and the conclusion in one sentence."""
     result = verdict(report, groups)
     yield "<header>"
@@ -114,9 +117,25 @@ def _head(
     yield f"<h1>{escape(subject)}</h1>"
     yield f'<p class="verdict {result.state}"><strong>{result.headline.capitalize()}.</strong>'
     yield f"<span>{result.scope}</span></p>"
-    if created is not None:
-        yield f'<p class="created">{created:%Y-%m-%d %H:%M} {created.tzname() or ""}</p>'
     yield "</header>"
+
+
+def _about(report: AuditReport, created: datetime | None) -> Iterator[str]:
+    """What a reader must know to do the audit again: policy, options, time, versions."""
+    scope = report.scope
+    digest = f" SHA-256 {scope.policy_sha256}" if scope.policy_sha256 else ""
+    lines = {
+        "Policy": f"{scope.policy or 'made in Python'}{digest}",
+        "Options": ", ".join(scope.settings()) or "none",
+        "Not looked at": "; ".join(scope.not_looked_at()),
+        "Time": f"{created:%Y-%m-%d %H:%M} {created.tzname() or ''}" if created else "",
+        "Versions": ", ".join(f"{name} {number}" for name, number in scope.versions.items()),
+    }
+    yield '<dl class="about">'
+    for name, text in lines.items():
+        if text:
+            yield f"<div><dt>{name}</dt><dd>{escape(legible(text, _LONGEST))}</dd></div>"
+    yield "</dl>"
 
 
 def _legend(groups: Sequence[Mistake]) -> Iterator[str]:
@@ -127,6 +146,10 @@ def _legend(groups: Sequence[Mistake]) -> Iterator[str]:
         places = f"<small>in {counted(tally.places, 'place')}</small>" if tally.places else ""
         yield _chip(tally.state, f"<b>{tally.mistakes:,}</b>{places}")
     yield _chip(State.CLEAN, "")
+    yield (
+        '<p class="remark">Numbers count mistakes: what one cause did in many files is one. '
+        "A place is a file, or a column or row group in it, that has the mistake.</p>"
+    )
     yield '<p id="shown" role="status"></p>'
     yield "</section>"
 
@@ -145,7 +168,7 @@ def _matrix(matrix: Matrix, groups: Sequence[Mistake], folder: str) -> Iterator[
     yield '<section class="matrix">'
     yield f"<h2>{'Folders' if grouped else 'Files'} by column</h2>"
     below = f"Paths are below <code>{escape(legible(folder))}</code>" if folder else ""
-    yield f'<p class="note">{_reading(matrix, grouped=grouped)}{below}</p>'
+    yield f'<p class="remark">{_reading(matrix, grouped=grouped)}{below}</p>'
     yield f'<div class="frame" tabindex="0"><table class="{_density(matrix)}">'
     yield "<thead><tr><td></td>"
     yield from map(_column_head, matrix.columns)
@@ -159,7 +182,8 @@ def _reading(matrix: Matrix, *, grouped: bool) -> str:
     """A note that explains the matrix."""
     number = "A number says how many files are in the colour's state. " if grouped else ""
     hidden = f"{counted(matrix.hidden, 'column')} with the least to tell left out. "
-    return f"Each cell has the colour of its worst state. {number}{hidden if matrix.hidden else ''}"
+    order = "Worst rows and columns first. Each cell has the colour of its worst state. "
+    return f"{order}{number}{hidden if matrix.hidden else ''}"
 
 
 def _density(matrix: Matrix) -> str:
@@ -176,7 +200,9 @@ def _column_head(column: str | None) -> str:
 def _row(row: Row, columns: Sequence[str | None], groups: Sequence[Mistake]) -> str:
     count = len(row.files.paths)
     many = f" <small>{counted(count, 'file')}</small>" if count > 1 else ""
-    label = f'<th scope="row"><div>{escape(legible(row.files.label))}{many}</div></th>'
+    name = escape(legible(row.files.label))
+    short = escape(legible(row.files.label, _SHORT_LABEL))
+    label = f'<th scope="row" title="{name}"><div>{short}{many}</div></th>'
     cells = (
         _cell(cell, column, count, groups) for cell, column in zip(row.cells, columns, strict=True)
     )
@@ -223,13 +249,13 @@ def _findings(groups: Sequence[Mistake], folder: str, meanings: Mapping[str, str
 
 def _finding(number: int, group: Mistake, meaning: str | None, paths: str) -> str:
     state, columns = group.state, escape(named_columns(group.columns))
-    note = f'<p class="note">{escape(legible(meaning, _LONGEST))}</p>\n' if meaning else ""
+    note = f'<p class="remark">{escape(legible(meaning, _LONGEST))}</p>\n' if meaning else ""
     return f"""<article id="finding-{number}" data-state="{state}">
 <h3><span class="badge {state}">{state}</span> <code>{escape(group.id)}</code>
 <span>{columns}</span></h3>
 <p>{escape(legible(group.what, _LONGEST))}</p>
 {note}<p class="fix"><b>Fix</b> {escape(legible(group.fix, _LONGEST))}</p>
-<p class="note">{extent(group)}</p>
+<p class="remark">{extent(group)}</p>
 {paths}</article>"""
 
 

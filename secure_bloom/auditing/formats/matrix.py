@@ -74,28 +74,34 @@ def matrix_of(report: AuditReport, groups: Sequence[Mistake]) -> Matrix:
     shown = _shown_columns(columns, groups)
     rows = _rows(report, groups, most=max(min(_MOST_ROWS, _MOST_CELLS // len(shown)), 1))
     cells = _cells(rows, shown, groups)
+    made = [
+        Row(files=row, cells=tuple(cells.get((index, column), Cell()) for column in shown))
+        for index, row in enumerate(rows)
+    ]
     return Matrix(
         columns=shown,
-        rows=tuple(
-            Row(files=row, cells=tuple(cells.get((index, column), Cell()) for column in shown))
-            for index, row in enumerate(rows)
-        ),
+        rows=tuple(sorted(made, key=_badness)),
         hidden=len(columns) - len(shown),
     )
 
 
+def _badness(row: Row) -> tuple[bool, int, int]:
+    """Worst rows first, after the one without files; equals keep the order of their names."""
+    worst = row.states[0]
+    return bool(row.files.paths), worst.rank, -sum(cell.state is worst for cell in row.cells)
+
+
 def _columns(report: AuditReport, groups: Sequence[Mistake]) -> tuple[_Column, ...]:
-    """The whole file, the policy's columns, then others that were found."""
+    """The whole file, the policy's columns, and others that were found."""
     found = (column for group in groups for column in group.columns)
     return tuple(dict.fromkeys((WHOLE_FILE, *report.columns, *found)))
 
 
 def _shown_columns(columns: tuple[_Column, ...], groups: Sequence[Mistake]) -> tuple[_Column, ...]:
-    """As many as fit, the worst of them, in their order."""
+    """As many as fit, the worst of them first: of 40 columns a narrow window shows a few."""
     # Mistakes come worst first, and so do their columns here.
     worst = dict.fromkeys(column for group in groups for column in group.columns)
-    kept = {*list(dict.fromkeys((WHOLE_FILE, *worst, *columns)))[:_MOST_COLUMNS]}
-    return tuple(column for column in columns if column in kept)
+    return tuple(dict.fromkeys((WHOLE_FILE, *worst, *columns)))[:_MOST_COLUMNS]
 
 
 def _rows(report: AuditReport, groups: Sequence[Mistake], most: int) -> list[PathRow]:

@@ -15,13 +15,17 @@ _MOST_WORDINGS = 12
 
 
 class State(enum.StrEnum):
-    """The state of one place, worst first; what could not be checked is never clean."""
+    """The state of one place, worst first; what could not be checked is never clean.
+
+    A place with a note is as good as a clean one.
+    """
 
     CRITICAL = "critical"
     HIGH = "high"
     MEDIUM = "medium"
     LOW = "low"
     UNCHECKED = "unchecked"
+    NOTE = "note"
     IGNORED = "ignored"
     CLEAN = "clean"
 
@@ -31,6 +35,8 @@ class State(enum.StrEnum):
         return _RANKS[self]
 
 
+#: States that leave an audit clean.
+HARMLESS = frozenset({State.NOTE, State.IGNORED, State.CLEAN})
 _RANKS = {state: rank for rank, state in enumerate(State)}
 _Key = tuple[str, Severity, str | None, str | None]
 
@@ -64,11 +70,15 @@ class Mistake:
 
 
 def group_report(report: AuditReport) -> tuple[Mistake, ...]:
-    """All mistakes, in reading order: what was found, what is unchecked, what is ignored.
+    """All mistakes, in reading order: what was found, is unchecked, is a note, is ignored.
 
     Among equals the widest come first, and the mistakes of one id stay together.
     """
-    groups = [*_groups(report.findings), *_groups(report.ignored, State.IGNORED)]
+    groups = [
+        *_groups(report.findings),
+        *_groups(report.notes, State.NOTE),
+        *_groups(report.ignored, State.IGNORED),
+    ]
     widest: Counter[tuple[State, str]] = Counter()
     for group in groups:
         kind = group.state, group.id

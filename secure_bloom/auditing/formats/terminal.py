@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 from secure_bloom.auditing.findings import AuditReport
 from secure_bloom.auditing.formats.conclusion import tallies, verdict
-from secure_bloom.auditing.formats.mistakes import Mistake, State, extent, group_report
+from secure_bloom.auditing.formats.mistakes import (
+    HARMLESS,
+    Mistake,
+    State,
+    extent,
+    group_report,
+)
 from secure_bloom.auditing.formats.path_rows import common_folder
 from secure_bloom.text import legible, named_columns
 
@@ -23,6 +29,7 @@ _STYLES = {
     State.MEDIUM: "bold black on yellow",
     State.LOW: "bold white on blue",
     State.UNCHECKED: "bold white on magenta",
+    State.NOTE: "dim",
     State.IGNORED: "dim",
     State.CLEAN: "bold green",
 }
@@ -48,9 +55,9 @@ def _print(console: Console, indent: int, line: Text) -> None:
 
 def _report_lines(report: AuditReport, groups: tuple[Mistake, ...], folder: str) -> Iterator[_Line]:
     for group in groups:
-        if group.state is not State.IGNORED:
+        if group.state not in HARMLESS:
             yield from _paragraph(group, folder)
-    yield from _ignored([group for group in groups if group.state is State.IGNORED])
+    yield from _lines_of([group for group in groups if group.state in HARMLESS])
     yield from _summary(report, groups, folder)
 
 
@@ -70,14 +77,14 @@ def _paragraph(group: Mistake, folder: str) -> Iterator[_Line]:
     yield 0, Text()
 
 
-def _ignored(groups: list[Mistake]) -> Iterator[_Line]:
-    """One line for each ignored mistake."""
+def _lines_of(groups: list[Mistake]) -> Iterator[_Line]:
+    """One line for each note and each ignored mistake."""
     from rich.text import Text
 
     for group in groups:
         columns = f" {named_columns(group.columns)}" if group.columns else ""
-        text = f"ignored: {group.id}{columns}: {legible(group.what)} ({extent(group)})"
-        yield 0, Text(text, style=_STYLES[State.IGNORED])
+        text = f"{group.state}: {group.id}{columns}: {legible(group.what)} ({extent(group)})"
+        yield 0, Text(text, style=_STYLES[group.state])
     if groups:
         yield 0, Text()
 

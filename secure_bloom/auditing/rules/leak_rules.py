@@ -18,9 +18,16 @@ ENCODING_DATA_IN_CLEAR = Rule(
     severity=Severity.LOW,
     meaning="The footer shows sizes, counts or encodings of an encrypted column: how long its "
     "values are, how many are null. Signed footers of parquet-java 1.17 and pyarrow 26 do.",
-    fix='write the file with an encrypted footer, mode = "encrypted" in the policy; where the '
-    "policy's own mode is plaintext, writers leave this open: --ignore encoding-data-in-clear "
-    "accepts it",
+    fix='write the file with an encrypted footer, mode = "encrypted" in the policy',
+)
+SIZES_IN_CLEAR = Rule(
+    id="sizes-in-clear",
+    severity=Severity.NOTE,
+    meaning="The policy asks for signed footers, and those of parquet-java 1.17 and pyarrow 26 "
+    "always show size statistics of encrypted columns: how long the values of a row group are "
+    "together, and how many are null.",
+    fix='nothing, if people may know that much; else mode = "encrypted" in the policy, and write '
+    "the files again",
 )
 PAGE_INDEX_IN_CLEAR = Rule(
     id="page-index-in-clear",

@@ -7,6 +7,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 from secure_bloom.auditing.findings import AuditReport, Severity
 from secure_bloom.auditing.formats import render_html
 from secure_bloom.auditing.formats.mistakes import State
+from secure_bloom.auditing.scope import AuditScope
 from tests.auditing.formats import reports
 from tests.auditing.formats.browser import NAMES, Page, browser_page, find_browser
 from tests.auditing.formats.reports import COLUMNS, filter_missing, finding, unchecked
@@ -30,7 +32,7 @@ TAGS = {
     *("html", "head", "meta", "title", "style", "body", "main", "script", "header", "section"),
     *("h1", "h2", "h3", "p", "strong", "span", "b", "small", "code", "label", "input", "div"),
     *("table", "thead", "tbody", "tr", "th", "td", "a", "article", "ul", "li", "details"),
-    "summary",
+    *("summary", "dl", "dt", "dd"),
 }
 
 
@@ -115,6 +117,26 @@ def test_an_endless_report_is_a_page_all_the_same() -> None:
     )
     page = render_html(AuditReport(findings=found, paths=paths, columns=columns))
     assert len(page) < 5_000_000
+
+
+def test_a_page_says_what_it_is_about() -> None:
+    scope = AuditScope(
+        policy="keys/policy.toml",
+        policy_sha256="ab" * 32,
+        options={"sample": 10, "ignore": ["mixed-rules"], "without_keys": True},
+        files_left_out=90,
+        versions={"secure-bloom": "1.2.3"},
+    )
+    created = datetime(2026, 5, 4, 12, 30, tzinfo=UTC)
+    page = render_html(AuditReport(scope=scope), created=created)
+    for text in (
+        f"keys/policy.toml SHA-256 {'ab' * 32}",
+        "--sample 10, --ignore mixed-rules, --without-keys",
+        "90 files that are not in the sample; what only a key opens (--without-keys); values in",
+        "2026-05-04 12:30 UTC",
+        "secure-bloom 1.2.3",
+    ):
+        assert text in page
 
 
 def test_a_page_without_files_says_so() -> None:
@@ -208,6 +230,28 @@ class TestInABrowser:
         assert cells(page)["critical"] == 102
         assert page.value("document.querySelector('tbody td.critical').innerText") == "100"
 
+    @pytest.mark.parametrize("width", [1920, 400])
+    def test_150_files_by_40_columns_use_the_window(
+        self, page: Page, tmp_path: Path, width: int
+    ) -> None:
+        columns = (*(f"column_{n}" for n in range(36)), *COLUMNS)
+        name = "part-{:05d}-6b0f1c1e-8a51-4f0e-9b57-0d8a0f2b7c11-c000.snappy.parquet"
+        paths = tuple(f"lake/day=2026-05-01/{name.format(n)}" for n in range(150))
+        found = finding(path=paths[120], column="iban")
+        show(
+            page,
+            tmp_path,
+            AuditReport(findings=(found,), paths=paths, columns=columns),
+            width=width,
+        )
+        assert "part-00120" in shown_rows(page)[0]
+        first = "document.querySelector('tbody tr td.critical').getBoundingClientRect()"
+        frame = "document.querySelector('.frame')"
+        assert page.value(f"{first}.right") < width
+        assert page.value(f"{frame}.getBoundingClientRect().width") > 0.9 * width
+        if width == 1920:
+            assert page.value(f"{frame}.scrollWidth <= {frame}.clientWidth")
+
     def test_the_search_shows_rows_that_have_all_words(self, page: Page, tmp_path: Path) -> None:
         show(page, tmp_path, reports.small_report())
         page.click("#search")
@@ -255,10 +299,11 @@ class TestInABrowser:
     def test_every_text_can_be_read(self, page: Page, tmp_path: Path, dark: bool) -> None:
         everything = AuditReport(
             findings=(
-                *(finding(f"id-{s}", s, path=f"lake/{s}") for s in Severity),
+                *(finding(f"id-{s}", s, path=f"lake/{s}") for s in list(Severity)[:4]),
                 unchecked("lake/part-9"),
             ),
             ignored=(filter_missing("lake/part-8"),),
+            notes=(finding("sizes-in-clear", Severity.NOTE, path="lake/part-7"),),
             paths=tuple(f"lake/part-{n}" for n in range(10)),
             columns=COLUMNS,
         )
@@ -298,7 +343,9 @@ _CONTRASTS = """(() => {
   for (const cell of document.querySelectorAll("tbody td")) {
     found[cell.classList[0]] = contrast(cell.querySelector("a") || cell);
   }
-  const others = [".note", "small", ".fix", "article p", "h1", ".verdict span", "li", ".whole"];
+  const others = [
+    ".remark", ".about", "small", ".fix", "article p", "h1", ".verdict span", "li", ".whole"
+  ];
   for (const name of others) {
     const element = document.querySelector(name);
     if (element) found[name] = contrast(element);

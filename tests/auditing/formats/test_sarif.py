@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from typing import Any
 
 import jsonschema
@@ -12,6 +13,10 @@ from secure_bloom.auditing.findings import AuditReport, Finding, Severity
 from secure_bloom.auditing.formats import render_sarif
 from tests.auditing.formats import reports
 from tests.auditing.formats.reports import filter_missing, finding, unchecked
+from tests.auditing.page import PAGE as FINDINGS
+from tests.project import ROOT
+
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 TEXT = {"type": "string", "minLength": 1}
 INDEX = {"type": "integer", "minimum": 0}
@@ -42,6 +47,7 @@ RULE = thing(
         "shortDescription": MESSAGE,
         "fullDescription": MESSAGE,
         "help": MESSAGE,
+        "helpUri": {"type": "string", "pattern": r"^https://[^#]+/docs/findings\.md#[a-z-]+$"},
         "defaultConfiguration": thing({"level": LEVEL}),
         "properties": thing(
             {
@@ -73,14 +79,12 @@ RESULT = thing(
         "locations": {**several(LOCATION, 1), "maxItems": 100},
         "partialFingerprints": thing({"primaryLocationLineHash": TEXT}),
     },
+    kind={"const": "informational"},
     suppressions=several(
         thing({"kind": {"enum": ["inSource", "external"]}, "justification": TEXT})
     ),
 )
-INVOCATION = thing(
-    {"executionSuccessful": {"type": "boolean"}},
-    toolExecutionNotifications=several(thing({"level": LEVEL, "message": MESSAGE})),
-)
+INVOCATION = thing({"executionSuccessful": {"type": "boolean"}})
 LOG = thing(
     {
         "$schema": {"type": "string", "pattern": "^https://.*sarif-schema-2.1.0.json$"},
@@ -93,6 +97,7 @@ LOG = thing(
                     ),
                     "invocations": several(INVOCATION),
                     "results": {**several(RESULT), "maxItems": 5000},
+                    "properties": {"type": "object"},
                 }
             ),
             1,
@@ -146,7 +151,9 @@ def test_a_mistake_in_one_file_is_one_result_with_its_row_groups() -> None:
 def test_levels_and_scores_follow_severity() -> None:
     found = tuple(finding(f"id-{severity}", severity) for severity in Severity)
     run = run_of(AuditReport(findings=found))
-    assert [result["level"] for result in run["results"]] == ["error", "error", "warning", "note"]
+    assert [result["level"] for result in run["results"]] == [
+        *("error", "error", "warning", "note", "none")
+    ]
     rules = {rule["id"]: rule["properties"] for rule in run["tool"]["driver"]["rules"]}
     scores = [float(rules[f"id-{severity}"]["security-severity"]) for severity in Severity]
     assert scores == sorted(scores, reverse=True)
@@ -167,45 +174,47 @@ def test_a_fingerprint_stays_whatever_else_is_found() -> None:
     mine = finding(path="lake/b", row_group=1)
     alone = prints(results_of(mine))
     more = results_of(
-        unchecked("lake/a"), finding(path="lake/b", row_group=0), mine, paths=("lake/a", "lake/b")
+        unchecked("lake/a"), finding(path="lake/c"), mine, paths=("lake/a", "lake/b", "lake/c")
     )
     assert alone[0] in prints(more)
-    others = (
-        finding(path="lake/c", row_group=1),
-        finding(path="lake/b", column="iban"),
-        finding("column-wrong-key", path="lake/b"),
-    )
+    others = (finding("column-wrong-key", path="lake/b"), finding(path="lake/b", what="open"))
     assert not set(alone) & set(prints(results_of(*others)))
 
 
-def test_too_many_results_for_the_tools_are_given_by_folder() -> None:
+def test_one_mistake_in_10_000_files_is_one_result_with_places() -> None:
     paths = tuple(reports.day_paths(20, 500))
-    results = results_of(*(finding(path=path) for path in paths), paths=paths)
-    assert len(results) == 20
-    assert "500 files" in results[0]["message"]["text"]
-    assert len(results[0]["locations"]) == 100
+    found = [finding(path=path, column=name) for path in paths for name in ("email", "iban")]
+    [result] = results_of(*found, paths=paths)
+    assert result["message"]["text"].startswith("columns email, iban, 10,000 files: ")
+    assert len(result["locations"]) == 100
+    columns = result["locations"][99]["logicalLocations"]
+    assert [column["fullyQualifiedName"] for column in columns] == ["email", "iban"]
 
 
-def test_a_log_of_anything_is_small_enough_to_upload() -> None:
+def test_a_log_of_anything_is_small_enough_for_the_tools() -> None:
     paths = tuple(reports.day_paths(40, 50))
-    found = tuple(finding(path=path, column=f"c{n}") for path in paths for n in range(50))
-    run = run_of(AuditReport(findings=found, paths=paths))
-    assert len(run["results"]) == 2000
-    assert {len(result["locations"]) for result in run["results"]} == {10}
+    ids = [f"id-{letter}" for letter in "abcdefgh"]
+    found = tuple(
+        finding(ids[n % 8], path=path, column=f"c{n}", what=f"{path} {n}")
+        for path in paths
+        for n in range(50)
+    )
+    text = render_sarif(AuditReport(findings=found, paths=paths))
+    assert len(json.loads(text)["runs"][0]["results"]) == 8
+    assert len(text) < 2_000_000
 
 
-def test_too_many_folders_become_results_of_the_dataset() -> None:
-    paths = tuple(f"lake/day={day}/part-0.parquet" for day in range(6000))
-    (result,) = results_of(*(finding(path=path) for path in paths), paths=paths)
-    assert "6,000 files" in result["message"]["text"]
+def test_a_note_is_informational() -> None:
+    note = finding("sizes-in-clear", Severity.NOTE)
+    [result] = run_of(AuditReport(notes=(note,)))["results"]
+    assert (result["kind"], result["level"]) == ("informational", "none")
 
 
-def test_the_least_severe_results_are_left_out_with_a_notice() -> None:
-    found = [filter_missing("lake/a", f"c{n}") for n in range(6000)]
-    run = run_of(AuditReport(findings=(*found, finding(path="lake/a")), paths=("lake/a",)))
-    note = run["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"]
-    assert note.startswith("1,001 results left out")
-    assert run["results"][0]["ruleId"] == "column-in-clear"
+def test_help_leads_to_the_heading_of_the_id() -> None:
+    assert FINDINGS.read_text().count("### `column-in-clear`\n") == 1
+    documentation = PYPROJECT["project"]["urls"]["Documentation"]
+    [rule] = run_of(AuditReport(findings=(finding(),)))["tool"]["driver"]["rules"]
+    assert rule["helpUri"] == f"{documentation}/{FINDINGS.name}#column-in-clear"
 
 
 def test_a_finding_without_a_file_is_placed_at_the_folder_of_the_dataset() -> None:

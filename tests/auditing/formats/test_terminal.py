@@ -41,7 +41,7 @@ def test_a_paragraph_has_the_mistake_its_places_and_the_fix() -> None:
   fix: write the files anew under the policy, then delete these
 
 paths are below lake/dt=1/
-5 files looked at, 20 columns in them checked
+5 files looked at, 20 of their columns checked
 the files do not obey the policy: 1 critical
 """
     )
@@ -83,7 +83,7 @@ def test_ignored_findings_are_counted_and_shown() -> None:
 def test_clean_is_said_in_one_word() -> None:
     assert text_of(reports.clean_report()).splitlines() == [
         "paths are below lake/customers/",
-        "8 files looked at, 32 columns in them checked",
+        "8 files looked at, 32 of their columns checked",
         "clean",
     ]
 

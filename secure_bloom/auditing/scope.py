@@ -1,0 +1,90 @@
+"""What an audit was told to look at: the policy, the options, the files that it left out."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from secure_bloom.errors import refused_by_system
+
+
+def _versions() -> dict[str, str]:
+    return {name: version(name) for name in ("secure-bloom", "pyarrow")} | {
+        "python": platform.python_version()
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditScope:
+    """A report is worth something only with this beside it.
+
+    ``policy`` is the path of the policy file and ``policy_sha256`` the digest of its bytes; both
+    are None for a policy that was made in Python.  ``options`` are those of
+    :func:`secure_bloom.audit`, by name.
+    """
+
+    policy: str | None = None
+    policy_sha256: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    files_left_out: int = 0
+    versions: Mapping[str, str] = field(default_factory=_versions)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The scope as it stands in ``secure-bloom audit --json``."""
+        return {
+            "policy": self.policy,
+            "policy_sha256": self.policy_sha256,
+            "options": dict(self.options),
+            "files_left_out": self.files_left_out,
+            "versions": dict(self.versions),
+        }
+
+    def settings(self) -> list[str]:
+        """The options that were given, as the command line spells them."""
+        return [
+            f"--{name.replace('_', '-')}" + ("" if value is True else f" {_words(value)}")
+            for name, value in self.options.items()
+            if value
+        ]
+
+    def not_looked_at(self) -> list[str]:
+        """What the audit did not look at because of its options, each as a few words."""
+        left_out = f"{self.files_left_out:,} files that are not in the sample"
+        return [left_out] * bool(self.files_left_out) + [
+            words
+            for name, (is_left_out, words) in _LEAVES_OUT.items()
+            if is_left_out(self.options.get(name))
+        ]
+
+
+def _is_given(value: object) -> bool:
+    return bool(value)
+
+
+def _is_not_given(value: object) -> bool:
+    return not value
+
+
+_LEAVES_OUT = {
+    "without_keys": (_is_given, "what only a key opens (--without-keys)"),
+    "check_values": (_is_not_given, "values in data pages (--check-values looks at some)"),
+    "spark_properties": (_is_not_given, "properties of Spark sessions (--spark-properties FILE)"),
+}
+
+
+def _words(value: object) -> str:
+    return " ".join(value) if isinstance(value, list) else str(value)
+
+
+def policy_digest(path: str | os.PathLike[str]) -> str:
+    """SHA-256 of a policy file's bytes, by which anybody can tell that it is the same one."""
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except OSError as exc:
+        raise refused_by_system(exc, f"the policy cannot be read: {exc.strerror}") from exc

@@ -1,0 +1,45 @@
+"""A report says what the audit was told to look at, and what it did not look at."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from secure_bloom.auditing.scope import AuditScope
+from tests.auditing.examples import POLICY, Example, sound
+
+POLICY_TEXT = '[footer]\nkey = "k_footer"\n[columns.email]\nkey = "k_pii"\n'
+
+
+def test_a_policy_file_is_named_with_its_digest(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.toml"
+    policy.write_text(POLICY_TEXT)
+    scope = Example(path=sound(tmp_path), policy=policy).audit(ignore="mixed-rules").scope
+    assert scope.policy == str(policy)
+    assert scope.policy_sha256 == hashlib.sha256(POLICY_TEXT.encode()).hexdigest()
+    assert scope.settings() == ["--ignore mixed-rules"]
+    assert scope.versions.keys() == {"secure-bloom", "pyarrow", "python"}
+
+
+def test_a_policy_that_cannot_be_used_is_named_too(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.toml"
+    policy.write_text("blom = 1\n")
+    assert Example(path=sound(tmp_path), policy=policy).audit().scope.policy == str(policy)
+
+
+def test_a_policy_made_in_python_has_no_name(tmp_path: Path) -> None:
+    scope = Example(path=sound(tmp_path), policy=POLICY).audit(check_values=True).scope
+    assert (scope.policy, scope.policy_sha256) == (None, None)
+    assert scope.settings() == ["--check-values"]
+
+
+def test_what_options_leave_out_is_told() -> None:
+    everything = AuditScope(options={"check_values": True, "spark_properties": True})
+    assert everything.not_looked_at() == []
+    little = AuditScope(options={"without_keys": True}, files_left_out=9_990)
+    assert [words.partition(" (")[0] for words in little.not_looked_at()] == [
+        "9,990 files that are not in the sample",
+        "what only a key opens",
+        "values in data pages",
+        "properties of Spark sessions",
+    ]
