@@ -3,8 +3,9 @@
 A lie is of what a reader could believe: statistics, indexes, counts, offsets, sizes, encodings.
 ``seen``: the file contradicts itself where an audit looks, so that the lie is a finding.
 ``is_lost``: the file does not have the honest values any more.  ``is_trusted``: nothing at hand
-contradicts it, and readers believe it; docs/reading.md tells of these.  ``is_in_one_page``: only
-who reads that page can tell, and the other pages are as they were.
+contradicts it, and readers believe it; docs/reading.md tells of these.  ``may_be_overlooked``:
+only who reads more than the rows need can tell, and the rows as they were written are as good an
+answer as what pyarrow makes of the lie.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Lie:
     seen: bool
     is_lost: bool = False
     is_trusted: bool = False
-    is_in_one_page: bool = False
+    may_be_overlooked: bool = False
 
 
 LIES: dict[str, Lie] = {}
@@ -672,7 +673,7 @@ def _data(pages: list[EditedPage], ordinal: int) -> Any:
     "DataPageHeader.num_values",
     {"one less": -1, "one more": 1, "none": -20, "negative": -21, "many more": 1000},
     ALL,
-    is_in_one_page=True,
+    may_be_overlooked=True,
 )
 def page_values(place: Place, by: int) -> None:
     with place.pages() as pages:
@@ -830,7 +831,7 @@ def data_page_offset(place: Place, offset: int) -> None:
     place.meta_data.data_page_offset = offset
 
 
-@lie("ColumnMetaData.data_page_offset: the second page", ALL)
+@lie("ColumnMetaData.data_page_offset: the second page", ALL, may_be_overlooked=True)
 def second_page(place: Place) -> None:
     with place.offset_index() as offsets:
         place.meta_data.data_page_offset = offsets.page_locations[1].offset

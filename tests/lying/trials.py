@@ -102,11 +102,11 @@ class Trial:
         """All rows, as one or the other has them: pyarrow, else other readers and who wrote it.
 
         Where pyarrow refuses the file, a row group that no one opens may still be left out.  Where
-        it does not, and a page that is skipped would shift all rows behind it, these may be as they
-        were written.  Empty where no one has the rows any more.
+        it does not, what was written may be as good an answer.  Empty where no one has the rows any
+        more.
         """
         if self.scan is not None:
-            return [self.scan, *([HONEST] if LIES[self.lie].is_in_one_page else [])]
+            return [self.scan, *([HONEST] if LIES[self.lie].may_be_overlooked else [])]
         honest = [] if LIES[self.lie].is_lost else [HONEST]
         if self.is_encrypted:
             return honest
@@ -185,7 +185,8 @@ def add(trial: Trial) -> Tally:
 def probe(trial: Trial) -> Tally:
     """Ask the file's own filter for every value."""
     found = Tally(files=1, asked=1)
-    if trial.column not in SHAPES[trial.shape].filters:
+    if trial.column not in SHAPES[trial.shape].filters or LIES[trial.lie].is_lost:
+        # A filter of values that are there no more is that of another file.
         return Tally()
     return _probed(trial, trial.path, trial.column, found)
 

@@ -6,17 +6,17 @@ there, the chunk does not have the value.  Nothing is decoded.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 from secure_bloom.parquet.decompression import decompressed, is_decompressed_here
 from secure_bloom.parquet.dictionary_pages import claims_full_dictionary, open_dictionary
 from secure_bloom.parquet.footer import Chunk
 from secure_bloom.parquet.logical_types import Kind, logical_type
-from secure_bloom.parquet.pages import Page
 from secure_bloom.parquet.structures.metadata import Encoding, Type
 from secure_bloom.storage import InputFile
 
-#: Values times bytes of the page: more than this costs more than it can save.
+#: Values times bytes of the page: more than this, of all conditions, costs more than it can save.
 _MAX_WORK = 4 * 1024 * 1024
 #: A page header may claim any size; larger pages are not decompressed here.
 _MAX_PAGE = 64 * 1024 * 1024
@@ -40,28 +40,43 @@ def has_all_values(chunk: Chunk) -> bool:
     )
 
 
-def may_be_in_dictionary(file: InputFile, chunk: Chunk, encodings: Sequence[bytes]) -> bool:
-    """Whether one of the values, in PLAIN encoding, may be in the chunk; False is certain.
+class ChunkDictionary:
+    """The dictionary of a chunk, read and decompressed once for all that is looked up in it.
 
-    :func:`has_all_values` must have said that the dictionary does.
+    :func:`has_all_values` must have said that it has all values.
     """
-    claimed = open_dictionary(file, chunk)
-    if claimed is None or _may_have(chunk, claimed.page, encodings):
-        return True
-    # The headers of the data pages are worth reading only where a row group could be skipped.
-    return not claimed.is_full()
 
+    def __init__(self, file: InputFile, chunk: Chunk) -> None:
+        self._chunk = chunk
+        self._claimed = open_dictionary(file, chunk)
+        self._work = 0
 
-def _may_have(chunk: Chunk, page: Page, encodings: Sequence[bytes]) -> bool:
-    codec, size = chunk.meta_data.codec, page.header.uncompressed_page_size
-    if page.encoding not in (Encoding.PLAIN, Encoding.PLAIN_DICTIONARY):
-        return True
-    if not 0 <= size <= _MAX_PAGE or len(encodings) * size > _MAX_WORK:
-        return True
-    if not is_decompressed_here(codec):
-        return True
-    content = bytes(decompressed(codec, page.body(), size))
-    return any(_is_there(chunk, content, value) for value in encodings)
+    def may_have(self, encodings: Sequence[bytes]) -> bool:
+        """Whether one of the values, in PLAIN encoding, may be in the chunk; False is certain."""
+        content = self._content
+        self._work += len(encodings) * len(content or b"")
+        if content is None or self._work > _MAX_WORK:
+            return True
+        if any(_is_there(self._chunk, content, value) for value in encodings):
+            return True
+        # The headers of the data pages are worth reading only where a row group could be skipped.
+        return not self._is_full
+
+    @functools.cached_property
+    def _content(self) -> bytes | None:
+        """The entries; None where they are not in a form that is searched."""
+        if self._claimed is None:
+            return None
+        page, codec = self._claimed.page, self._chunk.meta_data.codec
+        size = page.header.uncompressed_page_size
+        is_plain = page.encoding in (Encoding.PLAIN, Encoding.PLAIN_DICTIONARY)
+        if not is_plain or not is_decompressed_here(codec) or not 0 <= size <= _MAX_PAGE:
+            return None
+        return bytes(decompressed(codec, page.body(), size))
+
+    @functools.cached_property
+    def _is_full(self) -> bool:
+        return self._claimed is not None and self._claimed.is_full()
 
 
 def _is_there(chunk: Chunk, content: bytes, value: bytes) -> bool:

@@ -6,9 +6,9 @@ from secure_bloom.errors import located
 from secure_bloom.parquet.footer import Chunk
 from secure_bloom.reading.pruning.column_predicates import encodings_of
 from secure_bloom.reading.pruning.dictionary_pages import (
+    ChunkDictionary,
     dictionary_size,
     has_all_values,
-    may_be_in_dictionary,
 )
 from secure_bloom.reading.pruning.file_pruner import FilePruner, Lookup, RowGroupState
 from secure_bloom.reading.pruning.filter_reads import has_filter
@@ -18,16 +18,21 @@ from secure_bloom.reading.pruning.plan import Reason, Step
 def prune_by_dictionaries(pruner: FilePruner) -> None:
     """Look values up in dictionaries, unless a Bloom filter tells the same for fewer bytes."""
     for group in pruner.alive():
+        known: dict[int, ChunkDictionary] = {}
         for lookup in pruner.lookups(group, _is_cheaper):
-            if _ends(pruner, group, lookup):
+            if _ends(pruner, group, lookup, known):
                 break
 
 
-def _ends(pruner: FilePruner, group: RowGroupState, lookup: Lookup) -> bool:
+def _ends(
+    pruner: FilePruner, group: RowGroupState, lookup: Lookup, known: dict[int, ChunkDictionary]
+) -> bool:
     """Whether the dictionary's answer to one lookup skips the row group."""
     predicate, chunk, values = lookup
     with located(row_group=group.index, column=predicate.leaf.name):
-        found = may_be_in_dictionary(pruner.file, chunk, encodings_of(values))
+        if predicate.ordinal not in known:
+            known[predicate.ordinal] = ChunkDictionary(pruner.file, chunk)
+        found = known[predicate.ordinal].may_have(encodings_of(values))
     if not found and pruner.rule_out(group, Step.DICTIONARY, predicate.condition.ordinal):
         return True
     text = "maybe: the dictionary has it" if found else "the dictionary does not have it"
