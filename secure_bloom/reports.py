@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import html
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -64,6 +63,8 @@ class Report:
         return f"<{type(self).__name__}: {self._summary()}>"
 
     def _repr_html_(self) -> str:
+        import html
+
         rows = [
             {name: value for name, value in row.items() if name not in self.HIDDEN}
             for _, row in zip(range(_SHOWN), self.records(), strict=False)
@@ -117,6 +118,8 @@ def _names(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _table(rows: list[dict[str, Any]]) -> str:
+    import html
+
     names = _names(rows)
     head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
     body = "".join(
@@ -127,6 +130,8 @@ def _table(rows: list[dict[str, Any]]) -> str:
 
 
 def _cell(value: object) -> str:
+    import html
+
     if value is None or value == []:
         return ""
     if isinstance(value, float):

@@ -26,6 +26,7 @@ FLOORS: list[dict[str, str]] = [
         "options": "what a caller may ask of a filter",
         "lazy_names": "public names that are imported when they are first asked for",
         "ordered_pool": "work in several threads, results in order",
+        "process_start": "settings of a process that is ours alone",
         "worker_processes": "work in other processes",
     },
     {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from os import PathLike
+from typing import TYPE_CHECKING
 
 from secure_bloom.adding.preflight import check_surveys, survey_file
 from secure_bloom.adding.report import AddReport, file_notes
@@ -18,9 +19,11 @@ from secure_bloom.adding.rewrite import Rewriter, WriteMode, failed_report
 from secure_bloom.adding.run import FileTask, Progress, rewrite_files
 from secure_bloom.adding.summary_files import summary_notes
 from secure_bloom.adding.targets import files_to_write
-from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.parquet.keys_ahead import KeysAhead
 from secure_bloom.storage.paths import Paths
+
+if TYPE_CHECKING:
+    from secure_bloom.encryption.policy import KeyPolicy
 
 
 def add_bloom_filters(

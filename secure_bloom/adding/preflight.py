@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from secure_bloom.adding.request import FilterRequest
-from secure_bloom.adding.torn_append import Cut, mend
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.errors import FormatError, SecureBloomError, located
 from secure_bloom.parquet.footer import Footer, open_chunk, read_tail, unlock
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.schema import require_filterable, unknown_column
 from secure_bloom.storage import open_input
+
+if TYPE_CHECKING:
+    from secure_bloom.adding.torn_append import Cut
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +53,8 @@ def survey_file(
 def _mended_survey(
     path: str, request: FilterRequest, resolver: KeyResolver, error: FormatError
 ) -> Survey:
+    from secure_bloom.adding.torn_append import mend
+
     try:
         mended = mend(path, resolver)
     except SecureBloomError as refusal:

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
+from secure_bloom.encryption.access import loaded_policy
 from secure_bloom.encryption.keys import ExplicitKeys, KeyResolver, Keyring, KmsClient
-from secure_bloom.encryption.policy import KeyPolicy, check_master_keys
 from secure_bloom.encryption.trust import Trust
 from secure_bloom.errors import PolicyError
 from secure_bloom.options import BloomFilterOptions, Names, as_names
 from secure_bloom.parquet.footer import Chunk
 from secure_bloom.parquet.schema import Leaf, select
+
+# Loaded where there is one.
+if TYPE_CHECKING:
+    from secure_bloom.encryption.policy import KeyPolicy
 
 #: Columns with their options (a number is an fpp), or names alone; a single text is one name.
 Columns: TypeAlias = Mapping[str, BloomFilterOptions | float | None] | Names
@@ -72,8 +76,7 @@ def filter_request(
 
     Raises PolicyError when neither names a column.
     """
-    if isinstance(policy, str | PathLike):
-        policy = KeyPolicy.load(policy)
+    policy = loaded_policy(policy)
     if columns is not None:
         wanted = (
             {name: BloomFilterOptions.of(name, given) for name, given in columns.items()}
@@ -106,5 +109,7 @@ def request_keys(request: FilterRequest, keys: Keys | None) -> Keys | None:
     if keys is None and (policy.kms or policy.master_keys()):
         keys = policy.kms_client()
     if keys is not None and not isinstance(keys, ExplicitKeys):
+        from secure_bloom.encryption.policy import check_master_keys
+
         check_master_keys(policy, keys)
     return keys

@@ -6,15 +6,19 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from secure_bloom.adding.plan import Mapper, RewritePlan, plan_rewrite
 from secure_bloom.adding.report import FileAddReport, hard_link_note
 from secure_bloom.adding.request import FilterRequest
-from secure_bloom.adding.torn_append import Cut, mend
 from secure_bloom.encryption.keys import FileKeys, KeyResolver
 from secure_bloom.errors import FileChangedError, FormatError, SecureBloomError, failure_of, located
 from secure_bloom.parquet.key_material_files import file_keys, key_material_name
 from secure_bloom.storage import InputFile, append_tail, open_input, replace_tail, sibling
+
+# Few files are torn, and to mend one takes more than to write one.
+if TYPE_CHECKING:
+    from secure_bloom.adding.torn_append import Cut, Mended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,11 +91,18 @@ class FileRewriter(ABC):
             except FileChangedError:
                 continue
             except FormatError:
-                mended = mend(path, self.resolver) if self.mode.repairs else None
+                mended = self._mended(path)
                 if mended is None:
                     raise
                 cuts += [mended.cut] if mended.cut else []
         return self._rewrite_once(path, target, run)
+
+    def _mended(self, path: str) -> Mended | None:
+        if not self.mode.repairs:
+            return None
+        from secure_bloom.adding.torn_append import mend
+
+        return mend(path, self.resolver)
 
     def _rewrite_once(
         self, path: str, target: str | None, run: Mapper

@@ -12,13 +12,16 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from secure_bloom.adding.plan import ChunkOutcome, Task
 from secure_bloom.adding.report import FileAddReport
 from secure_bloom.adding.rewrite import FileRewriter, failed_report
-from secure_bloom.adding.torn_append import Cut
 from secure_bloom.errors import WorkerLostError
 from secure_bloom.spreading import chosen_spread, each_file
+
+if TYPE_CHECKING:
+    from secure_bloom.adding.torn_append import Cut
 
 #: Called with the number of column chunks done and the number of all column chunks.  Calls come
 #: from any thread, one at a time.

@@ -17,6 +17,7 @@ from secure_bloom.cli.tables import print_json
 from secure_bloom.cli.terminal import tell
 from secure_bloom.cli.verbs import cli
 from secure_bloom.errors import SecureBloomError, causes
+from secure_bloom.process_start import settle_process
 
 EXIT_ERROR = 2
 _EXIT_INTERRUPTED = 130
@@ -36,6 +37,8 @@ class _Failure:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code."""
+    if arguments is None:
+        settle_process()
     warnings.showwarning = _show_warning
     given = sys.argv[1:] if arguments is None else arguments
     outcome = _run(given)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import click
 
-from secure_bloom.bloom.probe import Verdict
 from secure_bloom.cli.terminal import tell
+
+if TYPE_CHECKING:
+    from secure_bloom.bloom.probe import Verdict
 
 EXIT_MAYBE, EXIT_ABSENT, EXIT_ERROR, EXIT_NO_FILTER = 0, 1, 2, 3
 
@@ -45,6 +47,9 @@ def complain(failed: Iterable[ReportedFile]) -> int:
 
 def verdict_code(verdicts: Container[Verdict]) -> int:
     """The exit code of a probe: for a file that may have the value, else one without a filter."""
+    # Not all verbs need what a probe does.
+    from secure_bloom.bloom.probe import Verdict
+
     if Verdict.MAYBE in verdicts:
         return EXIT_MAYBE
     return EXIT_NO_FILTER if Verdict.NO_FILTER in verdicts else EXIT_ABSENT

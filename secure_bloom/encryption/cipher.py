@@ -8,16 +8,10 @@ from __future__ import annotations
 
 import enum
 import functools
-import hmac
 import os
 import struct
 from contextlib import suppress
-
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers import Cipher
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from cryptography.hazmat.primitives.ciphers.algorithms import AES
-from cryptography.hazmat.primitives.ciphers.modes import CTR
+from typing import TYPE_CHECKING
 
 from secure_bloom.errors import (
     FormatError,
@@ -26,6 +20,12 @@ from secure_bloom.errors import (
     SecureBloomError,
     UnsupportedFeatureError,
 )
+
+# Imported where a key is used: files in clear need none of it.
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers import Cipher
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+    from cryptography.hazmat.primitives.ciphers.modes import CTR
 
 BytesLike = bytes | bytearray | memoryview
 
@@ -215,6 +215,8 @@ def verify_footer(footer: BytesLike, signature: BytesLike, key: bytes, file_aad:
         raise FormatError(
             f"the footer signature has {len(signature)} bytes, wanted {SIGNATURE_SIZE}"
         )
+    import hmac
+
     # The way to check is to encrypt the footer again with the stored nonce and to compare the tags
     # (5.5).  The nonce is used twice, which is safe here: for the signed bytes the result is the
     # one that the signer had, and for altered bytes the ciphertext never leaves this function.
@@ -252,7 +254,11 @@ def _opened(sealed: memoryview, key: bytes | AESGCM, aad: bytes) -> bytes:
     # The library compares the tag before it gives out a byte (SP 800-38D 7.2).
     try:
         return gcm.decrypt(sealed[:NONCE_SIZE], sealed[NONCE_SIZE:], aad)
-    except InvalidTag as exc:
+    except Exception as exc:
+        from cryptography.exceptions import InvalidTag
+
+        if not isinstance(exc, InvalidTag):
+            raise
         raise IntegrityError(
             "an encrypted module does not authenticate: wrong key or altered bytes"
         ) from exc
@@ -260,6 +266,8 @@ def _opened(sealed: memoryview, key: bytes | AESGCM, aad: bytes) -> bytes:
 
 def prepare(key: bytes) -> AESGCM:
     """The key made ready once for many modules; KeyUnavailableError for a wrong size."""
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
     check_key_size(key)
     return AESGCM(key)
 
@@ -278,6 +286,10 @@ def _fresh_nonce() -> bytes:
 
 
 def _ctr(key: bytes, nonce: bytes) -> Cipher[CTR]:
+    from cryptography.hazmat.primitives.ciphers import Cipher
+    from cryptography.hazmat.primitives.ciphers.algorithms import AES
+    from cryptography.hazmat.primitives.ciphers.modes import CTR
+
     check_key_size(key)
     # The IV of CTR is nonce | counter.  The counter has 4 bytes, so a module ends at 64 GiB; the
     # length field ends before that.

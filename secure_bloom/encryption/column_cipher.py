@@ -6,12 +6,14 @@ Encryption.md 4.4 (AAD) and 5.1 (modules).  A column chunk in clear has no Colum
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from typing import TYPE_CHECKING
 
 from secure_bloom.encryption import cipher
 from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.encryption.keys import DataKey
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 #: Page bodies: the only modules that AES_GCM_CTR_V1 encrypts without a tag.
 _PAGE_BODIES = {ModuleType.DATA_PAGE, ModuleType.DICTIONARY_PAGE}

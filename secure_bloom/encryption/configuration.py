@@ -6,7 +6,6 @@ value, because the values of a keyring are keys.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -92,6 +91,8 @@ class ConfigTable:
 def close_match(word: str, known: Iterable[str]) -> str:
     """A hint: the known word closest to ``word``, else all of them."""
     known = sorted(known)
+    import difflib
+
     matches = difflib.get_close_matches(word, known, n=1)
     if matches:
         return f"did you mean {matches[0]!r}?"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import enum
 import os
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,8 +15,7 @@ from os import PathLike
 from pathlib import Path
 
 from secure_bloom.encryption.configuration import ConfigTable, close_match
-from secure_bloom.encryption.keys import KeyInventory, Keyring, KmsClient, kms_client
-from secure_bloom.encryption.keys.providers import check_kms
+from secure_bloom.encryption.keys import KeyInventory, Keyring, KmsClient
 from secure_bloom.errors import PolicyError, located, refused_by_system
 from secure_bloom.options import BloomFilterOptions, FooterMode
 
@@ -131,6 +129,8 @@ class KeyPolicy:
                 "the policy has no [kms]",
                 hint="add [kms] with a client, or give keys yourself: --keyring FILE",
             )
+        from secure_bloom.encryption.keys.providers import kms_client
+
         return kms_client(self.kms, self.base)
 
     def master_keys(self) -> frozenset[str]:
@@ -264,6 +264,8 @@ def check_master_keys(policy: KeyPolicy, kms: KmsClient) -> None:
 
 
 def _read_toml(path: Path) -> ConfigTable:
+    import tomllib
+
     try:
         return ConfigTable.of("the policy", tomllib.loads(path.read_text(encoding="utf-8-sig")))
     except OSError as exc:
@@ -307,6 +309,9 @@ def _kms(policy: ConfigTable) -> Mapping[str, object]:
     table = policy.table("kms", "[kms]")
     if table is None:
         return {}
+    # The clients of all KMSs: only a policy that names one needs them.
+    from secure_bloom.encryption.keys.providers import check_kms
+
     check_kms(table.entries)
     return table.entries
 

@@ -9,12 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from secure_bloom.errors import FormatError, UnsupportedFeatureError, located
-from secure_bloom.parquet.arrow_decoding import decode_dictionary, decode_pages
 from secure_bloom.parquet.dictionary_pages import (
     DICTIONARY_ENCODINGS,
     claims_full_dictionary,
@@ -27,6 +24,10 @@ from secure_bloom.parquet.plain_pages import PlainValues, plain_entries, plain_v
 from secure_bloom.parquet.structures.metadata import Encoding
 from secure_bloom.parquet.value_arrays import Entries, as_entries
 from secure_bloom.storage import InputFile
+
+# Loaded for pages that need pyarrow's decoder: most of those of filters do not.
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 T = TypeVar("T")
 
@@ -194,6 +195,8 @@ def _entries(selection: _Selection) -> Iterator[Entries]:
 
 def _dictionary_arrays(chunk: Chunk, pages: Iterable[Page]) -> Iterator[pa.Array]:
     for page in pages:
+        from secure_bloom.parquet.arrow_decoding import decode_dictionary
+
         yield from decode_dictionary(chunk.leaf, chunk.meta_data.codec, page)
 
 
@@ -212,6 +215,8 @@ def _decode(
     if chunk.leaf.is_repeated:
         # Lists are not cut, and a run of a few bytes can be a list of a billion values.
         refuse_beyond(sum(page.num_values for page in pages) * _LEAST_VALUE, "the column's lists")
+    from secure_bloom.parquet.arrow_decoding import decode_pages
+
     yield from decode_pages(chunk.leaf, codec, pages, rows=rows, has_dictionary=has_dictionary)
 
 

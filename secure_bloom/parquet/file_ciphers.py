@@ -7,8 +7,7 @@ column key    the column's own, or the footer's    Encryption.md 5.3, ColumnCryp
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from typing import TYPE_CHECKING
 
 from secure_bloom.encryption import cipher
 from secure_bloom.encryption.column_cipher import ColumnCipher
@@ -20,6 +19,9 @@ from secure_bloom.parquet.structures.metadata import (
     ColumnCryptoMetaData,
     EncryptionAlgorithm,
 )
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 
 def file_aad_of(algorithm: EncryptionAlgorithm, keys: FileKeys) -> bytes:

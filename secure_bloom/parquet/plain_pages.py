@@ -8,9 +8,9 @@ pyarrow decodes all other pages: for a page that is not as expected here, these 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from secure_bloom.errors import FormatError
@@ -24,6 +24,9 @@ from secure_bloom.parquet.structures.metadata import (
     PageHeader,
 )
 from secure_bloom.parquet.value_arrays import Binary, Entries, fixed_type
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _LENGTH_SIZE = 4
 _MAX_BIT_WIDTH = 8

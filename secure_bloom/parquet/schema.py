@@ -7,7 +7,6 @@ Encoding").
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -146,6 +145,8 @@ def unknown_column(name: str, known: Iterable[str], paths: Iterable[str] = ()) -
         )
     names = sorted(set(known))
     lowered = {known_name.lower(): known_name for known_name in names}
+    import difflib
+
     matches = difflib.get_close_matches(name.lower(), lowered, n=3, cutoff=0.6)
     close = [lowered[match] for match in matches]
     hint = f"did you mean {', '.join(close)}" if close else f"columns are {', '.join(names[:20])}"

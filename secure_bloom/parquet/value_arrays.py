@@ -6,15 +6,17 @@ The arrays are views on the memory of Arrow or of a Parquet page; nothing is cop
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from secure_bloom.parquet.logical_types import Kind, logical_type
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import Type
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +53,8 @@ def as_entries(leaf: Leaf, array: pa.Array) -> Entries:
 
 
 def _binary_buffers(array: pa.Array) -> Binary:
+    import pyarrow as pa
+
     is_large = pa.types.is_large_binary(array.type)
     _, offsets, data = array.buffers()
     every = np.frombuffer(offsets, dtype="<i8" if is_large else "<i4")

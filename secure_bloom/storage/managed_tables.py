@@ -9,7 +9,6 @@ from __future__ import annotations
 import enum
 import os
 from collections.abc import Collection, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
@@ -82,6 +81,8 @@ def _refuse_above(paths: Paths, honoured: Collection[TableLog]) -> None:
         tree = tree_of(path)
         above |= dict.fromkeys((p for p in tree.parents(path) if p not in above), tree)
     if any(map(is_object_uri, above)):
+        from concurrent.futures import ThreadPoolExecutor
+
         with ThreadPoolExecutor(_REMOTE_WORKERS) as executor:
             present = list(executor.map(_logs_in, above.values(), above))
     else:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from secure_bloom.encryption.keys.client import (
     KeyInventory,
     KeyMisfitError,
@@ -17,10 +19,13 @@ from secure_bloom.encryption.keys.client import (
 from secure_bloom.encryption.keys.explicit import ExplicitKeys
 from secure_bloom.encryption.keys.keyring import Keyring, KeyringPermissionWarning, new_keyring
 from secure_bloom.encryption.keys.material import ExternalReference, KeyMaterial
-from secure_bloom.encryption.keys.providers import kms_client
 from secure_bloom.encryption.keys.resolver import DataKey, FileKeys, KeyResolver
 from secure_bloom.encryption.keys.trial import try_master_key
 from secure_bloom.encryption.keys.unwrapping import UnwrapsOnce, asked_once
+from secure_bloom.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from secure_bloom.encryption.keys.providers import kms_client
 
 __all__ = [
     "DataKey",
@@ -47,3 +52,6 @@ __all__ = [
     "unwrap_with",
     "wrap_with",
 ]
+
+#: The clients of all KMSs are loaded when one is wanted.
+__getattr__, _ = lazy_names(__name__, {"providers": ["kms_client"]})

@@ -11,7 +11,6 @@ import functools
 import json
 import os
 import stat
-import tempfile
 import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -127,6 +126,8 @@ def new_keyring(path: Path, names: Collection[str], *, bits: int = 128) -> None:
 
 def _write_new(path: Path, content: bytes) -> None:
     """All of the file or nothing, and never over another one."""
+    import tempfile
+
     # mkstemp makes files of mode 0600.
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".keyring-")
     try:

@@ -1,0 +1,40 @@
+"""What a process that is ours alone sets for itself, and a caller's process never gets."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from secure_bloom.cli import main
+from tests.tables import customers, write
+
+THREADS = """
+import os, threading
+from secure_bloom.process_start import settle_process
+settle_process()
+import numpy
+print(len(os.listdir("/proc/self/task")))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc")
+def test_numpy_starts_no_threads() -> None:
+    environment = {k: v for k, v in os.environ.items() if k != "OPENBLAS_NUM_THREADS"}
+    done = subprocess.run(
+        [sys.executable, "-c", THREADS], capture_output=True, text=True, env=environment
+    )
+    assert (done.stdout.strip(), done.stderr) == ("1", "")
+
+
+def test_a_callers_process_stays_as_it_is(tmp_path: Path) -> None:
+    path, before = write(tmp_path / "x.parquet", customers(5)), dict(os.environ)
+    threshold = gc.get_threshold()
+    with pytest.raises(SystemExit):
+        main(["inspect", str(path)])
+    assert gc.get_threshold() == threshold
+    assert dict(os.environ) == before
