@@ -6,12 +6,13 @@ last reference to it completes the upload with the bytes so far (apache/arrow#40
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import ctypes
 import secrets
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import CancelledError
 from typing import Any
 
 from secure_bloom.errors import FormatError
@@ -48,12 +49,33 @@ def _write_out_of_reach(
 ) -> None:
     """Write in another thread: Ctrl-C interrupts only the main one, so it never loses a stream."""
     cancelled = threading.Event()
-    with ThreadPoolExecutor(max_workers=1) as pool:
+    outcome: list[BaseException | None] = []
+    finished = _thread.allocate_lock()
+    finished.acquire()
+
+    def write() -> None:
         try:
-            pool.submit(_write_or_abandon, filesystem, key, chunks, check, cancelled).result()
-        except BaseException:
-            cancelled.set()
-            raise
+            _write_or_abandon(filesystem, key, chunks, check, cancelled)
+        except BaseException as error:
+            outcome.append(error)
+        else:
+            outcome.append(None)
+        finished.release()
+
+    try:
+        # No pool, Thread or Future: their locks are taken in Python code, and a Ctrl-C between the
+        # taking and the `with` leaves such a lock taken for ever.  A bare lock has no such gap.
+        _thread.start_new_thread(write, ())
+        finished.acquire()
+    except RuntimeError:
+        raise  # no thread was started: there is nothing to wait for
+    except BaseException:
+        cancelled.set()
+        if not outcome:
+            finished.acquire()
+        raise
+    if outcome[0] is not None:
+        raise outcome[0]
 
 
 def _write_or_abandon(
