@@ -1,7 +1,7 @@
 """What holds for every test: none may depend on the machine's speed.
 
-Tests of Spark run in one worker of pytest-xdist, so that they share a session and a cluster; the
-other workers take the other files.
+Tests that share Spark's session and cluster run in one worker of pytest-xdist; the other workers
+take the other files.
 
 Tests of foreign readers record what they saw; it is held against the page on compatibility, or
 written there with `--compatibility`.
@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import signal
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,9 @@ from xdist.scheduler import LoadFileScheduling
 
 from secure_bloom.kernels.loading import CompiledCode
 from tests.compatibility import PAGE, Compatibility, parse, render
+from tests.interop.columns import COLUMNS, Column
 from tests.openbao import OpenBao, openbao_server
+from tests.tables import Mode
 
 #: `make mutants` runs each test many times in one process, and so in several objects of its class.
 _UNCHECKED = [HealthCheck.too_slow, HealthCheck.differing_executors]
@@ -47,11 +49,37 @@ def _compiled_code(monkeypatch: pytest.MonkeyPatch, has_compiled_code: bool) -> 
 
 
 class OneSparkWorker(LoadFileScheduling):
-    """Files are not divided among workers, and the folder of Spark's tests is one of them."""
+    """Files are not divided among workers, and the files that share Spark's session are one."""
 
     def _split_scope(self, nodeid: str) -> str:
         scope: str = super()._split_scope(nodeid)
-        return "tests/spark" if scope.startswith("tests/spark/") else scope
+        return "tests/spark" if _shares_a_session(scope) else scope
+
+
+#: Tests of Spark that start processes of their own.
+_ALONE = ("tests/spark/test_demo.py", "tests/spark/test_readme.py", "tests/spark/test_jvm.py")
+#: What takes long begins early: at the end there are small files for every worker.
+_EARLY = (*_ALONE, "tests/campaigns/", "tests/storage/", "tests/cli/", "tests/interop/")
+
+
+def _shares_a_session(nodeid: str) -> bool:
+    return nodeid.startswith("tests/spark/") and not nodeid.startswith(_ALONE)
+
+
+def _turn(item: pytest.Item) -> int:
+    if _shares_a_session(item.nodeid):
+        return 0
+    places = (i for i, start in enumerate(_EARLY, 1) if item.nodeid.startswith(start))
+    return next(places, len(_EARLY) + 1)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # Otherwise xdist begins with the files that have the most tests, however short.
+    config.option.loadscopereorder = False
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=_turn)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneSparkWorker:
@@ -78,6 +106,29 @@ def compatibility(request: pytest.FixtureRequest) -> Iterator[Compatibility]:
     yield seen
     if request.session.testsfailed == 0:
         Path(target).write_text(render(seen.claims))
+
+
+@pytest.fixture(scope="session")
+def modes(request: pytest.FixtureRequest) -> Callable[[Column, str], tuple[Mode, ...]]:
+    """The encryption modes in which a type is tried in an encoding.
+
+    `make test` takes two of the four for each encoding, in turns, so that every type is tried in
+    every mode, and every encoding in every mode.  `make compatibility` and `make test-all` try all.
+    """
+    every = tuple(Mode)
+    is_quick = request.config.option.markexpr == "not slow"
+    if request.config.getoption("--compatibility") is not None or not is_quick:
+        return lambda _column, _encoding: every
+    return _in_turns
+
+
+def _in_turns(column: Column, encoding: str) -> tuple[Mode, ...]:
+    every = tuple(Mode)
+    if len(column.encodings) == 1:
+        return every
+    # Half by the place of the encoding; another half for every second type.
+    turn = (column.encodings.index(encoding) + COLUMNS.index(column)) % 2
+    return every[turn::2]
 
 
 @pytest.fixture(scope="session")

@@ -23,12 +23,13 @@ def test_a_change_where_no_tag_is_would_be_seen(tmp_path: Path, name: str) -> No
     path = written(tmp_path, case, "x")
     sound, known = path.read_bytes(), answers(path, case)
     free = set(range(len(sound))) - set(authenticated(path, case))
-    seen = set()
-    for place in sorted(free):
+
+    def told(place: int) -> set[str | None]:
         changed = bytearray(sound)
         changed[place] ^= 0x01
-        seen |= {told for _, told in tried(tmp_path, bytes(changed), case, known)}
-    assert "another answer" in seen
+        return {told for _, told in tried(tmp_path, bytes(changed), case, known)}
+
+    assert any("another answer" in told(place) for place in sorted(free))
 
 
 def test_modules_of_an_earlier_version_are_tried(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.cli.rows import write_rows
+from tests.command_line import run
 
 EVIL = "\x1b[31mred\x9b2J\r\n\u202ex\u2028"
 TEXTS = ["", None, "x", "a,b", 'say "hi"', "two\nlines", " blank ", EVIL]
@@ -154,10 +155,8 @@ def test_no_name_of_a_file_or_column_drives_a_terminal(tmp_path: Path) -> None:
         ("audit", str(folder), "--policy", str(policy)),
     ]
     for arguments in every:
-        done = subprocess.run(
-            [sys.executable, "-m", "secure_bloom", *arguments], capture_output=True, check=False
-        )
-        for text in (done.stdout.decode(), done.stderr.decode()):
+        done = run(*arguments)
+        for text in (done.stdout, done.stderr):
             assert all(c.isprintable() or c == "\n" for c in text), arguments
             assert "unforeseen" not in text, arguments
 

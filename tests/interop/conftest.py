@@ -14,6 +14,8 @@ from tests.interop.files import TypedFile, typed_file
 from tests.tables import ArrowKms, Mode
 
 Pairs = Callable[[Column, str, Mode], tuple[TypedFile, TypedFile]]
+#: The fixture of all readers; Spark's tests take it too.
+Modes = Callable[[Column, str], tuple[Mode, ...]]
 
 
 @pytest.fixture(scope="session")

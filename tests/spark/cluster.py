@@ -2,7 +2,7 @@
 
 A process holds one SparkContext at most, so what runs on the cluster runs in a driver process:
 ``cluster.run(function, ...)`` calls a module-level function of a test file there.  The driver and
-its executors, three JVMs, serve all tests that want the same settings.
+its executors, three JVMs, serve all tests.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -79,6 +80,9 @@ ON_CLUSTER = {
     "spark.speculation.interval": "100ms",
     "spark.speculation.multiplier": "1.1",
     "spark.speculation.quantile": "0.5",
+    # What Spark notes of every job, as text: no key may be in it.
+    "spark.eventLog.enabled": "true",
+    "spark.eventLog.compress": "false",
 }
 
 
@@ -88,7 +92,8 @@ class Cluster:
     def __init__(self, url: str, folder: Path) -> None:
         self._url = url
         self.folder = folder
-        self._driver: tuple[dict[str, str], subprocess.Popen[str]] | None = None
+        self.events = folder / "events"
+        self._driver: subprocess.Popen[str] | None = None
 
     def run(
         self,
@@ -98,13 +103,16 @@ class Cluster:
     ) -> Any:
         """``function(spark, *args)`` in a process whose session is on this cluster.
 
-        The function stands at the top of a test file; arguments and result pass as JSON.
+        The function stands at the top of a test file; arguments and result pass as JSON.  With
+        ``config`` it gets a session of its own in the same driver: a session that was started with
+        it would have the same properties, and jars that this one has already.
         """
-        driver = self._driver_with({**ON_CLUSTER, **(config or {})})
+        driver = self._running_driver()
         task = {
             "file": function.__code__.co_filename,
             "function": function.__name__,
             "args": args,
+            "config": dict(config or {}),
         }
         assert driver.stdin is not None
         assert driver.stdout is not None
@@ -117,28 +125,28 @@ class Cluster:
         assert answer, (self.folder / "driver.log").read_text()[-8000:]
         return json.loads(answer)
 
-    def _driver_with(self, config: dict[str, str]) -> subprocess.Popen[str]:
-        """The driver with these settings; the one before it ends where its settings were others."""
-        if self._driver is None or self._driver[0] != config:
-            self.close()
+    def _running_driver(self) -> subprocess.Popen[str]:
+        """The driver, started when it is first wanted."""
+        if self._driver is None:
+            self.events.mkdir()
+            settings = {**ON_CLUSTER, "spark.eventLog.dir": self.events.as_uri()}
             command = [sys.executable, "-m", "tests.spark.cluster", self._url, str(self.folder)]
             with (self.folder / "driver.log").open("ab") as log:
-                process = subprocess.Popen(
-                    [*command, json.dumps(config)],
+                self._driver = subprocess.Popen(
+                    [*command, json.dumps(settings)],
                     cwd=PROJECT,
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=log,
                     text=True,
                 )
-            self._driver = config, process
-        return self._driver[1]
+        return self._driver
 
     def close(self) -> None:
         """End the driver."""
         if self._driver is not None:
-            self._driver[1].kill()
-            self._driver[1].communicate()
+            self._driver.kill()
+            self._driver.communicate()
             self._driver = None
 
 
@@ -211,6 +219,19 @@ def _await(log: Path, pattern: str) -> str:
     raise AssertionError(f"{log.name}: no {pattern}\n{log.read_text()[-4000:]}")
 
 
+def _session_with(spark: Any, config: Mapping[str, str]) -> Any:
+    """A session of its own where the configuration is to be another one."""
+    if not config:
+        return spark
+    session = spark.newSession()
+    for name, value in config.items():
+        if name != "spark.jars":  # cannot be set later; all jars are there
+            session.conf.set(name.removeprefix("spark.hadoop."), value)
+    # By this the JVMs keep KMS clients and keys apart; our clients make no other use of it.
+    session.conf.set("parquet.encryption.key.access.token", uuid.uuid4().hex)
+    return session
+
+
 def _serve(url: str, folder: str, config: str) -> None:
     """The other end of :meth:`Cluster.run`: until standard input closes, as it does with pytest."""
     # Answers go where the JVM, which inherits the standard output, cannot write between them.
@@ -219,9 +240,10 @@ def _serve(url: str, folder: str, config: str) -> None:
     spark = small_session(url, Path(folder), json.loads(config)).getOrCreate()
     for line in sys.stdin:
         task = json.loads(line)
+        session = _session_with(spark, task["config"])
         # As `__main__`, the file's functions travel to the executors by value.
         function = runpy.run_path(task["file"], run_name="__main__")[task["function"]]
-        print(json.dumps(function(spark, *task["args"])), file=answers, flush=True)
+        print(json.dumps(function(session, *task["args"])), file=answers, flush=True)
     spark.stop()
 
 

@@ -1,7 +1,8 @@
-"""The README's sessions, typed as written."""
+"""The sessions of the README and of docs/spark.md, typed as written, in processes of their own."""
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 import shutil
@@ -11,14 +12,35 @@ from pathlib import Path
 
 import pytest
 
+import secure_bloom as sb
 from secure_bloom.encryption.policy import KeyPolicy
 from tests.project import ROOT
+from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, keyring_json, write
 
 README = (ROOT / "README.md").read_text()
+SPARK_PAGE = (ROOT / "docs" / "spark.md").read_text()
 
 
-def _blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+def _blocks(language: str, page: str = README) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+
+
+def _typed(session: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a session in a folder, in a process whose JVM is its own."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error::UserWarning", "-c", session],
+        cwd=folder,
+        env={
+            **os.environ,
+            "PYSPARK_PYTHON": sys.executable,
+            "SPARK_LOCAL_IP": "127.0.0.1",
+        },
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return done
 
 
 @pytest.mark.spark
@@ -27,17 +49,31 @@ def test_the_python_of_the_readme_runs_as_written(spark_installed: None, tmp_pat
     for path in (tmp_path / "keys").iterdir():
         path.chmod(0o600)
     after_a_write, from_python = _blocks("python")
-    done = subprocess.run(
-        [sys.executable, "-W", "error::UserWarning", "-c", after_a_write + from_python],
-        cwd=tmp_path,
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
+    done = _typed(after_a_write + from_python, tmp_path)
     assert "k_finance" in done.stdout
     assert "maybe" in done.stdout
+
+
+@pytest.mark.spark
+def test_the_source_works_in_a_session_that_was_told_nothing(
+    spark_installed: None, tmp_path: Path
+) -> None:
+    """Its JVM has neither the KMS class nor a property of encryption."""
+    (tmp_path / "customers").mkdir()
+    write(tmp_path / "customers" / "0.parquet", customers(600), Mode.ENCRYPTED)
+    assert not sb.add_bloom_filters(tmp_path / "customers", columns=["email"], keys=KEYRING).failed
+    (tmp_path / "keys").mkdir()
+    (tmp_path / "keys" / "keyring.json").write_text(keyring_json())
+    (tmp_path / "keys" / "keyring.json").chmod(0o600)
+    (tmp_path / "keys" / "policy.toml").write_text(
+        '[kms]\nclient = "keyring"\nkeyring = "keyring.json"\n'
+    )
+    (example,) = _blocks("python", SPARK_PAGE)
+    done = _typed(example, tmp_path)
+    assert "user77@example.com" in done.stdout
+    assert "600" in done.stdout
+    for key in MASTER_KEYS.values():
+        assert base64.b64encode(key).decode() not in done.stdout + done.stderr
 
 
 def test_the_policy_of_the_readme_loads(tmp_path: Path) -> None:

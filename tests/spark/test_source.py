@@ -6,12 +6,9 @@ import base64
 import functools
 import json
 import math
-import os
 import pickle
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -35,7 +32,6 @@ from secure_bloom.spark.registration import keeps_filters_apart
 from secure_bloom.spark.source import PushdownSource, SecureBloomSource, SourcePartition
 from tests.interop.columns import COLUMNS, Column
 from tests.interop.files import typed_file
-from tests.project import ROOT
 from tests.spark.cluster import POLICY, Cluster
 from tests.spark.parquet_java import PLAIN_WRITE, forget_keys
 from tests.spark.typed_tables import Mode, data_files, write
@@ -48,8 +44,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
-
-PAGE = (ROOT / "docs" / "spark.md").read_text()
 
 #: A session that ends before a better compiler would pay for itself.
 _INSTANT = pa.timestamp("us", "UTC")
@@ -702,32 +696,6 @@ class TalkativeKms:
 
 class TestSessions:
     """Sessions that were told nothing of encryption."""
-
-    def test_the_example_of_the_docs_runs_as_written(
-        self, spark_installed: None, tmp_path: Path, people: Path
-    ) -> None:
-        """In a process of its own, whose JVM has neither the KMS class nor a property."""
-        (example,) = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-        shutil.copytree(people, tmp_path / "customers")
-        (tmp_path / "keys").mkdir()
-        (tmp_path / "keys" / "keyring.json").write_text(keyring_json())
-        (tmp_path / "keys" / "keyring.json").chmod(0o600)
-        (tmp_path / "keys" / "policy.toml").write_text(
-            '[kms]\nclient = "keyring"\nkeyring = "keyring.json"\n'
-        )
-        done = subprocess.run(
-            [sys.executable, "-W", "error::UserWarning", "-c", example],
-            cwd=tmp_path,
-            env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable},
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-        assert done.returncode == 0, done.stderr[-4000:]
-        assert "user77@example.com" in done.stdout
-        assert "6000" in done.stdout
-        for key in MASTER_KEYS.values():
-            assert base64.b64encode(key).decode() not in done.stdout + done.stderr
 
     @pytest.mark.slow
     def test_executors_of_a_cluster_unwrap_the_keys(

@@ -8,7 +8,7 @@ import pickle
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -128,15 +128,7 @@ class Processes:
 def test_one_policy_serves_spark_and_everything_else(
     cluster: Cluster, openbao: OpenBao, token: str, policy_file: Path, tmp_path: Path
 ) -> None:
-    table, events = tmp_path / "table", tmp_path / "events"
-    events.mkdir()
-    config = {
-        **session_config(policy_file),
-        "spark.eventLog.enabled": "true",
-        "spark.eventLog.dir": events.as_uri(),
-        # Copies of tasks would only double the work.
-        "spark.speculation": "false",
-    }
+    table, config = tmp_path / "table", session_config(policy_file)
     with Processes() as processes:
         given = (str(table), str(policy_file))
         written = cluster.run(write_and_read, str(table), config=config)
@@ -151,17 +143,23 @@ def test_one_policy_serves_spark_and_everything_else(
     assert_pyarrow_opens(table, policy_file)
     everything = [json.dumps(config), *processes.lines, pickle.dumps(KeyPolicy.load(policy_file))]
     assert any("CoarseGrained" in line for line in processes.lines)
-    walked = [path for folder in (cluster.folder, events, table) for path in texts_below(folder)]
-    assert any(path.is_relative_to(events) for path in walked)
-    assert_hidden(token, [*everything, *(path.read_bytes() for path in walked)])
+    walked = {**contents(cluster.folder), **contents(table)}
+    events = [walked[path] for path in walked if path.is_relative_to(cluster.events)]
+    assert any(str(table).encode() in text for text in events)
+    assert_hidden(token, [*everything, *walked.values()])
     # Parquet files hold wrapped keys, nothing else does.
-    others = [path.read_bytes() for path in walked if path.suffix != ".parquet"]
+    others = [text for path, text in walked.items() if path.suffix != ".parquet"]
     assert_hidden("vault:v1:", [*everything, *others])
     assert any(b"vault:v1:" in path.read_bytes() for path in data_files(table))
 
 
-def texts_below(folder: Path) -> Iterator[Path]:
-    return (path for path in folder.rglob("*") if path.is_file())
+def contents(folder: Path) -> dict[Path, bytes]:
+    """Every file that is there; Spark's own temporary ones come and go meanwhile."""
+    found = {}
+    for path in folder.rglob("*"):
+        with suppress(FileNotFoundError, IsADirectoryError):
+            found[path] = path.read_bytes()
+    return found
 
 
 def assert_hidden(secret: str, shown: list[str | bytes]) -> None:

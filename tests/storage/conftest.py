@@ -8,6 +8,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -63,9 +64,7 @@ class Bucket:
     def __init__(self, port: str) -> None:
         self.name = f"b{uuid.uuid4().hex}"
         self.query = f"endpoint_override=127.0.0.1:{port}&scheme=http&region=us-east-1"
-        import boto3
-
-        self.client: Any = boto3.client("s3", endpoint_url=f"http://127.0.0.1:{port}")
+        self.client = s3_client(port)
         self.client.create_bucket(Bucket=self.name)
 
     def uri(self, key: str, scheme: str = "s3") -> str:
@@ -81,6 +80,14 @@ class Bucket:
             entry["Key"]: self.client.get_object(Bucket=self.name, Key=entry["Key"])["Body"].read()
             for entry in listing
         }
+
+
+@cache
+def s3_client(port: str) -> Any:
+    """A client takes long to make, and none of them knows what another did."""
+    import boto3
+
+    return boto3.client("s3", endpoint_url=f"http://127.0.0.1:{port}")
 
 
 @contextlib.contextmanager
