@@ -42,7 +42,9 @@ def run(*arguments: object, **environment: str) -> Done:
         )
     with tempfile.TemporaryDirectory() as folder:
         out, err = Path(folder, "out"), Path(folder, "err")
-        code = _fork_server(words[0] in _COMPILED).run(words, variables, [out, err])
+        code = _fork_server(words[:1] in ([word] for word in _COMPILED)).run(
+            words, variables, [out, err]
+        )
         # Bytes, since reading text would lose the carriage returns that tests look for.
         texts = [file.read_bytes().decode() for file in (out, err)]
         return subprocess.CompletedProcess(words, code, *texts)

@@ -141,10 +141,10 @@ def openbao(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenBao]:
 
 
 @pytest.fixture(autouse=True)
-def _no_kms_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the machine's environment says of a Vault must not reach a test."""
+def _nothing_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the machine's environment says of a Vault or a policy must not reach a test."""
     for name in list(os.environ):
-        if name.startswith(("VAULT_", "BAO_")):
+        if name.startswith(("VAULT_", "BAO_", "SECURE_BLOOM_POLICY", "SECURE_BLOOM_KEYRING")):
             monkeypatch.delenv(name)
 
 

@@ -10,6 +10,7 @@ from secure_bloom.cli.arguments import (
     load_keys,
     load_policy,
     parse_columns,
+    policy_option,
     with_common_options,
     with_jobs_option,
     with_unprotected_option,
@@ -20,23 +21,21 @@ from secure_bloom.cli.progress_bar import progress_bar
 
 @click.command("add")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@policy_option("Policy file (TOML): which columns get filters, under which keys.")
 @click.option(
-    "--policy",
-    "policy_path",
-    type=click.Path(path_type=Path),
-    help="Policy file (TOML): which columns get filters, under which keys.",
-)
-@click.option(
+    "-c",
     "--column",
     "column_texts",
     multiple=True,
     metavar="NAME[:fpp=F][:max_bytes=N]",
     help="A column that gets filters, instead of the policy's; may be repeated.",
 )
-@click.option("--output", metavar="DIR", help="Write the new files below DIR, leave the old ones.")
+@click.option(
+    "-o", "--output", metavar="DIR", help="Write new files below DIR, leave the old ones."
+)
 @click.option("--in-place", is_flag=True, help="Append to the files; costs no copy of the data.")
 @click.option("--replace-filters", is_flag=True, help="Build filters anew where there are some.")
-@click.option("--dry-run", is_flag=True, help="Work everything out, write nothing.")
+@click.option("-n", "--dry-run", is_flag=True, help="Work everything out, write nothing.")
 @with_jobs_option
 @with_unprotected_option
 @with_common_options

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from secure_bloom.cli.defaults import default_keyring, default_policy
+from secure_bloom.cli.loudness import LOUDNESS, VERBOSE
 from secure_bloom.encryption.keys import Keyring, KmsClient
 from secure_bloom.errors import PolicyError
 from secure_bloom.options import BloomFilterOptions
@@ -19,20 +21,41 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+
+
+def policy_option(text: str, *, required: bool = False) -> Callable[[F], F]:
+    """``--policy``, which the environment or a file may give too."""
+    return click.option(
+        "-p",
+        "--policy",
+        "policy_path",
+        type=click.Path(path_type=Path),
+        default=default_policy,
+        callback=_required if required else None,
+        help=text,
+    )
+
+
+def _required(context: click.Context, option: click.Parameter, value: Path | None) -> Path:
+    # click takes None for the value of a default that is computed.
+    if value is None:
+        raise click.MissingParameter(ctx=context, param=option)
+    return value
+
+
+def keyring_option(text: str) -> Callable[[F], F]:
+    """``--keyring``, which the environment or a file may give too."""
+    return click.option(
+        "-k", "--keyring", type=click.Path(path_type=Path), default=default_keyring, help=text
+    )
+
 
 def with_common_options(function: F) -> F:
-    """``--json``, ``-v`` and ``--keyring``, which every verb has."""
-    for option in (
-        click.option("-v", "--verbose", is_flag=True, help="Say more."),
-        click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout."),
-        click.option(
-            "--keyring",
-            type=click.Path(path_type=Path),
-            help="File with the keys; else the policy's [kms] is asked.",
-        ),
-    ):
-        function = option(function)
-    return function
+    """``--json``, ``--keyring``, ``-v``, ``-q`` and ``--color``, which every verb has."""
+    keyring = keyring_option("File with the keys; else the policy's [kms].")
+    options = (*LOUDNESS, VERBOSE, JSON, keyring)
+    return functools.reduce(lambda done, option: option(done), options, function)
 
 
 #: The help of ``--policy`` in verbs that read.
@@ -49,7 +72,7 @@ _ALLOW_UNPROTECTED = click.option(
 )
 
 
-_POLICY = click.option("--policy", "policy_path", type=click.Path(path_type=Path), help=POLICY_HELP)
+_POLICY = policy_option(POLICY_HELP)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

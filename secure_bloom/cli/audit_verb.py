@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from secure_bloom.cli.arguments import load_keys, with_common_options
+from secure_bloom.cli.arguments import load_keys, policy_option, with_common_options
 from secure_bloom.cli.print_audit import FORMS, write_report
 from secure_bloom.cli.progress_bar import progress_bar
 from secure_bloom.errors import PolicyError
@@ -18,7 +18,7 @@ _PATH = click.Path(path_type=Path)
 
 @click.command("audit")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@click.option("--policy", required=True, type=_PATH, help="Policy file (TOML) to hold against.")
+@policy_option("Policy file (TOML) to hold against.", required=True)
 @click.option(
     "--severity",
     metavar="LEVEL",
@@ -47,11 +47,11 @@ _PATH = click.Path(path_type=Path)
     show_default=True,
     help="How to write the report.",
 )
-@click.option("--output", type=_PATH, metavar="FILE", help="Where to write it, instead of stdout.")
+@click.option("-o", "--output", type=_PATH, metavar="FILE", help="Where to write it.")
 @with_common_options
 def audit_command(
     paths: tuple[str, ...],
-    policy: Path,
+    policy_path: Path,
     severity: str | None,
     ignore: tuple[str, ...],
     sample: int | None,
@@ -83,7 +83,7 @@ def audit_command(
         with progress_bar("auditing", quiet=as_json) as progress:
             report = audit(
                 paths,
-                policy=policy,
+                policy=policy_path,
                 keys=load_keys(keyring),
                 ignore=ignore,
                 severity=severity,

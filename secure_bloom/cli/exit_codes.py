@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING, Protocol
 
-import click
-
+from secure_bloom.cli.loudness import is_verbose
 from secure_bloom.cli.terminal import tell
+from secure_bloom.text import counted
 
 if TYPE_CHECKING:
     from secure_bloom.bloom.probe import Verdict
 
+#: As many files with the same mistake are named without ``-v``.
+_NAMED = 3
 EXIT_MAYBE, EXIT_ABSENT, EXIT_ERROR, EXIT_NO_FILTER = 0, 1, 2, 3
 
 
 class ReportedFile(Protocol):
     """A file of a report that may have failed."""
 
+    @property
+    def path(self) -> str: ...  # noqa: D102
     @property
     def error(self) -> str | None: ...  # noqa: D102
     @property
@@ -27,22 +31,30 @@ class ReportedFile(Protocol):
 
 
 def complain(failed: Iterable[ReportedFile]) -> int:
-    """Name every failed file on stderr, each hint once, after its files; the exit code, or 0.
+    """Tell the failed files on stderr, the same mistake in many of them once; the exit code, or 0.
 
-    With ``-v`` of the verb that runs, the errors behind an error are told too.
+    With ``-v`` every file is named, and the errors behind an error are told too.
     """
-    verbose = click.get_current_context().params.get("verbose", False)
-    by_hint: dict[str | None, list[ReportedFile]] = {}
+    alike: dict[tuple[str, str | None], list[ReportedFile]] = {}
     for file in failed:
-        by_hint.setdefault(file.hint, []).append(file)
-    for hint, files in by_hint.items():
-        for file in files:
+        alike.setdefault((_without_path(file), file.hint), []).append(file)
+    for (_, hint), files in alike.items():
+        shown = files if is_verbose() else files[:_NAMED]
+        for file in shown:
             tell(f"secure-bloom: error: {file.error}", err=True)
-            for cause in file.causes if verbose else ():
+            for cause in file.causes if is_verbose() else ():
                 tell(f"secure-bloom: cause: {cause}", err=True)
+        if len(files) > len(shown):
+            more = counted(len(files) - len(shown), "more file")
+            tell(f"secure-bloom: error: the same in {more}: -v names them", err=True)
         if hint:
             tell(f"secure-bloom: hint: {hint}", err=True)
-    return EXIT_ERROR if by_hint else 0
+    return EXIT_ERROR if alike else 0
+
+
+def _without_path(file: ReportedFile) -> str:
+    """The error without the file it is about, which errors begin with."""
+    return (file.error or "").removeprefix(file.path)
 
 
 def verdict_code(verdicts: Container[Verdict]) -> int:

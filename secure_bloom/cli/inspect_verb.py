@@ -9,6 +9,7 @@ import click
 from secure_bloom.cli.arguments import (
     load_keys,
     load_policy,
+    policy_option,
     with_common_options,
 )
 from secure_bloom.cli.exit_codes import complain
@@ -18,7 +19,7 @@ EXIT_WRONG_FILTER = 1
 
 @click.command("inspect")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@click.option("--policy", "policy_path", type=click.Path(path_type=Path), help="For its [kms].")
+@policy_option("For its [kms].")
 @click.option("--check", is_flag=True, help="Read the values too, and look for each in its filter.")
 @with_common_options
 def inspect_command(

@@ -7,8 +7,15 @@ from pathlib import Path
 
 import click
 
-from secure_bloom.cli.arguments import load_keys, load_policy, with_common_options
+from secure_bloom.cli.arguments import (
+    JSON,
+    load_keys,
+    load_policy,
+    policy_option,
+    with_common_options,
+)
 from secure_bloom.cli.exit_codes import complain
+from secure_bloom.cli.loudness import VERBOSE
 from secure_bloom.cli.tables import print_json
 from secure_bloom.cli.terminal import tell
 from secure_bloom.encryption.keys import KmsClient, new_keyring, try_master_key
@@ -23,9 +30,9 @@ def keys() -> None:
 
 
 @keys.command("check")
-@click.option("--policy", "policy_path", required=True, type=_PATH, help="Policy file (TOML).")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-@click.option("-v", "--verbose", is_flag=True, help="Say more.")
+@policy_option("Policy file (TOML).", required=True)
+@JSON
+@VERBOSE
 def check_command(policy_path: Path, as_json: bool, verbose: bool) -> int:
     """Reach the policy's KMS, and wrap and unwrap a random key under every master key.
 
@@ -107,7 +114,7 @@ def new_command(file: Path, names: tuple[str, ...], policy_path: Path | None, bi
 
 @keys.command("used")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@click.option("--policy", "policy_path", type=_PATH, help="For its [kms].")
+@policy_option("For its [kms].")
 @with_common_options
 def used_command(
     paths: tuple[str, ...],

@@ -7,12 +7,14 @@ from pathlib import Path
 import click
 
 from secure_bloom.cli.arguments import (
+    JSON,
     Access,
     parse_settings,
     with_access_to_read,
     with_common_options,
 )
 from secure_bloom.cli.exit_codes import complain, verdict_code
+from secure_bloom.cli.loudness import VERBOSE
 from secure_bloom.cli.tables import print_json
 from secure_bloom.errors import PolicyError
 
@@ -33,8 +35,8 @@ def paimon() -> None:
 @click.option(
     "--keyring", type=click.Path(path_type=Path), help="Not needed: indexes are in clear."
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-@click.option("-v", "--verbose", is_flag=True, help="Say more.")
+@JSON
+@VERBOSE
 def show_command(paths: tuple[str, ...], keyring: Path | None, as_json: bool, verbose: bool) -> int:
     """Show the indexes of data files, or index files themselves; needs no key.
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from secure_bloom.cli.arguments import load_keys
+from secure_bloom.cli.arguments import JSON, keyring_option, load_keys
 from secure_bloom.cli.tables import print_json
 from secure_bloom.cli.terminal import tell
 from secure_bloom.encryption.policy_text import KMS_LINES, policy_text
@@ -23,7 +23,7 @@ def policy() -> None:
 @policy.command("init")
 @click.argument("path")
 @click.option("--client", type=click.Choice(list(KMS_LINES)), default="keyring", show_default=True)
-@click.option("--keyring", type=_PATH, help="Keys for a table whose footers are encrypted.")
+@keyring_option("Keys for a table whose footers are encrypted.")
 @click.option("--output", type=_PATH, metavar="FILE", help="A new file, instead of stdout.")
 def init_command(path: str, client: str, keyring: Path | None, output: Path | None) -> int:
     """Write a policy that names every column of the table at PATH, commented out.
@@ -56,8 +56,8 @@ def init_command(path: str, client: str, keyring: Path | None, output: Path | No
 @policy.command("check")
 @click.argument("file", type=_PATH)
 @click.option("--table", metavar="PATH", help="Hold its columns against those of a table.")
-@click.option("--keyring", type=_PATH, help="Keys for a table whose footers are encrypted.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@keyring_option("Keys for a table whose footers are encrypted.")
+@JSON
 def check_command(file: Path, table: str | None, keyring: Path | None, as_json: bool) -> int:
     """Tell everything that is wrong with a policy, and what of it Spark cannot write.
 

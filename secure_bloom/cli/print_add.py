@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from secure_bloom.adding.report import AddReport, FileAddReport, FilterReport
+from secure_bloom.cli.loudness import is_quiet
 from secure_bloom.cli.tables import human_bytes, percent, print_table, short_names
 from secure_bloom.cli.terminal import tell
 
@@ -15,25 +16,30 @@ def print_add_report(report: AddReport, *, verbose: bool) -> None:
     """One row for each file, then the sums."""
     headers = ("file", "status", "filters", "before>", "after>", "seconds>")
     names = short_names([file.path for file in report.files])
-    print_table(headers, (_file_row(file, names[file.path]) for file in report.files))
+    print_table(
+        headers,
+        (_file_row(file, names[file.path], dry_run=report.dry_run) for file in report.files),
+    )
     if verbose:
         _print_filters(report)
     actions = Counter(f.action for file in report.files for f in file.filters)
     grown = sum((f.bytes_after or 0) - (f.bytes_before or 0) for f in report.files)
-    counted = ", ".join(f"{count} {action}" for action, count in sorted(actions.items()))
     would = "would be " if report.dry_run else ""
+    told = ", ".join(f"{count:,} {would}{action}" for action, count in sorted(actions.items()))
     size = f"{human_bytes(abs(grown))} {'smaller' if grown < 0 else 'larger'}"
-    tell(f"filters: {counted or 'none'}; the files {would or 'are '}{size}")
+    tell(f"filters: {told or 'none'}; the files {would or 'are '}{size}")
+    if is_quiet():
+        return
     remarks = {_remark(f) for file in report.files for f in file.filters} - {None}
     for line in (*sorted(remarks, key=str), *report.notes):
         tell(f"note: {line}")
 
 
-def _file_row(file: FileAddReport, name: str) -> tuple[object, ...]:
+def _file_row(file: FileAddReport, name: str, *, dry_run: bool) -> tuple[object, ...]:
     actions = Counter(f.action for f in file.filters)
     return (
         name,
-        file.status,
+        f"would be {file.status}" if dry_run and file.changes else file.status,
         ", ".join(f"{count} {action}" for action, count in sorted(actions.items())),
         human_bytes(file.bytes_before),
         human_bytes(file.bytes_after),

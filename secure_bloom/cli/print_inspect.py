@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from secure_bloom.hudi.record_keys.description import RecordKeyDescription
     from secure_bloom.inspection import ColumnInspection, FileInspection, InspectReport
     from secure_bloom.paimon.index_description import PaimonInspection
-from secure_bloom.cli.tables import human_bytes, percent, print_table, visible
+from secure_bloom.cli.tables import human_bytes, percent, print_table, short_names, visible
 from secure_bloom.cli.terminal import tell
+from secure_bloom.text import counted
+
+#: More files than these get a row each in one table.
+_MOST_TABLES: Final = 10
 
 
 def print_inspect_report(report: InspectReport, *, verbose: bool) -> None:
-    """One table a file."""
-    for file in report.files:
-        if file.error is None:
+    """One table a file; of many files a row each, unless ``verbose``."""
+    shown = [file for file in report.files if file.error is None]
+    if len(shown) > _MOST_TABLES and not verbose:
+        _print_summary(shown)
+    else:
+        for file in shown:
             _print_file(file, verbose=verbose)
     for file, group, column in report.wrong:
         missed = column.bloom.missed if column.bloom else 0
@@ -25,12 +33,36 @@ def print_inspect_report(report: InspectReport, *, verbose: bool) -> None:
         )
 
 
+def _print_summary(files: Sequence[FileInspection]) -> None:
+    headers = ("file", "footer", "algorithm", "rows>", "row groups>", "in clear>", "with filters>")
+    names = short_names([file.path for file in files])
+    print_table(headers, (_file_row(file, names[file.path]) for file in files))
+    rows = sum(file.rows or 0 for file in files)
+    groups = sum(len(file.row_groups) for file in files)
+    tell(f"{counted(len(files), 'file')}, {counted(rows, 'row')}, {counted(groups, 'row group')}")
+    tell("-v shows the columns of each file")
+
+
+def _file_row(file: FileInspection, name: str) -> tuple[object, ...]:
+    columns = [column for group in file.row_groups for column in group.columns]
+    return (
+        name,
+        file.footer,
+        file.algorithm,
+        file.rows,
+        len(file.row_groups),
+        len({column.column for column in columns if column.encrypted == "no"}),
+        len({column.column for column in columns if column.bloom is not None}),
+    )
+
+
 def _print_file(file: FileInspection, *, verbose: bool) -> None:
     footer = f"{file.footer} footer"
     if file.algorithm:
         footer += f", {file.algorithm}, footer key {file.key or 'unnamed'}"
     groups = len(file.row_groups)
-    content = "" if file.rows is None else f"; {file.rows} rows in {groups} row groups"
+    told = f"; {counted(file.rows or 0, 'row')} in {counted(groups, 'row group')}"
+    content = "" if file.rows is None else told
     tell(f"{file.path}: {footer}{content}")
     if file.hudi is not None:
         tell(f"  Hudi record keys: {_record_keys(file.hudi)}")

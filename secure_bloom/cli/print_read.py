@@ -24,7 +24,8 @@ _SHOWN_FILES = 20
 
 def print_report(report: ReadReport, *, verbose: bool) -> None:
     """What was skipped and why not more, what to do about it, then the files."""
-    tell(f"rows:       {report.rows:,}")
+    rows = "none read: this is the plan" if report.rows is None else f"{report.rows:,}"
+    tell(f"rows:       {rows}")
     tell(f"row groups: {report.row_groups_read:,} of {report.row_groups:,} read")
     for step, count in report.skipped.items():
         tell(f"            {count:,} skipped by {step}")

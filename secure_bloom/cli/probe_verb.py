@@ -10,18 +10,24 @@ from secure_bloom.cli.arguments import (
     with_common_options,
 )
 from secure_bloom.cli.exit_codes import complain, verdict_code
+from secure_bloom.cli.inputs import read_lines
+from secure_bloom.errors import PolicyError
 
 
 @click.command("probe")
 @click.argument("path")
 @click.argument("column")
-@click.argument("values", nargs=-1, required=True, metavar="VALUE...")
+@click.argument("values", nargs=-1, metavar="[VALUE]...")
+@click.option(
+    "--from", "source", metavar="FILE", help="Values from a file, one a line; - for stdin."
+)
 @with_access_to_read
 @with_common_options
 def probe_command(
     path: str,
     column: str,
     values: tuple[str, ...],
+    source: str | None,
     access: Access,
     as_json: bool,
     verbose: bool,
@@ -31,8 +37,12 @@ def probe_command(
     Values are written as a person would: text, 12.50, 2024-03-01, 2024-03-01T10:00:00Z, a UUID,
     hex:00ff for bytes.
 
+    Arguments stand in the history of the shell and in the list of processes: give values that are
+    secret by --from.
+
     \b
     secure-bloom probe out/ email a@example.com --keyring keys/dev-keyring.json
+    secure-bloom probe out/ email --from wanted.txt
 
     Exit code: 0 a value may be there, 1 absent everywhere, 3 some file has no filter, 2 error.
     """
@@ -43,7 +53,7 @@ def probe_command(
     report = probe(
         path,
         column,
-        values,
+        _values(values, source),
         **access.arguments(),
     )
     if as_json:
@@ -51,3 +61,10 @@ def probe_command(
     else:
         print_probe_report(report, verbose=verbose)
     return complain(report.failed) or verdict_code(report.verdicts)
+
+
+def _values(given: tuple[str, ...], source: str | None) -> list[str]:
+    values = [*given, *(read_lines(source) if source is not None else ())]
+    if not values:
+        raise PolicyError("no value is given", hint="write probe PATH COLUMN VALUE, or --from FILE")
+    return values

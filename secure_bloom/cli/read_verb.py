@@ -15,10 +15,14 @@ from secure_bloom.cli.arguments import (
     with_access_to_read,
     with_common_options,
 )
+from secure_bloom.cli.inputs import read_parameters, read_text
 from secure_bloom.cli.outputs import output_file, refuse_part_of_table
 from secure_bloom.cli.print_read import print_report
 from secure_bloom.cli.rows import FORMATS, TABLE_ROWS, format_of, json_of, rows_of, write_rows
+from secure_bloom.cli.tables import print_json
 from secure_bloom.errors import PolicyError
+from secure_bloom.predicates.from_text import from_text
+from secure_bloom.predicates.tree import Predicate
 
 if TYPE_CHECKING:
     from secure_bloom.reading import ReadReport, TableRead
@@ -26,7 +30,13 @@ if TYPE_CHECKING:
 
 @click.command("read")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@click.option("--where", metavar="TEXT", help="Which rows; all unless given.")
+@click.option("-w", "--where", metavar="TEXT", help="Which rows; all unless given.")
+@click.option("--where-from", metavar="FILE", help="The condition from a file; - is stdin.")
+@click.option(
+    "--parameters",
+    metavar="FILE",
+    help='Values of :name in the condition: {"name": value} in JSON; - is stdin.',
+)
 @click.option("--columns", metavar="A,B", help="Which columns; all unless given.")
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Stop after N rows.")
 @click.option(
@@ -34,13 +44,14 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Say what was skipped and why, instead of the rows; with --output they are written too.",
 )
+@click.option("--plan-only", is_flag=True, help="With --explain: plan, and read no row.")
 @click.option(
     "--format",
     "form",
     type=click.Choice(FORMATS),
     help="How to write rows; a table on a terminal, CSV elsewhere, or by the output's name.",
 )
-@click.option("--output", metavar="FILE", help="Where to write rows, in clear.")
+@click.option("-o", "--output", metavar="FILE", help="Where to write rows, in clear.")
 @click.option(
     "--for-spreadsheets",
     is_flag=True,
@@ -56,9 +67,12 @@ if TYPE_CHECKING:
 def read_command(
     paths: tuple[str, ...],
     where: str | None,
+    where_from: str | None,
+    parameters: str | None,
     columns: str | None,
     limit: int | None,
     explain: bool,
+    plan_only: bool,
     form: str | None,
     output: str | None,
     for_spreadsheets: bool,
@@ -72,12 +86,13 @@ def read_command(
     What folders' names, statistics, dictionaries, Bloom filters and page indexes rule out is not
     read, and not decrypted.  Texts in a condition stand in single quotes, names with spaces in
     double ones; there are =, !=, <, <=, >, >=, in (...), not in (...), is null, is not null, and,
-    or, not.
+    or, not.  Values that are secret stand better in a file: arguments can be seen by others.
 
     \b
     secure-bloom read out/ --where "email = 'a@example.com' and country in ('it', 'no')"
     secure-bloom read out/ --where "id = 42" --columns id,email --output found.parquet
     secure-bloom read out/ --where "id = 42" --explain
+    secure-bloom read out/ --where "email = :email" --parameters wanted.json
 
     Exit code: 0 done, 2 error.
     """
@@ -88,7 +103,7 @@ def read_command(
     cut = form == "table" and (limit is None or limit > TABLE_ROWS)
     read = TableRead(
         paths,
-        where=where,
+        where=_condition(where, where_from, parameters),
         columns=None if columns is None else column_names(columns),
         limit=TABLE_ROWS + 1 if cut else limit,
         **access.arguments(),
@@ -97,12 +112,39 @@ def read_command(
     )
     if file is not None and form is not None:
         refuse_part_of_table(file, form, paths, read.paths)
+    if plan_only:
+        return _plan(read, explain=explain, output=output, as_json=as_json, verbose=verbose)
     writing = partial(write_rows, for_spreadsheets=for_spreadsheets)
     document = _carry_out(read, form, file, writing, keep=as_json and not explain)
     if as_json:
         _print_document(document, read.report() if explain else None)
     elif explain:
         print_report(read.report(), verbose=verbose)
+    return 0
+
+
+def _condition(where: str | None, source: str | None, parameters: str | None) -> Predicate | None:
+    if where is not None and source is not None:
+        raise PolicyError("--where and --where-from both give the condition")
+    if {source, parameters} == {"-"}:
+        raise PolicyError("the condition and its parameters cannot both come from stdin")
+    text = where if source is None else read_text(source)
+    values = None if parameters is None else read_parameters(parameters)
+    if text is None and values is not None:
+        raise PolicyError("--parameters without a condition", hint="give one by --where")
+    return None if text is None else from_text(text, values)
+
+
+def _plan(
+    read: TableRead, *, explain: bool, output: str | None, as_json: bool, verbose: bool
+) -> int:
+    if not explain or output is not None:
+        raise PolicyError("--plan-only goes with --explain, and without --output")
+    report = read.planned()
+    if as_json:
+        print_json({"rows": None, "explain": report.to_dict()})
+    else:
+        print_report(report, verbose=verbose)
     return 0
 
 
@@ -138,6 +180,4 @@ def _carry_out(
 
 
 def _print_document(document: dict[str, Any], report: ReadReport | None) -> None:
-    from secure_bloom.cli.tables import print_json
-
     print_json(document if report is None else {**document, "explain": report.to_dict()})

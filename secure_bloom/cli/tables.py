@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import click
 
+from secure_bloom.cli.loudness import wanted_color
 from secure_bloom.reports import SCHEMA_VERSION
 from secure_bloom.text import written_out
 
@@ -32,7 +33,13 @@ def print_table(
     from rich.table import Table
 
     # In a file or a pipe a path must not be cut to fit 80 columns.
-    console = Console(width=None if sys.stdout.isatty() else _WIDE, highlight=False)
+    color = wanted_color()
+    console = Console(
+        width=None if sys.stdout.isatty() else _WIDE,
+        highlight=False,
+        force_terminal=color or None,
+        no_color=color is False or None,
+    )
     table = Table(
         title=title and escape(written_out(title)),
         title_justify="left",

@@ -5,17 +5,23 @@ Importing all of them would add a fifth to the CPU time of a probe.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from importlib import import_module
 from typing import Final
 
 import click
 
+from secure_bloom.cli.loudness import LOUDNESS, VERBOSE
+
 #: Verb -> the module of this package that has it, and its name there.
 _VERBS: Final = {
     "add": ("add_verb", "add_command"),
     "audit": ("audit_verb", "audit_command"),
+    "completion": ("help_verbs", "completion_command"),
     "decrypt": ("rekey_verbs", "decrypt_command"),
     "demo": ("demo_verb", "demo_command"),
+    "help": ("help_verbs", "help_command"),
     "hudi": ("hudi_verbs", "hudi"),
     "inspect": ("inspect_verb", "inspect_command"),
     "keys": ("keys_verbs", "keys"),
@@ -44,9 +50,20 @@ class Verbs(click.Group):
         return command
 
 
-@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="secure-bloom")
-def cli() -> None:
+def _with_loudness(function: Callable[..., int]) -> Callable[..., int]:
+    return functools.reduce(lambda done, option: option(done), LOUDNESS, function)
+
+
+@click.group(
+    cls=Verbs,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    invoke_without_command=True,
+)
+@click.version_option(None, "-V", "--version", package_name="secure-bloom")
+@VERBOSE
+@_with_loudness
+@click.pass_context
+def cli(ctx: click.Context, verbose: bool) -> int:  # noqa: ARG001 - verbs ask for it
     """Bloom filters for Parquet files that are already written, encrypted like their columns.
 
     \b
@@ -59,4 +76,12 @@ def cli() -> None:
 
     Exit code 2 means an error; what went wrong and what to do about it is on stderr.  141: whoever
     read the output (head, a pager) went away.
+
+    The policy and the keyring may be given once: by SECURE_BLOOM_POLICY and SECURE_BLOOM_KEYRING,
+    or as policy and keyring in secure-bloom.toml or in [tool.secure-bloom] of pyproject.toml, in
+    this folder or above.
     """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+        return 0
+    return 0

@@ -46,6 +46,8 @@ MAGIC_ENCRYPTED = b"PARE"
 TRAILER_SIZE = 8
 #: One read of this size holds the footer of most files, and spares a second request.
 _FIRST_READ = 64 * 1024
+#: As many bytes tell a text from a file that is cut short.
+_LOOKED_AT = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,10 +131,7 @@ def locate_footer(file: InputFile, *, end: int | None = None) -> tuple[bytes, in
     last = file.read_at(end - first, first)
     magic = last[-len(MAGIC) :]
     if magic not in (MAGIC, MAGIC_ENCRYPTED):
-        raise FormatError(
-            "not a Parquet file, or cut short: it does not end in PAR1 or PARE",
-            hint="if a run with --in-place was killed here, the next such run repairs the file",
-        )
+        raise _foreign(last)
     length = int.from_bytes(last[-TRAILER_SIZE : -len(MAGIC)], "little")
     offset = end - TRAILER_SIZE - length
     if offset < len(MAGIC):
@@ -140,6 +139,21 @@ def locate_footer(file: InputFile, *, end: int | None = None) -> tuple[bytes, in
     have = first - TRAILER_SIZE
     body = last[have - length : have] if length <= have else file.read_at(offset, length)
     return magic, offset, body
+
+
+def _foreign(last: bytes) -> FormatError:
+    """What to say of a file that ends otherwise than Parquet files do."""
+    # The first character may be cut.
+    text = last[-_LOOKED_AT:].decode("utf-8", "replace").lstrip("\ufffd")
+    if "\ufffd" not in text and all(c.isprintable() or c in "\r\n\t" for c in text):
+        return FormatError(
+            "not a Parquet file: it ends as a text does, such as CSV or JSON",
+            hint="write the table as Parquet; of a folder only Parquet files are taken",
+        )
+    return FormatError(
+        "not a Parquet file, or cut short: it does not end in PAR1 or PARE",
+        hint="if a run with --in-place was killed here, the next such run repairs the file",
+    )
 
 
 def encrypted_tail(offset: int, body: bytes, crypto: FileCryptoMetaData, length: int) -> Tail:

@@ -9,6 +9,7 @@ words (dates, true) as they are.  AND binds closer than OR.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from secure_bloom.errors import PolicyError
@@ -63,12 +64,16 @@ class _Token:
         return lowered if is_keyword else ""
 
 
-def from_text(text: str) -> Predicate:
-    """The predicate that a text describes; PolicyError, which quotes no value, if it is none."""
+def from_text(text: str, parameters: Mapping[str, object] | None = None) -> Predicate:
+    """The predicate that a text describes; PolicyError, which quotes no value, if it is none.
+
+    With ``parameters``, ``:name`` in the place of a value, or of a list's brackets, stands for a
+    value of theirs, or for a list.
+    """
     tokens = _tokens(text)
     if not tokens:
         raise PolicyError("the condition is empty", hint="leave it out to read all rows")
-    parser = _Parser(tokens, len(text) + 1)
+    parser = _Parser(tokens, len(text) + 1, parameters)
     predicate = parser.disjunction(MAX_DEPTH)
     parser.expect_end()
     return predicate
@@ -106,7 +111,10 @@ def _is_number(text: str) -> bool:
 class _Parser:
     """Recursive descent, one method to a rule of the grammar."""
 
-    def __init__(self, tokens: list[_Token], end: int) -> None:
+    def __init__(
+        self, tokens: list[_Token], end: int, parameters: Mapping[str, object] | None
+    ) -> None:
+        self._parameters = parameters
         self._tokens = tokens
         self._end = _Token(kind="end", text="", place=end)
         self._position = 0
@@ -157,7 +165,10 @@ class _Parser:
             raise self._wanted("an operator", hint=_INSTEAD.get(self._next.keyword, _OPERATORS))
         return condition(column, self._take().text, self._value())
 
-    def _list(self) -> list[str | None]:
+    def _list(self) -> list[object]:
+        if self._is_parameter:
+            values = self._parameter()
+            return values if isinstance(values, list) else [values]
         self._expect("(")
         values = [self._member()]
         while self._accept(","):
@@ -165,7 +176,7 @@ class _Parser:
         self._expect(")")
         return values
 
-    def _member(self) -> str | None:
+    def _member(self) -> object:
         return None if self._accept("null") else self._value()
 
     def _name(self) -> str:
@@ -173,7 +184,9 @@ class _Parser:
             raise self._wanted("the name of a column")
         return self._take().text
 
-    def _value(self) -> str:
+    def _value(self) -> object:
+        if self._is_parameter:
+            return self._parameter()
         if self._next.kind not in ("text", "word") or self._next.keyword:
             raise self._wanted(
                 "a value", hint=_VALUES.get(self._next.keyword or self._next.kind, _HINT)
@@ -182,6 +195,21 @@ class _Parser:
         return (
             Numeral(token.text) if token.kind == "word" and _is_number(token.text) else token.text
         )
+
+    @property
+    def _is_parameter(self) -> bool:
+        is_word = self._parameters is not None and self._next.kind == "word"
+        return is_word and self._next.text.startswith(":")
+
+    def _parameter(self) -> object:
+        token = self._take()
+        values = self._parameters or {}
+        if token.text[1:] not in values:
+            raise PolicyError(
+                f"no value is given for the parameter at character {token.place}",
+                hint=f"there are {', '.join(values) or 'none'}",
+            )
+        return values[token.text[1:]]
 
     @property
     def _next(self) -> _Token:

@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -26,10 +27,10 @@ from secure_bloom.predicates.from_pyarrow import from_expression
 from secure_bloom.predicates.from_text import from_text
 from secure_bloom.predicates.from_tuples import from_structure
 from secure_bloom.predicates.request import request
-from secure_bloom.predicates.tree import Predicate
+from secure_bloom.predicates.tree import AllOf, AnyOf, Condition, Predicate
 from secure_bloom.reading.file_reports import FileReadReport, columns_with_filters
 from secure_bloom.reading.pruning.context import PruningContext
-from secure_bloom.reading.pruning.plan import FilePlan, PlannedFile, ReadPlan
+from secure_bloom.reading.pruning.plan import FilePlan, PlannedFile, ReadPlan, RowGroupPlan
 from secure_bloom.reading.pruning.plan_table import PlannedFiles, PlannedRun
 from secure_bloom.reading.report import ReadReport
 from secure_bloom.reading.rows.file_reader import FileReader, Unit, stored_extents, tables_of, units
@@ -40,7 +41,7 @@ from secure_bloom.reading.table.footer_scan import FooterScanner
 from secure_bloom.reading.table.hive_partitions import partition_fields
 from secure_bloom.reading.table.table_files import TableFiles
 from secure_bloom.storage import CountedFile, open_input
-from secure_bloom.storage.counted_file import covered
+from secure_bloom.storage.counted_file import Extent, covered
 from secure_bloom.storage.paths import Paths, as_paths
 
 _MAX_DECODERS = 8
@@ -60,6 +61,8 @@ def to_predicate(where: object) -> Predicate | None:
     """The predicate that ``where`` describes in one of its three forms; None if there is none."""
     if where is None:
         return None
+    if isinstance(where, Condition | AllOf | AnyOf):
+        return where
     if isinstance(where, str):
         return from_text(where)
     if isinstance(where, pc.Expression):
@@ -74,7 +77,7 @@ class TableRead:
         self,
         paths: Paths,
         *,
-        where: Where | None = None,
+        where: Where | Predicate | None = None,
         columns: Names | None = None,
         limit: int | None = None,
         keys: GivenKeys = None,
@@ -162,6 +165,18 @@ class TableRead:
             trust=self._trust,
         )
 
+    def planned(self) -> ReadReport:
+        """A report on what would be read; no row is, and pages count as far as row groups go."""
+        for found in self._runs():
+            for plan in found.plans:
+                pages = [
+                    extent
+                    for group in plan.surviving
+                    for extent in stored_extents(plan.footer, group.row_group, self.request.needed)
+                ]
+                self._reports[plan.path] = self._file_report(plan, plan.row_groups, pages)
+        return replace(self.report(), rows=None)
+
     def report(self) -> ReadReport:
         """A report on what was read so far, and why."""
         return ReadReport(
@@ -246,10 +261,13 @@ class TableRead:
         self._open_readers.remove(reader)
         # Files behind the limit were planned and not read: no report on them.
         if self._explain and (reader.is_begun or reader.units_left == 0):
-            self._reports[reader.plan.path] = self._file_report(reader)
+            self._reports[reader.plan.path] = self._file_report(
+                reader.plan, reader.row_groups, reader.extents
+            )
 
-    def _file_report(self, reader: FileReader) -> FileReadReport:
-        plan = reader.plan
+    def _file_report(
+        self, plan: FilePlan, row_groups: tuple[RowGroupPlan, ...], pages: Sequence[Extent]
+    ) -> FileReadReport:
         footer = plan.footer
         notes = []
         if not footer.is_verified:
@@ -260,10 +278,10 @@ class TableRead:
             for extent in stored_extents(footer, index, self.request.needed)
         ]
         pruned = covered([*footer.extents, *plan.extents])
-        read = covered([*footer.extents, *plan.extents, *reader.extents])
+        read = covered([*footer.extents, *plan.extents, *pages])
         return FileReadReport(
             path=plan.path,
-            row_groups=reader.row_groups,
+            row_groups=row_groups,
             bytes_footer=covered(footer.extents),
             bytes_judged_by=pruned - covered(footer.extents),
             bytes_pages=read - pruned,

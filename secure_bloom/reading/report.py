@@ -13,14 +13,14 @@ from secure_bloom.text import counted
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ReadReport(Report, ReadTotals):
-    """A whole read, which returned ``rows`` rows.
+    """A whole read, which returned ``rows`` rows; None where it was only planned.
 
     ``files_left`` files were not looked at, because there were as many rows as were wanted.
     ``unverified`` are the paths of signed files whose key was not at hand: what they say may be
     forged.  ``seconds`` is wall-clock time by pass: footers, planning, rows.
     """
 
-    rows: int
+    rows: int | None
     files_left: int
     unverified: tuple[str, ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)
@@ -49,7 +49,8 @@ class ReadReport(Report, ReadTotals):
 
     def _summary(self) -> str:
         return (
-            f"{counted(self.rows, 'row')}, {self.row_groups_read} of "
-            f"{counted(self.row_groups, 'row group')} and {self.bytes_read:,} of "
+            f"{'planned' if self.rows is None else counted(self.rows, 'row')}, "
+            f"{self.row_groups_read} of {counted(self.row_groups, 'row group')} and "
+            f"{self.bytes_read:,} of "
             f"{self.bytes_full_scan:,} bytes read"
         )

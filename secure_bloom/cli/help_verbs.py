@@ -1,0 +1,77 @@
+"""``secure-bloom help`` and ``completion``: what the verbs say of themselves, elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from secure_bloom.errors import PolicyError, refused_by_system
+
+_SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command("help")
+@click.argument("verbs", nargs=-1, metavar="[VERB]...")
+@click.option(
+    "--man", type=click.Path(path_type=Path), metavar="DIR", help="Write manual pages into DIR."
+)
+@click.pass_context
+def help_command(ctx: click.Context, verbs: tuple[str, ...], man: Path | None) -> int:
+    """Show the help of VERB, or write all of it as manual pages.
+
+    \b
+    secure-bloom help add
+    secure-bloom help keys used
+    secure-bloom help --man ~/.local/share/man/man1
+
+    Exit code: 0 done, 2 error.
+    """
+    top = ctx.find_root()
+    if man is not None:
+        _write_pages(top, man)
+        return 0
+    found = top
+    for verb in verbs:
+        group = found.command
+        command = group.get_command(found, verb) if isinstance(group, click.Group) else None
+        if command is None:
+            raise PolicyError(f"there is no verb {' '.join(verbs)}", hint="see secure-bloom --help")
+        found = click.Context(command, info_name=verb, parent=found)
+    click.echo(found.get_help())
+    return 0
+
+
+def _write_pages(top: click.Context, folder: Path) -> None:
+    from secure_bloom.cli.man_pages import man_pages
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, page in man_pages(top):
+            (folder / f"{name}.1").write_text(page, encoding="utf-8")
+    except OSError as exc:
+        message = f"the pages cannot be written: {exc.strerror}"
+        raise refused_by_system(exc, message, path=str(folder)) from exc
+
+
+@click.command("completion")
+@click.argument("shell", type=click.Choice(_SHELLS))
+@click.pass_context
+def completion_command(ctx: click.Context, shell: str) -> int:
+    """Print what makes SHELL complete verbs and options.
+
+    \b
+    bash:  secure-bloom completion bash > ~/.local/share/bash-completion/completions/secure-bloom
+    zsh:   secure-bloom completion zsh > "${fpath[1]}/_secure-bloom"
+    fish:  secure-bloom completion fish > ~/.config/fish/completions/secure-bloom.fish
+
+    Exit code: 0 done, 2 error.
+    """
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    if kind is None:
+        raise PolicyError(f"nothing is known of the shell {shell}")
+    root = ctx.find_root()
+    click.echo(kind(root.command, {}, "secure-bloom", "_SECURE_BLOOM_COMPLETE").source())
+    return 0

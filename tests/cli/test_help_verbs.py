@@ -1,0 +1,50 @@
+"""Help, completion and manual pages come from the verbs themselves."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_verbs import assert_error
+from tests.command_line import run
+
+
+def test_no_argument_shows_the_help() -> None:
+    done = run()
+    assert done.returncode == 0
+    assert "add filters, data untouched" in done.stdout
+
+
+@pytest.mark.parametrize("words", [("add",), ("keys", "used"), ("hudi", "lookup")])
+def test_help_of_a_verb_is_its_own(words: tuple[str, ...]) -> None:
+    shown = run("help", *words)
+    assert shown.returncode == 0
+    assert shown.stdout == run(*words, "--help").stdout
+
+
+def test_an_unknown_verb_is_told() -> None:
+    assert_error(run("help", "ad"), "there is no verb ad")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_completes(shell: str) -> None:
+    done = run("completion", shell)
+    assert done.returncode == 0
+    assert "_SECURE_BLOOM_COMPLETE" in done.stdout
+    if shutil.which(shell):
+        check = subprocess.run([shell, "-n"], input=done.stdout, text=True, capture_output=True)
+        assert check.returncode == 0, check.stderr
+
+
+def test_every_verb_has_a_manual_page(tmp_path: Path) -> None:
+    assert run("help", "--man", tmp_path).returncode == 0
+    names = {path.name for path in tmp_path.iterdir()}
+    assert {"secure-bloom.1", "secure-bloom-add.1", "secure-bloom-keys-used.1"} <= names
+    page = (tmp_path / "secure-bloom-add.1").read_text()
+    assert page.startswith('.TH "SECURE-BLOOM-ADD" "1"')
+    assert "\\-\\-in\\-place" in page
+    # A line that begins with a dot would be a command.
+    assert not [line for line in page.splitlines() if line.startswith(".") and line[1:2].islower()]

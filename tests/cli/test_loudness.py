@@ -1,0 +1,63 @@
+"""How much a verb says, wherever on the line that is asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.command_line import run
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    for number in range(12):
+        (tmp_path / f"{number:02}.parquet").write_text("id,email\n1,a@example.com\n")
+    return tmp_path
+
+
+def test_one_mistake_in_many_files_is_one_paragraph(lake: Path) -> None:
+    done = run("inspect", lake)
+    assert done.returncode == 2
+    assert done.stderr.count("not a Parquet file: it ends as a text does") == 3
+    assert "the same in 9 more files: -v names them" in done.stderr
+    assert done.stderr.count("secure-bloom: hint:") == 1
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_verbose_may_stand_before_the_verb_and_after(lake: Path, before: bool) -> None:
+    words = ("-v", "inspect", lake) if before else ("inspect", lake, "-v")
+    assert run(*words).stderr.count("not a Parquet file") == 12
+
+
+def test_quiet_leaves_notes_out(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"id": [1], "email": ["x"]}), tmp_path / "b.parquet")
+    words = ("add", tmp_path, "--column", "email", "--dry-run")
+    assert "note: " in run(*words).stdout
+    assert "note: " not in run(*words, "-q").stdout
+    assert "note: " not in run("-q", *words).stdout
+
+
+def test_a_dry_run_says_what_would_be(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "a.parquet")
+    shown = run("add", tmp_path, "-c", "id", "-n").stdout
+    assert "would be added" in shown
+    assert "filters: 1 would be added; the files would be" in shown
+
+
+def test_colours_are_as_asked_for(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "a.parquet")
+    assert "\x1b[" in run("inspect", tmp_path, "--color", "always").stdout
+    assert "\x1b[" not in run("inspect", tmp_path, "--color", "never").stdout
+
+
+def test_many_files_have_one_table(tmp_path: Path) -> None:
+    for number in range(12):
+        pq.write_table(pa.table({"id": [1]}), tmp_path / f"{number:02}.parquet")
+    shown = run("inspect", tmp_path).stdout
+    assert "12 files, 12 rows, 12 row groups" in shown
+    assert "bits set" not in shown
+    assert run("inspect", tmp_path, "-v").stdout.count("bits set") == 12
