@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,7 @@ from secure_bloom.auditing.failures import file_failure
 from secure_bloom.auditing.findings import Finding, Severity
 from secure_bloom.auditing.scope import AuditScope, policy_digest
 from secure_bloom.auditing.selection import Selection, as_texts, selection
+from secure_bloom.encryption.accepted import current
 from secure_bloom.encryption.keys import ExplicitKeys
 from secure_bloom.encryption.policy import KeyPolicy, draft_policy
 from secure_bloom.errors import PolicyError
@@ -63,9 +65,10 @@ def plan_audit(
 
     Raises PolicyError where there is nothing to audit: no file, no policy, no KMS to ask.
     """
-    options = replace(options, ignore=as_texts(options.ignore))
-    selected = selection(options.ignore, options.severity)
     taken, findings = _policy(policy)
+    accepted = () if taken is None else current(taken.accepted, _today())
+    options = replace(options, ignore=(*as_texts(options.ignore), *accepted))
+    selected = selection(options.ignore, options.severity)
     scope = _scope(policy, options)
     if taken is None:
         return AuditPlan(request=None, findings=findings, selection=selected, scope=scope)
@@ -90,6 +93,10 @@ def plan_audit(
         keys=at_hand,
         scope=scope,
     )
+
+
+def _today() -> datetime.date:
+    return datetime.datetime.now(datetime.UTC).date()
 
 
 def _scope(policy: KeyPolicy | str | PathLike[str], options: AuditOptions) -> AuditScope:

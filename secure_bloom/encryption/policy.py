@@ -14,13 +14,14 @@ from functools import partial
 from os import PathLike
 from pathlib import Path
 
+from secure_bloom.encryption.accepted import AcceptedFinding, accepted_findings
 from secure_bloom.encryption.configuration import ConfigTable, close_match
 from secure_bloom.encryption.keys import KeyInventory, Keyring, KmsClient
 from secure_bloom.errors import PolicyError, located, refused_by_system
 from secure_bloom.options import BloomFilterOptions, FooterMode
 
 DATA_KEY_BITS = (128, 192, 256)
-_POLICY_WORDS = frozenset({"kms", "footer", "columns", "encryption", "keys"})
+_POLICY_WORDS = frozenset({"kms", "footer", "columns", "encryption", "keys", "audit"})
 _COLUMN_WORDS = frozenset({"key", "bloom"})
 _FOOTER_MODES = {"encrypted": FooterMode.ENCRYPTED, "plaintext": FooterMode.SIGNED}
 #: The class that makes parquet-java encrypt by properties.
@@ -79,6 +80,7 @@ class KeyPolicy:
     With ``uniform`` columns without a key of their own are under the footer's.  ``drop_metadata``
     names texts that re-encryption leaves out of the footer, such as ``ARROW:schema``.
     ``retired_keys`` are master keys on which no file should depend any more.
+    ``accepted`` are findings that an audit does not count.
     ``kms`` is the ``[kms]`` table as written, its relative paths start at the folder ``base``.
     Raises PolicyError for what no writer can do, such as a column key without a footer key.
     """
@@ -92,6 +94,7 @@ class KeyPolicy:
     base: Path = field(default_factory=Path.cwd)
     encryption: EncryptionOptions = field(default_factory=EncryptionOptions)
     retired_keys: frozenset[str] = frozenset()
+    accepted: tuple[AcceptedFinding, ...] = ()
 
     def __post_init__(self) -> None:
         _check_key_name("the footer key", self.footer_key)
@@ -234,6 +237,7 @@ def _problems(table: ConfigTable) -> Iterator[PolicyError]:
         lambda: _footer(table),
         lambda: _encryption(table),
         lambda: _retired_keys(table),
+        lambda: accepted_findings(table),
         *(
             partial(_column, path, entries)
             for path, entries in (columns.items() if isinstance(columns, dict) else ())
@@ -291,6 +295,7 @@ def _policy(table: ConfigTable, base: Path) -> KeyPolicy:
         base=base,
         encryption=_encryption(table),
         retired_keys=_retired_keys(table),
+        accepted=accepted_findings(table),
     )
 
 
