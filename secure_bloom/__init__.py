@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from secure_bloom.adding.add import add_bloom_filters
     from secure_bloom.adding.report import AddReport
     from secure_bloom.adding.request import Columns
+    from secure_bloom.advising import ColumnAdvice, TableAdvice, advise
     from secure_bloom.auditing import audit
     from secure_bloom.auditing.findings import AuditReport, Finding
     from secure_bloom.bloom.probe import ProbeReport, Verdict, probe
@@ -63,6 +64,7 @@ _HOMES = {
     "adding.add": ["add_bloom_filters"],
     "adding.report": ["AddReport"],
     "adding.request": ["Columns"],
+    "advising": ["ColumnAdvice", "TableAdvice", "advise"],
     "auditing": ["audit"],
     "auditing.findings": ["AuditReport", "Finding"],
     "bloom.probe": ["ProbeReport", "Verdict", "probe"],
@@ -112,6 +114,7 @@ __all__ = [
     "AddReport",
     "AuditReport",
     "BloomFilterOptions",
+    "ColumnAdvice",
     "Columns",
     "ExplicitKeys",
     "FileBusyError",
@@ -138,6 +141,7 @@ __all__ = [
     "ReadReport",
     "SecureBloomError",
     "SplitBlockBloomFilter",
+    "TableAdvice",
     "UnfinishedWriteError",
     "UnsupportedFeatureError",
     "UnverifiedFileWarning",
@@ -145,6 +149,7 @@ __all__ = [
     "Where",
     "WorkerLostError",
     "add_bloom_filters",
+    "advise",
     "audit",
     "decrypt",
     "explain",

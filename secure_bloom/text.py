@@ -1,4 +1,4 @@
-"""Words for people: counts, names of columns, and text from a file as it may be shown.
+"""Words for people: counts, sizes, names of columns, and text from a file as it may be shown.
 
 A path or a column name may hold escape sequences that drive a terminal, characters that turn the
 direction of writing, bytes that are no text at all, or a megabyte.
@@ -16,6 +16,16 @@ _LONGEST_COLUMN = 60
 def counted(count: int, thing: str) -> str:
     """A number with its noun: ``1 file``, ``10,000 files``."""
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
+def human_bytes(size: int | None) -> str | None:
+    """A size as a person reads it, in powers of 1024."""
+    if size is None:
+        return None
+    value, units = float(size), ["bytes", "KiB", "MiB", "GiB", "TiB"]
+    while abs(value) >= 1024 and len(units) > 1:
+        value, units = value / 1024, units[1:]
+    return f"{value:.0f} {units[0]}" if units[0] == "bytes" else f"{value:.1f} {units[0]}"
 
 
 def named_columns(columns: Sequence[str]) -> str:

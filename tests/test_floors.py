@@ -28,6 +28,7 @@ FLOORS: list[dict[str, str]] = [
         "ordered_pool": "work in several threads, results in order",
         "process_start": "settings of a process that is ours alone",
         "worker_processes": "work in other processes",
+        "html_page": "a page that opens without a network",
     },
     {
         "kernels": "loops compiled by numba: arrays in, arrays out",
@@ -50,6 +51,7 @@ FLOORS: list[dict[str, str]] = [
     {
         "hudi": "Hudi's filter of record keys",
         "paimon": "Paimon's file index",
+        "advising": "which columns gain by a filter, tried before anything is written",
     },
     {
         "rekeying": "files under other keys: rotate, re-encrypt, decrypt",
@@ -84,9 +86,11 @@ HEAVY = {
         "reading",
         "hudi",
         "paimon",
+        "advising",
         "auditing",
         "spark",
     },
+    "sqlglot": {"advising"},
 }
 
 

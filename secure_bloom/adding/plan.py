@@ -6,7 +6,7 @@ and column order.  The file's data keeps its place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -98,10 +98,12 @@ def plan_rewrite(
     *,
     append: bool = False,
     run: Mapper = map,
+    row_groups: Collection[int] | None = None,
 ) -> RewritePlan:
     """Work out the rewrite of ``file``: build every filter that is wanted and not there yet.
 
-    With ``append`` the old footer stays where it is, and the new bytes go after the old end.
+    With ``append`` the old footer stays where it is, and the new bytes go after the old end.  With
+    ``row_groups`` only these get filters: for an estimate.
     Raises what reading the footer, the keys, the pages and the filters raises, with row group and
     column set.
     """
@@ -109,7 +111,7 @@ def plan_rewrite(
     footer = unlock(read_tail(file), keys)
     # All chunks are opened before the first filter is built, so a missing key or a broken policy in
     # the last row group is told at once.
-    tasks = list(_tasks(file, footer, keys, request))
+    tasks = list(_tasks(file, footer, keys, request, row_groups))
     outcomes = _outcomes(tasks, run)
     keep = file.size if append else _reclaimed_end(footer, outcomes)
     # Decided before _lay_out sets lengths: a missing length is one of the reasons.
@@ -146,12 +148,16 @@ def _padding(size: int) -> bytes:
 
 
 def _tasks(
-    file: InputFile, footer: Footer, keys: FileKeys, request: FilterRequest
+    file: InputFile,
+    footer: Footer,
+    keys: FileKeys,
+    request: FilterRequest,
+    row_groups: Collection[int] | None,
 ) -> Iterator[Task]:
     wanted = request.resolve(footer.leaves)
     for ordinal in wanted:
         require_filterable(footer.leaves[ordinal])
-    for row_group in range(len(footer.row_groups)):
+    for row_group in range(len(footer.row_groups)) if row_groups is None else sorted(row_groups):
         for ordinal, options in wanted.items():
             chunk = open_chunk(footer, row_group, ordinal, keys)
             # Before a value is read: no filter of a sensitive column is built from one in clear,

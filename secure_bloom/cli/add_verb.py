@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,6 +19,9 @@ from secure_bloom.cli.arguments import (
 )
 from secure_bloom.cli.exit_codes import complain
 from secure_bloom.cli.progress_bar import progress_bar
+
+if TYPE_CHECKING:
+    from secure_bloom.adding.report import AddReport
 
 
 @click.command("add")
@@ -35,7 +40,9 @@ from secure_bloom.cli.progress_bar import progress_bar
 )
 @click.option("--in-place", is_flag=True, help="Append to the files; costs no copy of the data.")
 @click.option("--replace-filters", is_flag=True, help="Build filters anew where there are some.")
-@click.option("-n", "--dry-run", is_flag=True, help="Work everything out, write nothing.")
+@click.option(
+    "-n", "--dry-run", is_flag=True, help="Work everything out, write nothing, say what gains."
+)
 @with_jobs_option
 @with_unprotected_option
 @with_common_options
@@ -70,12 +77,13 @@ def add_command(
     from secure_bloom.cli.tables import print_json
 
     policy = load_policy(policy_path)
+    keys = load_keys(keyring)
     with progress_bar("adding filters", quiet=as_json) as progress:
         report = add_bloom_filters(
             paths,
             columns=parse_columns(column_texts),
             policy=policy,
-            keys=load_keys(keyring),
+            keys=keys,
             in_place=in_place,
             output=output,
             replace_filters=replace_filters,
@@ -84,8 +92,30 @@ def add_command(
             jobs=jobs,
             progress=progress,
         )
+    if dry_run and not report.failed:
+        # Imported here: it takes the reader too.
+        from secure_bloom.advising.advisor import advice_notes
+
+        notes = advice_notes(
+            paths,
+            _new_filters(report),
+            keys=keys,
+            policy=policy,
+            allow_unprotected=allow_unprotected,
+        )
+        report = replace(report, notes=(*report.notes, *notes))
     if as_json:
         print_json(report.to_dict())
     else:
         print_add_report(report, verbose=verbose)
     return complain(report.failed) or 0
+
+
+def _new_filters(report: AddReport) -> dict[str, float]:
+    """The columns that are to get filters, and their false-positive probability."""
+    return {
+        filter_.column: filter_.fpp_requested
+        for file in report.files
+        for filter_ in file.filters
+        if filter_.action == "added" and filter_.fpp_requested is not None
+    }

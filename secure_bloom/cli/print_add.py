@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from secure_bloom.adding.report import AddReport, FileAddReport, FilterReport
 from secure_bloom.cli.loudness import is_quiet
-from secure_bloom.cli.tables import human_bytes, percent, print_table, short_names
+from secure_bloom.cli.tables import percent, print_table, short_names
 from secure_bloom.cli.terminal import tell
+from secure_bloom.text import human_bytes
 
 
 def print_add_report(report: AddReport, *, verbose: bool) -> None:

@@ -25,7 +25,11 @@ def write_report(
     form: str, report: AuditReport, paths: tuple[str, ...], output: Path | None
 ) -> None:
     """Write the report in this form to a file, or to stdout."""
-    text = FORMS[form](report, paths, output is None and sys.stdout.isatty())
+    write_text(FORMS[form](report, paths, output is None and sys.stdout.isatty()), output)
+
+
+def write_text(text: str, output: Path | None) -> None:
+    """Write a report to a file, or to stdout; PolicyError where that cannot be."""
     try:
         if output is None:
             click.echo(text, color=True)

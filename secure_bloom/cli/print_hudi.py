@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from secure_bloom.cli.tables import human_bytes, percent, print_table, short_names, visible
+from secure_bloom.cli.tables import percent, print_table, short_names, visible
 from secure_bloom.cli.terminal import tell
 from secure_bloom.hudi.key_lookup import LookupStatus
 from secure_bloom.hudi.record_keys.description import RecordKeyDescription
-from secure_bloom.text import counted
+from secure_bloom.text import counted, human_bytes
 
 if TYPE_CHECKING:
     from secure_bloom.adding.report import AddReport, FileAddReport, FilterReport

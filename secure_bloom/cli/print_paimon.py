@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from secure_bloom.bloom.probe import Verdict
-from secure_bloom.cli.tables import human_bytes, percent, print_table, short_names, visible
+from secure_bloom.cli.tables import percent, print_table, short_names, visible
 from secure_bloom.cli.terminal import tell
 from secure_bloom.paimon.skipping_rules import Rules
-from secure_bloom.text import counted
+from secure_bloom.text import counted, human_bytes
 
 if TYPE_CHECKING:
     from secure_bloom.paimon.build_report import BuildReport

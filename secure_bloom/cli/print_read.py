@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from secure_bloom.cli.tables import human_bytes, print_table, short_names
+from secure_bloom.cli.tables import print_table, short_names
 from secure_bloom.cli.terminal import tell
-from secure_bloom.text import counted, legible
+from secure_bloom.text import counted, human_bytes, legible
 
 if TYPE_CHECKING:
     from secure_bloom.reading import FileReadReport, ReadReport

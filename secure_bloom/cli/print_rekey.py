@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from secure_bloom.cli.tables import human_bytes, print_table, short_names, visible
+from secure_bloom.cli.tables import print_table, short_names, visible
 from secure_bloom.cli.terminal import tell
-from secure_bloom.text import counted, legible
+from secure_bloom.text import counted, human_bytes, legible
 
 if TYPE_CHECKING:
     from secure_bloom.rekeying import KeyUseReport, RekeyReport

@@ -79,16 +79,6 @@ def percent(share: float | None) -> str | None:
     return None if share is None else f"{100 * share:.3g} %"
 
 
-def human_bytes(size: int | None) -> str | None:
-    """A size as a person reads it, in powers of 1024."""
-    if size is None:
-        return None
-    value, units = float(size), ["bytes", "KiB", "MiB", "GiB", "TiB"]
-    while abs(value) >= 1024 and len(units) > 1:
-        value, units = value / 1024, units[1:]
-    return f"{value:.0f} {units[0]}" if units[0] == "bytes" else f"{value:.1f} {units[0]}"
-
-
 def visible(text: str | None) -> str | None:
     """A text from a file, safe for a terminal: anybody may have written it."""
     return text and "".join(c if c.isprintable() else "\ufffd" for c in text)

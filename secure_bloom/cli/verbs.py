@@ -17,6 +17,7 @@ from secure_bloom.cli.loudness import LOUDNESS, VERBOSE
 #: Verb -> the module of this package that has it, and its name there.
 _VERBS: Final = {
     "add": ("add_verb", "add_command"),
+    "advise": ("advise_verb", "advise_command"),
     "audit": ("audit_verb", "audit_command"),
     "completion": ("help_verbs", "completion_command"),
     "decrypt": ("rekey_verbs", "decrypt_command"),
@@ -67,6 +68,7 @@ def cli(ctx: click.Context, verbose: bool) -> int:  # noqa: ARG001 - verbs ask f
     """Bloom filters for Parquet files that are already written, encrypted like their columns.
 
     \b
+    secure-bloom advise out/                              which columns gain by a filter
     secure-bloom add out/ --policy keys/policy.toml       add filters, data untouched
     secure-bloom probe out/ email a@example.com --keyring keys/dev-keyring.json
     secure-bloom read out/ --where "email = 'a@x'"        rows, skipping what filters exclude

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from secure_bloom.errors import SecureBloomError
-from secure_bloom.reading.pruning.plan import Note, RowGroupPlan, Step
+from secure_bloom.reading.pruning.plan import FilePlan, Note, RowGroupPlan, Step
+from secure_bloom.reading.rows.file_reader import stored_extents
 from secure_bloom.reading.table.footer import FileFooter
+from secure_bloom.storage.counted_file import Extent, covered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +54,40 @@ class FileReadReport:
         }
 
 
-def columns_with_filters(footer: FileFooter) -> tuple[str, ...]:
+def file_report(
+    plan: FilePlan,
+    row_groups: tuple[RowGroupPlan, ...],
+    pages: Sequence[Extent],
+    needed: Sequence[str],
+) -> FileReadReport:
+    """What was read of a file: for its plan, and of its pages.
+
+    ``needed`` are the columns that the request needs of it.
+    """
+    footer = plan.footer
+    notes = []
+    if not footer.is_verified:
+        notes.append("the footer's signature was not checked: no footer key")
+    full = [
+        extent
+        for index in range(len(footer.row_groups))
+        for extent in stored_extents(footer, index, needed)
+    ]
+    pruned = covered([*footer.extents, *plan.extents])
+    read = covered([*footer.extents, *plan.extents, *pages])
+    return FileReadReport(
+        path=plan.path,
+        row_groups=row_groups,
+        bytes_footer=covered(footer.extents),
+        bytes_judged_by=pruned - covered(footer.extents),
+        bytes_pages=read - pruned,
+        bytes_full_scan=covered([*footer.extents, *full]),
+        filters=_columns_with_filters(footer),
+        notes=tuple(notes),
+    )
+
+
+def _columns_with_filters(footer: FileFooter) -> tuple[str, ...]:
     """The columns with a filter in the first row group, as far as their metadata can be read."""
     found = []
     for ordinal, leaf in enumerate(footer.columns.leaves if footer.row_groups else ()):

@@ -28,9 +28,9 @@ from secure_bloom.predicates.from_text import from_text
 from secure_bloom.predicates.from_tuples import from_structure
 from secure_bloom.predicates.request import request
 from secure_bloom.predicates.tree import AllOf, AnyOf, Condition, Predicate
-from secure_bloom.reading.file_reports import FileReadReport, columns_with_filters
+from secure_bloom.reading.file_reports import FileReadReport, file_report
 from secure_bloom.reading.pruning.context import PruningContext
-from secure_bloom.reading.pruning.plan import FilePlan, PlannedFile, ReadPlan, RowGroupPlan
+from secure_bloom.reading.pruning.plan import FilePlan, PlannedFile, ReadPlan
 from secure_bloom.reading.pruning.plan_table import PlannedFiles, PlannedRun
 from secure_bloom.reading.report import ReadReport
 from secure_bloom.reading.rows.file_reader import FileReader, Unit, stored_extents, tables_of, units
@@ -41,7 +41,6 @@ from secure_bloom.reading.table.footer_scan import FooterScanner
 from secure_bloom.reading.table.hive_partitions import partition_fields
 from secure_bloom.reading.table.table_files import TableFiles
 from secure_bloom.storage import CountedFile, open_input
-from secure_bloom.storage.counted_file import Extent, covered
 from secure_bloom.storage.paths import Paths, as_paths
 
 _MAX_DECODERS = 8
@@ -174,7 +173,9 @@ class TableRead:
                     for group in plan.surviving
                     for extent in stored_extents(plan.footer, group.row_group, self.request.needed)
                 ]
-                self._reports[plan.path] = self._file_report(plan, plan.row_groups, pages)
+                self._reports[plan.path] = file_report(
+                    plan, plan.row_groups, pages, self.request.needed
+                )
         return replace(self.report(), rows=None)
 
     def report(self) -> ReadReport:
@@ -261,34 +262,9 @@ class TableRead:
         self._open_readers.remove(reader)
         # Files behind the limit were planned and not read: no report on them.
         if self._explain and (reader.is_begun or reader.units_left == 0):
-            self._reports[reader.plan.path] = self._file_report(
-                reader.plan, reader.row_groups, reader.extents
+            self._reports[reader.plan.path] = file_report(
+                reader.plan, reader.row_groups, reader.extents, self.request.needed
             )
-
-    def _file_report(
-        self, plan: FilePlan, row_groups: tuple[RowGroupPlan, ...], pages: Sequence[Extent]
-    ) -> FileReadReport:
-        footer = plan.footer
-        notes = []
-        if not footer.is_verified:
-            notes.append("the footer's signature was not checked: no footer key")
-        full = [
-            extent
-            for index in range(len(footer.row_groups))
-            for extent in stored_extents(footer, index, self.request.needed)
-        ]
-        pruned = covered([*footer.extents, *plan.extents])
-        read = covered([*footer.extents, *plan.extents, *pages])
-        return FileReadReport(
-            path=plan.path,
-            row_groups=row_groups,
-            bytes_footer=covered(footer.extents),
-            bytes_judged_by=pruned - covered(footer.extents),
-            bytes_pages=read - pruned,
-            bytes_full_scan=covered([*footer.extents, *full]),
-            filters=columns_with_filters(footer),
-            notes=tuple(notes),
-        )
 
     @contextmanager
     def _timed(self, step: str) -> Iterator[None]:

@@ -1,14 +1,10 @@
 """AuditReport -> one page that opens without a network: a matrix in colour, mistakes, their fixes.
 
-The page is complete without its script, which only searches and filters.  Its Content Security
-Policy allows that script and its style by their hashes and nothing else, so that not even a path
-that escaped escaping could run or load anything.
+The page is complete without its script, which only searches and filters.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from html import escape
@@ -19,6 +15,7 @@ from secure_bloom.auditing.formats.conclusion import tallies, verdict
 from secure_bloom.auditing.formats.matrix import WHOLE_FILE, Cell, Matrix, Row, matrix_of
 from secure_bloom.auditing.formats.mistakes import Mistake, State, extent, group_report
 from secure_bloom.auditing.formats.path_rows import common_folder
+from secure_bloom.html_page import html_page
 from secure_bloom.text import counted, legible, named_columns
 
 _EXAMPLES = 3
@@ -70,43 +67,12 @@ def render_html(
         *_matrix(matrix_of(report, groups), groups, folder),
         *_findings(groups, folder, meanings or {}),
     )
-    return _page(f"Audit of {name}", "\n".join(body))
-
-
-def _page(title: str, body: str) -> str:
     style, script = _asset("page.css"), _asset("page.js")
-    policy = (
-        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta name="referrer" content="no-referrer">
-<title>{escape(title)}</title>
-<style>{style}</style>
-</head>
-<body>
-<main>
-{body}
-</main>
-<script>{script}</script>
-</body>
-</html>
-"""
+    return html_page(f"Audit of {name}", "\n".join(body), style=style, script=script)
 
 
 def _asset(name: str) -> str:
     return files("secure_bloom.auditing.formats").joinpath(name).read_text(encoding="utf-8")
-
-
-def _hash(text: str) -> str:
-    """The source expression of an inline element.  Content Security Policy Level 3, 2.3.1."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def _head(report: AuditReport, groups: Sequence[Mistake], subject: str) -> Iterator[str]:

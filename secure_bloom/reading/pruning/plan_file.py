@@ -8,6 +8,7 @@ What needs the footer alone comes first, for many files in lockstep, before any 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from secure_bloom.encryption.keys import KeyMisfitError
@@ -55,11 +56,19 @@ class Planner:
         self._context = context
         self._needed = context.request.needed
 
-    def begin(self, footer: FileFooter, partition: Values) -> Job[StartedFile]:
-        """Prune by what the folders and the footer of a file say together."""
+    def begin(
+        self, footer: FileFooter, partition: Values, row_groups: Sequence[int] | None = None
+    ) -> Job[StartedFile]:
+        """Prune by what the folders and the footer of a file say together.
+
+        With ``row_groups`` the file is planned as if it had no others.
+        """
         footer.refuse_clear(self._needed)
         pruner = FilePruner(context=self._context, footer=footer, partition=partition)
         prune_by_partition(pruner)
+        if row_groups is not None:
+            pruner.keep(dict.fromkeys(row_groups, frozenset()))
+            return StartedFile(pruner=pruner, survivors=None)
         return StartedFile(pruner=pruner, survivors=(yield from prune_together(pruner)))
 
     def plan_by_footer(self, started: StartedFile) -> FilePlan | None:

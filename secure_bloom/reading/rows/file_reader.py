@@ -10,7 +10,7 @@ A unit is a run of row groups of one file that is decoded together:
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import NoReturn
@@ -138,7 +138,8 @@ class FileReader:
     """Reads row groups of one file, a unit at a time; opened with the first, closed by the last.
 
     ``threads``: pyarrow may use its own.  ``extents`` are what was read, kept with ``count_bytes``.
-    ``value_scan`` are those of the whole read, which learn from file to file.
+    ``value_scan`` are those of the whole read, which learn from file to file.  ``open_file`` opens
+    a path: the file itself, or one as it might become, with the same pages.
     """
 
     def __init__(
@@ -150,6 +151,7 @@ class FileReader:
         value_scan: ValueScan | None = None,
         threads: bool = True,
         count_bytes: bool = False,
+        open_file: Callable[[str], InputFile] = open_input,
     ) -> None:
         self.plan = plan
         self.units_left = 0
@@ -160,6 +162,7 @@ class FileReader:
         self._request = request
         self._value_scan = value_scan or ValueScan(PruningContext(request))
         self._opener = opener
+        self._open_input = open_file
         self._threads = threads
         self._count_bytes = count_bytes
         self._lock = threading.Lock()
@@ -532,7 +535,7 @@ class FileReader:
         """The file, checked to be the one whose footer was read."""
         if self._file is None:
             footer = self.plan.footer
-            file = open_input(footer.path)
+            file = self._open_input(footer.path)
             if file.identity != footer.identity:
                 file.close()
                 raise FileChangedError(

@@ -1,0 +1,17 @@
+"""Which columns gain by a filter: tried on a part of the table, before anything is written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from secure_bloom.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from secure_bloom.advising.advisor import advise
+    from secure_bloom.advising.report import ColumnAdvice, TableAdvice
+
+_HOMES = {"advisor": ["advise"], "report": ["ColumnAdvice", "TableAdvice"]}
+
+__all__ = ["ColumnAdvice", "TableAdvice", "advise"]
+
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -1,0 +1,179 @@
+"""Advise which columns of a table are to have filters, before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from os import PathLike
+
+from secure_bloom.advising.candidates import Candidate
+from secure_bloom.advising.query_log import QueryLog, load_query_log
+from secure_bloom.advising.report import ColumnAdvice, TableAdvice, conclude
+from secure_bloom.advising.sample import TableSample, sample_table
+from secure_bloom.advising.trial import MOST_LOOKUPS, Trier
+from secure_bloom.advising.verdict import AdviceVerdict, ColumnCase, decide, refusal
+from secure_bloom.bloom.split_block import SplitBlockBloomFilter
+from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
+from secure_bloom.errors import SecureBloomError
+from secure_bloom.options import BloomFilterOptions
+from secure_bloom.parquet.schema import unknown_column
+from secure_bloom.storage.paths import Paths, as_paths
+from secure_bloom.text import legible, named_columns
+
+#: Called with how much is done, and of how much.
+Progress = Callable[[int, int], None]
+#: The false-positive probability that is tried unless another one is wanted.
+DEFAULT_FPP = BloomFilterOptions().fpp
+
+
+def advise(
+    paths: Paths,
+    *,
+    columns: Iterable[str] | None = None,
+    queries: str | PathLike[str] | None = None,
+    fpp: float = DEFAULT_FPP,
+    keys: GivenKeys = None,
+    policy: GivenPolicy = None,
+    allow_unverified: bool = False,
+    allow_unprotected: bool = False,
+    progress: Progress | None = None,
+) -> TableAdvice:
+    """Say which columns of the files, folders or globs at ``paths`` gain by a Bloom filter.
+
+    Nothing is written.  The filters of a part of the table are built in memory, and values are
+    looked up without and with them, by the code that reads tables: so the bytes are those that
+    ``explain`` tells then, of reads that return all columns.  Each column is tried alone.  A
+    present value is that of a random row; an absent one lies within the column's range, and no row
+    has it.
+
+    ``columns`` are all unless given; ``queries`` is a file with one SQL condition or statement a
+    line, by which columns are ranked; ``fpp`` is that of the filters.  ``keys``, ``policy`` and
+    ``allow_...`` are as for :func:`secure_bloom.read_table`; a column whose key is missing is told
+    so.  ``progress`` is called with what is done, and of how much.
+    """
+    trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
+    options = BloomFilterOptions(fpp=fpp)
+    resolver = resolver_of(keys, trust)
+    sample = sample_table(as_paths(paths), resolver)
+    wanted = wanted_columns(sample, columns)
+    log = None if queries is None else load_query_log(queries, _names(sample.candidates))
+    trier = Trier(sample, resolver, trust.policy)
+    meter = _Meter(progress, len(wanted) * _steps(sample))
+    found = []
+    for candidate in wanted:
+        found.append(advise_column(trier, sample, candidate, options, log, meter.tick))
+        meter.reach(len(found) * _steps(sample))
+    return conclude(sample, found, log)
+
+
+def advice_notes(
+    paths: Paths,
+    columns: Mapping[str, float],
+    *,
+    keys: GivenKeys,
+    policy: GivenPolicy,
+    allow_unprotected: bool,
+) -> Iterator[str]:
+    """What filters of these columns, given with their fpp, would be good for, in sentences."""
+    for fpp in dict.fromkeys(columns.values()):
+        names = [name for name, wanted in columns.items() if wanted == fpp]
+        try:
+            advice = advise(
+                paths,
+                columns=names,
+                fpp=fpp,
+                keys=keys,
+                policy=policy,
+                allow_unverified=True,
+                allow_unprotected=allow_unprotected,
+            )
+        except SecureBloomError as error:
+            # Filters can be added to some files that cannot be read as a table.
+            yield f"whether {named_columns(names)} gains is not known: {error}"
+            continue
+        for column in advice.columns:
+            verdict = "gains" if column.gains else "gains nothing"
+            yield f"column {legible(column.column)} {verdict}: {column.reason}"
+
+
+def wanted_columns(sample: TableSample, columns: Iterable[str] | None) -> tuple[Candidate, ...]:
+    """The columns to advise on; PolicyError for one that the table does not have."""
+    if columns is None:
+        return sample.candidates
+    found: dict[str, Candidate] = {}
+    for name in columns:
+        below = [it for it in sample.candidates if it.name == name] or [
+            it for it in sample.candidates if it.name.startswith(f"{name}.")
+        ]
+        if not below:
+            raise unknown_column(name, _names(sample.candidates))
+        found.update((it.name, it) for it in below)
+    return tuple(found.values())
+
+
+def advise_column(
+    trier: Trier,
+    sample: TableSample,
+    candidate: Candidate,
+    options: BloomFilterOptions,
+    log: QueryLog | None,
+    tick: Callable[[], None] = lambda: None,
+) -> ColumnAdvice:
+    """The advice on one column."""
+    share = None if log is None else log.share(candidate.name)
+    reason = refusal(candidate, log)
+    if reason is not None or not sample.row_groups:
+        return ColumnAdvice(
+            column=candidate.name,
+            type=candidate.type,
+            verdict=AdviceVerdict.NO,
+            reason=reason or "no values: the table has no rows",
+            fpp=options.fpp,
+            share=share,
+        )
+    _load_kernels()
+    trial = trier.column(candidate.path, options, tick)
+    case = ColumnCase(candidate=candidate, sample=sample, log=log, trial=trial)
+    verdict, reason = decide(case)
+    return ColumnAdvice(
+        column=candidate.name,
+        type=candidate.type,
+        verdict=verdict,
+        reason=reason,
+        fpp=options.fpp,
+        key=trial.key,
+        share=share,
+        trial=trial,
+    )
+
+
+def _load_kernels() -> None:
+    """Load compiled code before the first filter is timed."""
+    import numpy as np
+
+    SplitBlockBloomFilter(1).insert_fixed(np.zeros(1, np.int64))
+
+
+def _names(found: Sequence[Candidate]) -> list[str]:
+    return [candidate.name for candidate in found]
+
+
+def _steps(sample: TableSample) -> int:
+    """About how often a column's trial ticks."""
+    return len(sample.row_groups) + 1 + 2 * MOST_LOOKUPS
+
+
+class _Meter:
+    """Counts ticks; a column may end before its time."""
+
+    def __init__(self, progress: Progress | None, total: int) -> None:
+        self._progress = progress
+        self._total = total
+        self._done = 0
+
+    def tick(self) -> None:
+        self.reach(min(self._done + 1, self._total))
+
+    def reach(self, done: int) -> None:
+        self._done = done
+        if self._progress is not None:
+            self._progress(done, self._total)

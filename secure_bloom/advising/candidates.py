@@ -1,0 +1,96 @@
+"""The columns of a table, and why some of them can never have a filter that a lookup uses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from secure_bloom.errors import KeyUnavailableError, UnsupportedFeatureError
+from secure_bloom.parquet.schema import Leaf, require_filterable
+from secure_bloom.parquet.structures.metadata import Type
+from secure_bloom.reading.table.footer import FileFooter
+
+_BOOLEAN = "BOOLEAN: the format gives it no filter, and two values need none"
+_INT96 = (
+    "INT96: readers round these timestamps, so none can look a value up in a filter; write them "
+    "as INT64 (spark.sql.parquet.outputTimestampType = TIMESTAMP_MICROS)"
+)
+_LIST = "repeated: a row has many of its values, and conditions look up single ones"
+_DURATION = "duration: a file does not say its unit, so no filter can be asked for one"
+_TWICE = "two columns of the file have this name"
+_LOCKED = "its key is not at hand, so nothing is known of its values"
+_PARTITION = "partition: its values stand in the names of folders, and readers skip whole folders"
+#: Equality of numbers with fractions is hardly ever asked for.
+_FRACTIONS = {Type.FLOAT, Type.DOUBLE}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One column: why it never has a filter (``refusal``), else None.
+
+    ``is_locked``: its key is missing.  ``has_fractions``: queries ask for its ranges, not for equal
+    values, unless a log of queries tells another thing.
+    """
+
+    path: tuple[str, ...]
+    type: str
+    refusal: str | None = None
+    is_locked: bool = False
+    has_fractions: bool = False
+
+    @property
+    def name(self) -> str:
+        """The dotted path."""
+        return ".".join(self.path)
+
+
+def candidates(footers: Sequence[FileFooter], partitions: Sequence[str]) -> tuple[Candidate, ...]:
+    """The columns of all files, one footer given for each schema; then the partition columns."""
+    found: dict[tuple[str, ...], Candidate] = {}
+    for footer in footers:
+        for ordinal, leaf in enumerate(footer.columns.leaves):
+            if leaf.path[0] not in partitions and leaf.path not in found:
+                found[leaf.path] = _candidate(footer, ordinal, leaf)
+    for name in partitions:
+        found[(name,)] = Candidate(path=(name,), type="partition", refusal=_PARTITION)
+    return tuple(found.values())
+
+
+def _candidate(footer: FileFooter, ordinal: int, leaf: Leaf) -> Candidate:
+    is_locked = _is_locked(footer, ordinal)
+    return Candidate(
+        path=leaf.path,
+        type=leaf.type.name,
+        refusal=_LOCKED if is_locked else _refusal(footer, leaf),
+        is_locked=is_locked,
+        has_fractions=leaf.type in _FRACTIONS,
+    )
+
+
+def _is_locked(footer: FileFooter, ordinal: int) -> bool:
+    try:
+        if footer.row_groups:
+            footer.chunk(0, ordinal)
+    except KeyUnavailableError:
+        return True
+    return False
+
+
+def _refusal(footer: FileFooter, leaf: Leaf) -> str | None:
+    if leaf.type is Type.BOOLEAN:
+        return _BOOLEAN
+    if leaf.type is Type.INT96:
+        return _INT96
+    if leaf.is_repeated:
+        return _LIST
+    if footer.columns.ordinals[leaf.path] is None:
+        return _TWICE
+    if pa.types.is_duration(footer.columns.arrow.field(leaf.path[0]).type):
+        return _DURATION
+    try:
+        require_filterable(leaf)
+    except UnsupportedFeatureError as error:
+        return str(error)
+    return None

@@ -1,0 +1,237 @@
+"""Choose values to look up: some that rows have, and some between them that no row has."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal, localcontext
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from secure_bloom.advising.sample import TableSample
+from secure_bloom.reading.lookup_trials import LookupTrials
+
+#: The values come from so many row groups.
+_ORIGINS = 6
+#: So often a value between two others is tried to be found.
+_TRIES = 60
+#: Distinct values of several row groups are counted together up to so many bytes.
+_COUNTED_BYTES = 64 * 1024 * 1024
+#: The digits of the longest decimal of Arrow.
+_DIGITS = 76
+#: Characters of a kind; others give way to one of the last.
+_KINDS = ("0123456789", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
+_TEXT_TYPES = (
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+    pa.types.is_fixed_size_binary,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lookup:
+    """A value to look up; ``path`` and ``row_group`` say where it is, or where its like are."""
+
+    path: str
+    row_group: int
+    value: pa.Scalar = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DistinctValues:
+    """About how many distinct values a row group has, and the table."""
+
+    row_group: int
+    table: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookupValues:
+    """The values of one column to look up; none are present in a column without values."""
+
+    present: tuple[Lookup, ...]
+    absent: tuple[Lookup, ...]
+    distinct: DistinctValues
+
+
+def lookup_values(
+    trials: LookupTrials, sample: TableSample, column: Sequence[str], count: int
+) -> LookupValues:
+    """``count`` values of random rows, and as many that these row groups do not have.
+
+    An absent value lies between two values of a row group: there may be fewer, or none at all.
+    """
+    chance = random.Random(".".join(column))  # noqa: S311 - the same values in every run
+    counter = _DistinctCounter()
+    present: list[Lookup] = []
+    absent: list[Lookup] = []
+    origins = _origins(sample, chance)
+    each = -(-count // max(1, len(origins)))
+    for path, group in origins:
+        values = _plain(trials.values(path, group, column))
+        if not len(values):
+            continue
+        ascending = values.unique().sort()
+        counter.add(ascending)
+        rows = [values[chance.randrange(len(values))] for _ in range(each)]
+        beside = filter(None, (_absent(ascending, row, chance) for row in rows))
+        present += [Lookup(path=path, row_group=group, value=row) for row in rows]
+        absent += [Lookup(path=path, row_group=group, value=value) for value in beside]
+    # Shuffled together with their origins: the first few must not all be of one row group.
+    chance.shuffle(present)
+    chance.shuffle(absent)
+    return LookupValues(
+        present=tuple(present[:count]),
+        absent=tuple(absent[:count]),
+        distinct=counter.estimate(sample),
+    )
+
+
+def _origins(sample: TableSample, chance: random.Random) -> list[tuple[str, int]]:
+    """Random row groups; one with more rows is chosen more often."""
+    groups = [(path, group, rows) for path, group, rows in sample.groups() if rows]
+    if len(groups) <= _ORIGINS:
+        return [(path, group) for path, group, _ in groups]
+    # Efraimidis and Spirakis: weighted, without replacement.
+    keyed = sorted(groups, key=lambda it: chance.random() ** (1 / it[2]), reverse=True)
+    return [(path, group) for path, group, _ in keyed[:_ORIGINS]]
+
+
+def _plain(values: pa.ChunkedArray) -> pa.Array:
+    """The values in one array, of a type that can be sorted."""
+    found = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    if isinstance(found, pa.ChunkedArray):
+        found = pa.concat_arrays(found.chunks) if found.num_chunks else pa.array([], found.type)
+    if isinstance(found, pa.ExtensionArray):
+        found = found.storage
+    if pa.types.is_dictionary(found.type):
+        found = found.dictionary_decode()
+    if found.type in (pa.string_view(), pa.binary_view()):
+        found = found.cast(
+            pa.large_string() if found.type == pa.string_view() else pa.large_binary()
+        )
+    if pa.types.is_floating(found.type):
+        found = found.filter(pc.is_finite(found))
+    return found
+
+
+def _absent(ascending: pa.Array, row: pa.Scalar, chance: random.Random) -> pa.Scalar | None:
+    """A value near ``row`` that is between the least and the greatest, and is none of them."""
+    if len(ascending) < 2:
+        return None
+    place = pc.index(ascending, row).as_py()
+    make = _texts if _is_text(ascending.type) else _numbers
+    return next(make(ascending, place, chance), None)
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    return any(is_kind(type_) for is_kind in _TEXT_TYPES)
+
+
+def _numbers(ascending: pa.Array, place: int, chance: random.Random) -> Iterator[pa.Scalar]:
+    """Numbers between two neighbours: first behind ``place``, then behind random ones."""
+    last = len(ascending) - 2
+    for start in (min(place, last), *(chance.randint(0, last) for _ in range(_TRIES))):
+        low, high = _number(ascending[start]), _number(ascending[start + 1])
+        between = _between(low, high, ascending.type, chance)
+        if between is not None:
+            yield _scalar(between, ascending.type)
+
+
+def _number(scalar: pa.Scalar) -> int | float:
+    """A number in the column's order; a decimal by its digits, without the point."""
+    if pa.types.is_floating(scalar.type):
+        return float(scalar.as_py())
+    if pa.types.is_decimal(scalar.type):
+        with localcontext(prec=_DIGITS):
+            return int(scalar.as_py().scaleb(scalar.type.scale))
+    return int(scalar.value if hasattr(scalar, "value") else scalar.as_py())
+
+
+def _between(
+    low: float, high: float, type_: pa.DataType, chance: random.Random
+) -> int | float | None:
+    if isinstance(low, int) and isinstance(high, int):
+        return chance.randrange(low + 1, high) if high - low > 1 else None
+    middle = float(pa.scalar((low + high) / 2).cast(type_, safe=False).as_py())
+    return middle if low < middle < high else None
+
+
+def _scalar(number: float, type_: pa.DataType) -> pa.Scalar:
+    if pa.types.is_decimal(type_):
+        with localcontext(prec=_DIGITS):
+            return pa.scalar(Decimal(number).scaleb(-type_.scale), type_)
+    if pa.types.is_temporal(type_):
+        width = pa.int32() if type_.bit_width == 32 else pa.int64()
+        return pa.scalar(number, width).cast(type_)
+    return pa.scalar(number, type_)
+
+
+def _texts(ascending: pa.Array, place: int, chance: random.Random) -> Iterator[pa.Scalar]:
+    """Texts like that at ``place``, with another character or one more."""
+    type_, like = ascending.type, ascending[place].as_py()
+    least, greatest = _bytes(ascending[0].as_py()), _bytes(ascending[-1].as_py())
+    for attempt in range(_TRIES):
+        text = _changed(like, chance, longer=attempt > _TRIES // 2)
+        if least < _bytes(text) < greatest:
+            scalar = pa.scalar(text, type_) if _fits(text, type_) else None
+            if scalar is not None and pc.index(ascending, scalar).as_py() < 0:
+                yield scalar
+
+
+def _bytes(text: str | bytes) -> bytes:
+    return text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+
+
+def _fits(text: str | bytes, type_: pa.DataType) -> bool:
+    return not pa.types.is_fixed_size_binary(type_) or len(text) == type_.byte_width
+
+
+def _changed(text: str | bytes, chance: random.Random, *, longer: bool) -> str | bytes:
+    """Another text of the same look: a character gives way to one of its kind."""
+    if isinstance(text, bytes):
+        if not text or longer:
+            return text + bytes([chance.randrange(256)])
+        place = chance.randrange(len(text))
+        return text[:place] + bytes([chance.randrange(256)]) + text[place + 1 :]
+    if not text or longer:
+        return text + chance.choice("0123456789abcdefghijklmnopqrstuvwxyz")
+    place = chance.randrange(len(text))
+    kind = next((kind for kind in _KINDS if text[place] in kind), _KINDS[-1])
+    return text[:place] + chance.choice(kind) + text[place + 1 :]
+
+
+class _DistinctCounter:
+    """Counts distinct values of row groups, each and together, and thinks of the other ones."""
+
+    def __init__(self) -> None:
+        self._counts: list[int] = []
+        self._together: list[pa.Array] = []
+        self._bytes = 0
+
+    def add(self, distinct: pa.Array) -> None:
+        """Count the distinct values of one row group."""
+        self._counts.append(len(distinct))
+        if not self._together or self._bytes + distinct.nbytes <= _COUNTED_BYTES:
+            self._together.append(distinct)
+            self._bytes += distinct.nbytes
+
+    def estimate(self, sample: TableSample) -> DistinctValues:
+        """The number in a row group, and in the table if it grows on as it does among these."""
+        if not self._counts:
+            return DistinctValues(row_group=0, table=0)
+        mean = sum(self._counts) / len(self._counts)
+        merged = len(pa.chunked_array(self._together).unique())
+        count = len(self._together)
+        alone = sum(self._counts[:count]) / count
+        # U(n) = alone * n ** growth: 0 where all row groups have the same values, 1 where others.
+        growth = math.log(merged / alone) / math.log(count) if count > 1 else 1.0
+        table = mean * sample.row_group_count ** min(1.0, max(0.0, growth))
+        if count == sample.row_group_count:
+            table = merged
+        return DistinctValues(row_group=round(mean), table=min(round(table), sample.rows))

@@ -1,0 +1,201 @@
+"""A log of queries -> how often each column is looked up, and how often its ranges are asked for.
+
+One condition or statement a line.  Literals are looked at by the parser alone: none is kept, shown
+or put into an error, and a line that is no SQL is told by its number.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import Any
+
+from secure_bloom.errors import PolicyError, UnsupportedFeatureError
+
+#: A longer line is no query that somebody wrote; to parse it could take minutes.
+_LONGEST = 1024 * 1024
+#: The dialect that the lines are parsed in.
+_DIALECT = "spark"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnUse:
+    """How many conditions of a log ask for a column: by ``=`` or ``in``, by ranges, otherwise."""
+
+    equal: int = 0
+    range: int = 0
+    other: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryLog:
+    """What a log says of a table's columns; ``not_parsed`` has numbers of lines, from 1."""
+
+    lines: int
+    not_parsed: tuple[int, ...] = ()
+    columns: Mapping[str, ColumnUse] = field(default_factory=dict)
+
+    def use(self, column: str) -> ColumnUse:
+        """The use of one column."""
+        return self.columns.get(column, ColumnUse())
+
+    def share(self, column: str) -> float:
+        """The column's share of all ``=`` and ``in`` conditions."""
+        return self.use(column).equal / max(1, sum(use.equal for use in self.columns.values()))
+
+
+def load_query_log(path: str | PathLike[str], columns: Sequence[str]) -> QueryLog:
+    """The log in a file of UTF-8; PolicyError where it cannot be read."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as lines:  # noqa: PTH123 - a path or a name
+            return read_query_log(lines, columns)
+    except OSError as error:
+        reason = error.strerror or "it failed"
+        raise PolicyError(f"the queries cannot be read: {reason}", path=str(path)) from None
+
+
+def read_query_log(lines: Iterable[str], columns: Sequence[str]) -> QueryLog:
+    """The log in lines; ``columns`` are the dotted names of the table's.
+
+    Empty lines and those that start with ``--`` or ``#`` do not count.  UnsupportedFeatureError
+    where sqlglot is not installed.
+    """
+    known = {name.lower(): name for name in columns}
+    counts: Counter[tuple[str, str]] = Counter()
+    total, not_parsed = 0, []
+    with _quiet():
+        for number, line in enumerate(lines, start=1):
+            text = line.strip()
+            if not text or text.startswith(("--", "#")):
+                continue
+            total += 1
+            found = _conditions(text)
+            if found is None:
+                not_parsed.append(number)
+            else:
+                counts.update((name, kind) for name, kind in _named(found, known))
+    names = dict.fromkeys(name for name, _ in counts)
+    return QueryLog(
+        lines=total,
+        not_parsed=tuple(not_parsed),
+        columns={
+            name: ColumnUse(
+                equal=counts[name, "equal"],
+                range=counts[name, "range"],
+                other=counts[name, "other"],
+            )
+            for name in names
+        },
+    )
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Sqlglot's own log is silent meanwhile: it quotes what it does not understand."""
+    try:
+        import sqlglot  # noqa: F401
+    except ImportError:
+        raise UnsupportedFeatureError(
+            "a log of queries is parsed by sqlglot, which is not installed",
+            hint="pip install 'secure-bloom[advise]'",
+        ) from None
+    logger = logging.getLogger("sqlglot")
+    before = logger.disabled
+    logger.disabled = True
+    try:
+        yield
+    finally:
+        logger.disabled = before
+
+
+def _conditions(text: str) -> list[tuple[tuple[str, ...], str]] | None:
+    """The columns that a line asks for, by their parts, and how; None for what is no query."""
+    import sqlglot
+
+    if len(text) > _LONGEST:
+        return None
+    # Whatever the parser raises may quote a literal.
+    try:
+        trees = [tree for tree in sqlglot.parse(text, read=_DIALECT) if tree is not None]
+        if not trees or any(isinstance(tree, _not_queries()) for tree in trees):
+            return None
+        roots = [root for tree in trees for root in _filters(tree)]
+        return [found for root in roots for found in _uses(root)]
+    except (sqlglot.errors.SqlglotError, RecursionError, ValueError, AttributeError):
+        return None
+
+
+def _not_queries() -> tuple[type, ...]:
+    """What sqlglot makes of words that are no condition and no statement with one."""
+    from sqlglot import exp
+
+    return (exp.Command, exp.Column, exp.Literal, exp.Identifier, exp.Alias)
+
+
+def _filters(tree: Any) -> Iterator[Any]:
+    """The conditions of a statement: of WHERE, of joins, of HAVING; or the line itself."""
+    from sqlglot import exp
+
+    if isinstance(tree, exp.Condition) and not isinstance(tree, exp.Subquery):
+        yield tree
+    for clause in tree.find_all(exp.Where, exp.Having, exp.Qualify):
+        yield clause.this
+    for join in tree.find_all(exp.Join):
+        if join.args.get("on") is not None:
+            yield join.args["on"]
+
+
+def _uses(root: Any) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Each comparison of a column with values below ``root``."""
+    from sqlglot import exp
+
+    equal = (exp.EQ, exp.NullSafeEQ, exp.In)
+    ranges = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between)
+    for node in root.walk(prune=lambda it: isinstance(it, exp.Query)):
+        if not isinstance(node, exp.Predicate) or isinstance(node, exp.Query):
+            continue
+        kind = "equal" if isinstance(node, equal) else "range" if isinstance(node, ranges) else ""
+        if kind == "equal" and (_is_negated(node) or node.args.get("query") is not None):
+            kind = "other"
+        columns = [it for it in _sides(node) if it is not None]
+        if len(columns) == 1:
+            yield tuple(part.name for part in columns[0].parts), kind or "other"
+
+
+def _is_negated(node: Any) -> bool:
+    from sqlglot import exp
+
+    found, parent = False, node.parent
+    while parent is not None:
+        found ^= isinstance(parent, exp.Not)
+        parent = parent.parent
+    return found
+
+
+def _sides(node: Any) -> Iterator[Any]:
+    """The columns that a comparison compares; another column or a query beside it spoils it."""
+    from sqlglot import exp
+
+    for side in node.iter_expressions():
+        inner = side.this if isinstance(side, exp.Paren) else side
+        if isinstance(inner, exp.Column | exp.Dot):
+            yield inner
+        elif inner.find(exp.Column, exp.Query) is not None:
+            # A function of the column, or another query: nothing a filter answers.
+            yield from (None,)
+
+
+def _named(
+    found: Iterable[tuple[tuple[str, ...], str]], known: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    """The same with the table's own names; names of tables and aliases in front are left out."""
+    for parts, kind in found:
+        for start in range(len(parts)):
+            name = known.get(".".join(parts[start:]).lower())
+            if name is not None:
+                yield name, kind
+                break

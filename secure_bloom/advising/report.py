@@ -1,0 +1,247 @@
+"""The advice on a table: a record for each column, and the lines of a policy, as JSON too."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from secure_bloom.advising.query_log import QueryLog
+from secure_bloom.advising.sample import TableSample
+from secure_bloom.advising.trial import ColumnTrial, Comparison, LookupCost
+from secure_bloom.advising.verdict import AdviceVerdict
+from secure_bloom.reports import Report
+from secure_bloom.text import counted, human_bytes
+
+#: Seconds from which on tenths, and minutes, are told; numbers of lines that are shown.
+_LEAST_SECONDS, _MINUTES, _SHOWN_LINES = 0.1, 120, 10
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnAdvice:
+    """One column; ``trial`` is None where its values were not looked at.
+
+    ``share`` is its share of the ``=`` and ``in`` conditions of a log, None without one.
+    """
+
+    column: str
+    type: str
+    verdict: AdviceVerdict
+    reason: str
+    fpp: float
+    key: str | None = None
+    share: float | None = None
+    trial: ColumnTrial | None = None
+
+    @property
+    def gains(self) -> bool:
+        """Whether the column is to have a filter."""
+        return self.verdict is AdviceVerdict.GAINS
+
+    @property
+    def saved(self) -> float:
+        """The bytes that a lookup saves, the mean of present and absent ones."""
+        found = [kind.saved for kind in self.kinds.values() if kind is not None]
+        return sum(found) / len(found) if found else 0.0
+
+    @property
+    def lookups_until_it_pays(self) -> int | None:
+        """How many lookups save the bytes that building reads and writes; None if none do."""
+        if self.trial is None or self.saved <= 0:
+            return None
+        cost = self.trial.bytes_read_to_build + self.trial.bytes_added
+        return max(1, math.ceil(cost / self.saved))
+
+    @property
+    def kinds(self) -> dict[str, Comparison | None]:
+        """Lookups of values that are there, and of values that are not."""
+        return {
+            "present": None if self.trial is None else self.trial.present,
+            "absent": None if self.trial is None else self.trial.absent,
+        }
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """What filters cost, when they pay, and how many values there are, in words."""
+        if self.trial is None:
+            return ()
+        distinct, pays = self.trial.values.distinct, self.lookups_until_it_pays
+        tried = {name: kind.lookups for name, kind in self.kinds.items() if kind is not None}
+        found = [
+            f"filters add {human_bytes(round(self.trial.bytes_added))}",
+            f"built in {_seconds(self.trial.seconds_to_build)}",
+            f"{counted(distinct.table, 'distinct value')}, {distinct.row_group:,} a row group",
+            "tried with " + ", ".join(f"{count} {name}" for name, count in tried.items()),
+        ]
+        if pays is not None and self.gains:
+            found.insert(2, f"paid back by {counted(pays, 'lookup')}")
+        return tuple(found)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The column as it stands in the document."""
+        trial, kinds = self.trial, self.kinds
+        return {
+            "column": self.column,
+            "type": self.type,
+            "verdict": str(self.verdict),
+            "reason": self.reason,
+            "fpp": self.fpp,
+            "bytes_added": None if trial is None else round(trial.bytes_added),
+            "seconds_to_build": None if trial is None else round(trial.seconds_to_build, 3),
+            "bytes_per_lookup": _both(kinds, lambda cost: round(cost.bytes)),
+            "standard_error": _both(kinds, lambda cost: round(cost.error)),
+            "bytes_saved_per_lookup": {
+                name: None if kind is None else round(kind.saved) for name, kind in kinds.items()
+            },
+            "lookups_until_it_pays": self.lookups_until_it_pays,
+            "row_groups_read": _both(kinds, lambda cost: round(cost.read, 2)),
+            "row_groups_skipped": {
+                name: None if kind is None else _skipped(kind.without)
+                for name, kind in kinds.items()
+            },
+            "distinct_values": None
+            if trial is None
+            else {
+                "row_group": trial.values.distinct.row_group,
+                "table": trial.values.distinct.table,
+            },
+            "share_of_queries": None if self.share is None else round(self.share, 4),
+            "lookups_tried": {
+                name: 0 if kind is None else kind.lookups for name, kind in kinds.items()
+            },
+        }
+
+
+def _seconds(seconds: float) -> str:
+    if seconds < _LEAST_SECONDS:
+        return f"less than {_LEAST_SECONDS} s"
+    return f"{seconds:.1f} s" if seconds < _MINUTES else f"{seconds / 60:.0f} minutes"
+
+
+def _both(kinds: Mapping[str, Comparison | None], number: Any) -> dict[str, Any]:
+    return {
+        name: {
+            "without": None if kind is None else number(kind.without),
+            "with": None if kind is None else number(kind.with_),
+        }
+        for name, kind in kinds.items()
+    }
+
+
+def _skipped(cost: LookupCost) -> dict[str, float]:
+    """The row groups that are ruled out as the table is, by what rules them out."""
+    return {str(step): round(count, 2) for step, count in cost.skipped.items() if count}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class TableAdvice(Report):
+    """The advice on a table; ``columns`` that gain come first, in the order of what they gain.
+
+    ``looked_at`` says how much of the table was; ``log`` is that of the queries, if there was one.
+    """
+
+    columns: tuple[ColumnAdvice, ...]
+    files: int
+    row_groups: int
+    rows: int
+    bytes: int
+    files_looked_at: int
+    row_groups_looked_at: int
+    log: QueryLog | None = None
+
+    ROWS: ClassVar = ("columns",)
+
+    @property
+    def gaining(self) -> tuple[ColumnAdvice, ...]:
+        """The columns that are to have filters."""
+        return tuple(column for column in self.columns if column.gains)
+
+    @property
+    def policy(self) -> str:
+        """The lines of a policy that ask for the filters of the columns that gain."""
+        return "\n\n".join(map(_policy_lines, self.gaining))
+
+    @property
+    def size_text(self) -> str:
+        """How large the table is."""
+        return (
+            f"{counted(self.files, 'file')}, {counted(self.row_groups, 'row group')}, "
+            f"{counted(self.rows, 'row')}, {human_bytes(self.bytes)}"
+        )
+
+    @property
+    def sureness(self) -> str:
+        """How much of the table the numbers come from."""
+        if self.row_groups_looked_at >= self.row_groups:
+            return "all row groups were tried, with some values each: nothing is scaled up"
+        return (
+            f"tried on {self.row_groups_looked_at:,} of {self.row_groups:,} row groups, in "
+            f"{self.files_looked_at:,} of {counted(self.files, 'file')}; the rest is an estimate"
+        )
+
+    @property
+    def queries_text(self) -> str:
+        """How much of the log of queries was understood; empty without one."""
+        if self.log is None:
+            return ""
+        text = f"queries: {counted(self.log.lines, 'line')}"
+        if not self.log.not_parsed:
+            return text
+        some = ", ".join(map(str, self.log.not_parsed[:_SHOWN_LINES]))
+        more = " ..." if len(self.log.not_parsed) > _SHOWN_LINES else ""
+        return f"{text}, {len(self.log.not_parsed):,} not understood: {some}{more}"
+
+    def _document(self) -> dict[str, Any]:
+        return {
+            "columns": [column.to_dict() for column in self.columns],
+            "table": {
+                "files": self.files,
+                "row_groups": self.row_groups,
+                "rows": self.rows,
+                "bytes": self.bytes,
+            },
+            "looked_at": {
+                "files": self.files_looked_at,
+                "row_groups": self.row_groups_looked_at,
+            },
+            "queries": None
+            if self.log is None
+            else {"lines": self.log.lines, "not_parsed": list(self.log.not_parsed)},
+            "policy": self.policy,
+        }
+
+    def _summary(self) -> str:
+        return f"{len(self.gaining):,} of {counted(len(self.columns), 'column')} gain"
+
+
+def conclude(
+    sample: TableSample, columns: Sequence[ColumnAdvice], log: QueryLog | None
+) -> TableAdvice:
+    """The advice on the table that the columns are of."""
+    return TableAdvice(
+        columns=tuple(sorted(columns, key=_rank)),
+        files=sample.file_count,
+        row_groups=sample.row_group_count,
+        rows=sample.rows,
+        bytes=sample.size,
+        files_looked_at=len(sample.row_groups),
+        row_groups_looked_at=sample.chosen_count,
+        log=log,
+    )
+
+
+def _rank(column: ColumnAdvice) -> tuple[float, ...]:
+    return (not column.gains, -(column.share or 0.0), -column.saved)
+
+
+def _policy_lines(column: ColumnAdvice) -> str:
+    # The strings of JSON are strings of TOML too.
+    name = column.column if _BARE_KEY.fullmatch(column.column) else json.dumps(column.column)
+    lines = [f"[columns.{name}]"]
+    if column.key is not None:
+        lines.append(f"key = {json.dumps(column.key)}")
+    return "\n".join([*lines, f"bloom = {{ fpp = {column.fpp:g} }}"])

@@ -1,0 +1,181 @@
+"""Choose the files and row groups of a table that are looked at, by the footers of all its files.
+
+The choice is random and the same in every run.  A small table is looked at whole.  In a large one
+some files are chosen, and of these, if they are large, some row groups.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from secure_bloom.advising.candidates import Candidate, candidates
+from secure_bloom.encryption.keys import KeyResolver
+from secure_bloom.errors import located
+from secure_bloom.parquet.keys_ahead import KeysAhead
+from secure_bloom.reading.lookup_trials import RowGroups, TrialTable
+from secure_bloom.reading.table.footer import FileFooter, read_footer
+from secure_bloom.reading.table.footer_scan import FooterScanner
+from secure_bloom.reading.table.hive_partitions import partition_fields, partition_values
+from secure_bloom.reading.table.table_schema import unite
+from secure_bloom.storage import CountedFile, find_unmanaged, open_input
+from secure_bloom.storage.counted_file import covered
+
+#: At most so many files are looked at, and about so many bytes of them.
+MOST_FILES, MOST_BYTES = 32, 96 * 1024 * 1024
+#: At least so many row groups, whatever their size: chance must not decide.
+_LEAST_ROW_GROUPS = 6
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileFacts:
+    """What the footer of one file says: the rows of each row group, and bytes."""
+
+    path: str
+    size: int
+    rows: tuple[int, ...]
+    bytes_footer: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TableSample:
+    """A table, and the part of it that is looked at: ``row_groups`` of some files.
+
+    ``is_cut``: of some file only a part is looked at.  ``bytes_footers`` is what a read reads of
+    the footers of all files.
+    """
+
+    table: TrialTable
+    candidates: tuple[Candidate, ...]
+    files: tuple[FileFacts, ...]
+    row_groups: RowGroups
+    is_cut: bool
+    file_count: int
+    row_group_count: int
+    rows: int
+    size: int
+    bytes_footers: int
+
+    @property
+    def chosen_count(self) -> int:
+        """How many row groups are looked at."""
+        return sum(map(len, self.row_groups.values()))
+
+    @property
+    def chosen_rows(self) -> int:
+        """How many rows are looked at."""
+        return sum(rows for _, _, rows in self.groups())
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of the table is looked at, so that nothing is an estimate by size."""
+        return self.chosen_count == self.row_group_count
+
+    def groups(self) -> list[tuple[str, int, int]]:
+        """The row groups that are looked at: path, ordinal, rows."""
+        facts = {file.path: file for file in self.files}
+        return [
+            (path, group, facts[path].rows[group])
+            for path, groups in self.row_groups.items()
+            for group in groups
+        ]
+
+
+def sample_table(
+    given: Sequence[str], resolver: KeyResolver, *, progress: Progress | None = None
+) -> TableSample:
+    """Read all footers, and choose.
+
+    Raises what opening them raises, with the path; PolicyError where their schemas clash.
+    """
+    paths = find_unmanaged(given)
+    scanner, facts, schemas = FooterScanner(), [], []
+    first: dict[int, FileFooter] = {}
+    for done, path in enumerate(KeysAhead(resolver).each(paths), start=1):
+        footer = _footer(path, resolver, scanner)
+        facts.append(_facts(footer))
+        schemas.append((path, footer.columns.arrow))
+        # Files of one schema share their columns, so this holds one footer for each schema.
+        first.setdefault(id(footer.columns), footer)
+        if progress is not None:
+            progress(done, len(paths))
+    chosen = _choose_files(facts)
+    row_groups = _choose_row_groups(chosen)
+    partitions = {path: partition_values(path, given) for path in paths}
+    fields = tuple(partition_fields(list(partitions.values())))
+    found = candidates(list(first.values()), [field.name for field in fields])
+    schema = unite(schemas)
+    return TableSample(
+        table=TrialTable(
+            schema=schema,
+            partition_fields=fields,
+            partitions={file.path: partitions[file.path] for file in chosen},
+            output=_readable(schema, fields, found),
+        ),
+        candidates=found,
+        files=tuple(chosen),
+        row_groups=row_groups,
+        is_cut=any(len(row_groups[file.path]) < len(file.rows) for file in chosen),
+        file_count=len(facts),
+        row_group_count=sum(len(file.rows) for file in facts),
+        rows=sum(sum(file.rows) for file in facts),
+        size=sum(file.size for file in facts),
+        bytes_footers=sum(file.bytes_footer for file in facts),
+    )
+
+
+def _footer(path: str, resolver: KeyResolver, scanner: FooterScanner) -> FileFooter:
+    with located(path=path), open_input(path) as file:
+        return read_footer(CountedFile(file), resolver, scanner)
+
+
+def _facts(footer: FileFooter) -> FileFacts:
+    return FileFacts(
+        path=footer.path,
+        size=footer.size,
+        rows=tuple(footer.row_groups.rows),
+        bytes_footer=covered(footer.extents),
+    )
+
+
+def _choose_files(facts: Sequence[FileFacts]) -> list[FileFacts]:
+    """Some files that have rows, in their order; all of them where they are few."""
+    having = [file for file in facts if sum(file.rows)]
+    if len(having) <= MOST_FILES:
+        return having
+    chance = random.Random(len(having))  # noqa: S311 - the same choice in every run
+    chosen = sorted(chance.sample(range(len(having)), MOST_FILES))
+    return [having[ordinal] for ordinal in chosen]
+
+
+def _choose_row_groups(files: Sequence[FileFacts]) -> dict[str, tuple[int, ...]]:
+    """All row groups of the files, or the same share of each file if they are large together."""
+    size = sum(file.size for file in files)
+    count = sum(len(file.rows) for file in files)
+    share = max(MOST_BYTES / max(1, size), _LEAST_ROW_GROUPS / max(1, count))
+    return {file.path: tuple(_some(file, share)) for file in files}
+
+
+def _some(file: FileFacts, share: float) -> Iterable[int]:
+    having = [group for group, rows in enumerate(file.rows) if rows]
+    count = max(1, round(len(having) * share))
+    if count >= len(having):
+        return range(len(file.rows))
+    chance = random.Random(file.path)  # noqa: S311 - the same choice in every run
+    return sorted(chance.sample(having, count))
+
+
+def _readable(
+    schema: pa.Schema, partitions: Sequence[pa.Field], found: Sequence[Candidate]
+) -> tuple[str, ...] | None:
+    """The columns that lookups return: all of those whose keys are at hand."""
+    missing = {candidate.path[0] for candidate in found if candidate.is_locked}
+    if not missing:
+        return None
+    names = dict.fromkeys((*schema.names, *(field.name for field in partitions)))
+    return tuple(name for name in names if name not in missing)

@@ -1,0 +1,265 @@
+"""One column: its filters are built in memory, and lookups are tried without and with them."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secure_bloom.adding.plan import RewritePlan, plan_rewrite
+from secure_bloom.adding.request import FilterRequest
+from secure_bloom.advising.lookup_values import Lookup, LookupValues, lookup_values
+from secure_bloom.advising.sample import TableSample
+from secure_bloom.encryption.keys import KeyResolver
+from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.errors import located
+from secure_bloom.options import BloomFilterOptions
+from secure_bloom.parquet.key_material_files import file_keys
+from secure_bloom.reading.file_reports import FileReadReport
+from secure_bloom.reading.lookup_trials import LookupTrials, RowGroups
+from secure_bloom.reading.pruning.plan import Step
+from secure_bloom.storage import CountedFile, InputFile, open_input
+from secure_bloom.storage.counted_file import covered
+from secure_bloom.storage.overlaid_file import OverlaidFile
+
+#: Lookups of each kind, present and absent, at most.
+MOST_LOOKUPS = 24
+#: After so many lookups they end early if the mean is known this well: chance lets some absent
+#: values pass, and fewer lookups may not meet one.
+_LEAST_LOOKUPS, _SURE = 10, 0.03
+#: They end early when they have read so many bytes.
+_LEAST_AT_ALL, _MOST_READ = 3, 384 * 1024 * 1024
+
+#: Row groups that were skipped by something other than filters and values.
+_EARLY = (Step.EMPTY, Step.PARTITION, Step.STATISTICS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookupCost:
+    """What one lookup reads of the whole table, on average.
+
+    ``skipped`` has row groups by the step that ruled them out; ``read`` are those whose pages are
+    read.  ``error`` is the standard error of ``bytes`` over the lookups that were tried.
+    """
+
+    bytes: float
+    error: float
+    footers: float
+    read: float
+    skipped: dict[Step, float]
+
+    @property
+    def after_statistics(self) -> float:
+        """The row groups that folders and statistics leave."""
+        return self.read + sum(n for step, n in self.skipped.items() if step not in _EARLY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Lookups of one kind, without the filter and with it."""
+
+    without: LookupCost
+    with_: LookupCost
+    lookups: int
+
+    @property
+    def saved(self) -> float:
+        """The bytes that a lookup reads less with the filter."""
+        return self.without.bytes - self.with_.bytes
+
+    @property
+    def share(self) -> float:
+        """The share of its bytes that a lookup saves."""
+        return self.saved / max(1.0, self.without.bytes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnTrial:
+    """What was found out about one column; None where there is no value of that kind."""
+
+    bytes_added: float
+    bytes_read_to_build: float
+    seconds_to_build: float
+    key: str | None
+    had_filters: bool
+    present: Comparison | None
+    absent: Comparison | None
+    values: LookupValues = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Built:
+    """The sampled files with filters in memory, and what it took to build them."""
+
+    plans: dict[str, RewritePlan]
+    added: int
+    read: int
+    seconds: float
+
+    def open(self, path: str) -> InputFile:
+        """The file as it would be."""
+        file, plan = open_input(path), self.plans[path]
+        return file if plan.is_empty else OverlaidFile(file, plan.keep, plan.tail)
+
+
+class Trier:
+    """Tries columns of one table."""
+
+    def __init__(
+        self, sample: TableSample, resolver: KeyResolver, policy: KeyPolicy | None
+    ) -> None:
+        self._sample = sample
+        self._resolver = resolver
+        self._policy = policy
+        self._plain = LookupTrials(sample.table, resolver)
+
+    def column(
+        self,
+        path: tuple[str, ...],
+        options: BloomFilterOptions,
+        tick: Callable[[], None] = lambda: None,
+    ) -> ColumnTrial:
+        """Build the filters of one column, and look values up; ``tick`` is called now and then."""
+        sample = self._sample
+        built = self._build(".".join(path), options, tick)
+        trials = LookupTrials(sample.table, self._resolver, open_file=built.open)
+        values = lookup_values(self._plain, sample, path, MOST_LOOKUPS)
+        tick()
+        scale = sample.rows / max(1, sample.chosen_rows)
+        reports = [report for plan in built.plans.values() for report in plan.filters]
+        return ColumnTrial(
+            bytes_added=built.added * scale,
+            bytes_read_to_build=built.read * scale,
+            seconds_to_build=built.seconds * scale,
+            key=next((report.key for report in reports if report.key), None),
+            had_filters=bool(reports) and all(report.action == "kept" for report in reports),
+            present=self._compared(trials, path, values.present, tick, is_present=True),
+            absent=self._compared(trials, path, values.absent, tick, is_present=False),
+            values=values,
+        )
+
+    def _build(self, name: str, options: BloomFilterOptions, tick: Callable[[], None]) -> _Built:
+        request = FilterRequest(columns={name: options}, policy=self._policy)
+        plans, added, read = {}, 0, 0
+        started = time.perf_counter()
+        for path, groups in self._sample.row_groups.items():
+            with located(path=path), open_input(path) as opened:
+                file = CountedFile(opened)
+                keys = file_keys(self._resolver, opened)
+                plans[path] = plan_rewrite(file, keys, request, row_groups=groups)
+            added += 0 if plans[path].is_empty else plans[path].size - opened.size
+            read += covered(file.extents)
+            tick()
+        seconds = time.perf_counter() - started
+        return _Built(plans=plans, added=added, read=read, seconds=seconds)
+
+    def _compared(
+        self,
+        trials: LookupTrials,
+        path: tuple[str, ...],
+        lookups: Sequence[Lookup],
+        tick: Callable[[], None],
+        *,
+        is_present: bool,
+    ) -> Comparison | None:
+        without: list[_Tried] = []
+        with_: list[_Tried] = []
+        for lookup in lookups:
+            found = self._tried(self._plain, path, lookup)
+            if found.rows == 0 or is_present:
+                without.append(found)
+                with_.append(self._tried(trials, path, lookup))
+            tick()
+            if _is_enough(without, with_):
+                break
+        if not without:
+            return None
+        return Comparison(
+            without=self._cost(without, without),
+            with_=self._cost(with_, without),
+            lookups=len(without),
+        )
+
+    def _tried(self, trials: LookupTrials, path: tuple[str, ...], lookup: Lookup) -> _Tried:
+        """One lookup: where the value comes from, and everywhere else."""
+        where = (path, "=", lookup.value)
+        sample = self._sample
+        if not sample.is_cut:
+            reports = trials.explain(where, sample.row_groups)
+            origin = [report for report in reports if report.path == lookup.path]
+            others = [report for report in reports if report.path != lookup.path]
+            unseen = (sample.file_count - 1, len(sample.row_groups) - 1)
+            footers = sum(report.bytes_footer for report in reports)
+        else:
+            origin = trials.explain(where, {lookup.path: [lookup.row_group]})
+            others = trials.explain(where, _without(sample.row_groups, lookup))
+            unseen = (sample.row_group_count - 1, sample.chosen_count - 1)
+            footers = sum({it.path: it.bytes_footer for it in (*origin, *others)}.values())
+        scale = unseen[0] / unseen[1] if unseen[1] else 0.0
+        return _Tried(
+            footers=footers,
+            numbers=_numbers(origin) + scale * _numbers(others),
+            rows=sum(group.rows_found or 0 for it in (*origin, *others) for group in it.row_groups),
+            read=sum(report.bytes_read for report in (*origin, *others)),
+        )
+
+    def _cost(self, tried: Sequence[_Tried], without: Sequence[_Tried]) -> LookupCost:
+        # Footers grow a little with filters; all files' are known as they are.
+        seen = sum(it.footers for it in without) / len(without)
+        footers = self._sample.bytes_footers * sum(it.footers for it in tried) / len(tried) / seen
+        numbers = np.array([it.numbers for it in tried])
+        read, *skipped = numbers[:, 1:].mean(axis=0).tolist()
+        return LookupCost(
+            bytes=footers + float(numbers[:, 0].mean()),
+            error=float(numbers[:, 0].std() / np.sqrt(max(1, len(tried) - 1))),
+            footers=footers,
+            read=read,
+            skipped=dict(zip(_SKIPPING, skipped, strict=True)),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Tried:
+    """One lookup in the sample, ``numbers`` scaled to the table: see :func:`_numbers`."""
+
+    footers: int
+    numbers: NDArray[np.float64]
+    rows: int
+    read: int
+
+
+_SKIPPING = tuple(step for step in Step if step is not Step.VALUES)
+
+
+def _numbers(reports: Sequence[FileReadReport]) -> NDArray[np.float64]:
+    """Bytes beside the footers; row groups whose pages are read; those skipped by each step."""
+    steps = Counter(group.skipped_by for report in reports for group in report.row_groups)
+    size = sum(report.bytes_judged_by + report.bytes_pages for report in reports)
+    read = steps[None] + steps[Step.VALUES]
+    return np.array([size, read, *(steps[step] for step in _SKIPPING)], np.float64)
+
+
+def _without(row_groups: RowGroups, lookup: Lookup) -> RowGroups:
+    """All row groups but the lookup's own."""
+    others = {
+        path: [g for g in groups if (path, g) != (lookup.path, lookup.row_group)]
+        for path, groups in row_groups.items()
+    }
+    return {path: groups for path, groups in others.items() if groups}
+
+
+def _is_enough(without: Sequence[_Tried], with_: Sequence[_Tried]) -> bool:
+    """Whether more lookups would hardly change the means, or take too long."""
+    if sum(it.read for it in (*without, *with_)) > _MOST_READ:
+        return len(with_) >= _LEAST_AT_ALL
+    if len(with_) < _LEAST_LOOKUPS:
+        return False
+    for tried in (without, with_):
+        sizes = np.array([it.footers + it.numbers[0] for it in tried])
+        if sizes.std() / np.sqrt(len(sizes) - 1) > _SURE * sizes.mean():
+            return False
+    return True

@@ -1,0 +1,80 @@
+"""``secure-bloom advise``: which columns gain by a filter, before anything is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from secure_bloom.cli.arguments import Access, with_access_to_read, with_common_options
+from secure_bloom.cli.print_advise import FORMS, write_advice
+from secure_bloom.cli.progress_bar import progress_bar
+
+_PATH = click.Path(path_type=Path)
+
+
+@click.command("advise")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option(
+    "--column",
+    "columns",
+    multiple=True,
+    metavar="NAME",
+    help="A column to look at, instead of all; may be repeated.",
+)
+@click.option(
+    "--queries",
+    type=_PATH,
+    metavar="FILE",
+    help="A log of queries, one SQL condition or statement a line: columns are ranked by it.",
+)
+@click.option("--fpp", type=float, metavar="F", help="False positives of the filters; else 0.01.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(list(FORMS)),
+    default="text",
+    show_default=True,
+    help="How to write the advice.",
+)
+@click.option("--output", type=_PATH, metavar="FILE", help="Where to write it, instead of stdout.")
+@with_access_to_read
+@with_common_options
+def advise_command(
+    paths: tuple[str, ...],
+    columns: tuple[str, ...],
+    queries: Path | None,
+    fpp: float | None,
+    form: str,
+    output: Path | None,
+    access: Access,
+    as_json: bool,
+    verbose: bool,  # noqa: ARG001 - the advice is whole without it
+) -> int:
+    """Say which columns of PATH gain by a Bloom filter, what it costs, and why others do not.
+
+    Nothing is written to the table.  Filters of a part of it are built in memory, and values are
+    looked up without and with them, of values that rows have and of values that none has.  Ends
+    with lines for a policy.  A value of a query is never shown or kept.
+
+    \b
+    secure-bloom advise out/
+    secure-bloom advise out/ --policy keys/policy.toml --queries queries.sql
+    secure-bloom advise out/ --format html --output advice.html
+
+    Exit code: 0 done, 2 error.
+    """
+    from secure_bloom.advising import advise
+    from secure_bloom.advising.advisor import DEFAULT_FPP
+
+    with progress_bar("trying filters", quiet=as_json) as progress:
+        advice = advise(
+            paths,
+            columns=columns or None,
+            queries=queries,
+            fpp=DEFAULT_FPP if fpp is None else fpp,
+            **access.arguments(),
+            progress=progress,
+        )
+    write_advice("json" if as_json else form, advice, paths, output)
+    return 0

@@ -1,0 +1,131 @@
+"""Explain many reads of the same few files: as they are, or as they might become.
+
+The footers are read once.  Everything else is done as in a read of the whole table, by the same
+planner and the same reader, so the bytes are those that ``explain`` tells of these files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from secure_bloom.encryption.keys import KeyResolver
+from secure_bloom.errors import located
+from secure_bloom.predicates.from_tuples import from_structure
+from secure_bloom.predicates.request import Request, request
+from secure_bloom.reading.file_reports import FileReadReport, file_report
+from secure_bloom.reading.lockstep import run
+from secure_bloom.reading.pruning.context import PruningContext
+from secure_bloom.reading.pruning.plan import FilePlan, RowGroupPlan
+from secure_bloom.reading.pruning.plan_file import Planner
+from secure_bloom.reading.rows.file_reader import FileReader, Unit, tables_of, units
+from secure_bloom.reading.rows.pyarrow_source import SourceOpener
+from secure_bloom.reading.rows.value_scan import ValueScan
+from secure_bloom.reading.table.footer import FileFooter, read_footer
+from secure_bloom.reading.table.footer_scan import FooterScanner
+from secure_bloom.reading.table.hive_partitions import Values
+from secure_bloom.storage import CountedFile, InputFile, open_input
+
+#: Row groups of files, by path.
+RowGroups = Mapping[str, Sequence[int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TrialTable:
+    """The table that the files belong to: its schema, and the values of their folders.
+
+    ``output`` are the columns that a read returns; None for all.
+    """
+
+    schema: pa.Schema
+    output: tuple[str, ...] | None = None
+    partition_fields: tuple[pa.Field, ...] = ()
+    partitions: Mapping[str, Values] = field(default_factory=dict)
+
+    def request(self, columns: Sequence[str] | None, where: object) -> Request:
+        """A request to the table; PolicyError where it makes no sense."""
+        predicate = None if where is None else from_structure(where)
+        return request(self.schema, self.partition_fields, columns, predicate, ())
+
+
+class LookupTrials:
+    """Reads of files of one table, which ``open_file`` opens, for one condition after another."""
+
+    def __init__(
+        self,
+        table: TrialTable,
+        resolver: KeyResolver,
+        *,
+        open_file: Callable[[str], InputFile] = open_input,
+    ) -> None:
+        self._table = table
+        self._resolver = resolver
+        self._open_file = open_file
+        self._opener = SourceOpener(resolver)
+        self._scanner = FooterScanner()
+        self._footers: dict[str, FileFooter] = {}
+
+    def explain(self, where: object, row_groups: RowGroups) -> list[FileReadReport]:
+        """What a read of these row groups reads of each file."""
+        asked = self._table.request(self._table.output, where)
+        context = PruningContext(asked, explain=True)
+        value_scan, planner = ValueScan(context), Planner(context)
+        reports = []
+        for path, groups in row_groups.items():
+            with located(path=path):
+                plan = self._plan(planner, path, groups)
+                reader = self._reader(plan, asked, value_scan)
+                _read_all(reader)
+                reports.append(file_report(plan, reader.row_groups, reader.extents, asked.needed))
+        return reports
+
+    def values(self, path: str, row_group: int, column: Sequence[str]) -> pa.ChunkedArray:
+        """The values of a column, given by its path, in one row group; nulls left out."""
+        asked = self._table.request([column[0]], None)
+        footer = self._footer(path)
+        group = RowGroupPlan(row_group=row_group, rows=footer.row_groups.rows[row_group])
+        plan = FilePlan(
+            path=path, footer=footer, partition=self._table.partitions[path], row_groups=(group,)
+        )
+        found = pa.concat_tables(_read_all(self._reader(plan, asked, None))).column(0)
+        for member in column[1:]:
+            found = pc.struct_field(found, member)
+        return found.drop_null()
+
+    def _footer(self, path: str) -> FileFooter:
+        if path not in self._footers:
+            with located(path=path), self._open_file(path) as file:
+                footer = read_footer(CountedFile(file), self._resolver, self._scanner)
+            self._footers[path] = footer
+        return self._footers[path]
+
+    def _plan(self, planner: Planner, path: str, row_groups: Sequence[int]) -> FilePlan:
+        footer = self._footer(path)
+        started = run(planner.begin(footer, self._table.partitions[path], row_groups))
+        plan = planner.plan_by_footer(started)
+        if plan is not None:
+            return plan
+        with self._open_file(path) as file:
+            return planner.plan(started, CountedFile(file))
+
+    def _reader(self, plan: FilePlan, asked: Request, value_scan: ValueScan | None) -> FileReader:
+        return FileReader(
+            plan,
+            asked,
+            self._opener,
+            value_scan=value_scan,
+            count_bytes=True,
+            open_file=self._open_file,
+        )
+
+
+def _read_all(reader: FileReader) -> list[pa.Table]:
+    """The rows that the plan of a file leaves; the file is closed."""
+    try:
+        left = filter(None, map(Unit.narrowed, units(reader)))
+        return [reader.no_rows, *(table for unit in left for table in tables_of(unit.read()))]
+    finally:
+        reader.close()
