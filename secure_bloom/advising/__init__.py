@@ -8,9 +8,9 @@ from secure_bloom.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from secure_bloom.advising.advisor import advise
-    from secure_bloom.advising.report import ColumnAdvice, TableAdvice
+    from secure_bloom.advising.table_advice import ColumnAdvice, TableAdvice
 
-_HOMES = {"advisor": ["advise"], "report": ["ColumnAdvice", "TableAdvice"]}
+_HOMES = {"advisor": ["advise"], "table_advice": ["ColumnAdvice", "TableAdvice"]}
 
 __all__ = ["ColumnAdvice", "TableAdvice", "advise"]
 

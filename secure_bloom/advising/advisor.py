@@ -7,8 +7,8 @@ from os import PathLike
 
 from secure_bloom.advising.candidates import Candidate
 from secure_bloom.advising.query_log import QueryLog, load_query_log
-from secure_bloom.advising.report import ColumnAdvice, TableAdvice, conclude
 from secure_bloom.advising.sample import TableSample, sample_table
+from secure_bloom.advising.table_advice import ColumnAdvice, TableAdvice, conclude
 from secure_bloom.advising.trial import MOST_LOOKUPS, Trier
 from secure_bloom.advising.verdict import AdviceVerdict, ColumnCase, decide, refusal
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
@@ -28,12 +28,11 @@ DEFAULT_FPP = BloomFilterOptions().fpp
 def advise(
     paths: Paths,
     *,
-    columns: Iterable[str] | None = None,
+    columns: str | Iterable[str] | None = None,
     queries: str | PathLike[str] | None = None,
     fpp: float = DEFAULT_FPP,
     keys: GivenKeys = None,
     policy: GivenPolicy = None,
-    allow_unverified: bool = False,
     allow_unprotected: bool = False,
     progress: Progress | None = None,
 ) -> TableAdvice:
@@ -45,12 +44,12 @@ def advise(
     present value is that of a random row; an absent one lies within the column's range, and no row
     has it.
 
-    ``columns`` are all unless given; ``queries`` is a file with one SQL condition or statement a
-    line, by which columns are ranked; ``fpp`` is that of the filters.  ``keys``, ``policy`` and
-    ``allow_...`` are as for :func:`secure_bloom.read_table`; a column whose key is missing is told
-    so.  ``progress`` is called with what is done, and of how much.
+    ``columns`` are all unless given, one or several; ``queries`` is a file with one SQL condition
+    or statement a line, by which columns are ranked; ``fpp`` is that of the filters.  ``keys``,
+    ``policy`` and ``allow_unprotected`` are as for :func:`secure_bloom.add_bloom_filters`; a column
+    whose key is missing is told so.  ``progress`` is called with what is done, and of how much.
     """
-    trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
+    trust = trust_of(policy, allow_unprotected=allow_unprotected)
     options = BloomFilterOptions(fpp=fpp)
     resolver = resolver_of(keys, trust)
     sample = sample_table(as_paths(paths), resolver)
@@ -83,7 +82,6 @@ def advice_notes(
                 fpp=fpp,
                 keys=keys,
                 policy=policy,
-                allow_unverified=True,
                 allow_unprotected=allow_unprotected,
             )
         except SecureBloomError as error:
@@ -95,10 +93,14 @@ def advice_notes(
             yield f"column {legible(column.column)} {verdict}: {column.reason}"
 
 
-def wanted_columns(sample: TableSample, columns: Iterable[str] | None) -> tuple[Candidate, ...]:
+def wanted_columns(
+    sample: TableSample, columns: str | Iterable[str] | None
+) -> tuple[Candidate, ...]:
     """The columns to advise on; PolicyError for one that the table does not have."""
     if columns is None:
         return sample.candidates
+    if isinstance(columns, str):
+        columns = [columns]
     found: dict[str, Candidate] = {}
     for name in columns:
         below = [it for it in sample.candidates if it.name == name] or [
@@ -140,7 +142,8 @@ def advise_column(
         verdict=verdict,
         reason=reason,
         fpp=options.fpp,
-        key=trial.key,
+        key=trier.policy_key(candidate),
+        stored_key=trial.key,
         share=share,
         trial=trial,
     )

@@ -64,7 +64,8 @@ def lookup_values(
 ) -> LookupValues:
     """``count`` values of random rows, and as many that these row groups do not have.
 
-    An absent value lies between two values of a row group: there may be fewer, or none at all.
+    An absent value lies between two values of a row group: there may be fewer, or none at all, and
+    another row group may have it.
     """
     chance = random.Random(".".join(column))  # noqa: S311 - the same values in every run
     counter = _DistinctCounter()
@@ -177,7 +178,7 @@ def _texts(ascending: pa.Array, place: int, chance: random.Random) -> Iterator[p
     type_, like = ascending.type, ascending[place].as_py()
     least, greatest = _bytes(ascending[0].as_py()), _bytes(ascending[-1].as_py())
     for attempt in range(_TRIES):
-        text = _changed(like, chance, longer=attempt > _TRIES // 2)
+        text = _changed(like, chance, longer=attempt % 2 == 1)
         if least < _bytes(text) < greatest:
             scalar = pa.scalar(text, type_) if _fits(text, type_) else None
             if scalar is not None and pc.index(ascending, scalar).as_py() < 0:

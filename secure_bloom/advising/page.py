@@ -11,7 +11,7 @@ from datetime import datetime
 from html import escape
 from importlib.resources import files
 
-from secure_bloom.advising.report import ColumnAdvice, TableAdvice
+from secure_bloom.advising.table_advice import ColumnAdvice, TableAdvice
 from secure_bloom.advising.trial import Comparison, LookupCost
 from secure_bloom.html_page import html_page
 from secure_bloom.reading.pruning.plan import Step
@@ -93,11 +93,9 @@ def _columns(heading: str, columns: tuple[ColumnAdvice, ...] | list[ColumnAdvice
 def _column(column: ColumnAdvice) -> Iterator[str]:
     yield f'<article class="{column.verdict}">'
     share = "" if column.share is None else f"<small>{100 * column.share:.0f} % of lookups</small>"
-    yield (
-        f'<h3><span class="badge {column.verdict}">{column.verdict}</span> '
-        f"<code>{escape(legible(column.column))}</code> <small>{escape(column.type)}</small>"
-        f"{share}</h3>"
-    )
+    name, kind_of_value = escape(legible(column.column)), escape(legible(column.type))
+    yield f'<h3><span class="badge {column.verdict}">{column.verdict}</span>'
+    yield f"<code>{name}</code><small>{kind_of_value}</small>{share}</h3>"
     yield f"<p>{escape(legible(column.reason, _LONGEST))}</p>"
     kinds = column.kinds
     sizes = [c.bytes for it in kinds.values() if it for c in (it.without, it.with_)]

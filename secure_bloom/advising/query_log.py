@@ -101,7 +101,7 @@ def _quiet() -> Iterator[None]:
     except ImportError:
         raise UnsupportedFeatureError(
             "a log of queries is parsed by sqlglot, which is not installed",
-            hint="pip install 'secure-bloom[advise]'",
+            hint="pip install sqlglot",
         ) from None
     logger = logging.getLogger("sqlglot")
     before = logger.disabled
@@ -121,7 +121,7 @@ def _conditions(text: str) -> list[tuple[tuple[str, ...], str]] | None:
     # Whatever the parser raises may quote a literal.
     try:
         trees = [tree for tree in sqlglot.parse(text, read=_DIALECT) if tree is not None]
-        if not trees or any(isinstance(tree, _not_queries()) for tree in trees):
+        if not trees or not all(map(_is_query, trees)):
             return None
         roots = [root for tree in trees for root in _filters(tree)]
         return [found for root in roots for found in _uses(root)]
@@ -129,11 +129,14 @@ def _conditions(text: str) -> list[tuple[tuple[str, ...], str]] | None:
         return None
 
 
-def _not_queries() -> tuple[type, ...]:
-    """What sqlglot makes of words that are no condition and no statement with one."""
+def _is_query(tree: Any) -> bool:
+    """Whether it is a condition, or a statement that may have one."""
     from sqlglot import exp
 
-    return (exp.Command, exp.Column, exp.Literal, exp.Identifier, exp.Alias)
+    conditions = (exp.Predicate, exp.Connector, exp.Not, exp.Paren, exp.Func)
+    return isinstance(tree, conditions if isinstance(tree, exp.Condition) else exp.Expr) and (
+        not isinstance(tree, exp.Command | exp.Alias)
+    )
 
 
 def _filters(tree: Any) -> Iterator[Any]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from secure_bloom.adding.plan import RewritePlan, plan_rewrite
 from secure_bloom.adding.request import FilterRequest
+from secure_bloom.advising.candidates import Candidate
 from secure_bloom.advising.lookup_values import Lookup, LookupValues, lookup_values
 from secure_bloom.advising.sample import TableSample
 from secure_bloom.encryption.keys import KeyResolver
@@ -26,8 +27,8 @@ from secure_bloom.storage import CountedFile, InputFile, open_input
 from secure_bloom.storage.counted_file import covered
 from secure_bloom.storage.overlaid_file import OverlaidFile
 
-#: Lookups of each kind, present and absent, at most.
-MOST_LOOKUPS = 24
+#: Lookups of each kind, present and absent, at most; of absent values some may turn out present.
+MOST_LOOKUPS, _MOST_VALUES = 24, 48
 #: After so many lookups they end early if the mean is known this well: chance lets some absent
 #: values pass, and fewer lookups may not meet one.
 _LEAST_LOOKUPS, _SURE = 10, 0.03
@@ -127,7 +128,7 @@ class Trier:
         sample = self._sample
         built = self._build(".".join(path), options, tick)
         trials = LookupTrials(sample.table, self._resolver, open_file=built.open)
-        values = lookup_values(self._plain, sample, path, MOST_LOOKUPS)
+        values = lookup_values(self._plain, sample, path, _MOST_VALUES)
         tick()
         scale = sample.rows / max(1, sample.chosen_rows)
         reports = [report for plan in built.plans.values() for report in plan.filters]
@@ -141,6 +142,10 @@ class Trier:
             absent=self._compared(trials, path, values.absent, tick, is_present=False),
             values=values,
         )
+
+    def policy_key(self, candidate: Candidate) -> str | None:
+        """The key that the policy names for a column, if there is a policy."""
+        return None if self._policy is None else self._policy.key_for(candidate.path)
 
     def _build(self, name: str, options: BloomFilterOptions, tick: Callable[[], None]) -> _Built:
         request = FilterRequest(columns={name: options}, policy=self._policy)
@@ -174,7 +179,7 @@ class Trier:
                 without.append(found)
                 with_.append(self._tried(trials, path, lookup))
             tick()
-            if _is_enough(without, with_):
+            if len(without) == MOST_LOOKUPS or _is_enough(without, with_):
                 break
         if not without:
             return None

@@ -107,7 +107,7 @@ def _dictionary_suffices(case: ColumnCase) -> str | None:
     present, absent = case.trial.present, case.trial.absent
     if absent is None or absent.share >= _HALF or (present is not None and _is_worth(present)):
         return None
-    return _dictionary(case)
+    return _small_files(case) or _dictionary(case)
 
 
 def _little(case: ColumnCase) -> str | None:
@@ -164,9 +164,9 @@ def _no_gain(_: ColumnCase) -> str | None:
 
 
 _CAUSES: tuple[Callable[[ColumnCase], str | None], ...] = (
+    _small_files,
     _dictionary,
     _mostly_statistics,
-    _small_files,
     _few_row_groups,
     _common,
     _no_gain,
@@ -199,9 +199,10 @@ def _gain(case: ColumnCase) -> str:
     """What lookups save, of values that are there and of values that are not."""
     parts = [
         f"{name} lookups read {100 * it.share:.0f} % less"
-        if it is not None and _is_worth(it)
+        if _is_worth(it)
         else f"{name} ones gain nothing"
         for name, it in (("absent", case.trial.absent), ("present", case.trial.present))
+        if it is not None
     ]
     parts.sort(key=lambda part: "gain nothing" in part)
     return ", ".join(parts) + _why_not_present(case)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from secure_bloom.cli.arguments import Access, with_access_to_read, with_common_options
+from secure_bloom.cli.arguments import Access, with_access_to_sign, with_common_options
 from secure_bloom.cli.print_advise import FORMS, write_advice
 from secure_bloom.cli.progress_bar import progress_bar
 
@@ -38,7 +38,7 @@ _PATH = click.Path(path_type=Path)
     help="How to write the advice.",
 )
 @click.option("--output", type=_PATH, metavar="FILE", help="Where to write it, instead of stdout.")
-@with_access_to_read
+@with_access_to_sign
 @with_common_options
 def advise_command(
     paths: tuple[str, ...],

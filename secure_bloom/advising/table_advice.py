@@ -25,7 +25,8 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 class ColumnAdvice:
     """One column; ``trial`` is None where its values were not looked at.
 
-    ``share`` is its share of the ``=`` and ``in`` conditions of a log, None without one.
+    ``share`` is its share of the ``=`` and ``in`` conditions of a log, None without one.  ``key``
+    is the one that a policy names for it, ``stored_key`` the one that it is encrypted under.
     """
 
     column: str
@@ -34,6 +35,7 @@ class ColumnAdvice:
     reason: str
     fpp: float
     key: str | None = None
+    stored_key: str | None = None
     share: float | None = None
     trial: ColumnTrial | None = None
 
@@ -244,4 +246,7 @@ def _policy_lines(column: ColumnAdvice) -> str:
     lines = [f"[columns.{name}]"]
     if column.key is not None:
         lines.append(f"key = {json.dumps(column.key)}")
+    elif column.stored_key is not None:
+        # As a comment: with a key a policy needs that of the footer too.
+        lines.append(f"# key = {json.dumps(column.stored_key)}, as the files have it")
     return "\n".join([*lines, f"bloom = {{ fpp = {column.fpp:g} }}"])

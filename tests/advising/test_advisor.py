@@ -1,0 +1,123 @@
+"""Advice on a table: its document, its order, and lines for a policy that are a policy."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import secure_bloom as sb
+from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.errors import PolicyError
+from tests.advising.seeded import TABLES
+from tests.tables import KEYRING, Mode, customers, write
+
+COLUMN_KEYS = {
+    *("column", "type", "verdict", "reason", "fpp", "bytes_added", "seconds_to_build"),
+    *("bytes_per_lookup", "standard_error", "bytes_saved_per_lookup", "lookups_until_it_pays"),
+    *("row_groups_read", "row_groups_skipped", "distinct_values", "share_of_queries"),
+    "lookups_tried",
+}
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    table = tmp_path_factory.mktemp("tables") / "t"
+    TABLES["sorted ids"](table)
+    return table
+
+
+@pytest.fixture(scope="module")
+def advice(table: Path) -> sb.TableAdvice:
+    return sb.advise(table)
+
+
+def test_the_document_has_the_shape_that_programs_rely_on(advice: sb.TableAdvice) -> None:
+    document = json.loads(advice.to_json())
+    assert set(document) == {"columns", "table", "looked_at", "queries", "policy"}
+    assert document["table"]["rows"] == 60_000
+    assert [column["column"] for column in document["columns"]] == ["email", "id"]
+    for column in document["columns"]:
+        assert set(column) == COLUMN_KEYS
+        assert column["verdict"] in {"gains", "no"}
+        assert set(column["bytes_per_lookup"]) == {"present", "absent"}
+        for numbers in column["bytes_per_lookup"].values():
+            assert set(numbers) == {"without", "with"}
+    email = document["columns"][0]
+    assert email["distinct_values"] == {"row_group": 5000, "table": 60_000}
+    assert email["lookups_until_it_pays"] >= 1
+    assert email["row_groups_skipped"]["absent"] == {"dictionary": 12.0}
+
+
+def test_it_is_a_table_too(advice: sb.TableAdvice) -> None:
+    assert advice.to_arrow().column("column").to_pylist() == ["email", "id"]
+    assert repr(advice) == "<TableAdvice: 1 of 2 columns gain>"
+
+
+def test_progress_reaches_the_end(table: Path) -> None:
+    told: list[tuple[int, int]] = []
+    sb.advise(table, columns="email", progress=lambda done, total: told.append((done, total)))
+    assert len(told) > 20
+    assert told[-1][0] == told[-1][1]
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+
+
+def test_an_unknown_column_is_an_error(table: Path) -> None:
+    with pytest.raises(PolicyError, match="there is no column emial") as caught:
+        sb.advise(table, columns=["emial"])
+    assert caught.value.hint == "did you mean email"
+
+
+def test_queries_rank_columns_and_rule_out_those_that_nobody_looks_up(
+    table: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("sqlglot", reason="sqlglot is not installed")
+    queries = tmp_path / "queries.sql"
+    queries.write_text("email = 'a'\nid > 5\nselect 1 from t where email in ('b')\n(\n")
+    document = sb.advise(table, queries=queries).to_dict()
+    assert document["queries"] == {"lines": 4, "not_parsed": [4]}
+    email, ids = document["columns"]
+    assert email["share_of_queries"] == 1
+    assert ids["reason"].startswith("ranges only: queries ask for its ranges")
+    queries.write_text("id = 5\n")
+    found = {it["column"]: it for it in sb.advise(table, queries=queries).to_dict()["columns"]}
+    assert found["email"]["reason"].startswith("not looked up")
+
+
+def test_the_policy_names_gaining_columns_alone_and_add_takes_it(tmp_path: Path) -> None:
+    (tmp_path / "t").mkdir()
+    write(tmp_path / "t" / "a.parquet", customers(20_000), Mode.ENCRYPTED, row_group_size=2000)
+    advice = sb.advise(tmp_path / "t", columns=["iban", "city"], keys=KEYRING)
+    assert advice.policy == (
+        '[columns.iban]\n# key = "k_finance", as the files have it\nbloom = { fpp = 0.01 }'
+    )
+    (tmp_path / "policy.toml").write_text(advice.policy)
+    policy = KeyPolicy.load(tmp_path / "policy.toml")
+    assert list(policy.bloom_columns()) == ["iban"]
+    assert not sb.add_bloom_filters(tmp_path / "t", policy=policy, keys=KEYRING).failed
+
+
+def test_another_fpp_is_tried_and_goes_into_the_policy(table: Path, advice: sb.TableAdvice) -> None:
+    coarse = sb.advise(table, columns="email", fpp=0.2)
+    assert "fpp = 0.2" in coarse.policy
+    added = [it.columns[0].to_dict()["bytes_added"] for it in (coarse, advice)]
+    assert added[0] < added[1]
+
+
+def test_a_table_without_rows_has_nothing_to_look_up(tmp_path: Path) -> None:
+    write(tmp_path / "a.parquet", customers(10).slice(0, 0))
+    advice = sb.advise(tmp_path)
+    assert advice.policy == ""
+    assert {column.reason for column in advice.columns} == {"no values: the table has no rows"}
+
+
+def test_with_a_policy_the_lines_name_the_key_that_it_says(tmp_path: Path) -> None:
+    (tmp_path / "t").mkdir()
+    write(tmp_path / "t" / "a.parquet", customers(20_000), Mode.ENCRYPTED, row_group_size=2000)
+    (tmp_path / "policy.toml").write_text(
+        '[footer]\nkey = "k_footer"\n[columns.iban]\nkey = "k_finance"\n'
+    )
+    policy = tmp_path / "policy.toml"
+    advice = sb.advise(tmp_path / "t", columns="iban", policy=policy, keys=KEYRING)
+    assert 'key = "k_finance"\nbloom' in advice.policy

@@ -1,0 +1,97 @@
+"""Values that rows have, and values between them that no row has, in every type."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from secure_bloom.advising.lookup_values import LookupValues, lookup_values
+from secure_bloom.advising.sample import sample_table
+from secure_bloom.encryption.access import resolver_of, trust_of
+from secure_bloom.reading.lookup_trials import LookupTrials
+
+ROWS = 600
+NUMBERS = np.random.default_rng(3).integers(0, 10**6, ROWS) * 7
+DAY = datetime.date(1990, 1, 1)
+
+
+def found_in(folder: Path, values: pa.Array, count: int = 12) -> LookupValues:
+    pq.write_table(pa.table({"c": values}), folder / "a.parquet", row_group_size=150)
+    resolver = resolver_of(None, trust_of(None))
+    sample = sample_table([str(folder)], resolver)
+    return lookup_values(LookupTrials(sample.table, resolver), sample, ("c",), count)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array(NUMBERS, pa.int64()),
+        pa.array(NUMBERS, pa.int32()),
+        pa.array(NUMBERS, pa.uint32()),
+        pa.array(NUMBERS / 8, pa.float64()),
+        pa.array(NUMBERS / 8, pa.float32()),
+        pa.array([f"user{n}@example.com" for n in NUMBERS]),
+        pa.array([f"user{n}" for n in NUMBERS], pa.large_string()),
+        pa.array([f"user{n}" for n in NUMBERS]).dictionary_encode(),
+        pa.array([f"{n:08d}".encode() for n in NUMBERS], pa.binary()),
+        pa.array([f"{n:08d}".encode() for n in NUMBERS], pa.binary(8)),
+        pa.array([Decimal(int(n)).scaleb(-2) for n in NUMBERS], pa.decimal128(38, 2)),
+        pa.array([Decimal(int(n)).scaleb(-2) for n in NUMBERS], pa.decimal128(9, 2)),
+        pa.array([DAY + datetime.timedelta(days=int(n) % 9000 * 3) for n in NUMBERS]),
+        pa.array(NUMBERS, pa.timestamp("us")),
+        pa.array(NUMBERS, pa.timestamp("ms", tz="UTC")),
+        pa.array(NUMBERS.astype(np.int32), pa.int32()).cast(pa.time32("ms")),
+        pa.array(NUMBERS).cast(pa.time64("us")),
+        pa.array([None if n % 3 else int(n) for n in NUMBERS], pa.int64()),
+    ],
+    ids=lambda array: str(array.type),
+)
+def test_present_values_are_rows_and_absent_ones_lie_between_them(
+    tmp_path: Path, values: pa.Array
+) -> None:
+    found = found_in(tmp_path, values)
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    ascending = values.drop_null().unique().sort()
+    assert len(found.present) == 12
+    assert len(found.absent) >= 6
+    for lookup in found.present:
+        assert pc.index(ascending, lookup.value.cast(values.type)).as_py() >= 0
+    for lookup in found.absent:
+        value = lookup.value.cast(values.type)
+        low, high = ascending[0].as_py(), ascending[-1].as_py()
+        assert low < value.as_py() < high
+    # A row group does not have the value that was chosen beside its own.
+    absent = [lookup.value.cast(values.type).as_py() for lookup in found.absent]
+    assert len(set(absent) - set(ascending.to_pylist())) >= 6
+
+
+def test_there_is_no_absent_value_among_neighbours(tmp_path: Path) -> None:
+    found = found_in(tmp_path, pa.array(np.arange(ROWS)))
+    assert found.absent == ()
+    assert len(found.present) == 12
+
+
+def test_a_column_of_nulls_has_nothing_to_look_up(tmp_path: Path) -> None:
+    found = found_in(tmp_path, pa.nulls(ROWS, pa.int64()))
+    assert found.present == found.absent == ()
+    assert found.distinct.table == 0
+
+
+def test_distinct_values_are_counted(tmp_path: Path) -> None:
+    few = found_in(tmp_path, pa.array([f"c{n % 5}" for n in range(ROWS)]))
+    assert (few.distinct.row_group, few.distinct.table) == (5, 5)
+    many = found_in(tmp_path, pa.array(np.arange(ROWS)))
+    assert (many.distinct.row_group, many.distinct.table) == (150, ROWS)
+
+
+def test_values_do_not_show_in_a_repr(tmp_path: Path) -> None:
+    found = found_in(tmp_path, pa.array([f"secret{n}" for n in NUMBERS]))
+    assert "secret" not in repr(found)

@@ -1,0 +1,59 @@
+"""A small table is looked at whole, a large one in part, in every run the same part."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from secure_bloom.advising import sample as sampling
+from secure_bloom.advising.sample import TableSample, sample_table
+from secure_bloom.encryption.access import resolver_of, trust_of
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("table")
+    rows = pa.table({"id": np.arange(400)})
+    for number in range(40):
+        pq.write_table(rows, folder / f"{number:02d}.parquet", row_group_size=100)
+    pq.write_table(rows.slice(0, 0), folder / "empty.parquet")
+    return folder
+
+
+def sampled(table: Path) -> TableSample:
+    return sample_table([str(table)], resolver_of(None, trust_of(None)))
+
+
+def test_all_footers_are_counted_and_some_files_chosen(table: Path) -> None:
+    found = sampled(table)
+    assert (found.file_count, found.rows) == (41, 16_000)
+    assert found.row_group_count >= 160
+    assert found.size == sum(path.stat().st_size for path in table.iterdir())
+    assert len(found.row_groups) == sampling.MOST_FILES
+    assert not found.is_cut
+    assert not found.is_whole
+    assert found.bytes_footers > 0
+
+
+def test_the_choice_is_the_same_in_every_run(table: Path) -> None:
+    assert sampled(table).row_groups == sampled(table).row_groups
+
+
+def test_of_large_files_some_row_groups_are_chosen(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sampling, "MOST_BYTES", 20_000)
+    found = sampled(table)
+    assert found.is_cut
+    assert set(map(len, found.row_groups.values())) == {1}
+    assert found.chosen_rows == 100 * sampling.MOST_FILES
+
+
+def test_a_small_table_is_looked_at_whole(table: Path) -> None:
+    found = sampled(table / "03.parquet")
+    assert found.is_whole
+    assert list(found.row_groups.values()) == [(0, 1, 2, 3)]

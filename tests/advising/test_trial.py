@@ -1,0 +1,67 @@
+"""Predicted bytes are those that are measured once the filters are there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import secure_bloom as sb
+from secure_bloom.advising import sample
+from tests.advising.accuracy import measure
+from tests.advising.seeded import TABLES
+from tests.tables import KEYRING
+
+#: What the advice promises of its numbers.
+TOLERANCE = 0.2
+#: Quick enough for every run, with these columns.
+QUICK = {"clustered": "customer", "nested": "address.zip", "encrypted": "iban"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(it, marks=() if it in QUICK else pytest.mark.slow) for it in TABLES]
+)
+def test_what_lookups_read_and_filters_add_is_told_before(name: str, tmp_path: Path) -> None:
+    TABLES[name](tmp_path / "t")
+    advice = sb.advise(tmp_path / "t", columns=QUICK.get(name), keys=KEYRING)
+    found = list(measure(tmp_path / "t", advice, lookups=6))
+    assert found
+    for column in found:
+        for number, error in column.errors().items():
+            assert abs(error) <= TOLERANCE, (name, column.advice.column, number)
+
+
+@pytest.mark.parametrize(("most_files", "most_bytes"), [(10, 10**9), (6, 200_000)])
+def test_a_part_of_a_table_tells_of_the_whole(
+    most_files: int, most_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    TABLES["uniform strings"](tmp_path)
+    whole = sb.advise(tmp_path, columns=["email"]).columns[0].to_dict()
+    for path in list(tmp_path.iterdir()):
+        for copy in range(9):
+            (tmp_path / f"{path.stem}-{copy}.parquet").write_bytes(path.read_bytes())
+    monkeypatch.setattr(sample, "MOST_FILES", most_files)
+    monkeypatch.setattr(sample, "MOST_BYTES", most_bytes)
+    found = sb.advise(tmp_path, columns=["email"])
+    assert found.row_groups_looked_at < found.row_groups
+    assert "an estimate" in found.sureness
+    part = found.columns[0].to_dict()
+    assert part["bytes_added"] == pytest.approx(10 * whole["bytes_added"], rel=0.05)
+    for filters in ("without", "with"):
+        wanted = 10 * whole["bytes_per_lookup"]["absent"][filters]
+        assert part["bytes_per_lookup"]["absent"][filters] == pytest.approx(wanted, rel=TOLERANCE)
+
+
+def test_filters_that_are_there_are_told(tmp_path: Path) -> None:
+    TABLES["one row group"](tmp_path)
+    sb.add_bloom_filters(tmp_path, columns=["email"])
+    [column] = sb.advise(tmp_path, columns=["email"]).columns
+    assert column.reason == "it has filters already"
+    assert column.to_dict()["bytes_added"] == 0
+
+
+def test_no_file_is_touched(tmp_path: Path) -> None:
+    TABLES["clustered"](tmp_path)
+    before = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in tmp_path.iterdir()}
+    sb.advise(tmp_path, columns="customer")
+    assert {it: (it.stat().st_mtime_ns, it.read_bytes()) for it in tmp_path.iterdir()} == before

@@ -1,0 +1,61 @@
+"""Trials of some files tell what a read of the table tells of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import secure_bloom as sb
+from secure_bloom.encryption.access import resolver_of, trust_of
+from secure_bloom.reading.lookup_trials import LookupTrials, TrialTable
+from tests.tables import KEYRING, Mode, customers, write
+
+ROWS = 8000
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("lake")
+    for part in range(2):
+        rows = customers(ROWS, seed=part)
+        write(folder / f"{part}.parquet", rows, Mode.ENCRYPTED, row_group_size=1600)
+    return folder
+
+
+def trials_of(lake: Path) -> tuple[LookupTrials, list[str]]:
+    paths = [str(path) for path in sorted(lake.iterdir())]
+    schema = sb.read_table(lake, keys=KEYRING, limit=0).schema
+    table = TrialTable(schema=schema, partitions={path: {} for path in paths})
+    return LookupTrials(table, resolver_of(KEYRING, trust_of(None))), paths
+
+
+@pytest.mark.parametrize("where", [("email", "=", "user77@example.com"), ("email", "=", "user5x")])
+def test_reads_of_all_row_groups_are_those_of_the_table(lake: Path, where: tuple) -> None:
+    trials, paths = trials_of(lake)
+    whole = sb.explain(lake, where=[where], keys=KEYRING)
+    found = trials.explain(where, {path: range(5) for path in paths})
+    assert [(it.bytes_footer, it.bytes_judged_by, it.bytes_pages) for it in found] == [
+        (it.bytes_footer, it.bytes_judged_by, it.bytes_pages) for it in whole.files
+    ]
+    assert [group.skipped_by for it in found for group in it.row_groups] == [
+        group.skipped_by for it in whole.files for group in it.row_groups
+    ]
+
+
+def test_row_groups_that_are_not_given_are_not_read(lake: Path) -> None:
+    trials, paths = trials_of(lake)
+    found = trials.explain(("email", "=", "user5x"), {paths[1]: [1, 3]})
+    assert [group.row_group for it in found for group in it.row_groups] == [1, 3]
+    every = trials.explain(("email", "=", "user5x"), {paths[1]: range(5)})
+    assert 0 < found[0].bytes_read < every[0].bytes_read
+
+
+def test_values_are_those_of_the_row_group_without_nulls(lake: Path) -> None:
+    trials, paths = trials_of(lake)
+    table = sb.read_table(paths[0], columns=["email"], keys=KEYRING)
+    wanted = table.column(0).slice(1600, 1600).drop_null().to_pylist()
+    found = trials.values(paths[0], 1, ("email",))
+    assert isinstance(found, pa.ChunkedArray)
+    assert found.to_pylist() == wanted
