@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from os import PathLike
 
 from secure_bloom.advising.candidates import Candidate
@@ -54,7 +54,7 @@ def advise(
     resolver = resolver_of(keys, trust)
     sample = sample_table(as_paths(paths), resolver)
     wanted = wanted_columns(sample, columns)
-    log = None if queries is None else load_query_log(queries, _names(sample.candidates))
+    log = None if queries is None else load_query_log(queries, column_names(sample))
     trier = Trier(sample, resolver, trust.policy)
     meter = _Meter(progress, len(wanted) * _steps(sample))
     found = []
@@ -107,7 +107,7 @@ def wanted_columns(
             it for it in sample.candidates if it.name.startswith(f"{name}.")
         ]
         if not below:
-            raise unknown_column(name, _names(sample.candidates))
+            raise unknown_column(name, column_names(sample))
         found.update((it.name, it) for it in below)
     return tuple(found.values())
 
@@ -156,8 +156,9 @@ def _load_kernels() -> None:
     SplitBlockBloomFilter(1).insert_fixed(np.zeros(1, np.int64))
 
 
-def _names(found: Sequence[Candidate]) -> list[str]:
-    return [candidate.name for candidate in found]
+def column_names(sample: TableSample) -> list[str]:
+    """The dotted names of the table's columns."""
+    return [candidate.name for candidate in sample.candidates]
 
 
 def _steps(sample: TableSample) -> int:

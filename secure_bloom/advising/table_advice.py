@@ -71,7 +71,7 @@ class ColumnAdvice:
         """What filters cost, when they pay, and how many values there are, in words."""
         if self.trial is None:
             return ()
-        distinct, pays = self.trial.values.distinct, self.lookups_until_it_pays
+        distinct, pays = self.trial.distinct, self.lookups_until_it_pays
         tried = {name: kind.lookups for name, kind in self.kinds.items() if kind is not None}
         found = [
             f"filters add {human_bytes(round(self.trial.bytes_added))}",
@@ -108,8 +108,8 @@ class ColumnAdvice:
             "distinct_values": None
             if trial is None
             else {
-                "row_group": trial.values.distinct.row_group,
-                "table": trial.values.distinct.table,
+                "row_group": trial.distinct.row_group,
+                "table": trial.distinct.table,
             },
             "share_of_queries": None if self.share is None else round(self.share, 4),
             "lookups_tried": {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from secure_bloom.adding.plan import RewritePlan, plan_rewrite
 from secure_bloom.adding.request import FilterRequest
 from secure_bloom.advising.candidates import Candidate
-from secure_bloom.advising.lookup_values import Lookup, LookupValues, lookup_values
+from secure_bloom.advising.lookup_values import DistinctValues, Lookup, lookup_values
 from secure_bloom.advising.sample import TableSample
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
@@ -28,10 +28,10 @@ from secure_bloom.storage.counted_file import covered
 from secure_bloom.storage.overlaid_file import OverlaidFile
 
 #: Lookups of each kind, present and absent, at most; of absent values some may turn out present.
-MOST_LOOKUPS, _MOST_VALUES = 24, 48
+MOST_LOOKUPS, _MOST_VALUES = 40, 80
 #: After so many lookups they end early if the mean is known this well: chance lets some absent
 #: values pass, and fewer lookups may not meet one.
-_LEAST_LOOKUPS, _SURE = 10, 0.03
+_LEAST_LOOKUPS, _SURE = 10, 0.02
 #: They end early when they have read so many bytes.
 _LEAST_AT_ALL, _MOST_READ = 3, 384 * 1024 * 1024
 
@@ -89,7 +89,7 @@ class ColumnTrial:
     had_filters: bool
     present: Comparison | None
     absent: Comparison | None
-    values: LookupValues = field(repr=False)
+    distinct: DistinctValues
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -140,7 +140,7 @@ class Trier:
             had_filters=bool(reports) and all(report.action == "kept" for report in reports),
             present=self._compared(trials, path, values.present, tick, is_present=True),
             absent=self._compared(trials, path, values.absent, tick, is_present=False),
-            values=values,
+            distinct=values.distinct,
         )
 
     def policy_key(self, candidate: Candidate) -> str | None:

@@ -130,7 +130,7 @@ def _small_files(case: ColumnCase) -> str | None:
 def _dictionary(case: ColumnCase) -> str | None:
     if _rules_out_most(case, Step.DICTIONARY):
         return (
-            f"dictionary-complete: about {case.trial.values.distinct.row_group:,} distinct values "
+            f"dictionary-complete: about {case.trial.distinct.row_group:,} distinct values "
             "a row group stand in its dictionary, which rules out the others already"
         )
     return None

@@ -1,0 +1,107 @@
+"""Advice on the executors: one task reads the footers, then one task tries each column.
+
+The driver ships the policy and the names of files, never a key: each executor asks the policy's KMS
+itself.  What comes back holds numbers and names, and no value of the table.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, TypeVar
+
+from secure_bloom.advising.advisor import (
+    DEFAULT_FPP,
+    advise_column,
+    column_names,
+    wanted_columns,
+)
+from secure_bloom.advising.query_log import QueryLog, load_query_log
+from secure_bloom.advising.sample import TableSample, sample_table
+from secure_bloom.advising.table_advice import ColumnAdvice, TableAdvice, conclude
+from secure_bloom.advising.trial import Trier
+from secure_bloom.encryption.access import GivenPolicy, resolver_of, trust_of
+from secure_bloom.encryption.keys import KeyResolver
+from secure_bloom.encryption.trust import Trust
+from secure_bloom.errors import SecureBloomError
+from secure_bloom.options import BloomFilterOptions
+from secure_bloom.spark.add_job import absolute_path
+from secure_bloom.spark.progress import Progress, task_progress
+from secure_bloom.spark.shipping import opened_once, ship
+from secure_bloom.spark.tasks import run_tasks
+from secure_bloom.storage.paths import Paths, as_paths
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+T = TypeVar("T")
+
+
+def advise(
+    spark: SparkSession,
+    paths: Paths,
+    policy: GivenPolicy = None,
+    *,
+    columns: str | Iterable[str] | None = None,
+    queries: str | os.PathLike[str] | None = None,
+    fpp: float = DEFAULT_FPP,
+    allow_unprotected: bool = False,
+    progress: Progress | None = None,
+) -> TableAdvice:
+    """Say which columns gain by a filter, as :func:`secure_bloom.advise` does, one task a column.
+
+    ``paths`` are seen alike by driver and executors; these need this package, and the policy's KMS
+    or keyring file.  The footers are read by one task, and all tasks look at the same part of the
+    table.  ``queries`` is a file of the driver.  ``progress`` is told how many columns are done.
+    """
+    trust = trust_of(policy, allow_unprotected=allow_unprotected)
+    given = [absolute_path(path) for path in as_paths(paths)]
+    shared = ship(trust)
+    [found] = run_tasks(spark, ["footers"], functools.partial(_sample, given, shared), tasks=1)
+    sample = _result(found)
+    wanted = wanted_columns(sample, columns)
+    log = None if queries is None else load_query_log(queries, column_names(sample))
+    names = [candidate.name for candidate in wanted]
+    work = functools.partial(
+        _advise, shared=ship((trust, sample)), options=BloomFilterOptions(fpp=fpp), log=log
+    )
+    with task_progress(spark, progress, done=0, total=len(names), tasks=len(names)):
+        advice = run_tasks(spark, names, work, tasks=len(names))
+    return conclude(sample, [_result(column) for column in advice], log)
+
+
+def _result(found: T | SecureBloomError) -> T:
+    """What a task found; its error is raised here."""
+    if isinstance(found, SecureBloomError):
+        raise found
+    return found
+
+
+def _sample(given: list[str], shared: bytes, _item: str) -> TableSample | SecureBloomError:
+    try:
+        return sample_table(given, _resolver(shared))
+    except SecureBloomError as error:
+        return error
+
+
+@opened_once
+def _resolver(trust: Trust) -> KeyResolver:
+    return resolver_of(None, trust)
+
+
+@opened_once
+def _trier(shipped: tuple[Trust, TableSample]) -> tuple[TableSample, Trier]:
+    trust, sample = shipped
+    return sample, Trier(sample, resolver_of(None, trust), trust.policy)
+
+
+def _advise(
+    name: str, *, shared: bytes, options: BloomFilterOptions, log: QueryLog | None
+) -> ColumnAdvice | SecureBloomError:
+    try:
+        sample, trier = _trier(shared)
+        candidate = next(it for it in sample.candidates if it.name == name)
+        return advise_column(trier, sample, candidate, options, log)
+    except SecureBloomError as error:
+        return error
