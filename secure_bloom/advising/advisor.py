@@ -133,7 +133,7 @@ def advise_column(
             share=share,
         )
     _load_kernels()
-    trial = trier.column(candidate.path, options, tick)
+    trial = trier.column(candidate, options, tick)
     case = ColumnCase(candidate=candidate, sample=sample, log=log, trial=trial)
     verdict, reason = decide(case)
     return ColumnAdvice(

@@ -17,7 +17,7 @@ _INT96 = (
     "INT96: readers round these timestamps, so none can look a value up in a filter; write them "
     "as INT64 (spark.sql.parquet.outputTimestampType = TIMESTAMP_MICROS)"
 )
-_LIST = "repeated: a row has many of its values, and conditions look up single ones"
+_REPEATED = "repeated: conditions do not look into maps, nor into lists of lists or of structures"
 _DURATION = "duration: a file does not say its unit, so no filter can be asked for one"
 _TWICE = "two columns of the file have this name"
 _LOCKED = "its key is not at hand, so nothing is known of its values"
@@ -30,12 +30,14 @@ _FRACTIONS = {Type.FLOAT, Type.DOUBLE}
 class Candidate:
     """One column: why it never has a filter (``refusal``), else None.
 
+    ``lookup`` is the path by which conditions name it: that of the list for the elements of one.
     ``is_locked``: its key is missing.  ``has_fractions``: queries ask for its ranges, not for equal
     values, unless a log of queries tells another thing.
     """
 
     path: tuple[str, ...]
     type: str
+    lookup: tuple[str, ...] = ()
     refusal: str | None = None
     is_locked: bool = False
     has_fractions: bool = False
@@ -60,10 +62,12 @@ def candidates(footers: Sequence[FileFooter], partitions: Sequence[str]) -> tupl
 
 def _candidate(footer: FileFooter, ordinal: int, leaf: Leaf) -> Candidate:
     is_locked = _is_locked(footer, ordinal)
+    lookup = _lookup(footer, ordinal, leaf)
     return Candidate(
         path=leaf.path,
         type=leaf.type.name,
-        refusal=_LOCKED if is_locked else _refusal(footer, leaf),
+        lookup=lookup or leaf.path,
+        refusal=_LOCKED if is_locked else _refusal(footer, leaf, is_found=lookup is not None),
         is_locked=is_locked,
         has_fractions=leaf.type in _FRACTIONS,
     )
@@ -78,15 +82,32 @@ def _is_locked(footer: FileFooter, ordinal: int) -> bool:
     return False
 
 
-def _refusal(footer: FileFooter, leaf: Leaf) -> str | None:
+def _lookup(footer: FileFooter, ordinal: int, leaf: Leaf) -> tuple[str, ...] | None:
+    """The path by which a condition names the leaf; None where there is none."""
+    columns = footer.columns
+    if not leaf.is_repeated:
+        return leaf.path if columns.ordinals[leaf.path] == ordinal else None
+    found: pa.DataType = columns.arrow.field(leaf.path[0]).type
+    for depth, member in enumerate(leaf.path[1:], start=1):
+        if not pa.types.is_struct(found):
+            is_flat = _is_list(found) and not pa.types.is_nested(found.value_type)
+            is_one = columns.elements.get(leaf.path[:depth]) == ordinal
+            return leaf.path[:depth] if is_flat and is_one else None
+        found = found.field(member).type
+    return None
+
+
+def _is_list(found: pa.DataType) -> bool:
+    return bool(pa.types.is_list(found) or pa.types.is_large_list(found))
+
+
+def _refusal(footer: FileFooter, leaf: Leaf, *, is_found: bool) -> str | None:
     if leaf.type is Type.BOOLEAN:
         return _BOOLEAN
     if leaf.type is Type.INT96:
         return _INT96
-    if leaf.is_repeated:
-        return _LIST
-    if footer.columns.ordinals[leaf.path] is None:
-        return _TWICE
+    if not is_found:
+        return _REPEATED if leaf.is_repeated else _TWICE
     if pa.types.is_duration(footer.columns.arrow.field(leaf.path[0]).type):
         return _DURATION
     try:

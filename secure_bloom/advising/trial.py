@@ -120,13 +120,13 @@ class Trier:
 
     def column(
         self,
-        path: tuple[str, ...],
+        candidate: Candidate,
         options: BloomFilterOptions,
         tick: Callable[[], None] = lambda: None,
     ) -> ColumnTrial:
         """Build the filters of one column, and look values up; ``tick`` is called now and then."""
-        sample = self._sample
-        built = self._build(".".join(path), options, tick)
+        sample, path = self._sample, candidate.lookup
+        built = self._build(candidate.name, options, tick)
         trials = LookupTrials(sample.table, self._resolver, open_file=built.open)
         values = lookup_values(self._plain, sample, path, _MOST_VALUES)
         tick()

@@ -83,7 +83,10 @@ class LookupTrials:
         return reports
 
     def values(self, path: str, row_group: int, column: Sequence[str]) -> pa.ChunkedArray:
-        """The values of a column, given by its path, in one row group; nulls left out."""
+        """The values of a column, given by its path, in one row group; nulls left out.
+
+        The values of a list are its elements.
+        """
         asked = self._table.request([column[0]], None)
         footer = self._footer(path)
         group = RowGroupPlan(row_group=row_group, rows=footer.row_groups.rows[row_group])
@@ -93,6 +96,8 @@ class LookupTrials:
         found = pa.concat_tables(_read_all(self._reader(plan, asked, None))).column(0)
         for member in column[1:]:
             found = pc.struct_field(found, member)
+        if pa.types.is_list(found.type) or pa.types.is_large_list(found.type):
+            found = pc.list_flatten(found)
         return found.drop_null()
 
     def _footer(self, path: str) -> FileFooter:

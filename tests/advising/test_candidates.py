@@ -22,7 +22,8 @@ def types(tmp_path_factory: pytest.TempPathFactory) -> Path:
         {
             "flag": [True, False],
             "old": pa.array([moment, moment], pa.timestamp("ns")),
-            "list": [["a"], ["b"]],
+            "map": pa.array([[("a", 1)], []], pa.map_(pa.string(), pa.int64())),
+            "pairs": [[{"a": 1}], []],
             "length": pa.array([1, 2], pa.duration("us")),
             "x": [0.5, 1.5],
         }
@@ -37,7 +38,8 @@ def types(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ("flag", "BOOLEAN"),
         ("old", "INT96"),
-        ("list.list.element", "repeated"),
+        ("map.key_value.key", "repeated"),
+        ("pairs.list.element.a", "repeated"),
         ("length", "duration"),
         ("country", "partition"),
         ("x", "ranges only"),
@@ -60,3 +62,14 @@ def test_a_column_whose_key_is_missing_says_so_and_the_others_are_tried(tmp_path
     assert found["email"].trial is not None
     [iban] = sb.advise(tmp_path, columns="iban", keys=KEYRING).columns
     assert iban.trial is not None
+
+
+def test_elements_of_a_list_are_looked_up_by_the_list(tmp_path: Path) -> None:
+    tags = [[f"t{7 * row}", f"u{7 * row}"] for row in range(20_000)]
+    table = pa.table({"tags": tags, "in": [{"them": row} for row in tags]})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=2000, use_dictionary=False)
+    advice = sb.advise(tmp_path)
+    assert {column.column for column in advice.gaining} == {
+        "tags.list.element",
+        "in.them.list.element",
+    }
