@@ -56,7 +56,7 @@ def advise(
     wanted = wanted_columns(sample, columns)
     log = None if queries is None else load_query_log(queries, column_names(sample))
     trier = Trier(sample, resolver, trust.policy)
-    meter = _Meter(progress, len(wanted) * _steps(sample))
+    meter = _Ticks(progress, len(wanted) * _steps(sample))
     found = []
     for candidate in wanted:
         found.append(advise_column(trier, sample, candidate, options, log, meter.tick))
@@ -166,7 +166,7 @@ def _steps(sample: TableSample) -> int:
     return len(sample.row_groups) + 1 + 2 * MOST_LOOKUPS
 
 
-class _Meter:
+class _Ticks:
     """Counts ticks; a column may end before its time."""
 
     def __init__(self, progress: Progress | None, total: int) -> None:

@@ -34,7 +34,7 @@ _TEXT_TYPES = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lookup:
+class SampledValue:
     """A value to look up; ``path`` and ``row_group`` say where it is, or where its like are."""
 
     path: str
@@ -54,8 +54,8 @@ class DistinctValues:
 class LookupValues:
     """The values of one column to look up; none are present in a column without values."""
 
-    present: tuple[Lookup, ...]
-    absent: tuple[Lookup, ...]
+    present: tuple[SampledValue, ...]
+    absent: tuple[SampledValue, ...]
     distinct: DistinctValues
 
 
@@ -69,8 +69,8 @@ def lookup_values(
     """
     chance = random.Random(".".join(column))  # noqa: S311 - the same values in every run
     counter = _DistinctCounter()
-    present: list[Lookup] = []
-    absent: list[Lookup] = []
+    present: list[SampledValue] = []
+    absent: list[SampledValue] = []
     origins = _origins(sample, chance)
     each = -(-count // max(1, len(origins)))
     for path, group in origins:
@@ -81,8 +81,8 @@ def lookup_values(
         counter.add(ascending)
         rows = [values[chance.randrange(len(values))] for _ in range(each)]
         beside = filter(None, (_absent(ascending, row, chance) for row in rows))
-        present += [Lookup(path=path, row_group=group, value=row) for row in rows]
-        absent += [Lookup(path=path, row_group=group, value=value) for value in beside]
+        present += [SampledValue(path=path, row_group=group, value=row) for row in rows]
+        absent += [SampledValue(path=path, row_group=group, value=value) for value in beside]
     # Shuffled together with their origins: the first few must not all be of one row group.
     chance.shuffle(present)
     chance.shuffle(absent)

@@ -12,7 +12,7 @@ from html import escape
 from importlib.resources import files
 
 from secure_bloom.advising.table_advice import ColumnAdvice, TableAdvice
-from secure_bloom.advising.trial import Comparison, LookupCost
+from secure_bloom.advising.trial import LookupComparison, LookupCost
 from secure_bloom.html_page import html_page
 from secure_bloom.reading.pruning.plan import Step
 from secure_bloom.text import counted, human_bytes, legible
@@ -108,7 +108,7 @@ def _column(column: ColumnAdvice) -> Iterator[str]:
     yield "</article>"
 
 
-def _kind(name: str, kind: Comparison, largest: float) -> Iterator[str]:
+def _kind(name: str, kind: LookupComparison, largest: float) -> Iterator[str]:
     """The bars and strips of one kind of lookup."""
     yield f'<div class="kind"><h4>a value that is {name}</h4>'
     for filters, cost in (("without", kind.without), ("with", kind.with_)):

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from secure_bloom.advising.query_log import QueryLog
 from secure_bloom.advising.sample import TableSample
-from secure_bloom.advising.trial import ColumnTrial, Comparison, LookupCost
+from secure_bloom.advising.trial import ColumnTrial, LookupComparison, LookupCost
 from secure_bloom.advising.verdict import AdviceVerdict
 from secure_bloom.reports import Report
 from secure_bloom.text import counted, human_bytes
@@ -59,7 +59,7 @@ class ColumnAdvice:
         return max(1, math.ceil(cost / self.saved))
 
     @property
-    def kinds(self) -> dict[str, Comparison | None]:
+    def kinds(self) -> dict[str, LookupComparison | None]:
         """Lookups of values that are there, and of values that are not."""
         return {
             "present": None if self.trial is None else self.trial.present,
@@ -124,7 +124,7 @@ def _seconds(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < _MINUTES else f"{seconds / 60:.0f} minutes"
 
 
-def _both(kinds: Mapping[str, Comparison | None], number: Any) -> dict[str, Any]:
+def _both(kinds: Mapping[str, LookupComparison | None], number: Any) -> dict[str, Any]:
     return {
         name: {
             "without": None if kind is None else number(kind.without),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from secure_bloom.adding.plan import RewritePlan, plan_rewrite
 from secure_bloom.adding.request import FilterRequest
 from secure_bloom.advising.candidates import Candidate
-from secure_bloom.advising.lookup_values import DistinctValues, Lookup, lookup_values
+from secure_bloom.advising.lookup_values import DistinctValues, SampledValue, lookup_values
 from secure_bloom.advising.sample import TableSample
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
@@ -60,7 +60,7 @@ class LookupCost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class LookupComparison:
     """Lookups of one kind, without the filter and with it."""
 
     without: LookupCost
@@ -87,8 +87,8 @@ class ColumnTrial:
     seconds_to_build: float
     key: str | None
     had_filters: bool
-    present: Comparison | None
-    absent: Comparison | None
+    present: LookupComparison | None
+    absent: LookupComparison | None
     distinct: DistinctValues
 
 
@@ -166,11 +166,11 @@ class Trier:
         self,
         trials: LookupTrials,
         path: tuple[str, ...],
-        lookups: Sequence[Lookup],
+        lookups: Sequence[SampledValue],
         tick: Callable[[], None],
         *,
         is_present: bool,
-    ) -> Comparison | None:
+    ) -> LookupComparison | None:
         without: list[_Tried] = []
         with_: list[_Tried] = []
         for lookup in lookups:
@@ -183,13 +183,13 @@ class Trier:
                 break
         if not without:
             return None
-        return Comparison(
+        return LookupComparison(
             without=self._cost(without, without),
             with_=self._cost(with_, without),
             lookups=len(without),
         )
 
-    def _tried(self, trials: LookupTrials, path: tuple[str, ...], lookup: Lookup) -> _Tried:
+    def _tried(self, trials: LookupTrials, path: tuple[str, ...], lookup: SampledValue) -> _Tried:
         """One lookup: where the value comes from, and everywhere else."""
         where = (path, "=", lookup.value)
         sample = self._sample
@@ -248,7 +248,7 @@ def _numbers(reports: Sequence[FileReadReport]) -> NDArray[np.float64]:
     return np.array([size, read, *(steps[step] for step in _SKIPPING)], np.float64)
 
 
-def _without(row_groups: RowGroups, lookup: Lookup) -> RowGroups:
+def _without(row_groups: RowGroups, lookup: SampledValue) -> RowGroups:
     """All row groups but the lookup's own."""
     others = {
         path: [g for g in groups if (path, g) != (lookup.path, lookup.row_group)]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from secure_bloom.advising.candidates import Candidate
 from secure_bloom.advising.query_log import QueryLog
 from secure_bloom.advising.sample import TableSample
-from secure_bloom.advising.trial import ColumnTrial, Comparison
+from secure_bloom.advising.trial import ColumnTrial, LookupComparison
 from secure_bloom.reading.pruning.plan import Step
 
 #: A column gains if lookups of one kind read less by this share, and by so many bytes.
@@ -181,11 +181,11 @@ _AGAINST: tuple[Callable[[ColumnCase], str | None], ...] = (
 )
 
 
-def _comparisons(case: ColumnCase) -> list[Comparison]:
+def _comparisons(case: ColumnCase) -> list[LookupComparison]:
     return [it for it in (case.trial.present, case.trial.absent) if it is not None]
 
 
-def _is_worth(kind: Comparison) -> bool:
+def _is_worth(kind: LookupComparison) -> bool:
     return kind.saved >= _WORTH_BYTES and kind.share >= _WORTH
 
 

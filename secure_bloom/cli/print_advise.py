@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from secure_bloom.advising import ColumnAdvice, TableAdvice
-    from secure_bloom.advising.trial import Comparison
+    from secure_bloom.advising.trial import LookupComparison
 
 _FILE_WIDTH, _LONGEST_NAME, _LONGEST = 110, 30, 400
 #: A narrower terminal gets paragraphs, no table.
@@ -79,7 +79,7 @@ def _table(advice: TableAdvice) -> Table:
     return table
 
 
-def _lookup(kind: Comparison | None) -> str:
+def _lookup(kind: LookupComparison | None) -> str:
     """The bytes of a lookup without the filter and with it."""
     if kind is None:
         return ""
