@@ -37,7 +37,7 @@ _PATH = click.Path(path_type=Path)
     show_default=True,
     help="How to write the advice.",
 )
-@click.option("--output", type=_PATH, metavar="FILE", help="Where to write it, instead of stdout.")
+@click.option("-o", "--output", type=_PATH, metavar="FILE", help="Where to write it.")
 @with_access_to_sign
 @with_common_options
 def advise_command(
