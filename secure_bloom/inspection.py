@@ -193,7 +193,7 @@ class _Inspector:
             self.keys,
             rows=self.footer.metadata.num_rows,
             groups=tuple(self._row_group(i) for i in range(len(self.footer.row_groups))),
-            hudi=describe_record_keys(self.footer.metadata),
+            hudi=describe_record_keys(self.footer),
             note="the signature was not checked: no footer key" if unchecked else None,
         )
 

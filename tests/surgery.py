@@ -11,41 +11,33 @@ from typing import NamedTuple
 import secure_bloom as sb
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.bloom.stored import read_bloom_filter
-from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.encryption.keys import ExplicitKeys, FileKeys, KeyResolver, Keyring
-from secure_bloom.parquet.footer import (
-    MAGIC,
-    Chunk,
-    Footer,
-    encode_footer,
-    open_chunk,
-    read_tail,
-    unlock,
-)
+from secure_bloom.parquet.footer import MAGIC, Chunk, read_tail, unlock
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.metadata import ColumnMetaData, FileMetaData
 from secure_bloom.storage import InputFile, open_input
+from tests.live_footer import LiveFooter, encode_footer, live, live_chunk, seal_metadata
 from tests.tables import KEYRING, SECRETS, Mode, customers, write
 
 
 class Opened(NamedTuple):
-    """A file with its keys and footer."""
+    """A file with its keys and its footer, to be edited."""
 
     file: InputFile
     keys: FileKeys
-    footer: Footer
+    footer: LiveFooter
 
     def chunk(self, row_group: int, name: str) -> Chunk:
         ordinal = [leaf.name for leaf in self.footer.leaves].index(name)
-        return open_chunk(self.footer, row_group, ordinal, self.keys)
+        return live_chunk(self.footer, row_group, ordinal, self.keys)
 
 
 @contextmanager
 def opened(path: Path, keys: Keyring | ExplicitKeys | None = KEYRING) -> Iterator[Opened]:
     with open_input(str(path)) as file:
         found = file_keys(KeyResolver(keys), file)
-        yield Opened(file, found, unlock(read_tail(file), found))
+        yield Opened(file, found, live(unlock(read_tail(file), found)))
 
 
 class Spy(InputFile):
@@ -83,10 +75,7 @@ def edit_column(
     with opened(path) as it:
         chunk = it.chunk(row_group, name)
         change(chunk.meta_data)
-        if chunk.column_chunk.encrypted_column_metadata is not None and chunk.cipher is not None:
-            chunk.column_chunk.encrypted_column_metadata = chunk.cipher.encrypt(
-                ModuleType.COLUMN_META_DATA, chunk.meta_data.encode()
-            )
+        seal_metadata(chunk)
         content = it.file.read_at(0, it.footer.tail.offset) + encode_footer(it.footer)
     path.write_bytes(content)
 

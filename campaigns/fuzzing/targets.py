@@ -37,19 +37,22 @@ from secure_bloom.paimon.data_types import DataType
 from secure_bloom.paimon.skipping import may_match
 from secure_bloom.paimon.value_forms import typed_forms
 from secure_bloom.parquet.column_values import read_entries
+from secure_bloom.parquet.filter_places import FilterPlace, with_filters
 from secure_bloom.parquet.footer import (
     MAGIC,
     MAGIC_ENCRYPTED,
     Chunk,
-    encode_footer,
+    Footer,
     open_chunk,
     read_tail,
     unlock_to_read,
 )
+from secure_bloom.parquet.footer_outline import outline
 from secure_bloom.parquet.literals import physical_values
 from secure_bloom.parquet.schema import leaves
 from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.metadata import FileMetaData
+from secure_bloom.parquet.structures.splices import find_fields
 from secure_bloom.predicates.binding import bind
 from secure_bloom.predicates.from_text import from_text
 from secure_bloom.reading.table.footer import read_footer
@@ -159,11 +162,24 @@ def _open_all(content: bytes, keys: Keyring | None = None) -> None:
     with BytesFile(content) as file:
         found = KeyResolver(keys).for_file()
         footer = unlock_to_read(read_tail(file), found)
-        encode_footer(footer)
         for row_group in range(len(footer.row_groups)):
             for column in range(len(footer.leaves)):
                 chunk = open_chunk(footer, row_group, column, found)
+                _edit(footer, chunk)
                 read_bloom_filter(file, chunk)
+
+
+def _edit(footer: Footer, chunk: Chunk) -> None:
+    """Enter a filter: it is where it was entered, and all bytes around it are the old ones."""
+    new = with_filters(footer, [FilterPlace(chunk, 7, 11)])
+    edited = outline(new)
+    listed = edited.row_groups[chunk.row_group].columns[chunk.column]
+    meta_data = listed.meta_data
+    if meta_data is not None and (meta_data.bloom_filter_offset, meta_data.bloom_filter_length) != (
+        7,
+        11,
+    ):
+        raise AssertionError("the filter was not entered")
 
 
 @functools.cache
@@ -184,7 +200,6 @@ def _scan_all(content: bytes, keys: Keyring | None = None) -> None:
 
 
 def _footer_tree(plain: bytes) -> None:
-    trees.decode_lossless(plain)
     data = _files()[0]
     both(lambda: _open_all(data + _whole(plain)), lambda: _open_all(_sealed(plain), KEYRING))
 
@@ -407,7 +422,7 @@ def _module(data: bytes) -> None:
 
 
 def _record(data: bytes) -> None:
-    both(lambda: trees.decode(data), lambda: trees.decode_lossless(data))
+    both(lambda: trees.decode(data), lambda: find_fields(data), lambda: outline(data))
 
 
 TARGETS: dict[str, Target] = {

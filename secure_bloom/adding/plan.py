@@ -19,13 +19,13 @@ from secure_bloom.encryption.keys import FileKeys
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.options import BloomFilterOptions
 from secure_bloom.parquet.column_values import read_entries
+from secure_bloom.parquet.filter_places import FilterPlace, with_filters
 from secure_bloom.parquet.footer import (
     Chunk,
     Footer,
-    encode_footer,
+    close_footer,
     open_chunk,
     read_tail,
-    set_bloom_filter,
     unlock,
 )
 from secure_bloom.parquet.schema import require_filterable
@@ -114,23 +114,21 @@ def plan_rewrite(
     tasks = list(_tasks(file, footer, keys, request, row_groups))
     outcomes = _outcomes(tasks, run)
     keep = file.size if append else _reclaimed_end(footer, outcomes)
-    # Decided before _lay_out sets lengths: a missing length is one of the reasons.
-    needs_footer = _needs_footer(outcomes)
-    parts, filters = _lay_out(outcomes, keep + len(_mark(keep, append=append)))
+    parts, places, filters = _lay_out(outcomes, keep + len(_mark(keep, append=append)))
     skipped = _skipped(footer, request)
     # Nothing to write: an unchanged footer is not encrypted again, and the file stays as it is.
-    if not needs_footer:
+    if not places:
         return RewritePlan(keep=file.size, tail=(), filters=(*filters, *skipped))
-    tail = new_tail(footer, keep, parts, append=append)
+    end = close_footer(footer, with_filters(footer, places))
+    tail = new_tail(end, keep, parts, append=append)
     return RewritePlan(keep=keep, tail=tail, filters=(*filters, *skipped))
 
 
 def new_tail(
-    footer: Footer, keep: int, parts: Iterable[bytes] = (), *, append: bool
+    footer: bytes, keep: int, parts: Iterable[bytes] = (), *, append: bool
 ) -> tuple[bytes, ...]:
     """The bytes after ``keep``: ``parts`` and the footer; in an append with mark and padding."""
-    # encode_footer comes after _lay_out has set all offsets: a signature covers them.
-    tail = [_mark(keep, append=append), *parts, encode_footer(footer)]
+    tail = [_mark(keep, append=append), *parts, footer]
     # Padded before the footer, because nothing may stand between the footer's magic and the end of
     # the file.  Why an append ends on a block: see storage/direct_write.
     if append:
@@ -202,13 +200,6 @@ def _old_filter(task: Task) -> StoredBloomFilter | None:
         raise
 
 
-def _needs_footer(outcomes: list[ChunkOutcome]) -> bool:
-    return any(
-        isinstance(outcome, NewFilter) or outcome.task.chunk.meta_data.bloom_filter_length is None
-        for outcome in outcomes
-    )
-
-
 def _reclaimed_end(footer: Footer, outcomes: list[ChunkOutcome]) -> int:
     """The offset where new filters may start: the old footer's, or that of filters before it.
 
@@ -228,23 +219,24 @@ def _reclaimed_end(footer: Footer, outcomes: list[ChunkOutcome]) -> int:
     return end
 
 
-def _lay_out(outcomes: list[ChunkOutcome], start: int) -> tuple[list[bytes], list[FilterReport]]:
-    """The modules and reports in order; sets the offsets of new filters, from ``start`` on."""
+def _lay_out(
+    outcomes: list[ChunkOutcome], start: int
+) -> tuple[list[bytes], list[FilterPlace], list[FilterReport]]:
+    """The modules in order, new filters from ``start`` on; what the footer must say; reports."""
     parts: list[bytes] = []
-    reports = []
+    places, reports = [], []
     for outcome in outcomes:
         chunk = outcome.task.chunk
         if isinstance(outcome, NewFilter):
-            # Also encrypts the column's metadata again, under a fresh nonce, where it is encrypted.
-            set_bloom_filter(chunk, start, len(outcome.modules))
+            places.append(FilterPlace(chunk, start, len(outcome.modules)))
             start += len(outcome.modules)
             parts.append(outcome.modules)
             reports.append(outcome.report)
             continue
         reports.append(_kept_report(outcome.task, outcome.stored))
         if chunk.meta_data.bloom_filter_length is None:
-            set_bloom_filter(chunk, outcome.stored.offset, outcome.stored.length)
-    return parts, reports
+            places.append(FilterPlace(chunk, outcome.stored.offset, outcome.stored.length))
+    return parts, places, reports
 
 
 def _built_report(task: Task, built: BuiltFilter) -> FilterReport:

@@ -31,11 +31,11 @@ def summary_notes(changed: Iterable[str], *, what: str = "got filters") -> tuple
 def _describes(summary: str, keys: set[Hashable]) -> bool:
     try:
         with open_input(summary) as file:
-            metadata = read_tail(file).metadata
+            outline = read_tail(file).outline
     except SecureBloomError:
-        metadata = None
+        outline = None
     # A summary that cannot be read may describe any file, so it gets a note too.
-    if metadata is None:
+    if outline is None:
         return True
-    paths = {chunk.file_path for group in metadata.row_groups for chunk in group.columns}
+    paths = {chunk.file_path for group in outline.row_groups for chunk in group.columns}
     return any(file_key(sibling(summary, path)) in keys for path in paths if path is not None)

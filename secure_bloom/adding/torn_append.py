@@ -17,7 +17,6 @@ from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.errors import FileChangedError, FormatError, SecureBloomError
 from secure_bloom.parquet.footer import read_tail
 from secure_bloom.parquet.key_material_files import file_keys
-from secure_bloom.parquet.schema import leaves
 from secure_bloom.storage import InputFile, name_of, open_input, remove_kept, truncate_to
 
 
@@ -95,8 +94,8 @@ def _ends_whole(file: InputFile, end: int) -> bool:
     """Whether a whole footer ends at ``end``."""
     try:
         tail = read_tail(file, end=end)
-        if tail.metadata is not None:
-            leaves(tail.metadata.schema)
+        if tail.outline is not None:
+            tail.outline.check_chunks()
     except SecureBloomError:
         return False
     return True

@@ -110,7 +110,7 @@ def read_record_key_filter(
     with located(path=name), open_input(name) as file:
         footer = _footer(file, resolver_of(keys, trust))
         warn_unverified(() if footer.is_verified else (name,))
-        entry = read_entry(footer.metadata)
+        entry = read_entry(footer)
         if entry is None:
             return None
         return RecordKeyFilter(column=entry.column, filter=entry.filter, **_ends(entry))
@@ -142,12 +142,12 @@ def _show(path: str, resolver: KeyResolver) -> RecordKeyFile:
     try:
         with located(path=path), open_input(path) as file:
             footer = _footer(file, resolver)
-            described = describe_record_keys(footer.metadata)
+            described = describe_record_keys(footer)
             verified = footer.is_verified
             if described is not None and described.note:
                 error = f"{path}: {described.note}"
                 return RecordKeyFile(path=path, hudi=described, verified=verified, error=error)
-            entry = read_entry(footer.metadata)
+            entry = read_entry(footer)
             ends = None if entry is None else entry.range
             return RecordKeyFile(
                 path=path,

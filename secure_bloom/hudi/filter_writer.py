@@ -26,14 +26,14 @@ from secure_bloom.hudi.record_keys.footer_entry import (
     RECORD_KEY,
     RecordKeyEntry,
     read_entry,
-    write_entry,
+    with_entry,
 )
 from secure_bloom.hudi.record_keys.hadoop_hashes import HashType
 from secure_bloom.hudi.record_keys.packed_keys import PackedKeys
 from secure_bloom.hudi.record_keys.row_header import INT_MAX, header_for
 from secure_bloom.hudi.record_keys.simple import SimpleBloomFilter
 from secure_bloom.options import FooterMode
-from secure_bloom.parquet.footer import Chunk, Footer, read_tail, unlock
+from secure_bloom.parquet.footer import Chunk, Footer, close_footer, read_tail, unlock
 from secure_bloom.storage import InputFile
 from secure_bloom.storage.paths import Paths
 from secure_bloom.text import counted, named_columns
@@ -128,11 +128,11 @@ class RecordKeyRewriter(FileRewriter):
         built = self.options.empty_filter(sum(map(len, parts)))
         for part in parts:
             built.insert_packed(part)
-        write_entry(footer.metadata, built, key_range(parts), column=self.column)
+        plain = with_entry(footer, built, key_range(parts), column=self.column)
         append = self.mode.in_place
         keep = file.size if append else footer.tail.offset
         report = self._built_report(footer, chunks, built, old, parts)
-        tail = new_tail(footer, keep, append=append)
+        tail = new_tail(close_footer(footer, plain), keep, append=append)
         return RewritePlan(keep=keep, tail=tail, filters=(report,))
 
     def _old_entry(self, footer: Footer) -> RecordKeyEntry | None:
@@ -141,7 +141,7 @@ class RecordKeyRewriter(FileRewriter):
         A damaged filter, or one of another column, is an error unless it is to be replaced.
         """
         try:
-            entry = read_entry(footer.metadata)
+            entry = read_entry(footer)
             if entry is None or entry.filter is None:
                 return None
         except SecureBloomError as error:

@@ -53,7 +53,7 @@ def read_keys(file: InputFile, chunk: Chunk) -> Iterator[pa.Array]:
             return
         # pyarrow would take an empty data page for the end of the chunk.
         pages = [page for page in read_pages(file, chunk) if page.is_dictionary or page.num_values]
-        codec, has_dictionary = chunk.meta_data.codec, any(page.is_dictionary for page in pages)
+        codec, has_dictionary = chunk.codec, any(page.is_dictionary for page in pages)
         yield from decode_pages(
             chunk.leaf, codec, pages, rows=chunk.num_rows, has_dictionary=has_dictionary
         )

@@ -214,7 +214,7 @@ def _search_file(
 ) -> tuple[FileLookup, set[bytes]]:
     keys = file_keys(resolver, file)
     footer = unlock_to_read(read_tail(file), keys)
-    entry = read_entry_of(footer.metadata, column)
+    entry = read_entry_of(footer, column)
     in_range, candidates = searched.candidates(entry)
     found = present_keys(file, footer, keys, column, candidates)
     report = FileLookup(

@@ -36,7 +36,7 @@ def _items(file: InputFile, chunk: Chunk) -> Iterator[pa.Array]:
         pages = [page for page in read_pages(file, chunk) if page.is_dictionary or page.num_values]
         yield from decode_items(
             chunk.leaf,
-            chunk.meta_data.codec,
+            chunk.codec,
             pages,
             rows=chunk.num_rows,
             has_dictionary=any(page.is_dictionary for page in pages),

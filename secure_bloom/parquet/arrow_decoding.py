@@ -62,7 +62,7 @@ def decode_dictionary(leaf: Leaf, codec: CompressionCodec, page: Page) -> Iterat
             definition_level_encoding=Encoding.RLE,
             repetition_level_encoding=Encoding.RLE,
         ),
-    )
+    ).encode()
     required, count = (FieldRepetitionType.REQUIRED,), page.num_values
     found, size = 0, page.header.uncompressed_page_size
     if count > 0:
@@ -103,7 +103,14 @@ def decode_items(
     parts = [stored_plain(page) for page in pages]
     values = sum(page.num_values for page in pages if not page.is_dictionary)
     yield from _decode(
-        leaf, codec, leaf.repetitions, parts, rows=rows, values=values, dictionary=has_dictionary
+        leaf,
+        codec,
+        leaf.repetitions,
+        parts,
+        rows=rows,
+        values=values,
+        dictionary=has_dictionary,
+        batch=min(map(_batch_rows, pages)),
     )
 
 
@@ -116,6 +123,7 @@ def _decode(
     rows: int,
     values: int,
     dictionary: bool = False,
+    batch: int = _BATCH_ROWS,
 ) -> Iterator[pa.Array]:
     if codec in _UNDECODED_CODECS:
         raise UnsupportedFeatureError(f"codec {codec.name} is not decoded here")
@@ -129,21 +137,18 @@ def _decode(
         pages=parts,
         has_dictionary=dictionary,
     )
-    batch = min(map(_batch_rows, parts))
     yield from _read(memory_file(_schema(leaf, repetitions), [column], rows), rows, batch)
 
 
-def _batch_rows(part: StoredPage) -> int:
+def _batch_rows(page: Page) -> int:
     """How many rows to decode at a time.
 
     In DELTA_BYTE_ARRAY a value repeats a prefix of the one before with a few bytes, so a small page
     may hold values that are each as long as the page.
     """
-    header, _ = part
-    detail = header.data_page_header or header.data_page_header_v2
-    if detail is None or detail.encoding != Encoding.DELTA_BYTE_ARRAY:
+    if page.is_dictionary or page.encoding is not Encoding.DELTA_BYTE_ARRAY:
         return _BATCH_ROWS
-    longest = max(1, header.uncompressed_page_size)
+    longest = max(1, page.header.uncompressed_page_size)
     return max(1, min(_BATCH_ROWS, _BATCH_BYTES // longest))
 
 

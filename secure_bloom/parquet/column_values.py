@@ -108,7 +108,7 @@ def read_plain_values(file: InputFile, chunk: Chunk) -> Iterator[PlainValues | N
     """As :func:`read_values`, page by page and undecoded; None for what only pyarrow decodes."""
     selection = _select(file, chunk)
     pages = [*selection.dictionary, *selection.data]
-    codec = chunk.meta_data.codec
+    codec = chunk.codec
     return _located(chunk, (plain_values(chunk.leaf, codec, page) for page in pages))
 
 
@@ -182,7 +182,7 @@ def _entries(selection: _Selection) -> Iterator[Entries]:
     left: list[Page] = []
     for page in [*selection.dictionary, *selection.data]:
         with reserved(page.header.uncompressed_page_size):
-            entries = plain_entries(chunk.leaf, chunk.meta_data.codec, page)
+            entries = plain_entries(chunk.leaf, chunk.codec, page)
             if entries is None:
                 left.append(page)
             else:
@@ -197,7 +197,7 @@ def _dictionary_arrays(chunk: Chunk, pages: Iterable[Page]) -> Iterator[pa.Array
     for page in pages:
         from secure_bloom.parquet.arrow_decoding import decode_dictionary
 
-        yield from decode_dictionary(chunk.leaf, chunk.meta_data.codec, page)
+        yield from decode_dictionary(chunk.leaf, chunk.codec, page)
 
 
 def _flat_arrays(chunk: Chunk, pages: Iterable[Page]) -> Iterator[pa.Array]:
@@ -211,7 +211,7 @@ def _decode(
 ) -> Iterator[pa.Array]:
     if rows == 0:
         return
-    codec = chunk.meta_data.codec
+    codec = chunk.codec
     if chunk.leaf.is_repeated:
         # Lists are not cut, and a run of a few bytes can be a list of a billion values.
         refuse_beyond(sum(page.num_values for page in pages) * _LEAST_VALUE, "the column's lists")

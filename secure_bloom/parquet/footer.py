@@ -5,14 +5,14 @@
     encrypted:  FileCryptoMetaData | FileMetaData module | length (4, LE) | PARE
 
 Reading goes in two steps, because the first needs no key: :func:`read_tail` finds the footer,
-:func:`unlock` decrypts it or checks its signature.  A footer is edited through its live views and
-written back by :func:`encode_footer`.  Encryption.md 5.4 and 5.5.
+:func:`unlock` decrypts it or checks its signature.  Changed bytes are written back by
+:func:`close_footer`.  Encryption.md 5.4 and 5.5.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from secure_bloom.encryption import cipher
@@ -28,16 +28,18 @@ from secure_bloom.errors import (
 )
 from secure_bloom.options import FooterMode
 from secure_bloom.parquet.file_ciphers import FileCiphers, FooterKey, file_aad_of
-from secure_bloom.parquet.schema import Leaf, leaves
-from secure_bloom.parquet.structures import trees
+from secure_bloom.parquet.footer_outline import FooterOutline, outline
+from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import (
     ColumnChunk,
     ColumnMetaData,
+    CompressionCodec,
     EncryptionAlgorithm,
     FileCryptoMetaData,
     FileMetaData,
     RowGroup,
 )
+from secure_bloom.parquet.structures.records import decode_record, known_member, measured_record
 from secure_bloom.storage import InputFile
 
 MAGIC = b"PAR1"
@@ -56,49 +58,85 @@ class Tail:
 
     ``offset`` is where the footer starts, which is where the file's data ends.  ``sealed`` is the
     encrypted FileMetaData module, or the signature, or empty; ``clear`` is what stands before it.
+    ``outline`` is that of a FileMetaData in clear.
     """
 
     mode: FooterMode
     offset: int
     clear: bytes
     sealed: bytes
-    metadata: FileMetaData | None
+    outline: FooterOutline | None
     algorithm: EncryptionAlgorithm | None
     key_metadata: bytes | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Footer:
-    """A footer that can be read and edited.
+    """A footer that can be read, and its bytes in clear, from which a changed one can be made.
 
     ``key`` is None, and ``file_aad`` empty, where there is none, or where a signed footer was
     read without it: then the signature is unchecked.
     """
 
     tail: Tail
-    metadata: FileMetaData
+    outline: FooterOutline
     key: DataKey | None
     file_aad: bytes
     leaves: tuple[Leaf, ...]
-    row_groups: tuple[RowGroup, ...]
-    columns: tuple[tuple[ColumnChunk, ...], ...]
+    row_groups: Sequence[RowGroup]
+    columns: tuple[Sequence[ColumnChunk], ...]
+    _ciphers: list[FileCiphers] = field(default_factory=list, repr=False)
+
+    @property
+    def metadata(self) -> FileMetaData:
+        """The fields beside the schema, which :attr:`leaves` tell."""
+        return self.outline.metadata
+
+    @property
+    def plain(self) -> bytes:
+        """The FileMetaData in clear, as its writer encoded it."""
+        return self.outline.plain[: self.outline.length]
 
     @property
     def is_verified(self) -> bool:
         """Whether the footer is as its writer left it; a plain one has no way to tell."""
         return self.tail.mode is not FooterMode.SIGNED or self.key is not None
 
+    def ciphers(self, keys: FileKeys) -> FileCiphers:
+        """The ciphers of the file under these keys; kept, because few keys open many chunks."""
+        if not self._ciphers or self._ciphers[0].keys is not keys:
+            key = None if self.key is None else FooterKey(key=self.key, file_aad=self.file_aad)
+            tail = self.tail
+            self._ciphers[:] = [
+                FileCiphers(
+                    algorithm=tail.algorithm,
+                    footer=key,
+                    key_metadata=tail.key_metadata,
+                    keys=keys,
+                )
+            ]
+        return self._ciphers[0]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """One column chunk with its own metadata at hand, decrypted where it is encrypted."""
+    """One column chunk with its own metadata at hand, decrypted where it is encrypted.
+
+    ``row_group`` and ``column`` are its ordinals in the footer.
+    """
 
     row_group: int
+    column: int
     leaf: Leaf
     num_rows: int
     column_chunk: ColumnChunk
     meta_data: ColumnMetaData
     cipher: ColumnCipher | None
+
+    @property
+    def codec(self) -> CompressionCodec:
+        """The codec of its pages; UnsupportedFeatureError for one that is not known here."""
+        return known_member(CompressionCodec, self.meta_data.codec, "ColumnMetaData.codec")
 
 
 def read_tail(file: InputFile, *, end: int | None = None) -> Tail:
@@ -108,17 +146,16 @@ def read_tail(file: InputFile, *, end: int | None = None) -> Tail:
     """
     magic, offset, body = locate_footer(file, end=end)
     if magic == MAGIC_ENCRYPTED:
-        tree, length = trees.decode(body)
-        return encrypted_tail(offset, body, FileCryptoMetaData(tree), length)
-    tree, length = trees.decode_lossless(body)
-    metadata = FileMetaData(tree)
+        crypto, length = measured_record(FileCryptoMetaData, body)
+        return encrypted_tail(offset, body, crypto, length)
+    found = outline(body)
     return clear_tail(
         offset,
         body,
-        length,
-        algorithm=metadata.encryption_algorithm,
-        key_metadata=metadata.footer_signing_key_metadata,
-        metadata=metadata,
+        found.length,
+        algorithm=found.metadata.encryption_algorithm,
+        key_metadata=found.metadata.footer_signing_key_metadata,
+        found=found,
     )
 
 
@@ -165,7 +202,7 @@ def encrypted_tail(offset: int, body: bytes, crypto: FileCryptoMetaData, length:
         offset=offset,
         clear=body[:length],
         sealed=body[length:],
-        metadata=None,
+        outline=None,
         algorithm=crypto.encryption_algorithm,
         key_metadata=crypto.key_metadata,
     )
@@ -178,7 +215,7 @@ def clear_tail(
     *,
     algorithm: EncryptionAlgorithm | None,
     key_metadata: bytes | None,
-    metadata: FileMetaData | None = None,
+    found: FooterOutline | None = None,
 ) -> Tail:
     """The tail of a file whose FileMetaData, of ``length`` bytes, is in clear.
 
@@ -195,7 +232,7 @@ def clear_tail(
         offset=offset,
         clear=body[:length],
         sealed=body[length:],
-        metadata=metadata,
+        outline=found,
         algorithm=algorithm,
         key_metadata=key_metadata,
     )
@@ -281,28 +318,17 @@ def read_unverified(tail: Tail) -> Footer:
 
 def _unlocked(tail: Tail, key: FooterKey | None) -> Footer:
     plain = open_footer(tail, key)
-    # A tree of its own: what is edited through a Footer must not show in the tail it came from.
-    # That a footer in clear can be encoded again without loss was seen when the tail was read.
-    is_clear = tail.mode is not FooterMode.ENCRYPTED
-    tree, _ = trees.decode(plain) if is_clear else trees.decode_lossless(plain)
-    metadata = FileMetaData(tree)
-    row_groups = tuple(metadata.row_groups)
-    columns = tuple(tuple(row_group.columns) for row_group in row_groups)
-    schema_leaves = leaves(metadata.schema)
-    for index, chunks in enumerate(columns):
-        if len(chunks) != len(schema_leaves):
-            raise FormatError(
-                f"{len(chunks)} column chunks, the schema has {len(schema_leaves)} columns",
-                row_group=index,
-            )
+    found = outline(plain) if tail.outline is None else tail.outline
+    found.check_chunks()
+    row_groups = found.row_groups
     return Footer(
         tail=tail,
-        metadata=metadata,
+        outline=found,
         key=None if key is None else key.key,
         file_aad=b"" if key is None else key.file_aad,
-        leaves=schema_leaves,
+        leaves=found.schema.leaves,
         row_groups=row_groups,
-        columns=columns,
+        columns=tuple(row_group.columns for row_group in row_groups),
     )
 
 
@@ -320,21 +346,13 @@ def open_chunk(footer: Footer, row_group: int, column: int, keys: FileKeys) -> C
     Raises KeyUnavailableError or IntegrityError with row group and column set.
     """
     group, leaf = footer.row_groups[row_group], footer.leaves[column]
-    key = None if footer.key is None else FooterKey(key=footer.key, file_aad=footer.file_aad)
-    ciphers = FileCiphers(
-        algorithm=footer.tail.algorithm,
-        footer=key,
-        key_metadata=footer.tail.key_metadata,
-        keys=keys,
-    )
     with located(row_group=row_group, column=leaf.name):
         return decrypt_chunk(
             footer.columns[row_group][column],
             leaf,
             column,
             ChunkRows(row_group, group.ordinal, group.num_rows),
-            ciphers,
-            lambda plain: ColumnMetaData(trees.decode_lossless(plain)[0]),
+            footer.ciphers(keys),
         )
 
 
@@ -344,12 +362,8 @@ def decrypt_chunk(
     column: int,
     rows: ChunkRows,
     ciphers: FileCiphers,
-    decode: Callable[[bytes], ColumnMetaData],
 ) -> Chunk:
-    """A column chunk, its metadata decrypted and checked; errors carry no place.
-
-    ``decode`` makes a structure of metadata that are a module of their own.
-    """
+    """A column chunk, its metadata decrypted and checked; errors carry no place."""
     if column_chunk.file_path is not None:
         raise UnsupportedFeatureError("its data stands in another file (ColumnChunk.file_path)")
     crypto = column_chunk.crypto_metadata
@@ -360,7 +374,8 @@ def decrypt_chunk(
     meta_data, module = column_chunk.meta_data, column_chunk.encrypted_column_metadata
     if module is not None and column_cipher is not None:
         # Beside it, writers may leave metadata in clear without statistics: not to be believed.
-        meta_data = decode(column_cipher.decrypt(ModuleType.COLUMN_META_DATA, module))
+        plain = column_cipher.decrypt(ModuleType.COLUMN_META_DATA, module)
+        meta_data = decode_record(ColumnMetaData, plain)
     if meta_data is None:
         raise FormatError("ColumnChunk.meta_data is missing")
     # The AAD binds a module to its ordinals, and nothing binds those to a name: check it.
@@ -368,6 +383,7 @@ def decrypt_chunk(
         raise FormatError("ColumnMetaData.path_in_schema is not the column's path")
     return Chunk(
         row_group=rows.row_group,
+        column=column,
         leaf=leaf,
         num_rows=rows.num_rows,
         column_chunk=column_chunk,
@@ -376,29 +392,14 @@ def decrypt_chunk(
     )
 
 
-def set_bloom_filter(chunk: Chunk, offset: int, length: int) -> None:
-    """Enter the filter's place in the chunk's metadata: every copy of it, encrypted or not.
-
-    ``length`` spans header and bitset with all encryption overhead, in bytes.
-    """
-    copies = [chunk.meta_data, chunk.column_chunk.meta_data]
-    for meta_data in (copy for copy in copies if copy is not None):
-        meta_data.bloom_filter_offset = offset
-        meta_data.bloom_filter_length = length
-    if chunk.column_chunk.encrypted_column_metadata is not None and chunk.cipher is not None:
-        chunk.column_chunk.encrypted_column_metadata = chunk.cipher.encrypt(
-            ModuleType.COLUMN_META_DATA, chunk.meta_data.encode()
-        )
-
-
-def encode_footer(footer: Footer) -> bytes:
+def close_footer(footer: Footer, plain: bytes) -> bytes:
     """The bytes from the footer's start to the end of the file; the mirror of reading it.
 
-    Encrypted or signed anew with the footer key and a fresh nonce.  Raises KeyUnavailableError
-    for a footer that was read without its key.
+    ``plain`` is its new FileMetaData.  Encrypted or signed anew with the footer key and a fresh
+    nonce.  Raises KeyUnavailableError for a footer that was read without its key.
     """
     return seal_footer(
-        footer.metadata.encode(),
+        plain,
         footer.tail.mode,
         key=footer.key,
         file_aad=footer.file_aad,

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from secure_bloom.parquet.footer import MAGIC, with_trailer
 from secure_bloom.parquet.pages import Page
-from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.metadata import (
     ColumnChunk,
     ColumnMetaData,
@@ -25,9 +24,10 @@ from secure_bloom.parquet.structures.metadata import (
     SchemaElement,
     Type,
 )
+from secure_bloom.parquet.structures.splices import i32, with_fields
 
-#: A page as it stands in the file: its header, and its body as it is stored.
-StoredPage = tuple[PageHeader, bytes | memoryview]
+#: A page as it stands in the file: its encoded header, and its body as it is stored.
+StoredPage = tuple[bytes, bytes | memoryview]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +64,9 @@ def memory_file(
     pieces: list[bytes | memoryview] = [MAGIC]
     chunks, start = [], len(MAGIC)
     for column in columns:
-        pages = [(header.encode(), body) for header, body in column.pages]
-        sizes = [len(header) + len(body) for header, body in pages]
+        sizes = [len(header) + len(body) for header, body in column.pages]
         chunks.append(_meta_data(column, start, sizes))
-        pieces += [piece for page in pages for piece in page]
+        pieces += [piece for page in column.pages for piece in page]
         start += sum(sizes)
     footer = _footer(schema, chunks, rows)
     if marks:
@@ -106,8 +105,6 @@ def _footer(
 def stored_plain(page: Page) -> StoredPage:
     """A page as a file in clear has it: the body's size in clear, no checksum of the old bytes."""
     body = page.body()
-    header = PageHeader(trees.decode(page.encoded_header)[0])
-    header.compressed_page_size = len(body)
     # The checksum is of the bytes as they were stored, which were encrypted.
-    del header.crc
-    return header, body
+    new = {PageHeader.compressed_page_size.id: i32(len(body)), PageHeader.crc.id: None}
+    return with_fields(page.encoded_header, new), body

@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from enum import IntEnum
 from functools import partial
-from typing import TypeVar, cast
+from typing import cast
 
 from secure_bloom.encryption import cipher
 from secure_bloom.encryption.cipher import ModuleType
@@ -32,10 +31,8 @@ from secure_bloom.parquet.structures.metadata import (
     PageHeader,
     PageType,
 )
-from secure_bloom.parquet.structures.records import decode_record, measured_record
+from secure_bloom.parquet.structures.records import decode_record, known_member, measured_record
 from secure_bloom.storage import InputFile
-
-E = TypeVar("E", bound=IntEnum)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +67,7 @@ class Page:
     def encoding(self) -> Encoding:
         """The encoding of the page's values."""
         number = self._detail.encoding
-        return _ENCODINGS.get(number) or _known(Encoding, number, "encoding")
+        return _ENCODINGS.get(number) or known_member(Encoding, number, "PageHeader: encoding")
 
     def body(self) -> bytes | memoryview:
         """The page's body, decrypted and still compressed."""
@@ -89,19 +86,9 @@ class Page:
         name = _DETAILS.get(header.type)
         detail = None if name is None else getattr(header, name)
         if detail is None:
-            kind = _known(PageType, header.type, "type")
+            kind = known_member(PageType, header.type, "PageHeader: type")
             raise FormatError(f"PageHeader of a {kind.name} lacks its own header")
         return cast(DataPageHeader | DataPageHeaderV2 | DictionaryPageHeader, detail)
-
-
-def _known(kinds: type[E], number: int, field: str) -> E:
-    """The member with a number from a header."""
-    try:
-        return kinds(number)
-    except ValueError:
-        raise UnsupportedFeatureError(
-            f"PageHeader: {field} is {number}, which is no {kinds.__name__} known here"
-        ) from None
 
 
 # These are looked at for every page, and a dict of numbers is faster than an enumeration.

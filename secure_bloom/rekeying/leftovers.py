@@ -31,7 +31,7 @@ def shown_record_keys(footer: Footer, after: Protection) -> frozenset[str]:
     None in an encrypted footer.  Keys that no column of the file holds may be made of any.
     """
     secret = _encrypted(footer, after)
-    entry = read_entry(footer.metadata) if after.footer_mode is FooterMode.SIGNED else None
+    entry = read_entry(footer) if after.footer_mode is FooterMode.SIGNED else None
     if entry is None or not secret:
         return frozenset()
     is_open = entry.column in {leaf.name for leaf in footer.leaves} - secret

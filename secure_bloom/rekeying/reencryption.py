@@ -189,7 +189,7 @@ class _NewFile:
         yield from transfer.parts()
         yield NewFooter(
             old=self.footer,
-            plain=self.footer.metadata.encode(),
+            plain=self.footer.plain,
             chunks=self.chunks,
             places=transfer.places,
             mode=self.mode,

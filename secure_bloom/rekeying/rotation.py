@@ -262,7 +262,7 @@ def _new_crypto(tail: Tail, metadata: Mapping[bytes, bytes]) -> bytes:
 
 def _new_metadata(footer: Footer, metadata: Mapping[bytes, bytes]) -> bytes:
     """FileMetaData: row_groups 4, footer_signing_key_metadata 9."""
-    plain = footer.metadata.encode()
+    plain = footer.plain
     fields = find_fields(plain).by_id
     new: dict[int, NewValue | None] = {}
     if 4 in fields:

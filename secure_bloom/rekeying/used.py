@@ -109,7 +109,7 @@ def _file(path: str, resolver: KeyResolver) -> FileKeyUse:
             try:
                 footer = unlock(tail, keys)
             except KeyUnavailableError:
-                footer = None if tail.metadata is None else read_unverified(tail)
+                footer = None if tail.outline is None else read_unverified(tail)
             found: dict[tuple[str, str | None], list[str]] = {}
             for place, stored in _stored(tail.key_metadata, footer):
                 found.setdefault(_key(stored, keys), []).append(place)

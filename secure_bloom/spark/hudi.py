@@ -200,7 +200,7 @@ class _GroupSearch:
             keys = file_keys(self._resolver, file)
             footer = unlock_to_read(read_tail(file), keys)
             warn_unverified(() if footer.is_verified else (path,))
-            return read_entry_of(footer.metadata, self._column)
+            return read_entry_of(footer, self._column)
 
     def _present(self, path: str, candidates: set[bytes]) -> set[bytes]:
         if not candidates:

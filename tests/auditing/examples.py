@@ -19,13 +19,13 @@ from secure_bloom.encryption.policy import ColumnRule, EncryptionOptions, KeyPol
 from secure_bloom.errors import KeyUnavailableError
 from secure_bloom.options import FooterMode
 from secure_bloom.paimon.container import ColumnIndexes, FileIndex, Index
-from secure_bloom.parquet.footer import set_bloom_filter
 from secure_bloom.parquet.structures.metadata import (
     ColumnChunk,
     ColumnIndex,
     ColumnMetaData,
     KeyValue,
 )
+from tests.live_footer import set_bloom_filter
 from tests.lying.editing import Place, edit
 from tests.lying.lies import LIES
 from tests.surgery import Opened, edit_column, edit_footer, filter_place, flip, opened

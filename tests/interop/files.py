@@ -11,9 +11,9 @@ import pyarrow as pa
 
 import secure_bloom as sb
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
-from secure_bloom.parquet.footer import encode_footer
 from secure_bloom.parquet.structures.metadata import SchemaElement
 from tests.interop.columns import DICTIONARY, Column
+from tests.live_footer import encode_footer
 from tests.surgery import filter_of, opened
 from tests.tables import KEYRING, Mode, write
 

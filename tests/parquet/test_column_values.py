@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from secure_bloom.errors import FormatError, IntegrityError, UnsupportedFeatureError
 from secure_bloom.parquet.column_values import ChunkValues, read_entries, read_values
-from secure_bloom.parquet.footer import Chunk, encode_footer
+from secure_bloom.parquet.footer import Chunk
 from secure_bloom.parquet.structures.metadata import (
     ColumnMetaData,
     CompressionCodec,
@@ -33,6 +33,7 @@ from secure_bloom.parquet.structures.metadata import (
     Type,
 )
 from secure_bloom.parquet.value_arrays import Binary, Entries, as_entries
+from tests.live_footer import encode_footer
 from tests.surgery import Opened, Spy, edit_column, opened
 from tests.tables import Mode, customers, write
 

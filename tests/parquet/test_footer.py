@@ -23,12 +23,12 @@ from secure_bloom.errors import (
 )
 from secure_bloom.options import FooterMode
 from secure_bloom.parquet.file_ciphers import file_aad_of
+from secure_bloom.parquet.filter_places import FilterPlace, with_filters
 from secure_bloom.parquet.footer import (
-    encode_footer,
+    close_footer,
     open_chunk,
     read_tail,
     read_unverified,
-    set_bloom_filter,
     unchecked_signature,
     unlock,
     unlock_to_read,
@@ -40,9 +40,9 @@ from secure_bloom.parquet.structures.metadata import (
     ColumnCryptoMetaData,
     ColumnMetaData,
     EncryptionAlgorithm,
-    FileMetaData,
 )
 from secure_bloom.storage import CountedFile, open_input
+from tests.live_footer import encode_footer
 from tests.project import CORPUS, ENCRYPTED_CORPUS, NO_CORPUS
 from tests.surgery import assert_tells_no_secret, edit_column, opened
 from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, read, write
@@ -74,7 +74,18 @@ def _small(folder: Path, mode: Mode) -> Path:
 
 def _write_back(path: Path) -> bytes:
     with opened(path) as it:
-        return it.file.read_at(0, it.footer.tail.offset) + encode_footer(it.footer)
+        footer = it.footer.read
+        return it.file.read_at(0, footer.tail.offset) + close_footer(footer, footer.plain)
+
+
+def _enter_filter(path: Path, row_group: int, name: str, offset: int, length: int) -> None:
+    """Enter the place of a filter in the footer, as a run does that has built one."""
+    with opened(path) as it:
+        footer = it.footer.read
+        ordinal = [leaf.name for leaf in footer.leaves].index(name)
+        chunk = open_chunk(footer, row_group, ordinal, it.keys)
+        plain = with_filters(footer, [FilterPlace(chunk, offset, length)])
+        path.write_bytes(it.file.read_at(0, footer.tail.offset) + close_footer(footer, plain))
 
 
 def test_a_footer_says_what_pyarrow_wrote(path: Path, mode: Mode) -> None:
@@ -84,7 +95,7 @@ def test_a_footer_says_what_pyarrow_wrote(path: Path, mode: Mode) -> None:
         assert [group.num_rows for group in it.footer.row_groups] == [20, 20]
         for row_group in range(2):
             for ordinal, leaf in enumerate(it.footer.leaves):
-                chunk = open_chunk(it.footer, row_group, ordinal, it.keys)
+                chunk = open_chunk(it.footer.read, row_group, ordinal, it.keys)
                 assert chunk.meta_data.num_values == 20
                 assert tuple(chunk.meta_data.path_in_schema) == leaf.path
 
@@ -125,10 +136,9 @@ def test_reencrypted_column_metadata_has_a_fresh_nonce(tmp_path: Path) -> None:
     path = _small(tmp_path, Mode.ENCRYPTED)
     modules = set()
     for _ in range(2):
+        _enter_filter(path, 0, "email", 100, 50)
         with opened(path) as it:
-            chunk = it.chunk(0, "email")
-            set_bloom_filter(chunk, 100, 50)
-            modules.add(chunk.column_chunk.encrypted_column_metadata)
+            modules.add(it.chunk(0, "email").column_chunk.encrypted_column_metadata)
     assert len(modules) == 2
 
 
@@ -139,10 +149,8 @@ def test_unknown_fields_survive_a_rewrite(path: Path, mode: Mode, name: str) -> 
         it.footer.metadata.tree.fields[88] = (12, STRANGER)
         path.write_bytes(it.file.read_at(0, it.footer.tail.offset) + encode_footer(it.footer))
     with opened(path) as it:
-        chunk = it.chunk(0, name)
-        wanted = chunk.meta_data.encode()
-        set_bloom_filter(chunk, 4, 64)
-        path.write_bytes(it.file.read_at(0, it.footer.tail.offset) + encode_footer(it.footer))
+        wanted = it.chunk(0, name).meta_data.encode()
+    _enter_filter(path, 0, name, 4, 64)
     with opened(path) as it:
         meta_data = it.chunk(0, name).meta_data
         assert meta_data.tree.fields[77] == (12, STRANGER)
@@ -154,9 +162,7 @@ def test_unknown_fields_survive_a_rewrite(path: Path, mode: Mode, name: str) -> 
 
 @pytest.mark.parametrize("name", ["email", "id"])
 def test_an_edit_reaches_every_copy_of_the_metadata(path: Path, mode: Mode, name: str) -> None:
-    with opened(path) as it:
-        set_bloom_filter(it.chunk(1, name), 1234, 56)
-        path.write_bytes(it.file.read_at(0, it.footer.tail.offset) + encode_footer(it.footer))
+    _enter_filter(path, 1, name, 1234, 56)
     with opened(path) as it:
         chunk = it.chunk(1, name)
         assert chunk.meta_data.bloom_filter_offset == 1234
@@ -166,17 +172,6 @@ def test_an_edit_reaches_every_copy_of_the_metadata(path: Path, mode: Mode, name
         if copy is not None:
             assert (copy.bloom_filter_offset, copy.bloom_filter_length) == (1234, 56)
         assert it.chunk(0, name).meta_data.bloom_filter_offset is None
-
-
-def test_an_edit_does_not_show_in_the_tail_it_came_from(tmp_path: Path) -> None:
-    path = write(tmp_path / "x.parquet", customers(10))
-    with opened(path) as it:
-        set_bloom_filter(it.chunk(0, "id"), 4, 32)
-        tail = it.footer.tail.metadata
-        assert tail is not None
-        copy = tail.row_groups[0].columns[2].meta_data
-        assert copy is not None
-        assert copy.bloom_filter_offset is None
 
 
 @pytest.mark.parametrize("mode", [Mode.ENCRYPTED, Mode.SIGNED], ids=lambda mode: mode.name)
@@ -245,7 +240,7 @@ def test_a_signed_footer_can_be_read_without_its_key_but_not_written(tmp_path: P
     assert footer.metadata.num_rows == 1
     assert footer.key is None
     with pytest.raises(KeyUnavailableError) as caught:
-        encode_footer(footer)
+        close_footer(footer, footer.plain)
     assert caught.value.message == "the footer key is needed to write the footer back"
 
 
@@ -372,10 +367,8 @@ needs_corpus = pytest.mark.skipif(not CORPUS.is_dir(), reason=NO_CORPUS)
 def test_files_of_the_public_corpus_open_with_their_keys(name: str) -> None:
     with opened(CORPUS / name, _corpus_keys(name)) as it:
         for ordinal in range(len(it.footer.leaves)):
-            assert open_chunk(it.footer, 0, ordinal, it.keys).meta_data.num_values > 0
-    assert FileMetaData(trees.decode(it.footer.metadata.encode())[0]).num_rows == (
-        it.footer.metadata.num_rows
-    )
+            assert open_chunk(it.footer.read, 0, ordinal, it.keys).meta_data.num_values > 0
+    assert it.footer.read.metadata.num_rows == it.footer.metadata.num_rows
 
 
 @needs_corpus
@@ -390,9 +383,7 @@ def test_a_file_that_leaves_its_aad_prefix_to_the_reader_needs_it() -> None:
 
 def test_pyarrow_reads_a_footer_that_was_edited(path: Path, mode: Mode) -> None:
     before = read(path, encrypted=mode is not Mode.PLAIN)
-    with opened(path) as it:
-        set_bloom_filter(it.chunk(0, "email"), 1000, 47)
-        path.write_bytes(it.file.read_at(0, it.footer.tail.offset) + encode_footer(it.footer))
+    _enter_filter(path, 0, "email", 1000, 47)
     assert read(path, encrypted=mode is not Mode.PLAIN).equals(before)
 
 
@@ -430,7 +421,7 @@ def test_a_file_may_be_a_footer_alone(tmp_path: Path) -> None:
     ("content", "message", "hint"),
     [
         (b"PAR1\0\0\0PAR1", "not a Parquet file: it has 11 bytes", None),
-        (b"PAR1\0\0\0\0PAR1", "Thrift structure is damaged near byte 0 of 0", None),
+        (b"PAR1\0\0\0\0PAR1", "Thrift structure is damaged behind byte 0", None),
         (b"PAR1\1\0\0\0PAR1", "the footer's length is 1, the file has 12 bytes", None),
         (
             b"PAR1 no footer",
@@ -552,7 +543,7 @@ def test_a_row_group_may_say_its_ordinal_itself(tmp_path: Path) -> None:
 
 def test_a_column_under_the_footer_key_needs_no_checked_footer(tmp_path: Path) -> None:
     with opened(write(tmp_path / "x.parquet", customers(10), Mode.UNIFORM)) as it:
-        unchecked = dataclasses.replace(it.footer, key=None, file_aad=b"")
+        unchecked = dataclasses.replace(it.footer.read, key=None, file_aad=b"")
         column_cipher = open_chunk(unchecked, 0, 0, it.keys).cipher
         assert column_cipher == it.chunk(0, "email").cipher
     assert column_cipher is not None
@@ -566,10 +557,10 @@ def test_an_unchecked_footer_has_no_key_and_no_aad(tmp_path: Path) -> None:
 
 
 def test_metadata_in_clear_stays_in_clear_when_it_is_edited(tmp_path: Path) -> None:
-    with opened(write(tmp_path / "x.parquet", customers(10), Mode.UNIFORM)) as it:
-        chunk = it.chunk(0, "email")
-        set_bloom_filter(chunk, 1000, 47)
-    assert chunk.column_chunk.encrypted_column_metadata is None
+    path = write(tmp_path / "x.parquet", customers(10), Mode.UNIFORM)
+    _enter_filter(path, 0, "email", 1000, 47)
+    with opened(path) as it:
+        assert it.chunk(0, "email").column_chunk.encrypted_column_metadata is None
 
 
 # --- errors, and what a run insists on --------------------------------------------------------

@@ -75,7 +75,12 @@ def _write(
         SchemaElement.of(name="v", type=of, repetition_type=required),
     ]
     column = MemoryColumn(
-        path=["v"], type=of, codec=codec, values=rows, pages=pages, has_dictionary=dictionary
+        path=["v"],
+        type=of,
+        codec=codec,
+        values=rows,
+        pages=[(header.encode(), body) for header, body in pages],
+        has_dictionary=dictionary,
     )
     path.write_bytes(memory_file(schema, [column], rows))
     return path

@@ -44,9 +44,9 @@ def test_pyarrow_reads_the_pages_of_a_column(
             pages=[stored_plain(page) for page in read_pages(file, chunk)],
             has_dictionary=use_dictionary,
         )
-    root = footer.metadata.schema[0].copy()
+    root = footer.outline.schema.elements[0].copy()
     root.num_children = 1
-    schema = [root, footer.metadata.schema[2]]
+    schema = [root, footer.outline.schema.elements[2]]
     content = memory_file(schema, [column], 1000, marks=[KeyValue.of(key="k", value="v")])
     made = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
     assert made.read().to_pydict() == {"email": emails}

@@ -34,7 +34,8 @@ from secure_bloom.parquet.page_index import (
     page_spans,
 )
 from secure_bloom.parquet.pages import Page, chunk_extent, has_dictionary_offset
-from secure_bloom.parquet.structures.metadata import Encoding, PageType
+from secure_bloom.parquet.structures.metadata import Encoding, PageType, Type
+from secure_bloom.parquet.structures.records import known_member
 from secure_bloom.parquet.value_order import order_of
 from secure_bloom.reading.table.coalesced_reads import read_extents
 
@@ -132,7 +133,8 @@ def check_encodings(subject: ChunkSubject) -> Findings:
     """The type is that of the schema, and no encoding has a negative number of pages."""
     if subject.chunk is None:
         return
-    said, wanted = subject.chunk.meta_data.type, subject.leaf.type
+    wanted = subject.leaf.type
+    said = known_member(Type, subject.chunk.meta_data.type, "ColumnMetaData.type")
     if said is not wanted:
         yield subject.finding(
             IMPOSSIBLE_ENCODINGS,

@@ -22,8 +22,8 @@ from secure_bloom.hudi.record_keys.footer_entry import COLUMN as KEY_COLUMN
 from secure_bloom.hudi.record_keys.footer_entry import FILTER, MAX_KEY, MIN_KEY, OLD_FILTER
 from secure_bloom.options import FooterMode
 from secure_bloom.parquet.footer import Footer
-from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.metadata import ColumnMetaData, KeyValue, Statistics
+from secure_bloom.parquet.structures.splices import find_fields
 
 _HUDI_COLUMN = "_hoodie_record_key"
 #: The most bytes of a page index; a real one has some hundred bytes for each page.
@@ -104,8 +104,7 @@ def _is_in_clear(subject: ChunkSubject, offset: int, length: int) -> bool:
     framed = int.from_bytes(file.read_at(offset, cipher.LENGTH_SIZE), "little")
     if framed == length - cipher.LENGTH_SIZE:
         return False
-    _, end = trees.decode(file.read_at(offset, length))
-    if end != length:
+    if find_fields(file.read_at(offset, length)).stop + 1 != length:
         raise FormatError("a page index is neither an encrypted module nor one in clear")
     return True
 

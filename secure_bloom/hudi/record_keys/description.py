@@ -8,7 +8,7 @@ from secure_bloom.errors import SecureBloomError
 from secure_bloom.hudi.record_keys.bloom_filter import HudiBloomFilter
 from secure_bloom.hudi.record_keys.dynamic import DynamicBoundedBloomFilter
 from secure_bloom.hudi.record_keys.footer_entry import read_entry
-from secure_bloom.parquet.structures.metadata import FileMetaData
+from secure_bloom.parquet.footer import Footer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +36,11 @@ class RecordKeyDescription:
     note: str | None = None
 
 
-def describe_record_keys(metadata: FileMetaData) -> RecordKeyDescription | None:
+def describe_record_keys(footer: Footer) -> RecordKeyDescription | None:
     """What the footer says about record keys; None for nothing.  Raises none of our errors."""
     column, has_range = None, False
     try:
-        entry = read_entry(metadata)
+        entry = read_entry(footer)
         if entry is None:
             return None
         column, has_range = entry.column, entry.range is not None

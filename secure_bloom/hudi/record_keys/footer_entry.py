@@ -11,16 +11,25 @@ for any other key whether it may be there.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from secure_bloom.errors import FormatError, UnsupportedFeatureError
+from secure_bloom.errors import UnsupportedFeatureError
 from secure_bloom.hudi.record_keys.bloom_filter import HudiBloomFilter
 from secure_bloom.hudi.record_keys.dynamic import DynamicBoundedBloomFilter
 from secure_bloom.hudi.record_keys.packed_keys import java_order
 from secure_bloom.hudi.record_keys.simple import SimpleBloomFilter
-from secure_bloom.parquet.structures.metadata import FileMetaData, KeyValue, SchemaElement
+from secure_bloom.parquet.footer import Footer
+from secure_bloom.parquet.schema import Leaf
+from secure_bloom.parquet.structures.metadata import FileMetaData, KeyValue
+from secure_bloom.parquet.structures.splices import (
+    find_fields,
+    list_elements,
+    structs,
+    with_fields,
+)
 
 FILTER = "org.apache.hudi.bloomfilter"
 OLD_FILTER = "com.uber.hoodie.bloomfilter"
@@ -30,6 +39,8 @@ MAX_KEY = "hoodie_max_record_key"
 COLUMN = "secure_bloom.hudi.record_key_column"
 #: The names of all of them.
 RECORD_KEY_TEXTS = frozenset({FILTER, OLD_FILTER, TYPE_CODE, MIN_KEY, MAX_KEY, COLUMN})
+#: Stands in a decoded text for bytes that are not UTF-8.
+_NOT_UTF8: Final = "\ufffd"
 #: The column where Hudi stores the record key; Hudi's entries are about this column.
 RECORD_KEY: Final = "_hoodie_record_key"
 
@@ -79,55 +90,48 @@ class RecordKeyEntry:
         return kind.parse(self.filter_text)
 
 
-def read_entry(metadata: FileMetaData) -> RecordKeyEntry | None:
+def read_entry(footer: Footer) -> RecordKeyEntry | None:
     """What the footer says about record keys; None if it says nothing."""
-    every = metadata.key_value_metadata or []
-    pairs = {name: pair.value for pair in every if (name := _name(pair)) in RECORD_KEY_TEXTS}
+    every = footer.metadata.key_value_metadata or []
+    pairs = {pair.key: pair.value for pair in every if pair.key in RECORD_KEY_TEXTS}
     text = pairs.get(FILTER) or pairs.get(OLD_FILTER)
     smallest, largest = pairs.get(MIN_KEY), pairs.get(MAX_KEY)
-    # Like Hudi, ignore a range with one end only.
-    both = smallest is not None and largest is not None
+    # Like Hudi, ignore a range with one end only; and one that is not UTF-8, hence no longer exact.
+    both = not any(end is None or _NOT_UTF8 in end for end in (smallest, largest))
     key_range = KeyRange(min_key=smallest or "", max_key=largest or "") if both else None
     if text is None and key_range is None:
         return None
     type_code = pairs.get(TYPE_CODE) or SimpleBloomFilter.TYPE_CODE
     # No column has an empty name, so an entry with one is never used.
-    column = pairs[COLUMN] or "" if COLUMN in pairs else _hudi_column(metadata.schema)
+    column = pairs[COLUMN] or "" if COLUMN in pairs else _hudi_column(footer.leaves)
     return RecordKeyEntry(filter_text=text, column=column, type_code=type_code, range=key_range)
 
 
-def read_entry_of(metadata: FileMetaData, column: str) -> RecordKeyEntry | None:
+def read_entry_of(footer: Footer, column: str) -> RecordKeyEntry | None:
     """What the footer says about the keys in ``column``.
 
     None also for an entry of another column, or of an unnamed one: it rules nothing out.
     """
-    entry = read_entry(metadata)
+    entry = read_entry(footer)
     return entry if entry is not None and entry.column == column else None
 
 
-def _hudi_column(schema: list[SchemaElement]) -> str | None:
+def _hudi_column(leaves: Iterable[Leaf]) -> str | None:
     """The column of an entry that names none: the record key, if the file has it.
 
     Other writers may leave that column out, and take the keys from columns of their choice.
     """
-    below = 0
-    for element in schema[1:]:
-        if below == 0 and element.name == RECORD_KEY:
-            return RECORD_KEY
-        below += (element.num_children or 0) - (below > 0)
-    return None
+    return RECORD_KEY if any(leaf.path[0] == RECORD_KEY for leaf in leaves) else None
 
 
-def write_entry(
-    metadata: FileMetaData,
+def with_entry(
+    footer: Footer,
     bloom_filter: HudiBloomFilter,
     key_range: KeyRange | None,
     *,
     column: str = RECORD_KEY,
-) -> None:
-    """Store a filter and a range of ``column``, in the place of older ones."""
-    every = metadata.key_value_metadata or []
-    others = [pair for pair in every if _name(pair) not in RECORD_KEY_TEXTS]
+) -> bytes:
+    """The FileMetaData of ``footer`` with a filter and a range of ``column``; older ones go."""
     pairs = {FILTER: bloom_filter.serialize()}
     if not isinstance(bloom_filter, SimpleBloomFilter):
         pairs[TYPE_CODE] = bloom_filter.TYPE_CODE
@@ -135,13 +139,16 @@ def write_entry(
         pairs |= {MIN_KEY: key_range.min_key, MAX_KEY: key_range.max_key}
     if column != RECORD_KEY:
         pairs[COLUMN] = column
-    new = [KeyValue.of(key=key, value=value) for key, value in pairs.items()]
-    metadata.key_value_metadata = [*others, *new]
+    new = [KeyValue.of(key=key, value=value).encode() for key, value in pairs.items()]
+    texts = structs([*_other_texts(footer), *new])
+    return with_fields(footer.plain, {FileMetaData.key_value_metadata.id: texts})
 
 
-def _name(pair: KeyValue) -> str | None:
-    """The pair's name; None for a name that is not UTF-8, which is none of these."""
-    try:
-        return pair.key
-    except FormatError:
-        return None
+def _other_texts(footer: Footer) -> Iterator[bytes]:
+    """The texts of other names, each as it lies."""
+    plain, every = footer.plain, footer.metadata.key_value_metadata or []
+    field = find_fields(plain).by_id.get(FileMetaData.key_value_metadata.id)
+    elements = () if field is None else list_elements(plain, field)
+    for (start, end), pair in zip(elements, every, strict=True):
+        if pair.key not in RECORD_KEY_TEXTS:
+            yield plain[start:end]

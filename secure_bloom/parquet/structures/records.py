@@ -9,6 +9,7 @@ If the library came without its C code, views are used as records: slower, with 
 
 from __future__ import annotations
 
+import enum
 import functools
 import threading
 from collections.abc import Hashable, Sequence
@@ -18,9 +19,11 @@ from thrift.protocol.TProtocol import TType
 
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
 from secure_bloom.parquet.structures import trees
+from secure_bloom.parquet.structures.splices import WireType, find_fields, list_elements
 from secure_bloom.parquet.structures.views import STRING, FieldType, Required, View
 
 V = TypeVar("V", bound=View)
+E = TypeVar("E", bound=enum.IntEnum)
 
 
 class _Record:
@@ -58,23 +61,43 @@ def measured_record(view: type[V], buffer: trees.Buffer) -> tuple[V, int]:
     return cast(V, record), length
 
 
+def known_member(kinds: type[E], number: int, field: str) -> E:
+    """The member of an enumeration; UnsupportedFeatureError for a number that it does not have."""
+    try:
+        return kinds(number)
+    except ValueError:
+        raise UnsupportedFeatureError(
+            f"{field} is {number}, which is no {kinds.__name__} known here"
+        ) from None
+
+
 class RecordSource(Generic[V]):
     """A buffer in which structures of one view are decoded, at offsets that are known.
 
-    Only where :data:`secure_bloom.parquet.structures.trees.HAS_C_CODE`; safe for threads.
+    Safe for threads.
     """
 
     def __init__(self, view: type[V], buffer: bytes) -> None:
-        self._class = _record_class(cast(Hashable, view))
-        self._reader = trees.StructReader(buffer)
+        self._view = view
+        self._buffer = buffer
         self._turn = threading.Lock()
 
     def at(self, start: int) -> V:
         """The structure that starts there; FormatError for damaged bytes."""
+        if not trees.HAS_C_CODE:
+            return decode_record(self._view, memoryview(self._buffer)[start:])
         record = self._class()
         with self._turn:
             self._reader.read(start, record, self._class.thrift_spec)
         return cast(V, record)
+
+    @functools.cached_property
+    def _class(self) -> Any:
+        return _record_class(cast(Hashable, self._view))
+
+    @functools.cached_property
+    def _reader(self) -> trees.StructReader:
+        return trees.StructReader(self._buffer)
 
 
 class LaterRecords(Sequence[V]):
@@ -107,15 +130,15 @@ class LaterRecords(Sequence[V]):
         return found
 
 
-def measured_outline(view: type[V], buffer: bytes, later: type[View]) -> tuple[V, int]:
+def measured_outline(view: type[V], buffer: bytes, *later: type[View]) -> tuple[V, int]:
     """As :func:`measured_record`, but lists of ``later`` have the offsets where those start.
 
-    They are for :class:`LaterRecords`.  Without the library's C code the lists are as ever.
+    They are for :class:`LaterRecords`.
     """
-    if not trees.HAS_C_CODE:
-        return measured_record(view, buffer)
     cls = _record_class(cast(Hashable, view))
     record = cls()
+    if not trees.HAS_C_CODE:
+        return cast(V, record), _outline_slowly(record, view, buffer, 0, later)
     spec = _outlines.spec(view, later)
     return cast(V, record), _outlines.reader.read_into(record, spec, buffer)
 
@@ -127,14 +150,43 @@ class _Outlines(threading.local):
         self.reader = trees.OffsetReader()
         self._specs: dict[tuple[object, object], object] = {}
 
-    def spec(self, view: type[View], later: type[View]) -> object:
+    def spec(self, view: type[View], later: tuple[type[View], ...]) -> object:
         known = self._specs.get((view, later))
         if known is None:
-            known = self._specs[view, later] = _thrift_spec(view, {later: self.reader.offset_type})
+            stand_ins = dict.fromkeys(later, self.reader.offset_type)
+            known = self._specs[view, later] = _thrift_spec(view, stand_ins)
         return known
 
 
 _outlines = _Outlines()
+
+
+def _outline_slowly(
+    record: Any, view: type[View], buffer: bytes, start: int, later: tuple[type[View], ...]
+) -> int:
+    """Outline the structure at ``start`` without the library's C code; where it ends."""
+    found = find_fields(buffer, start)
+    alone = view(trees.decode(memoryview(buffer)[start:])[0])
+    for name, field in view.FIELDS.items():
+        at = found.by_id.get(field.id)
+        of = field.kind.inner.inner if field.kind.ttype == TType.LIST else None
+        if at is None or at.type != WireType.LIST or of is None:
+            value = field.load(alone)
+        else:
+            value = [begin for begin, _ in list_elements(buffer, at)]
+            if of not in later:
+                value = [_outlined_slowly(of, buffer, begin, later) for begin in value]
+        if value is not None:
+            setattr(record, name, value)
+    return found.stop + 1
+
+
+def _outlined_slowly(
+    view: type[View], buffer: bytes, start: int, later: tuple[type[View], ...]
+) -> Any:
+    record = _record_class(cast(Hashable, view))()
+    _outline_slowly(record, view, buffer, start, later)
+    return record
 
 
 @functools.cache

@@ -1,13 +1,8 @@
-"""Thrift compact bytes <-> lossless tree, bounded by the bytes at hand.
+"""Thrift compact bytes <-> tree, bounded by the bytes at hand.
 
-A tree keeps every field in the order it was read, known or not, so that a structure edited in one
-field is written back with all others byte for byte.  Reading and writing go through the `thrift`
-library's ``TCompactProtocol``; this module adds the bounds (lengths, counts, depth) and the check
-that a tree gives back the very bytes it came from.
-
-A footer lists thousands of column chunks, of which few are looked at.  So a structure in a list
-stays the bytes it was, measured by the library's C code, until one of its fields is asked for;
-bytes that nobody asked for are written back as they are.
+A tree keeps every field in the order it was read, known or not.  Reading and writing go through the
+`thrift` library's ``TCompactProtocol``; this module adds the bounds (lengths, counts, depth).  The
+library's C code is much faster and makes no trees: :class:`StructReader`.
 
 Thrift compact protocol: https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
 """
@@ -16,7 +11,7 @@ from __future__ import annotations
 
 import io
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 from uuid import UUID
 
@@ -36,45 +31,11 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 Value: TypeAlias = "bool | int | float | bytes | UUID | Struct | Sequence | Map"
 
 
+@dataclass(slots=True)
 class Struct:
-    """A structure: field id -> (Thrift type, value), in the order of the wire.
+    """A structure: field id -> (Thrift type, value), in the order of the wire."""
 
-    One that was read from a list is held as bytes until ``fields`` is asked for; that can raise
-    FormatError, as :func:`decode_lossless` does.
-    """
-
-    __slots__ = ("_encoded", "_fields")
-
-    def __init__(
-        self, fields: dict[int, tuple[int, Value]] | None = None, *, encoded: bytes | None = None
-    ) -> None:
-        self._encoded = encoded
-        self._fields: dict[int, tuple[int, Value]] = {} if fields is None else fields
-
-    @property
-    def fields(self) -> dict[int, tuple[int, Value]]:
-        """The fields; they may be changed."""
-        if self._encoded is not None:
-            tree, _ = decode_lossless(self._encoded)
-            self._fields, self._encoded = tree._fields, None
-        return self._fields
-
-    @fields.setter
-    def fields(self, fields: dict[int, tuple[int, Value]]) -> None:
-        self._fields, self._encoded = fields, None
-
-    @property
-    def encoded(self) -> bytes | None:
-        """The bytes of a structure that nobody has looked into."""
-        return self._encoded
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Struct) and self.fields == other.fields
-
-    __hash__ = None  # type: ignore[assignment]  # it changes
-
-    def __repr__(self) -> str:
-        return f"Struct({self.fields!r})"
+    fields: dict[int, tuple[int, Value]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -123,36 +84,12 @@ def encode(tree: Struct) -> bytes:
     return written
 
 
-def decode_lossless(buffer: Buffer) -> tuple[Struct, int]:
-    """Like :func:`decode`, for structures that will be written back.
-
-    Raises FormatError when encoding the tree would not give the same bytes again: such a
-    structure is refused, never "fixed" (its writer may have signed or hashed those bytes).
-    """
-    tree, length = decode(buffer)
-    if encode(tree) != bytes(buffer[:length]):
-        raise FormatError(
-            "Thrift structure is not in canonical form: writing it back would change bytes "
-            "beside the edit",
-            hint="rewrite the file with a current Parquet writer first",
-        )
-    return tree, length
-
-
 class _BoundedTransport(TTransportBase):  # type: ignore[misc]
     """Reads from one buffer and never past its end."""
 
     def __init__(self, buffer: Buffer) -> None:
         self._view = memoryview(buffer)
-        self._reader: StructReader | None = None
         self.position = 0
-
-    def read_struct_as_it_is(self) -> bytes:
-        """The bytes of the structure that starts here."""
-        if self._reader is None:
-            self._reader = StructReader(self._view)
-        start, self.position = self.position, self._reader.end(self.position)
-        return bytes(self._view[start : self.position])
 
     @property
     def remaining(self) -> int:
@@ -297,10 +234,7 @@ def _read_struct(protocol: Any, transport: _BoundedTransport, depth: int) -> Str
 def _read_sequence(protocol: Any, transport: _BoundedTransport, depth: int) -> Sequence:
     element_type, size = protocol.readListBegin()
     _check_count(size, transport)
-    if element_type == TType.STRUCT and HAS_C_CODE:
-        items: list[Value] = [Struct(encoded=transport.read_struct_as_it_is()) for _ in range(size)]
-    else:
-        items = [_read_value(protocol, transport, element_type, depth) for _ in range(size)]
+    items = [_read_value(protocol, transport, element_type, depth) for _ in range(size)]
     protocol.readListEnd()
     return Sequence(element_type, items)
 
@@ -348,9 +282,6 @@ def _write_value(protocol: Any, ttype: int, value: Any) -> None:
 
 
 def _write_struct(protocol: Any, tree: Struct) -> None:
-    if tree.encoded is not None:
-        protocol.trans.write(tree.encoded)
-        return
     protocol.writeStructBegin("")
     for field_id, (ttype, value) in tree.fields.items():
         protocol.writeFieldBegin("", ttype, field_id)

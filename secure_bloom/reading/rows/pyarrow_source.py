@@ -10,7 +10,7 @@ For an object pyarrow gets the footer that was read before: to fetch it again co
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -26,13 +26,24 @@ from secure_bloom.parquet.file_ciphers import file_aad_of
 from secure_bloom.parquet.footer import MAGIC_ENCRYPTED
 from secure_bloom.parquet.memory_files import without_data
 from secure_bloom.parquet.pyarrow_kms import PyarrowKms
-from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.metadata import (
     AesGcmCtrV1,
     AesGcmV1,
+    ColumnChunk,
+    ColumnCryptoMetaData,
     EncryptionAlgorithm,
+    EncryptionWithColumnKey,
     FileCryptoMetaData,
     FileMetaData,
+)
+from secure_bloom.parquet.structures.splices import (
+    Splice,
+    binary,
+    find_fields,
+    set_fields,
+    splice,
+    struct,
+    with_fields,
 )
 from secure_bloom.reading.table.footer import FileFooter
 from secure_bloom.storage import is_object_uri, local_path
@@ -157,17 +168,8 @@ def _footer_of_ours(
     footer: FileFooter, columns: Sequence[int], row_groups: Sequence[int], keys: _Found
 ) -> bytes:
     """A file without data: its footer is the file's, but key metadata name the keys in ``keys``."""
-    metadata = FileMetaData(trees.decode(footer.plain)[0])
-    groups = metadata.row_groups
-    for row_group in row_groups:
-        chunks = groups[row_group].columns
-        for column in columns:
-            crypto = chunks[column].crypto_metadata
-            cipher_of_column = footer.chunk(row_group, column).cipher
-            if crypto is not None and cipher_of_column is not None:
-                own = crypto.ENCRYPTION_WITH_COLUMN_KEY
-                if own is not None:
-                    own.key_metadata = keys.material(cipher_of_column.key.key, is_footer_key=False)
+    places = [(row_group, column) for row_group in row_groups for column in columns]
+    plain = splice(footer.plain, (it for at in places for it in _renamed(footer, *at, keys)))
     algorithm, file_aad = _with_prefix(footer)
     if footer.ciphers.footer is None:
         raise KeyUnavailableError("the footer was not checked, and is not signed anew")
@@ -176,12 +178,31 @@ def _footer_of_ours(
     if footer.mode is FooterMode.ENCRYPTED:
         aad = cipher.module_aad(file_aad, ModuleType.FOOTER)
         unlocked = FileCryptoMetaData.of(encryption_algorithm=algorithm, key_metadata=material)
-        module = cipher.encrypt_gcm(metadata.encode(), key, aad)
+        module = cipher.encrypt_gcm(plain, key, aad)
         return without_data(unlocked.encode() + module, MAGIC_ENCRYPTED)
-    metadata.encryption_algorithm = algorithm
-    metadata.footer_signing_key_metadata = material
-    plain = metadata.encode()
+    signing = {
+        FileMetaData.encryption_algorithm.id: struct(algorithm.encode()),
+        FileMetaData.footer_signing_key_metadata.id: binary(material),
+    }
+    plain = with_fields(plain, signing)
     return without_data(plain + cipher.sign_footer(plain, key, file_aad))
+
+
+def _renamed(footer: FileFooter, row_group: int, column: int, keys: _Found) -> Iterable[Splice]:
+    """The splices that name the key of a chunk in ``keys``, if the column has its own."""
+    cipher_of_column = footer.chunk(row_group, column).cipher
+    crypto = footer.row_groups[row_group].columns[column].crypto_metadata
+    if cipher_of_column is None or crypto is None or crypto.ENCRYPTION_WITH_COLUMN_KEY is None:
+        return ()
+    plain, start = footer.plain, int(footer.row_groups.chunk_offsets[row_group, column])
+    for field_id in (
+        ColumnChunk.crypto_metadata.id,
+        ColumnCryptoMetaData.ENCRYPTION_WITH_COLUMN_KEY.id,
+    ):
+        start = find_fields(plain, start).by_id[field_id].value
+    material = keys.material(cipher_of_column.key.key, is_footer_key=False)
+    new = {EncryptionWithColumnKey.key_metadata.id: binary(material)}
+    return set_fields(plain, find_fields(plain, start), new)
 
 
 def _with_prefix(footer: FileFooter) -> tuple[EncryptionAlgorithm, bytes]:

@@ -39,12 +39,12 @@ from secure_bloom.parquet.footer import (
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.structures.metadata import (
     ColumnCryptoMetaData,
-    ColumnMetaData,
     FileCryptoMetaData,
+    FileMetaData,
 )
-from secure_bloom.parquet.structures.records import decode_record, measured_record
+from secure_bloom.parquet.structures.records import measured_record
 from secure_bloom.reading.lockstep import Job, run
-from secure_bloom.reading.table.footer_scan import FooterMetadata, FooterScan, FooterScanner
+from secure_bloom.reading.table.footer_scan import FooterScan, FooterScanner
 from secure_bloom.reading.table.row_groups import FooterRowGroups
 from secure_bloom.reading.table.table_schema import FileColumns
 from secure_bloom.storage import CountedFile
@@ -73,7 +73,7 @@ class FileFooter:
     mode: FooterMode
     plain: bytes = field(repr=False)
     columns: FileColumns
-    metadata: FooterMetadata = field(repr=False)
+    metadata: FileMetaData = field(repr=False)
     row_groups: FooterRowGroups = field(repr=False)
     ciphers: FileCiphers = field(repr=False)
     _chunks: dict[tuple[int, int], Chunk] = field(default_factory=dict, repr=False)
@@ -135,13 +135,11 @@ class FileFooter:
             column,
             ChunkRows(row_group, group.ordinal, group.num_rows),
             self.ciphers,
-            _column_metadata,
         )
 
-    def chunk_offsets(self, column: int, row_groups: Sequence[int]) -> NDArray[np.int64] | None:
-        """The offsets of column chunks in ``plain``; None if all chunks are decoded already."""
-        offsets = self.row_groups.chunk_offsets
-        return None if offsets is None else offsets[row_groups, column]
+    def chunk_offsets(self, column: int, row_groups: Sequence[int]) -> NDArray[np.int64]:
+        """The offsets of column chunks in ``plain``."""
+        return self.row_groups.chunk_offsets[row_groups, column]
 
     def cipher(
         self, row_group: int, column: int, crypto: ColumnCryptoMetaData
@@ -151,10 +149,6 @@ class FileFooter:
         ordinal = self.row_groups.ordinals[row_group]
         with located(path=self.path, row_group=row_group, column=name):
             return self.ciphers.column_cipher(crypto, name, ordinal, column)
-
-
-def _column_metadata(plain: bytes) -> ColumnMetaData:
-    return decode_record(ColumnMetaData, plain)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

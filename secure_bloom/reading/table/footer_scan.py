@@ -14,24 +14,10 @@ from numpy.typing import NDArray
 
 from secure_bloom.errors import FormatError
 from secure_bloom.kernels.loading import compiled_code
+from secure_bloom.parquet.footer_outline import outline
 from secure_bloom.parquet.structures import trees
-from secure_bloom.parquet.structures.metadata import (
-    ColumnChunk,
-    ColumnOrder,
-    EncryptionAlgorithm,
-    KeyValue,
-    RowGroup,
-)
-from secure_bloom.parquet.structures.records import decode_record, measured_outline
-from secure_bloom.parquet.structures.views import (
-    BINARY,
-    STRING,
-    Optional,
-    Required,
-    View,
-    list_of,
-    struct_of,
-)
+from secure_bloom.parquet.structures.metadata import FileMetaData, RowGroup
+from secure_bloom.parquet.structures.records import decode_record
 from secure_bloom.reading.table.row_groups import FooterRowGroups
 from secure_bloom.reading.table.table_schema import FileColumns, SchemaCache
 
@@ -39,25 +25,14 @@ from secure_bloom.reading.table.table_schema import FileColumns, SchemaCache
 _SAVED = 50e-6
 
 
-class FooterMetadata(View):
-    """The fields of a FileMetaData that a reader uses; the schema is known by its bytes."""
-
-    row_groups = Required(4, list_of(struct_of(RowGroup)))
-    key_value_metadata = Optional(5, list_of(struct_of(KeyValue)))
-    created_by = Optional(6, STRING)
-    column_orders = Optional(7, list_of(struct_of(ColumnOrder)))
-    encryption_algorithm = Optional(8, struct_of(EncryptionAlgorithm))
-    footer_signing_key_metadata = Optional(9, BINARY)
-
-
-_ROW_GROUPS = FooterMetadata.row_groups.id
+_ROW_GROUPS = FileMetaData.row_groups.id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FooterScan:
-    """A FileMetaData of ``length`` bytes; ``metadata`` may lack the row groups."""
+    """A FileMetaData of ``length`` bytes; ``metadata`` may lack schema and row groups."""
 
-    metadata: FooterMetadata
+    metadata: FileMetaData
     columns: FileColumns
     row_groups: FooterRowGroups
     length: int
@@ -68,7 +43,7 @@ class FooterScanner:
 
     def __init__(self) -> None:
         self._schemas = SchemaCache()
-        self._last: tuple[tuple[bytes, bytes], FooterMetadata, FileColumns] | None = None
+        self._last: tuple[tuple[bytes, bytes], FileMetaData, FileColumns] | None = None
 
     def of(self, plain: bytes) -> FooterScan:
         """The scan of the FileMetaData at the start of ``plain``.
@@ -83,19 +58,19 @@ class FooterScanner:
         return self._by_library(plain)
 
     def _by_library(self, plain: bytes) -> FooterScan:
-        metadata, length = measured_outline(FooterMetadata, plain, ColumnChunk)
-        columns = self._schemas.columns(plain, metadata.key_value_metadata or [])
-        groups = metadata.row_groups
+        found = outline(plain)
+        columns = self._schemas.columns(found)
+        found.check_chunks()
+        groups = found.row_groups
         for index, group in enumerate(groups):
-            _check_columns(index, group, len(columns.leaves))
-        numbers = _numbers(groups)
-        chunks = [group.columns for group in groups]
-        if trees.HAS_C_CODE:
-            offsets = np.array(chunks, np.int64).reshape(len(groups), len(columns.leaves))
-            row_groups = FooterRowGroups(plain, numbers, offsets)
-        else:
-            row_groups = FooterRowGroups.decoded(numbers, chunks)
-        return FooterScan(metadata=metadata, columns=columns, row_groups=row_groups, length=length)
+            _check_rows(index, group)
+        offsets = np.array(found.chunk_offsets, np.int64).reshape(len(groups), len(columns.leaves))
+        return FooterScan(
+            metadata=found.metadata,
+            columns=columns,
+            row_groups=FooterRowGroups(plain, _numbers(groups), offsets),
+            length=found.length,
+        )
 
     def _compiled(self, plain: bytes, prefix: bytes, leaves: int) -> FooterScan | None:
         """The scan of a footer whose schema ends with ``prefix``; None for an unusual one."""
@@ -112,7 +87,7 @@ class FooterScanner:
 
     def _beside(
         self, plain: bytes, prefix: bytes, parts: Sequence[tuple[int, int, int]]
-    ) -> tuple[FooterMetadata, FileColumns]:
+    ) -> tuple[FileMetaData, FileColumns]:
         """The fields behind the row groups, by their wire types, starts and ends.
 
         Files of one table mostly have the same bytes there, so the last result is kept.
@@ -125,8 +100,8 @@ class FooterScanner:
         )
         last = self._last
         if last is None or last[0] != (prefix, encoded):
-            metadata = decode_record(FooterMetadata, encoded + b"\0")
-            columns = self._schemas.columns(plain, metadata.key_value_metadata or [])
+            metadata = decode_record(FileMetaData, encoded + b"\0")
+            columns = self._schemas.columns_behind(prefix, metadata.key_value_metadata or [])
             self._last = last = (prefix, encoded), metadata, columns
         return last[1], last[2]
 
@@ -139,11 +114,6 @@ def _numbers(groups: Sequence[RowGroup]) -> NDArray[np.int64]:
     return np.array(numbers, np.int64).reshape(len(groups), 3)
 
 
-def _check_columns(index: int, group: RowGroup, wanted: int) -> None:
-    if len(group.columns) != wanted:
-        raise FormatError(
-            f"{len(group.columns)} column chunks, the schema has {wanted} columns",
-            row_group=index,
-        )
+def _check_rows(index: int, group: RowGroup) -> None:
     if group.num_rows < 0:
         raise FormatError(f"RowGroup.num_rows is {group.num_rows}", row_group=index)

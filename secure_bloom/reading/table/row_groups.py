@@ -31,22 +31,12 @@ class FooterRowGroups:
     """
 
     def __init__(
-        self, plain: bytes, numbers: NDArray[np.int64], chunk_offsets: NDArray[np.int64] | None
+        self, plain: bytes, numbers: NDArray[np.int64], chunk_offsets: NDArray[np.int64]
     ) -> None:
         self.numbers = numbers
         self.chunk_offsets = chunk_offsets
         self._plain = plain
         self._known: dict[int, RowGroupSummary] = {}
-
-    @classmethod
-    def decoded(
-        cls, numbers: NDArray[np.int64], chunks: Sequence[Sequence[ColumnChunk]]
-    ) -> FooterRowGroups:
-        """Row groups whose chunks are decoded already."""
-        found = cls(b"", numbers, None)
-        for index, columns in enumerate(chunks):
-            found._known[index] = found._outline(index, columns)
-        return found
 
     @functools.cached_property
     def rows(self) -> list[int]:
@@ -65,17 +55,14 @@ class FooterRowGroups:
     def __getitem__(self, index: int) -> RowGroupSummary:
         found = self._known.get(index)
         if found is None:
-            chunk_offsets = [] if self.chunk_offsets is None else self.chunk_offsets[index].tolist()
-            found = self._outline(index, LaterRecords(self._source, chunk_offsets))
+            rows, size, ordinal = self.numbers[index].tolist()
+            columns = LaterRecords(self._source, self.chunk_offsets[index].tolist())
+            found = RowGroupSummary(rows, size, None if ordinal < 0 else ordinal, columns)
             self._known[index] = found
         return found
 
     def __iter__(self) -> Iterator[RowGroupSummary]:
         return map(self.__getitem__, range(len(self)))
-
-    def _outline(self, index: int, columns: Sequence[ColumnChunk]) -> RowGroupSummary:
-        rows, size, ordinal = self.numbers[index].tolist()
-        return RowGroupSummary(rows, size, None if ordinal < 0 else ordinal, columns)
 
     @functools.cached_property
     def _source(self) -> RecordSource[ColumnChunk]:

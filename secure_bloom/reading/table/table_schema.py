@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from secure_bloom.errors import FormatError, PolicyError
+from secure_bloom.parquet.footer_outline import FooterOutline, FooterSchema
 from secure_bloom.parquet.memory_files import without_data
-from secure_bloom.parquet.schema import Leaf, leaves
-from secure_bloom.parquet.structures import trees
+from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import (
     ColumnOrder,
     FileMetaData,
@@ -51,63 +51,52 @@ class SchemaCache:
 
     def __init__(self) -> None:
         self._known: dict[tuple[bytes, bytes], FileColumns] = {}
-        #: Footer up to the end of its schema -> number of leaves; ``None`` if the key is a whole
-        #: footer.
-        self._prefixes: dict[bytes, int | None] = {}
+        #: Footer up to the end of its schema -> that schema.
+        self._prefixes: dict[bytes, FooterSchema] = {}
 
     def known(self, footer: bytes) -> tuple[bytes, int] | None:
         """A footer up to the end of its schema, and how many leaves that has, if it is known."""
-        prefix = self._prefix(footer)
-        count = None if prefix is None else self._prefixes[prefix]
-        return None if prefix is None or count is None else (prefix, count)
+        # A copy of the keys: another thread may add one meanwhile.
+        prefixes = tuple(self._prefixes)
+        prefix = next((prefix for prefix in prefixes if footer.startswith(prefix)), None)
+        return None if prefix is None else (prefix, len(self._prefixes[prefix].leaves))
 
-    def columns(self, footer: bytes, texts: Sequence[KeyValue]) -> FileColumns:
-        """The columns of a FileMetaData, given its bytes and its key_value_metadata."""
+    def columns_behind(self, prefix: bytes, texts: Sequence[KeyValue]) -> FileColumns:
+        """The columns of a footer that starts with a known prefix, given its texts."""
+        return self._columns(self._prefixes[prefix], texts)
+
+    def columns(self, footer: FooterOutline) -> FileColumns:
+        """The columns of a FileMetaData; FormatError for a schema that is not a whole tree."""
+        schema = footer.schema
+        if footer.starts_with_schema:
+            prefix = footer.plain[: footer.schema_extent[1]]
+            self._prefixes[prefix] = schema
+        return self._columns(schema, footer.metadata.key_value_metadata or [])
+
+    def _columns(self, schema: FooterSchema, texts: Sequence[KeyValue]) -> FileColumns:
         marks = [text for text in texts if text.key == "ARROW:schema"]
         arrow = (marks[0].value or "").encode() if marks else b""
-        prefix = self._prefix(footer)
-        found = None if prefix is None else self._known.get((prefix, arrow))
+        found = self._known.get((schema.encoded, arrow))
         if found is None:
-            tree, _ = trees.decode(footer)
-            found = _columns(FileMetaData(tree).schema, marks)
-            if prefix is None:
-                start = _schema_prefix(tree)
-                is_usual = footer.startswith(start)
-                prefix = start if is_usual else footer
-                self._prefixes[prefix] = len(found.leaves) if is_usual else None
-            self._known[prefix, arrow] = found
+            found = self._known[schema.encoded, arrow] = _columns(schema, marks)
         return found
 
-    def _prefix(self, footer: bytes) -> bytes | None:
-        # A copy of the keys: another thread may add one meanwhile.
-        return next((prefix for prefix in tuple(self._prefixes) if footer.startswith(prefix)), None)
 
-
-def _schema_prefix(tree: trees.Struct) -> bytes:
-    """A footer up to the end of its schema, as most writers start it: version, schema.
-
-    A footer that starts in another way does not begin with these bytes.
-    """
-    head = {field_id: tree.fields[field_id] for field_id in sorted(tree.fields.keys() & {1, 2})}
-    return trees.encode(trees.Struct(head))[:-1]
-
-
-def _columns(schema: list[SchemaElement], marks: Sequence[KeyValue]) -> FileColumns:
-    found = leaves(schema)
+def _columns(schema: FooterSchema, marks: Sequence[KeyValue]) -> FileColumns:
     ordinals: dict[tuple[str, ...], int | None] = {}
     elements: dict[tuple[str, ...], int | None] = {}
-    for ordinal, leaf in enumerate(found):
+    for ordinal, leaf in enumerate(schema.leaves):
         ordinals[leaf.path] = None if leaf.path in ordinals else ordinal
         if leaf.is_repeated:
             for length in range(1, len(leaf.path) + 1):
                 above = leaf.path[:length]
                 elements[above] = None if above in elements else ordinal
     return FileColumns(
-        leaves=found,
-        arrow=_arrow_schema(schema, marks),
+        leaves=schema.leaves,
+        arrow=_arrow_schema(schema.elements, marks),
         ordinals=ordinals,
         elements=elements,
-        nodes={nodes[0].name: nodes for nodes in _top_level(schema)},
+        nodes={nodes[0].name: nodes for nodes in _top_level(schema.elements)},
     )
 
 

@@ -7,7 +7,6 @@ import struct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from thrift.protocol.TProtocol import TType
 
 from secure_bloom.errors import FormatError, SecureBloomError
 from secure_bloom.parquet.structures import trees
@@ -20,7 +19,7 @@ from tests.project import CORPUS, NO_CORPUS
 def test_decode_gives_back_what_encode_took(tree: Struct) -> None:
     encoded = trees.encode(tree)
     assert trees.decode(encoded) == (tree, len(encoded))
-    assert trees.decode_lossless(encoded + b"\0" * 7) == (tree, len(encoded))
+    assert trees.decode(encoded + b"\0" * 7) == (tree, len(encoded))
 
 
 @given(st.binary(max_size=200))
@@ -64,13 +63,6 @@ def test_a_field_that_stands_twice_is_refused() -> None:
         trees.decode(b"\x15\x02\x05\x02\x04\x00")
 
 
-def test_bytes_not_in_canonical_form_are_refused_for_rewriting() -> None:
-    long_form = b"\x05\x02\x04\x00"  # field 1 with its id in full, where a delta is shorter
-    assert trees.decode(long_form)[1] == 4
-    with pytest.raises(FormatError, match="canonical"):
-        trees.decode_lossless(long_form)
-
-
 def test_a_nan_keeps_its_payload() -> None:
     bits = struct.pack("<Q", 0x7FF8_0000_DEAD_BEEF)
     encoded = b"\x17" + bits + b"\x00"
@@ -86,7 +78,7 @@ def test_footers_of_the_public_corpus_come_back_byte_for_byte() -> None:
             continue
         length = int.from_bytes(content[-8:-4], "little")
         footer = content[-8 - length : -8]
-        tree, used = trees.decode_lossless(footer)
+        tree, used = trees.decode(footer)
         assert trees.encode(tree) == footer[:used]
         seen += 1
     assert seen >= 3
@@ -95,26 +87,6 @@ def test_footers_of_the_public_corpus_come_back_byte_for_byte() -> None:
 def _listed(*structs: bytes) -> bytes:
     """Field 1: a list of these structures."""
     return b"\x19" + bytes([len(structs) << 4 | 0x0C]) + b"".join(structs) + b"\x00"
-
-
-def test_structures_of_a_list_stay_bytes_until_they_are_looked_at() -> None:
-    one, two = trees.encode(Struct({1: (TType.I32, 5)})), trees.encode(Struct())
-    tree, length = trees.decode_lossless(_listed(one, two))
-    assert length == len(_listed(one, two))
-    first, second = tree.fields[1][1].items
-    assert (first.encoded, second.encoded) == (one, two)
-    first.fields[1] = (TType.I32, 6)
-    assert first.encoded is None
-    changed = trees.encode(Struct({1: (TType.I32, 6)}))
-    assert trees.encode(tree) == _listed(changed, two)
-
-
-def test_a_structure_of_a_list_that_would_come_back_otherwise_is_refused_when_looked_at() -> None:
-    long_form = b"\x05\x02\x04\x00"
-    tree, _ = trees.decode_lossless(_listed(long_form, b"\x00"))
-    assert trees.encode(tree) == _listed(long_form, b"\x00")
-    with pytest.raises(FormatError, match="canonical"):
-        _ = tree.fields[1][1].items[0].fields
 
 
 @given(st.lists(structs(1), max_size=5), st.data())
@@ -129,10 +101,3 @@ def test_a_list_that_is_damaged_raises_our_error(
         repr(tree)
     except SecureBloomError:
         pass
-
-
-def test_without_the_librarys_c_code_the_same_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    encoded = _listed(trees.encode(Struct({1: (TType.I32, 5)})))
-    lazily = trees.decode_lossless(encoded)
-    monkeypatch.setattr(trees, "HAS_C_CODE", False)
-    assert trees.decode_lossless(encoded) == lazily

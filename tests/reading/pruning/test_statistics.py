@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.parquet.footer import encode_footer
 from secure_bloom.parquet.structures.metadata import ColumnMetaData, Statistics
 from secure_bloom.parquet.structures.trees import Struct
 from secure_bloom.reading.pruning.plan import Step
 from secure_bloom.reading.table.coalesced_reads import read_extents
+from tests.live_footer import encode_footer
 from tests.surgery import edit_column, flip, opened
 from tests.tables import KEYRING, Mode, write
 

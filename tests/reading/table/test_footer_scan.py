@@ -63,6 +63,10 @@ def edited(plain: bytes, change: Callable[[Fields], Any]) -> bytes:
     return trees.encode(tree)
 
 
+#: Fields of a FileMetaData of which a scan tells in another way, or not at all.
+OTHERWISE = {"version", "schema", "num_rows", "row_groups"}
+
+
 def spelled(value: Any) -> object:
     """All that a record says, by name."""
     if isinstance(value, list):
@@ -70,7 +74,7 @@ def spelled(value: Any) -> object:
     spec = getattr(value, "thrift_spec", None)
     if spec is None:
         return value
-    names = [field[2] for field in spec if field is not None and field[2] != "row_groups"]
+    names = [field[2] for field in spec if field is not None and field[2] not in OTHERWISE]
     return {name: spelled(vars(value).get(name)) for name in names}
 
 

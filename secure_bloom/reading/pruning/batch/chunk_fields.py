@@ -67,8 +67,6 @@ def read_chunk_fields(
     Raises KeyUnavailableError or IntegrityError, the latter with row group and column.
     """
     starts = footer.chunk_offsets(column, row_groups)
-    if starts is None:
-        return None
     name, plain = footer.columns.leaves[column].name, footer.plain
     fields = _read(plain, starts, np.full_like(starts, len(plain)), _COLUMN_CHUNK)
     yield

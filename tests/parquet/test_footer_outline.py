@@ -1,0 +1,98 @@
+"""An outline tells where the parts of a footer stand, and decodes a schema once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from secure_bloom.errors import FormatError
+from secure_bloom.parquet import footer_outline
+from secure_bloom.parquet.footer import read_tail
+from secure_bloom.parquet.footer_outline import outline
+from secure_bloom.parquet.structures import trees
+from secure_bloom.parquet.structures.metadata import ColumnChunk
+from secure_bloom.parquet.structures.records import decode_record
+from secure_bloom.parquet.structures.trees import Struct
+from secure_bloom.storage import open_input
+from tests.tables import customers, write
+
+
+def _footer(path: Path) -> bytes:
+    with open_input(str(path)) as file:
+        return read_tail(file).clear
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> bytes:
+    return _footer(write(tmp_path / "x.parquet", customers(40), row_group_size=20))
+
+
+def _reordered(plain: bytes, *ids: int) -> bytes:
+    fields = trees.decode(plain)[0].fields
+    return trees.encode(Struct({field_id: fields[field_id] for field_id in ids}))
+
+
+def test_an_offset_leads_to_each_chunk(plain: bytes) -> None:
+    found = outline(plain + b"behind it")
+    assert found.length == len(plain)
+    assert [len(offsets) for offsets in found.chunk_offsets] == [5, 5]
+    for offsets, group in zip(found.chunk_offsets, found.row_groups, strict=True):
+        for offset, chunk in zip(offsets, group.columns, strict=True):
+            there = decode_record(ColumnChunk, plain[offset:])
+            assert there.file_offset == chunk.file_offset
+            assert there.meta_data is not None
+            assert chunk.meta_data is not None
+            assert there.meta_data.path_in_schema == chunk.meta_data.path_in_schema
+
+
+def test_files_of_one_schema_share_it(tmp_path: Path, plain: bytes) -> None:
+    other = _footer(write(tmp_path / "y.parquet", customers(7)))
+    assert other != plain
+    assert outline(other).schema is outline(plain).schema
+    changed = pa.table({"email": ["a"]})
+    assert outline(_footer(write(tmp_path / "z.parquet", changed))).schema.leaves[0].name == "email"
+
+
+def test_schemas_are_forgotten_before_they_fill_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plain: bytes
+) -> None:
+    monkeypatch.setattr(footer_outline, "_schemas", footer_outline._Schemas())
+    monkeypatch.setattr(footer_outline, "_KNOWN_BYTES", 300)
+    first = outline(plain).schema
+    for number in range(10):
+        table = pa.table({f"a_column_with_a_long_name_{number}": [1]})
+        footer = outline(_footer(write(tmp_path / f"{number}.parquet", table)))
+        assert footer.schema.leaves[0].name == table.column_names[0]
+        assert sum(map(len, footer_outline._schemas._known)) <= 300
+    again = outline(plain).schema
+    assert again is not first
+    assert again.encoded == first.encoded
+
+
+def test_only_a_version_may_stand_before_a_schema_that_starts_a_footer(plain: bytes) -> None:
+    assert outline(plain).starts_with_schema
+    late = outline(_reordered(plain, 1, 4, 2, 3))
+    assert not late.starts_with_schema
+    assert late.schema is outline(plain).schema
+
+
+def test_a_schema_that_is_no_tree_is_refused_when_it_is_looked_at(plain: bytes) -> None:
+    tree, _ = trees.decode(plain)
+    tree.fields[2][1].items.pop()  # type: ignore[union-attr]
+    found = outline(trees.encode(tree))
+    assert found.metadata.num_rows == 40
+    with pytest.raises(FormatError, match="more nodes than its list"):
+        found.check_chunks()
+    tree.fields[2][1].items.clear()  # type: ignore[union-attr]
+    with pytest.raises(FormatError, match="no root"):
+        _ = outline(trees.encode(tree)).schema
+
+
+def test_chunks_are_as_many_as_columns(plain: bytes) -> None:
+    tree, _ = trees.decode(plain)
+    tree.fields[4][1].items[1].fields[1][1].items.pop()  # type: ignore[union-attr]
+    with pytest.raises(FormatError, match="4 column chunks, the schema has 5 columns") as caught:
+        outline(trees.encode(tree)).check_chunks()
+    assert caught.value.row_group == 1
