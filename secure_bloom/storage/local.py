@@ -34,11 +34,7 @@ class LocalFile(InputFile):
     """A local file; ``location`` is its absolute path, with symbolic links as they were given."""
 
     def __init__(self, path: str, fd: int) -> None:
-        status = os.fstat(fd)
-        if stat.S_ISDIR(status.st_mode):
-            raise FormatError("is a folder, not a file", path=path)
-        if not stat.S_ISREG(status.st_mode):
-            raise FormatError("is not a regular file", path=path)
+        status = _regular(fd, path)
         self._fd = fd
         location = os.path.abspath(local_path(path))
         super().__init__(
@@ -120,9 +116,19 @@ class LocalFile(InputFile):
             fd = os.open(sibling, READ)
             try:
                 # The file's size, not the limit: pread asks for memory of the given length first.
-                return read_all(fd, 0, min(limit, os.fstat(fd).st_size))
+                return read_all(fd, 0, min(limit, _regular(fd, sibling).st_size))
             finally:
                 close(fd)
+
+
+def _regular(fd: int, path: str) -> os.stat_result:
+    """What the system says of an open file; FormatError for a folder, a pipe, a device."""
+    status = os.fstat(fd)
+    if stat.S_ISDIR(status.st_mode):
+        raise FormatError("is a folder, not a file", path=path)
+    if not stat.S_ISREG(status.st_mode):
+        raise FormatError("is not a regular file", path=path)
+    return status
 
 
 def open_local(path: str) -> LocalFile:

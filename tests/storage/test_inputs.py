@@ -117,6 +117,19 @@ def test_siblings_are_read_and_bounded(data_file: Path) -> None:
             file.read_sibling("big.json")
 
 
+def test_a_sibling_that_is_no_file_is_told(data_file: Path) -> None:
+    os.mkfifo(data_file.with_name("pipe.index"))
+    data_file.with_name("folder.index").mkdir()
+    data_file.with_name("device.index").symlink_to("/dev/zero")
+    with open_input(str(data_file)) as file:
+        for name in ("pipe.index", "device.index"):
+            with pytest.raises(FormatError, match="not a regular file") as caught:
+                file.read_sibling(name)
+            assert caught.value.path == str(data_file.with_name(name))
+        with pytest.raises(FormatError, match="is a folder"):
+            file.read_sibling("folder.index")
+
+
 @pytest.mark.parametrize("name", ["../x", "/etc/passwd", "", ".", "..", "a/b", "a\0b"])
 def test_a_sibling_is_in_the_same_folder(data_file: Path, name: str) -> None:
     with open_input(str(data_file)) as file, pytest.raises(PolicyError, match="not the name"):
