@@ -54,6 +54,11 @@ def add_bloom_filters(
 
     Raises PolicyError or UnsupportedFeatureError before any file is written where the request
     itself cannot be: an unknown column, a BOOLEAN column, an unknown master key, a managed table.
+
+    >>> sb.add_bloom_filters("new/", policy="keys/policy.toml")
+    <AddReport: 1 file (1 added)>
+    >>> sb.add_bloom_filters("plain/", columns={"email": 0.001})
+    <AddReport: 1 file (1 added)>
     """
     request = filter_request(columns, policy, replace_filters=replace_filters)
     mode = WriteMode(in_place=in_place, dry_run=dry_run)

@@ -62,6 +62,9 @@ def audit(
     Only footers, Bloom filters, and bytes that nothing refers to are read.  A file that cannot be
     read or opened is a finding as well.  Raises PolicyError where there is nothing to audit: no
     file, no readable policy, no KMS to ask.
+
+    >>> sb.audit("out/", policy="keys/policy.toml")
+    <AuditReport: 0 findings in 1 file>
     """
     options = AuditOptions(
         ignore=ignore,

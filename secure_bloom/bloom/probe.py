@@ -138,6 +138,9 @@ def probe(
     ``allow_unverified``, and one that is protected less than the policy says, unless
     ``allow_unprotected``.  Without keys, those of the policy's KMS are taken.  Raises
     PolicyError for a column that no file has, or a value that cannot be one of the column.
+
+    >>> sb.probe("out/", "email", "ada@example.org", policy="keys/policy.toml")
+    <ProbeReport: column email, 1 file, 0 of 2 row groups may hold a value>
     """
     trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
     resolver = resolver_of(keys, trust)

@@ -178,6 +178,9 @@ def lookup(
     key is missing although ``keys`` or a ``policy`` are given, unless ``allow_unverified``, and a
     file that is protected less than the policy says, unless ``allow_unprotected``.  PolicyError for
     an empty key.
+
+    >>> sb.hudi.lookup("out/", "user7@example.com", column="email", policy="keys/policy.toml")
+    <LookupReport: 1 of 1 key found, 1 file (1 read)>
     """
     texts = [keys_to_find] if isinstance(keys_to_find, str) else list(keys_to_find)
     wanted = dict(zip(texts, keys_bytes(texts), strict=True))

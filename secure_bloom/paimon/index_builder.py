@@ -82,7 +82,11 @@ def build_indexes(
     allow_unverified: bool = False,
     allow_unprotected: bool = False,
 ) -> BuildReport:
-    """:func:`build_index` of all data files that ``paths`` mean; one that fails stops no other."""
+    """:func:`build_index` of all data files that ``paths`` mean; one that fails stops no other.
+
+    >>> sb.paimon.build_indexes("plain/", "email")
+    <BuildReport: 1 file (1 built)>
+    """
     trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
     merge = IndexMerge(replace_damaged=replace_damaged, dry_run=dry_run)
     builder = _Builder(

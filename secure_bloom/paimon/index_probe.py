@@ -68,6 +68,9 @@ def probe(
     With ``rules="paimon-0.9"`` the answer is which files Paimon 0.9 skips by these indexes, rightly
     or not.  Raises PolicyError for a predicate or rules that are not understood, and for values or
     types that fit none of the files.
+
+    >>> sb.paimon.probe("plain/", "email = 'nobody@example.com'")
+    <PaimonProbe: 1 file (1 no_filter)>
     """
     trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
     run = _Run(

@@ -342,6 +342,10 @@ def read_table(
     warning else.  One that is protected less than the ``policy`` says is an error unless
     ``allow_unprotected`` is given.  Raises IntegrityError for a module that does not
     authenticate, PolicyError for a request that makes no sense.
+
+    >>> rows = sb.read_table("out/", where="email = 'user7@example.com'", policy="keys/policy.toml")
+    >>> rows.num_rows
+    1
     """
     read = TableRead(
         paths,
@@ -369,7 +373,12 @@ def read_batches(
     allow_unverified: bool = False,
     allow_unprotected: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of :func:`read_table` in batches, with few of them in memory at a time."""
+    """The rows of :func:`read_table` in batches, with few of them in memory at a time.
+
+    >>> batches = sb.read_batches("out/", columns="id", policy="keys/policy.toml")
+    >>> sum(batch.num_rows for batch in batches)
+    40
+    """
     return TableRead(
         paths,
         where=where,
@@ -395,7 +404,12 @@ def explain(
     allow_unverified: bool = False,
     allow_unprotected: bool = False,
 ) -> ReadReport:
-    """Do :func:`read_table`, drop the rows, and say what was read and why."""
+    """Do :func:`read_table`, drop the rows, and say what was read and why.
+
+    >>> where = [("email", "=", "user2x@example.com")]
+    >>> sb.explain("out/", where=where, policy="keys/policy.toml").skipped
+    {'Bloom filter': 2}
+    """
     read = TableRead(
         paths,
         where=where,
@@ -428,6 +442,10 @@ def plan_read(
     """The row groups that :func:`read_table` would read, for :func:`read_row_groups` elsewhere.
 
     A ``limit`` does not shorten the plan.
+
+    >>> plan = sb.plan_read("out/", where="email = 'user7@example.com'", policy="keys/policy.toml")
+    >>> [len(file.row_groups) for file in plan.files]
+    [1]
     """
     return TableRead(
         paths,
@@ -449,6 +467,11 @@ def read_row_groups(
 
     ``plan`` may be one without files: of it only what is asked for counts.  Raises
     FileChangedError where the file is not the one that was planned.
+
+    >>> plan = sb.plan_read("out/", where="email = 'user7@example.com'", policy="keys/policy.toml")
+    >>> keys = sb.Keyring.load("keys/dev-keyring.json")
+    >>> sum(b.num_rows for file in plan.files for b in sb.read_row_groups(plan, file, keys=keys))
+    1
     """
     # What the plan was made of is not asked for its KMS: whoever carries it out has the keys.
     resolver = KeyResolver(asked_once(keys), plan.trust)

@@ -65,6 +65,9 @@ def reencrypt(
 
     Raises PolicyError before any file is written where the policy encrypts nothing, or names a
     master key that its KMS does not have.
+
+    >>> sb.reencrypt("plain/", policy="keys/policy.toml")
+    <RekeyReport: 1 file (1 reencrypted)>
     """
     work = reencryption(policy, keys, new_data_keys=new_data_keys, dry_run=dry_run)
     files, targets = files_to_write(paths, in_place=False, output=output)
@@ -118,6 +121,9 @@ def decrypt(
     ``keys`` opens them, or the KMS of ``policy``.  As for every verb that reads, a signature that
     cannot be checked, and a file that is protected less than the policy says, are errors of a file
     unless they are allowed.
+
+    >>> sb.decrypt("out/", output="clear/", policy="keys/policy.toml")
+    <RekeyReport: 1 file (1 decrypted)>
     """
     trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
     work = Reencryption(resolver=resolver_of(keys, trust), policy=None, maker=None)
@@ -141,6 +147,9 @@ def rotate_keys(
     indexes.  Wrapped key encryption keys are renewed once a run each, inside the KMS where it can.
 
     Raises PolicyError before any file is written for a master key that the KMS does not have.
+
+    >>> sb.rotate_keys("out/", policy="keys/policy.toml")
+    <RekeyReport: 1 file (1 unchanged)>
     """
     work = rotation(policy, moves or {}, keys, dry_run=dry_run)
     files, targets = files_to_write(paths, in_place=False, output=None)

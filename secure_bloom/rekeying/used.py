@@ -94,6 +94,9 @@ def keys_used(paths: Paths, *, keys: GivenKeys = None) -> KeyUseReport:
 
     Names stand in clear: only an encrypted footer hides those of its columns, and ``keys`` opens
     it.  A file that cannot be read is reported.
+
+    >>> sb.keys_used("out/").files_by_key[("k_footer", None)]
+    1
     """
     resolver = KeyResolver(asked_once(keys))
     files = KeysAhead(resolver).each(find_unmanaged(as_paths(paths)))
