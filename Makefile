@@ -6,6 +6,10 @@ BIN := $(VENV)/bin
 PARALLEL := --numprocesses logical --maxprocesses 4 --quiet
 JAVA_HINT := Java 17 or later is needed by Spark: install it (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17), or set JAVA_HOME
 
+# What a client of Spark Connect needs beyond .[dev].  Apart, because pyarrow loads pandas wherever it
+# is installed, and every process would start half a second later.
+CONNECT := pandas zstandard
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all check coverage mutants compatibility bench faults fuzz integrity no-false-negative format clean java
 
@@ -73,6 +77,8 @@ $(VENV)/.installed-spark: $(VENV)/bin/python pyproject.toml
 $(VENV)/.installed-dev: $(VENV)/bin/python pyproject.toml
 	@echo "installing into $(VENV) (PySpark is large: a minute or two)"
 	@$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@$(BIN)/python -m pip install --quiet --no-deps --target $(VENV)/connect $(CONNECT) || \
+	  echo "without $(CONNECT) the test of Spark Connect is skipped"
 	@touch $@ $(VENV)/.installed-spark
 
 $(VENV)/.installed-measure: $(VENV)/.installed-dev

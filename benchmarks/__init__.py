@@ -38,7 +38,7 @@ SUITES: Final = (
     "compiling",
     "sizes",
     "encrypted",
-    "small_files",
+    "spark",
     "reading",
     "other_filters",
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from typing import TypedDict
+from typing import Any, TypedDict
 
 
 class SecureBloomError(Exception):
@@ -138,6 +138,14 @@ def refused_by_system(
 
 class SparkUnavailableError(SecureBloomError):
     """Spark cannot run here: Java or PySpark is missing or too old; the hint tells the remedy."""
+
+
+class FilesFailedError(SecureBloomError):
+    """Files of a job failed, after all were tried; ``report`` is the job's whole report."""
+
+    def __init__(self, message: str, *, hint: str | None = None, report: Any) -> None:
+        super().__init__(message, hint=hint)
+        self.report = report
 
 
 def causes(error: BaseException) -> Iterator[str]:

@@ -6,7 +6,7 @@ files are left as they are: other writers own them.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.parquet.footer import read_tail
@@ -19,23 +19,34 @@ def summary_notes(changed: Iterable[str], *, what: str = "got filters") -> tuple
     ``what`` happened to these.
     """
     files = list(changed)
-    keys = {file_key(file) for file in files}
     return tuple(
-        f"{summary} describes files that {what}, and what it says of their footers is out of "
-        "date: write it anew, or remove it"
+        note
         for summary in summary_files(files)
-        if _describes(summary, keys)
+        for note in stale_summary_notes(summary, files, what=what)
     )
 
 
-def _describes(summary: str, keys: set[Hashable]) -> bool:
+def stale_summary_notes(
+    summary: str, changed: Iterable[str], *, what: str = "got filters"
+) -> Iterator[str]:
+    """The sentence on a summary file, if it describes one of the changed files."""
+    described = _described(summary)
+    # A summary that cannot be read may describe any file, so it gets a note too.
+    if any(described is None or file_key(file) in described for file in changed):
+        yield (
+            f"{summary} describes files that {what}, and what it says of their footers is out of "
+            "date: write it anew, or remove it"
+        )
+
+
+def _described(summary: str) -> set[Hashable] | None:
+    """The files that a summary describes; None where it cannot be read."""
     try:
         with open_input(summary) as file:
             outline = read_tail(file).outline
     except SecureBloomError:
-        outline = None
-    # A summary that cannot be read may describe any file, so it gets a note too.
+        return None
     if outline is None:
-        return True
+        return None
     paths = {chunk.file_path for group in outline.row_groups for chunk in group.columns}
-    return any(file_key(sibling(summary, path)) in keys for path in paths if path is not None)
+    return {file_key(sibling(summary, path)) for path in paths if path is not None}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from os import PathLike
 
@@ -180,7 +180,7 @@ def rotation(
     )
 
 
-def check_columns(files: Sequence[str], work: Reencryption) -> None:
+def check_columns(files: Iterable[str], work: Reencryption) -> None:
     """Raise PolicyError for a column with a key that no readable file has.
 
     Looks at footers only until each column was seen, which mostly is the first one.

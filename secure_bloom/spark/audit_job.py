@@ -21,12 +21,10 @@ from secure_bloom.auditing.findings import AuditReport, Severity
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import KmsUnavailableError
-from secure_bloom.spark.add_job import absolute_path
 from secure_bloom.spark.progress import Progress, task_progress
 from secure_bloom.spark.shipping import opened_once, ship
 from secure_bloom.spark.tasks import run_tasks, task_count
-from secure_bloom.storage import local_path
-from secure_bloom.storage.paths import Paths, as_paths
+from secure_bloom.storage.paths import Paths, absolute_path, as_paths
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -69,7 +67,7 @@ def audit(
         check_values=check_values,
         spark_properties=spark_properties,
     )
-    roots = [absolute_path(local_path(path)) for path in as_paths(paths)]
+    roots = list(map(absolute_path, as_paths(paths)))
     plan = plan_audit(roots, policy, None, options)
     plan = replace(
         plan,
@@ -78,7 +76,7 @@ def audit(
     )
     shared = ship(plan.request)
     tasks = task_count(spark, len(plan.files), at_least=16, per_core=4)
-    with task_progress(spark, progress, done=0, total=len(plan.files), tasks=tasks):
+    with task_progress(spark, progress, total=len(plan.files), tasks=tasks):
         found = run_tasks(spark, plan.files, functools.partial(_audit, shared=shared), tasks=tasks)
     files = [_audited(file) for file in found]
     return spark.createDataFrame(list(_rows(conclude(plan, files))), FINDINGS_SCHEMA)

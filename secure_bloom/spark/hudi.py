@@ -21,11 +21,10 @@ from secure_bloom.hudi.record_keys.footer_entry import RECORD_KEY, RecordKeyEntr
 from secure_bloom.hudi.record_keys.packed_keys import keys_bytes
 from secure_bloom.parquet.footer import read_tail, unlock_to_read
 from secure_bloom.parquet.key_material_files import file_keys
-from secure_bloom.spark.add_job import absolute_path
 from secure_bloom.spark.progress import context_of
 from secure_bloom.spark.shipping import opened_once, ship
 from secure_bloom.storage import TableLog, find_unmanaged, open_input
-from secure_bloom.storage.paths import Paths, as_paths
+from secure_bloom.storage.paths import Paths, absolute_path, as_paths
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession

@@ -19,25 +19,22 @@ _POLL_SECONDS = 0.2
 
 @contextmanager
 def task_progress(
-    spark: SparkSession, progress: Progress | None, *, done: int, total: int, tasks: int
+    spark: SparkSession, progress: Progress | None, *, total: int, tasks: int
 ) -> Iterator[None]:
     """Report to ``progress`` how many files the job inside the block has done.
 
-    ``done`` of the ``total`` files need no task; ``tasks`` share the others evenly.  A Spark
-    Connect session does not show its tasks: there only the start and the end are reported.
+    ``tasks`` share the ``total`` files evenly.  A Spark Connect session does not show its tasks:
+    there only the start and the end are reported.
     """
     if progress is None:
         yield
         return
-    progress(done, total)
+    progress(0, total)
     context = context_of(spark)
     if context is None:
         yield
     else:
-        left = total - done
-        with _polled(
-            context, lambda n: progress(done + left * min(n, tasks) // max(tasks, 1), total)
-        ):
+        with _polled(context, lambda n: progress(total * min(n, tasks) // max(tasks, 1), total)):
             yield
     progress(total, total)
 
@@ -80,4 +77,5 @@ def _completed(context: Any, tag: str) -> int:
     tracker = context.statusTracker()
     infos = (tracker.getJobInfo(job) for job in jobs)
     stages = (tracker.getStageInfo(s) for info in infos if info is not None for s in info.stageIds)
-    return sum(stage.numCompletedTasks for stage in stages if stage is not None)
+    # The stage that does the work has the most tasks; one before it only hands out the rows.
+    return max((stage.numCompletedTasks for stage in stages if stage is not None), default=0)

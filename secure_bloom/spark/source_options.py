@@ -11,8 +11,8 @@ from secure_bloom.encryption.configuration import close_match
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.trust import Trust
 from secure_bloom.errors import PolicyError
-from secure_bloom.spark.add_job import absolute_path
 from secure_bloom.storage import local_path
+from secure_bloom.storage.paths import absolute_path
 
 #: What files are taken all the same.
 _ACCEPTING = ("allowUnverified", "allowUnprotected")

@@ -1,18 +1,34 @@
-"""Work on many items in the tasks of one Spark job; the results come back in order."""
+"""Work on the rows of a DataFrame in the tasks of a Spark job.
+
+What is worked on is a column, never part of a closure: a closure goes to every task whole.  An
+Arrow UDF does the work: Spark Connect has it too, and it needs no pandas, unlike `mapInArrow`.
+"""
 
 from __future__ import annotations
 
+import functools
 import pickle
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
 
 from secure_bloom.errors import SparkUnavailableError
 from secure_bloom.spark.progress import context_of
+from secure_bloom.spark.row_schema import RowSchema
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 T = TypeVar("T")
+Row = tuple[Any, ...]
+#: Work on the values of one row, and the rows that it makes of them.
+Work = Callable[..., Iterable[Row]]
+
+#: More would make a task's loss dear: it is then done again as a whole.
+_ITEMS_OF_A_TASK = 1000
+_TASK = "task"
 
 
 def task_count(spark: SparkSession, items: int, *, at_least: int, per_core: int) -> int:
@@ -23,23 +39,82 @@ def task_count(spark: SparkSession, items: int, *, at_least: int, per_core: int)
     """
     context = context_of(spark)
     cores = 0 if context is None else context.defaultParallelism
-    return min(items, max(at_least, per_core * cores))
+    wanted = max(at_least, per_core * cores, -(-items // _ITEMS_OF_A_TASK))
+    return min(items, wanted)
+
+
+def rows_frame(
+    spark: SparkSession, rows: Sequence[Row], schema: RowSchema, *, tasks: int
+) -> DataFrame:
+    """The driver's rows as a DataFrame, each task having a run of them, in order."""
+    numbered = ((*row, i * tasks // len(rows)) for i, row in enumerate(rows))
+    table = RowSchema({**schema.types, _TASK: "int"}).table(numbered)
+    return _by_task(spark.createDataFrame(table), tasks)
+
+
+def spread(rows: DataFrame, column: str, *, tasks: int) -> DataFrame:
+    """The rows by the hash of a column: the same row is in the same task whenever it is asked."""
+    from pyspark.sql import functions as f
+
+    task = f.pmod(f.xxhash64(column), f.lit(tasks)).cast("int")
+    return _by_task(rows.withColumn(_TASK, task), tasks)
+
+
+def _by_task(rows: DataFrame, tasks: int) -> DataFrame:
+    return rows.repartitionById(max(tasks, 1), _TASK).drop(_TASK)
+
+
+def in_tasks(rows: DataFrame, work: Work, schema: RowSchema) -> DataFrame:
+    """The rows that ``work`` makes of each row, in its task; nothing runs before it is asked for.
+
+    ``work`` runs again whenever the result is evaluated: keep it, or write it.
+    """
+    from pyspark.sql.functions import inline
+    from pyspark.sql.pandas.functions import arrow_udf
+
+    # Spark chooses the kind of UDF by these annotations.
+    def done(*columns: pa.Array) -> pa.Array:
+        given = zip(*(column.to_pylist() for column in columns), strict=True)
+        return schema.lists([list(work(*row)) for row in given])
+
+    # The types of PySpark only know of generators here.
+    task = arrow_udf(done, f"array<{schema.struct}>").asNondeterministic()  # type: ignore[call-overload]
+    made = rows.select(task(*rows.columns).alias("made"))
+    return made.select(inline("made"))
+
+
+_ITEMS = RowSchema({"id": "long", "item": "string"})
+_RESULTS = RowSchema({"id": "long", "result": "binary"})
 
 
 def run_tasks(
     spark: SparkSession, items: Sequence[str], work: Callable[[str], T], *, tasks: int
 ) -> list[T]:
-    """Do ``work`` on each item, in ``tasks`` tasks; the results are in the order of ``items``."""
+    """Do ``work`` on each item, in ``tasks`` tasks; the results are in the order of ``items``.
+
+    The driver holds all items and all results.
+    """
     if not items:
         return []
-    from pyspark.errors import PythonException
-    from pyspark.sql import functions as f
+    frame = rows_frame(spark, list(enumerate(items)), _ITEMS, tasks=tasks)
+    with executors_errors():
+        rows = in_tasks(frame, functools.partial(_pickled, work), _RESULTS).collect()
+    results = {row.id: row.result for row in rows}
+    # Safe to unpickle: our own tasks have just written this.
+    return [pickle.loads(results[i]) for i in range(len(items))]  # noqa: S301
 
-    # A plain Python UDF: it needs no pandas, and Spark Connect has it too.
-    task = f.udf(lambda i: pickle.dumps(work(items[i])), "binary", useArrow=False)
-    numbers = spark.range(0, len(items), 1, tasks)
+
+def _pickled(work: Callable[[str], object], number: int, item: str) -> Iterator[Row]:
+    yield (number, pickle.dumps(work(item)))
+
+
+@contextmanager
+def executors_errors() -> Iterator[None]:
+    """Say it if the executors' Python lacks this package."""
+    from pyspark.errors import PythonException
+
     try:
-        rows = numbers.select("id", task.asNondeterministic()("id").alias("result")).collect()
+        yield
     except PythonException as error:
         if "No module named 'secure_bloom" not in str(error):
             raise
@@ -48,6 +123,3 @@ def run_tasks(
             hint="install it there, or set PYSPARK_PYTHON, before the session starts, to a Python "
             "that has it",
         ) from error
-    results = {row.id: row.result for row in rows}
-    # Safe to unpickle: our own tasks have just written this.
-    return [pickle.loads(results[i]) for i in range(len(items))]  # noqa: S301

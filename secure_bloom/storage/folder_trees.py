@@ -53,6 +53,14 @@ class Tree(ABC):
         """
 
     @abstractmethod
+    def level(self, folder: str, most: int) -> tuple[list[str], list[str] | None]:
+        """The names of the subfolders, and of the files: None for more than ``most`` files."""
+
+    @abstractmethod
+    def written_ns(self, path: str) -> int:
+        """When the file was last written, in nanoseconds after 1970."""
+
+    @abstractmethod
     def parents(self, path: str) -> list[str]:
         """All folders above the path: those of the path as given, and those behind its links."""
 
@@ -97,6 +105,22 @@ class LocalTree(Tree):
             seen.add(inode)
             folders.sort()
             yield with_slashes(current), folders, sorted(files)
+
+    def level(self, folder: str, most: int) -> tuple[list[str], list[str] | None]:
+        folders: list[str] = []
+        files: list[str] = []
+        # One entry at a time: a folder may hold more names than there is memory for.
+        with system_errors(folder), os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir():
+                    folders.append(entry.name)
+                elif len(files) <= most:
+                    files.append(entry.name)
+        return sorted(folders), sorted(files) if len(files) <= most else None
+
+    def written_ns(self, path: str) -> int:
+        with system_errors(path):
+            return os.stat(path).st_mtime_ns
 
     def parents(self, path: str) -> list[str]:
         above = []

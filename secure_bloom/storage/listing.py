@@ -18,7 +18,7 @@ from secure_bloom.storage.paths import is_object_uri, local_path, with_slashes
 from secure_bloom.storage.tree_of import tree_of
 
 DATA_SUFFIXES = (".parquet", ".parq", ".pq", ".parquet.encrypted")
-_SUMMARY_NAME = "_metadata"
+SUMMARY_NAME = "_metadata"
 _PATTERN = frozenset("*?[")
 
 Path = str | os.PathLike[str]
@@ -66,13 +66,18 @@ def _some_files_of(
 ) -> list[str]:
     files = sorted(_files_of(path, suffixes, refused, check))
     if not files:
-        raise PolicyError(
-            "holds no Parquet file" if suffixes == DATA_SUFFIXES else "holds no such file",
-            hint=f"looked for names ending in {', '.join(suffixes)}; "
-            "those that start with _ or . are skipped",
-            path=path,
-        )
+        raise no_such_files(path, suffixes)
     return files
+
+
+def no_such_files(path: str, suffixes: tuple[str, ...] = DATA_SUFFIXES) -> PolicyError:
+    """The error for a path that leads to no file with one of the suffixes."""
+    return PolicyError(
+        "holds no Parquet file" if suffixes == DATA_SUFFIXES else "holds no such file",
+        hint=f"looked for names ending in {', '.join(suffixes)}; "
+        "those that start with _ or . are skipped",
+        path=path,
+    )
 
 
 def file_key(path: str) -> Hashable:
@@ -92,7 +97,7 @@ def summary_files(files: Iterable[str]) -> list[str]:
         tree = tree_of(file)
         for folder in tree.parents(file):
             if folder not in checked and _has_summary(tree, folder):
-                summary = tree.join(folder, _SUMMARY_NAME)
+                summary = tree.join(folder, SUMMARY_NAME)
                 found.setdefault(tree.key(summary), summary)
             checked.add(folder)
     return sorted(found.values())
@@ -100,7 +105,7 @@ def summary_files(files: Iterable[str]) -> list[str]:
 
 def _has_summary(tree: Tree, folder: str) -> bool:
     try:
-        return tree.is_file(tree.join(folder, _SUMMARY_NAME))
+        return tree.is_file(tree.join(folder, SUMMARY_NAME))
     except PolicyError:
         return False
 
@@ -143,7 +148,7 @@ def _files_of(
     for match in _matches(path):
         if tree.is_folder(match):
             yield from _data_files_below(tree, match, suffixes, refused, check)
-        elif match == path or _is_data_file(os.path.basename(match), suffixes):
+        elif match == path or is_data_file(os.path.basename(match), suffixes):
             yield match
 
 
@@ -157,13 +162,15 @@ def _data_files_below(
     for folder, folders, files in tree.walk(top, refused):
         if check is not None:
             check(tree, folder, folders)
-        folders[:] = filter(_is_data_name, folders)
-        yield from (tree.join(folder, name) for name in files if _is_data_file(name, suffixes))
+        folders[:] = filter(is_data_name, folders)
+        yield from (tree.join(folder, name) for name in files if is_data_file(name, suffixes))
 
 
-def _is_data_name(name: str) -> bool:
+def is_data_name(name: str) -> bool:
+    """Whether a file or folder of this name in a folder counts as data."""
     return not name.startswith(".") and (not name.startswith("_") or "=" in name)
 
 
-def _is_data_file(name: str, suffixes: tuple[str, ...]) -> bool:
-    return _is_data_name(name) and name.lower().endswith(suffixes)
+def is_data_file(name: str, suffixes: tuple[str, ...] = DATA_SUFFIXES) -> bool:
+    """Whether a file of this name in a folder is a data file."""
+    return is_data_name(name) and name.lower().endswith(suffixes)

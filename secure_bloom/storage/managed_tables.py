@@ -54,8 +54,8 @@ def find_unmanaged(
     it is among the ``honoured`` ones.
     """
     every = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    _refuse_above(every, honoured)
-    check = partial(_refuse_folder, honoured=honoured)
+    refuse_above(every, honoured)
+    check = partial(refuse_folder, honoured=honoured)
     return find_files(every, suffixes=suffixes, refused=refused, check=check)
 
 
@@ -66,16 +66,19 @@ def refuse_managed(paths: Paths, *, honoured: Collection[TableLog] = ()) -> None
     whose log is kept elsewhere (Iceberg with ``write.metadata.path``) cannot be seen.
     """
     every = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    _refuse_above(every, honoured)
+    refuse_above(every, honoured)
     for path in expand(every):
         tree = tree_of(path)
         if tree.is_folder(path):
             for folder, folders, _ in tree.walk(path):
-                _refuse_folder(tree, folder, folders, honoured=honoured)
+                refuse_folder(tree, folder, folders, honoured=honoured)
 
 
-def _refuse_above(paths: Paths, honoured: Collection[TableLog]) -> None:
-    """Look at the folders above each path: at each once, and at those of a store side by side."""
+def refuse_above(paths: Paths, honoured: Collection[TableLog] = ()) -> None:
+    """Refuse paths that are or lie in a managed table, by the folders above them.
+
+    Looks at each folder once, and at those of a store side by side.
+    """
     above: dict[str, Tree] = {}
     for path in _there(paths):
         tree = tree_of(path)
@@ -88,7 +91,7 @@ def _refuse_above(paths: Paths, honoured: Collection[TableLog]) -> None:
     else:
         present = [_logs_in(tree, folder) for folder, tree in above.items()]
     for (folder, tree), folders in zip(above.items(), present, strict=True):
-        _refuse_folder(tree, folder, folders, honoured=honoured)
+        refuse_folder(tree, folder, folders, honoured=honoured)
 
 
 def _there(paths: Paths) -> Iterable[str]:
@@ -105,10 +108,10 @@ def _logs_in(tree: Tree, folder: str) -> list[str]:
     return [name for name in _FOLDERS if tree.can_see_folder(tree.join(folder, name))]
 
 
-def _refuse_folder(
-    tree: Tree, folder: str, folders: Collection[str], *, honoured: Collection[TableLog]
+def refuse_folder(
+    tree: Tree, folder: str, folders: Collection[str], *, honoured: Collection[TableLog] = ()
 ) -> None:
-    """Raise for a folder whose subfolders have a log among them."""
+    """Refuse a folder whose subfolders have a log among them."""
     for name, log in _FOLDERS.items():
         if name in folders and log not in honoured and _is_log(tree, folder, name):
             raise UnsupportedFeatureError(

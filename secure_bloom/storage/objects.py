@@ -124,6 +124,9 @@ def remove_object(path: str) -> None:
 class ObjectTree(Tree):
     """Object stores.  A folder there is a prefix that keys share, up to a slash."""
 
+    def __init__(self) -> None:
+        self._written: dict[str, int] = {}
+
     def is_file(self, path: str) -> bool:
         return bool(self._kind(path) == fs.FileType.File)
 
@@ -156,6 +159,7 @@ class ObjectTree(Tree):
             parent = info.path.rpartition("/")[0]
             kind = folders if info.type == fs.FileType.Directory else files
             kind[parent].append(info.base_name)
+            self._written[info.path] = info.mtime_ns
         yield from self._levels(folder, folders, files)
 
     def _levels(
@@ -166,6 +170,21 @@ class ObjectTree(Tree):
         yield folder, below, sorted(files[key])
         for name in below:
             yield from self._levels(self.join(folder, name), folders, files)
+
+    def level(self, folder: str, most: int) -> tuple[list[str], list[str] | None]:
+        infos = self._infos(folder, recursive=False)
+        folders = [info.base_name for info in infos if info.type == fs.FileType.Directory]
+        files = [info.base_name for info in infos if info.type != fs.FileType.Directory]
+        self._written |= {info.path: info.mtime_ns for info in infos}
+        return sorted(folders), sorted(files) if len(files) <= most else None
+
+    def written_ns(self, path: str) -> int:
+        filesystem, key = _locate(path)
+        # A listing tells it of all its files; a question for each would be a request for each.
+        if key not in self._written:
+            with _store_errors(path):
+                self._written[key] = filesystem.get_file_info(key).mtime_ns
+        return self._written[key]
 
     def parents(self, path: str) -> list[str]:
         uri = object_uri(path)

@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from os import PathLike
+from pathlib import Path
 from urllib.parse import unquote
 
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
@@ -138,6 +139,12 @@ def local_path(path: str | PathLike[str]) -> str:
 def with_slashes(path: str) -> str:
     """A local path with the separator that all code here splits by; Windows takes either."""
     return path if os.sep == "/" else path.replace(os.sep, "/")
+
+
+def absolute_path(path: str | PathLike[str]) -> str:
+    """The path or URI for processes that run in another folder."""
+    text = os.fspath(path)
+    return text if is_object_uri(text) else str(Path(local_path(text)).absolute())
 
 
 def as_paths(paths: Paths) -> list[str]:

@@ -24,6 +24,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+#: A server for Spark Connect, on a port that the system picks.
+CONNECT_SERVER = {
+    "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+    "spark.connect.grpc.binding.address": "127.0.0.1",
+    "spark.connect.grpc.binding.port": "0",
+}
+
 #: What the JVM's environment says, as that of executors would: a login that tests may make.
 JVM_ENVIRONMENT = {"VAULT_ROLE_ID": "role-of-the-jvm", "BAO_SECRET_ID": "secret-of-the-jvm"}
 
@@ -49,11 +56,15 @@ def policy(spark_installed: None) -> KeyPolicy:
 def spark(
     spark_installed: None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SparkSession]:
-    """A local session with two cores whose writes follow the default policy."""
+    """A local session with two cores whose writes follow the default policy.
+
+    It serves Spark Connect too, see `test_connect`.
+    """
     with pytest.MonkeyPatch.context() as environment:
         for name, value in JVM_ENVIRONMENT.items():
             environment.setenv(name, value)
-        session = small_session("local[2]", tmp_path_factory.mktemp("spark")).getOrCreate()
+        folder = tmp_path_factory.mktemp("spark")
+        session = small_session("local[2]", folder, CONNECT_SERVER).getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()

@@ -1,0 +1,97 @@
+"""The step on Spark: what it costs beside one process, and what its driver holds.
+
+`python -m benchmarks.spark FOLDER CORES RUNS` is the process of the step: it prints the median
+seconds of the step, and of one process that does the same files in turn, as JSON.  Spark's start-up
+and its first run do not count.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks import driver_memory
+from benchmarks.data import POLICY, add, fresh_copy, write_policy
+from benchmarks.results import Measure, Result
+from benchmarks.sessions import local_session
+from benchmarks.timing import Side, medians, python
+from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.spark import add_bloom_filters, session_config
+from tests.tables import Mode, customers, write
+
+KEYS = {"email": "k_pii", "iban": "k_finance"}
+
+
+def cases(folder: Path, *, quick: bool) -> Iterator[Result]:
+    """What the step costs on one core and on two, and the memory of the driver."""
+    yield from costs(folder, *((20, 1) if quick else (1000, 3)))
+    yield from driver_memory.cases(folder, quick=quick)
+
+
+def costs(folder: Path, files: int, runs: int) -> Iterator[Result]:
+    """Small encrypted files: in a step with so many cores, and in one process."""
+    write_policy(folder, KEYS)
+    write_files(folder / "table", files)
+    one, alone_beside_one = seconds(folder, 1, runs)
+    two, alone = seconds(folder, 2, runs)
+    case = f"{files:,} small encrypted files, the step on Spark with 2 cores"
+    note = "in turns in one process; Spark's start-up is not counted"
+    yield Result(
+        case=case,
+        against="one process, in turn",
+        unit="s",
+        ours=two,
+        other=alone,
+        goal=1.5,
+        note=note,
+    )
+    yield Result(case=case, against="with 1 core", unit="s", ours=two, other=one, note=note)
+    yield Result(
+        case="cost of the step, one core, a file",
+        against="beyond one process, in turn",
+        unit="s",
+        ours=(one - alone_beside_one) / files,
+        measure=Measure.VALUE,
+        goal=0.0015,
+        note=f"{one:.2f} s with 1 core, {alone_beside_one:.2f} s in turn, {files:,} files",
+    )
+
+
+def write_files(folder: Path, files: int) -> None:
+    """So many copies of one encrypted file of 1,000 customers."""
+    folder.mkdir()
+    first = write(folder / "part-0000.parquet", customers(1000), Mode.ENCRYPTED)
+    for i in range(1, files):
+        shutil.copyfile(first, folder / f"part-{i:04}.parquet")
+
+
+def seconds(folder: Path, cores: int, runs: int) -> tuple[float, float]:
+    """Of the step with so many cores, and of one process."""
+    step, alone = json.loads(python("-m", __spec__.name, folder, str(cores), str(runs)))
+    return step, alone
+
+
+def main() -> None:
+    """The process of the step."""
+    folder, cores, runs = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    policy = KeyPolicy.load(folder / POLICY)
+    work = folder / f"work-{cores}"
+    with local_session(cores, folder, session_config(policy)) as spark:
+
+        def step() -> None:
+            report = add_bloom_filters(spark, work, policy)
+            if report.where("status != 'added'").count():
+                raise SystemExit("the step did not add")
+
+        sides = [
+            Side(run=run, before=lambda: fresh_copy(folder / "table", work))
+            for run in (step, lambda: add(work, None, policy=policy))
+        ]
+        print(json.dumps(medians(*sides, runs=runs)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+"""One job over files and its report: made once, kept as a DataFrame, summed up on the driver.
+
+The report stays on the executors, or goes to a Parquet path.  The driver sees a few numbers, the
+first error and the first notes, however many files there are.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import os
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from secure_bloom.adding.summary_files import stale_summary_notes
+from secure_bloom.errors import FilesFailedError, PolicyError
+from secure_bloom.spark.progress import Progress, task_progress
+from secure_bloom.spark.row_schema import RowSchema
+from secure_bloom.spark.table_files import TableFiles
+from secure_bloom.spark.tasks import Row, executors_errors, in_tasks, task_count
+from secure_bloom.storage.paths import absolute_path, is_object_uri
+from secure_bloom.text import counted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+#: Notes and errors that are told one by one.
+_TOLD = 10
+#: A report names columns and keys and holds no value: it is written in clear in any session.
+_IN_CLEAR = {"parquet.encryption.footer.key": "", "parquet.encryption.column.keys": ""}
+
+
+class OnError(enum.StrEnum):
+    """What follows when files failed, after all were tried."""
+
+    RAISE = "raise"
+    REPORT = "report"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reporting:
+    """How a caller wants to hear of a job: see :func:`reporting`."""
+
+    on_error: OnError
+    path: str | None
+    progress: Progress | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileJob:
+    """Work on one file, and the rows that its report becomes.
+
+    The columns ``path``, ``status``, ``error`` and ``notes`` are in every ``schema``.  ``what``
+    happened to the files that changed in their place; None where they are as they were.
+    """
+
+    schema: RowSchema
+    work: Callable[[str], Any]
+    rows: Callable[[Any], Iterable[Row]]
+    what: str | None = None
+
+
+def reporting(
+    on_error: str, report: str | os.PathLike[str] | None, progress: Progress | None
+) -> Reporting:
+    """The caller's wishes, checked: PolicyError before anything is done."""
+    if on_error not in set(OnError):
+        raise PolicyError(
+            f"on_error is {on_error!r}", hint=f"it is one of {', '.join(map(repr, OnError))}"
+        )
+    path = None if report is None else absolute_path(report)
+    if path is not None and not is_object_uri(path) and Path(path).exists():
+        raise PolicyError("the report is there already", hint="name a new folder", path=path)
+    return Reporting(on_error=OnError(on_error), path=path, progress=progress)
+
+
+def run_file_job(files: TableFiles, job: FileJob, wanted: Reporting) -> DataFrame:
+    """Do the job on every file, in tasks, and report it as the caller wants.
+
+    Raises :class:`FilesFailedError`, which holds the report, where files failed and the caller did
+    not say ``on_error="report"``.
+    """
+    tasks = task_count(files.spark, files.count, at_least=64, per_core=16)
+    rows = in_tasks(files.rows(tasks), functools.partial(_do_file, job), job.schema)
+    with (
+        executors_errors(),
+        task_progress(files.spark, wanted.progress, total=files.count, tasks=tasks),
+    ):
+        report = _kept(rows, job.schema, wanted.path)
+    failed, noted = _numbers(report)
+    _tell((*_file_notes(report, noted), *_summary_notes(report, files, job)))
+    if failed and wanted.on_error is OnError.RAISE:
+        raise _failure(report, failed, files.count)
+    return report
+
+
+def _do_file(job: FileJob, path: str) -> Iterable[Row]:
+    return job.rows(job.work(path))
+
+
+def _kept(rows: DataFrame, schema: RowSchema, path: str | None) -> DataFrame:
+    """The rows, made now and never again."""
+    if path is None:
+        # Not a cache: what a lost executor held of that would be made by running the job again.
+        return rows.localCheckpoint()
+    rows.write.options(**_IN_CLEAR).parquet(path)
+    return rows.sparkSession.read.schema(schema.ddl).parquet(path)
+
+
+def _numbers(report: DataFrame) -> Row:
+    """How many files failed, and how many have notes; each has its error and notes in one row."""
+    from pyspark.sql import functions as f
+
+    failed, noted = f.col("status") == "failed", f.size("notes") > 0
+    (row,) = report.agg(f.count_if(failed), f.count_if(noted)).collect()
+    return tuple(row)
+
+
+def _tell(notes: Iterable[str]) -> None:
+    """Warn of what the run left that somebody should know of."""
+    for note in notes:
+        warnings.warn(note, stacklevel=4)
+
+
+def _file_notes(report: DataFrame, count: int) -> Iterator[str]:
+    if not count:
+        return
+    noted = report.where("size(notes) > 0").select("path", "notes")
+    for row in noted.limit(_TOLD).collect():
+        yield from (f"{row.path}: {note}" for note in row.notes)
+    if count > _TOLD:
+        yield f"{counted(count - _TOLD, 'more file')} with notes: the report has them in `notes`"
+
+
+def _summary_notes(report: DataFrame, files: TableFiles, job: FileJob) -> Iterator[str]:
+    if job.what is None:
+        return
+    from pyspark.sql import functions as f
+
+    changed = report.where(~f.col("status").isin("unchanged", "failed")).select("path").distinct()
+    for summary in files.summaries[:_TOLD]:
+        paths = (row.path for row in changed.toLocalIterator())
+        yield from stale_summary_notes(summary, paths, what=job.what)
+
+
+def _failure(report: DataFrame, failed: int, count: int) -> FilesFailedError:
+    first = report.where("status = 'failed'").select("error").first()
+    return FilesFailedError(
+        f"{failed:,} of {counted(count, 'file')} failed, and the others are done; the first: "
+        f"{'' if first is None else first.error}",
+        hint="the error's `report` is the DataFrame with a row for each; on_error='report' returns "
+        "it instead",
+        report=report,
+    )

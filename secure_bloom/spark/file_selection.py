@@ -1,0 +1,126 @@
+"""Which files of a table a job takes: by their partition, and by the time they were written."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import pyarrow as pa
+
+from secure_bloom.errors import PolicyError
+from secure_bloom.predicates.binding import bind
+from secure_bloom.predicates.evaluation import true_rows
+from secure_bloom.predicates.from_text import from_text
+from secure_bloom.predicates.iso8601 import SECOND, timestamp_nanos
+from secure_bloom.predicates.tree import Condition, Operator, Predicate, is_true, leaves
+from secure_bloom.reading.table.hive_partitions import Values, partition_values
+from secure_bloom.spark.partition_types import folder_type, folder_values
+from secure_bloom.storage.folder_trees import Tree
+
+#: Kept answers on partition values: a table has many folders for one value.
+_ANSWERS = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSelection:
+    """The files under ``roots`` whose partition fits ``predicate``, written at ``since`` or later.
+
+    ``since`` counts nanoseconds after 1970.
+    """
+
+    roots: tuple[str, ...]
+    predicate: Predicate | None = None
+    since: int | None = None
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether no file is left out."""
+        return self.predicate is None and self.since is None
+
+    def folder(self, path: str, /) -> bool:
+        """Whether any file below the folder may be wanted: values further down are not known."""
+        if self.predicate is None:
+            return True
+        values = partition_values(f"{path}/", self.roots)
+        return is_true(
+            self.predicate,
+            lambda condition: condition.column not in values or _holds(condition, values),
+        )
+
+    def file(self, tree: Tree, path: str, /) -> bool:
+        """Whether the file is wanted; PolicyError where its path lacks a column of the predicate.
+
+        The time is looked up last: in an object store it may cost a request.
+        """
+        if self.predicate is not None:
+            values = partition_values(path, self.roots)
+            for condition in leaves(self.predicate):
+                if condition.column not in values:
+                    raise _no_partition(condition.column, values, path)
+            if not is_true(self.predicate, lambda condition: _holds(condition, values)):
+                return False
+        return self.since is None or tree.written_ns(path) >= self.since
+
+
+def file_selection(
+    roots: Sequence[str], where: str | None, since: datetime | str | None
+) -> FileSelection:
+    """The selection that a caller wrote; times without a zone count in UTC."""
+    return FileSelection(
+        roots=tuple(roots),
+        predicate=None if where is None else from_text(where),
+        since=None if since is None else _nanos(since),
+    )
+
+
+def _nanos(since: datetime | str) -> int:
+    if isinstance(since, str):
+        try:
+            return timestamp_nanos(since, is_utc=True)
+        except ValueError:
+            raise PolicyError(
+                "since is no time", hint="write it as 2026-11-20T13:00:00Z, or give a datetime"
+            ) from None
+    aware = since if since.tzinfo is not None else since.replace(tzinfo=UTC)
+    return int(aware.timestamp()) * SECOND + aware.microsecond * 1000
+
+
+def _holds(condition: Condition, values: Values) -> bool:
+    return _is_met(condition, values[condition.column])
+
+
+@functools.lru_cache(maxsize=_ANSWERS)
+def _is_met(condition: Condition, text: str | None) -> bool:
+    """Whether the value of a folder meets the condition.
+
+    It is compared as a number or a date where it reads as one and the condition allows that, else
+    as a text: beside the folder ``code=123`` there may be ``code=abc``.
+    """
+    if text is None:
+        return condition.operator is Operator.IS_NULL
+    try:
+        return _compare(condition, folder_values(condition.column, [text], _type_of(text)))
+    except PolicyError:
+        return _compare(condition, pa.array([text]))
+
+
+def _type_of(text: str) -> pa.DataType:
+    from pyspark.sql.pandas.types import to_arrow_type
+
+    return to_arrow_type(folder_type([text]))
+
+
+def _compare(condition: Condition, column: pa.Array) -> bool:
+    table = pa.table({condition.column: column})
+    return bool(true_rows(bind(condition, table.schema), table)[0].as_py())
+
+
+def _no_partition(column: str, values: Values, path: str) -> PolicyError:
+    known = f"they are {', '.join(values)}" if values else "the table has none"
+    return PolicyError(
+        f"{column} is no partition column of this file",
+        hint=f"where chooses files by partition columns alone; {known}",
+        path=path,
+    )

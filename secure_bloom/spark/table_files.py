@@ -1,0 +1,196 @@
+"""The files of a job as a DataFrame: listed by tasks, never all of them on the driver.
+
+The driver lists a table from above until there are folders to share out (``split_listing``).  A
+small table is listed then, and needs no job.
+"""
+
+from __future__ import annotations
+
+import functools
+import pickle
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from secure_bloom.errors import PolicyError, SecureBloomError
+from secure_bloom.spark.file_selection import FileSelection, file_selection
+from secure_bloom.spark.row_schema import RowSchema
+from secure_bloom.spark.table_names import table_location
+from secure_bloom.spark.tasks import (
+    Row,
+    executors_errors,
+    in_tasks,
+    rows_frame,
+    spread,
+    task_count,
+)
+from secure_bloom.storage import summary_files
+from secure_bloom.storage.listing import no_such_files
+from secure_bloom.storage.paths import Paths, absolute_path, as_paths
+from secure_bloom.storage.split_listing import Branch, Entry, list_branch, list_upper_part
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_PATHS = RowSchema({"path": "string"})
+_BRANCHES = RowSchema({"root": "int", "folder": "string", "deep": "boolean"})
+#: A file, a summary file, or the error that ended the listing of a branch.
+_ENTRIES = RowSchema(
+    {
+        "root": "int",
+        "path": "string",
+        "key": "string",
+        "is_summary": "boolean",
+        "error": "binary",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFiles:
+    """``count`` files of a table: known to the driver if they are few, else rows of ``frame``.
+
+    ``summaries`` are the summary files beside and above them; ``roots`` what led to them.
+    """
+
+    spark: SparkSession
+    roots: tuple[str, ...]
+    count: int
+    summaries: tuple[str, ...]
+    known: tuple[str, ...] = ()
+    frame: DataFrame | None = None
+
+    def rows(self, tasks: int) -> DataFrame:
+        """The paths as rows of so many tasks."""
+        if self.frame is None:
+            return rows_frame(self.spark, [(path,) for path in self.known], _PATHS, tasks=tasks)
+        return spread(self.frame, "path", tasks=tasks)
+
+    def some(self, most: int) -> Sequence[str]:
+        """A few of the paths, or all."""
+        if self.frame is None:
+            # From all over the table: its oldest files may be of another schema.
+            return self.known[:: -(-len(self.known) // most) or 1]
+        return [row.path for row in self.frame.limit(most).collect()]
+
+    def __iter__(self) -> Iterator[str]:
+        """All paths, one after the other; not all of them are in memory."""
+        if self.frame is None:
+            return iter(self.known)
+        return (row.path for row in self.frame.toLocalIterator())
+
+
+@contextmanager
+def table_files(
+    spark: SparkSession,
+    paths: Paths,
+    *,
+    where: str | None = None,
+    since: datetime | str | None = None,
+) -> Iterator[TableFiles]:
+    """The files that paths or names of tables mean, as far as ``where`` and ``since`` want them.
+
+    Raises as :func:`secure_bloom.storage.find_unmanaged` does; without a selection, a path that
+    leads to no file is an error too.
+    """
+    roots = tuple(absolute_path(table_location(spark, path)) for path in as_paths(paths))
+    selection = file_selection(roots, where, since)
+    upper = list_upper_part(roots, selection)
+    if not upper.branches:
+        yield _known(spark, upper.entries, selection)
+        return
+    listing = _listing(spark, upper.branches, upper.entries, selection).persist()
+    try:
+        with executors_errors():
+            files = _listed(spark, listing, selection)
+        yield files
+    finally:
+        listing.unpersist()
+
+
+def _known(spark: SparkSession, entries: Sequence[Entry], selection: FileSelection) -> TableFiles:
+    """The files of a table that is listed already."""
+    files = [entry for entry in entries if not entry.is_summary]
+    _require_files(selection, {entry.root for entry in files})
+    paths = sorted({entry.key: entry.path for entry in reversed(files)}.values())
+    summaries = [entry.path for entry in entries if entry.is_summary]
+    return TableFiles(
+        spark=spark,
+        roots=selection.roots,
+        count=len(paths),
+        summaries=_with_those_above(summaries, selection.roots),
+        known=tuple(map(_as_text, paths)),
+    )
+
+
+def _listing(
+    spark: SparkSession,
+    branches: Sequence[Branch],
+    entries: Sequence[Entry],
+    selection: FileSelection,
+) -> DataFrame:
+    """All entries, those of the branches by tasks; a row for each."""
+    tasks = task_count(spark, len(branches), at_least=64, per_core=4)
+    rows = [(branch.root, branch.folder, branch.deep) for branch in branches]
+    shared = pickle.dumps(selection)
+    found = in_tasks(
+        rows_frame(spark, rows, _BRANCHES, tasks=tasks),
+        functools.partial(_list_branch, shared=shared),
+        _ENTRIES,
+    )
+    if not entries:
+        return found
+    return found.union(spark.createDataFrame(_ENTRIES.table(map(_entry_row, entries))))
+
+
+def _list_branch(root: int, folder: str, deep: bool, *, shared: bytes) -> Iterator[Row]:
+    branch = Branch(root=root, folder=folder, deep=deep)
+    selection = pickle.loads(shared)  # noqa: S301 - the driver's own bytes
+    try:
+        yield from map(_entry_row, list_branch(branch, selection))
+    except SecureBloomError as error:
+        yield (root, None, None, False, pickle.dumps(error))
+
+
+def _entry_row(entry: Entry) -> Row:
+    return (entry.root, _as_text(entry.path), str(entry.key), entry.is_summary, None)
+
+
+def _as_text(path: str) -> str:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raise PolicyError("the path is no UTF-8 text, so Spark cannot name it", path=path) from None
+    return path
+
+
+def _listed(spark: SparkSession, listing: DataFrame, selection: FileSelection) -> TableFiles:
+    """The files of a listing, each once however many paths lead to it; its first error raised."""
+    from pyspark.sql import functions as f
+
+    for row in listing.where("error IS NOT NULL").limit(1).collect():
+        raise pickle.loads(row.error)  # noqa: S301 - our own task has just written this
+    files = listing.where("NOT is_summary")
+    _require_files(selection, {row.root for row in files.select("root").distinct().collect()})
+    paths = files.groupBy("key").agg(f.min("path").alias("path")).select("path")
+    summaries = listing.where("is_summary").select("path").distinct().collect()
+    return TableFiles(
+        spark=spark,
+        roots=selection.roots,
+        count=paths.count(),
+        summaries=_with_those_above([row.path for row in summaries], selection.roots),
+        frame=paths,
+    )
+
+
+def _require_files(selection: FileSelection, roots: set[Any]) -> None:
+    if selection.is_everything:
+        for ordinal, root in enumerate(selection.roots):
+            if ordinal not in roots:
+                raise no_such_files(root)
+
+
+def _with_those_above(below: Sequence[str], roots: Sequence[str]) -> tuple[str, ...]:
+    return tuple(sorted({*below, *summary_files(roots)}))

@@ -1,0 +1,157 @@
+"""Listing in two parts: the upper folders of a table here, what is below them by other processes.
+
+The rules of names are those of ``listing``.  Nothing here holds all files of a table at once: the
+first part ends where it has found enough folders to share out, or too many files.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from secure_bloom.storage.folder_trees import Tree
+from secure_bloom.storage.listing import SUMMARY_NAME, expand, is_data_file, is_data_name
+from secure_bloom.storage.managed_tables import refuse_above, refuse_folder
+from secure_bloom.storage.paths import name_of
+from secure_bloom.storage.tree_of import tree_of
+
+#: Files that the first part may hold, and folders that are worth sharing out.
+_FILES, _BRANCHES = 1000, 32
+
+
+class Selection(Protocol):
+    """Which folders and files of a listing are wanted."""
+
+    def folder(self, path: str, /) -> bool:
+        """Whether any file below the folder may be wanted."""
+
+    def file(self, tree: Tree, path: str, /) -> bool:
+        """Whether the file is wanted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branch:
+    """A folder that is still to be listed; ``deep``: with all folders below it.
+
+    ``root`` is the ordinal of the path that led to it.
+    """
+
+    root: int
+    folder: str
+    deep: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A file that was found: data, or the summary of others; ``key`` is equal for equal files."""
+
+    root: int
+    path: str
+    key: Hashable
+    is_summary: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpperPart:
+    """What the first part found, and the branches that are left."""
+
+    entries: tuple[Entry, ...]
+    branches: tuple[Branch, ...]
+
+
+def list_upper_part(
+    paths: Sequence[str],
+    selection: Selection,
+    *,
+    most_files: int = _FILES,
+    branches: int = _BRANCHES,
+) -> UpperPart:
+    """List the paths from above until there are so many branches, or all is listed.
+
+    Raises :class:`PolicyError` for a path that is not there, and
+    :class:`UnsupportedFeatureError` for a table that another log manages, as far as was looked.
+    """
+    refuse_above(paths)
+    upper = _UpperPart(selection, most_files)
+    for root, path in enumerate(paths):
+        upper.start(root, path)
+    while upper.pending and len(upper.pending) < branches:
+        upper.descend(upper.pending.popleft())
+    return UpperPart(entries=tuple(upper.entries), branches=(*upper.flat, *upper.pending))
+
+
+def list_branch(branch: Branch, selection: Selection) -> Iterator[Entry]:
+    """The files of a branch, found one folder after the other; errors as :func:`find_files`'."""
+    tree = tree_of(branch.folder)
+    if not branch.deep:
+        _, files = tree.level(branch.folder, sys.maxsize)
+        yield from _entries(tree, branch.root, branch.folder, files or (), selection)
+        return
+    for folder, folders, files in tree.walk(branch.folder):
+        refuse_folder(tree, folder, folders)
+        folders[:] = _wanted_folders(tree, folder, folders, selection)
+        yield from _entries(tree, branch.root, folder, files, selection)
+
+
+class _UpperPart:
+    """The state of the first part."""
+
+    def __init__(self, selection: Selection, most_files: int) -> None:
+        self._selection = selection
+        self._left = most_files
+        self._seen: set[Hashable] = set()
+        self.entries: list[Entry] = []
+        self.pending: deque[Branch] = deque()
+        #: Folders whose own files are too many; the folders below them are pending.
+        self.flat: list[Branch] = []
+
+    def start(self, root: int, path: str) -> None:
+        """Begin with what a given path means."""
+        for match in expand([path]):
+            tree = tree_of(match)
+            if tree.is_folder(match):
+                self.pending.append(Branch(root=root, folder=match, deep=True))
+            elif (match == path or is_data_file(name_of(match))) and self._selection.file(
+                tree, match
+            ):
+                self.entries.append(Entry(root=root, path=match, key=tree.key(match)))
+
+    def descend(self, branch: Branch) -> None:
+        """List one folder, and put those in it to the pending ones."""
+        tree = tree_of(branch.folder)
+        # A link may lead back up.
+        key = branch.root, tree.key(branch.folder)
+        if key in self._seen:
+            return
+        self._seen.add(key)
+        folders, files = tree.level(branch.folder, self._left)
+        refuse_folder(tree, branch.folder, folders)
+        for name in _wanted_folders(tree, branch.folder, folders, self._selection):
+            inner = tree.join(branch.folder, name)
+            self.pending.append(Branch(root=branch.root, folder=inner, deep=True))
+        if files is None:
+            self.flat.append(Branch(root=branch.root, folder=branch.folder, deep=False))
+            return
+        self._left -= len(files)
+        self.entries += _entries(tree, branch.root, branch.folder, files, self._selection)
+
+
+def _wanted_folders(
+    tree: Tree, folder: str, names: Sequence[str], selection: Selection
+) -> list[str]:
+    data = filter(is_data_name, names)
+    return [name for name in data if selection.folder(tree.join(folder, name))]
+
+
+def _entries(
+    tree: Tree, root: int, folder: str, names: Sequence[str], selection: Selection
+) -> Iterator[Entry]:
+    for name in names:
+        path = tree.join(folder, name)
+        if name == SUMMARY_NAME:
+            yield Entry(root=root, path=path, key=tree.key(path), is_summary=True)
+        elif is_data_file(name) and selection.file(tree, path):
+            yield Entry(root=root, path=path, key=tree.key(path))

@@ -1,0 +1,92 @@
+"""The step over Spark Connect: a client without a JVM, and a server in the tests' session."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.project import ROOT
+from tests.spark.test_operate_page import block
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+#: pandas makes every process that uses pyarrow half a second slower, so only the client sees it.
+PACKAGES = Path(sys.prefix) / "connect"
+
+#: After the page's script, which the client runs first.
+_MORE = """
+import json, sys
+from secure_bloom.errors import FilesFailedError
+from secure_bloom.spark import add_bloom_filters
+
+table, broken, report = sys.argv[4:]
+told = []
+try:
+    add_bloom_filters(spark, broken, columns=["id"], progress=lambda *args: told.append(args))
+except FilesFailedError as error:
+    failed = [row.path for row in error.report.where("status = 'failed'").collect()]
+kept = add_bloom_filters(spark, table, columns=["id"], where="day >= 30", report=report)
+print(json.dumps({
+    "failed": failed,
+    "told": told,
+    "kept": sorted((row.path, row.action) for row in kept.collect()),
+}))
+"""
+
+
+@pytest.fixture
+def url(spark: SparkSession) -> str:
+    """The server in the session, on the port that the system picked."""
+    if not PACKAGES.is_dir() and importlib.util.find_spec("pandas") is None:
+        pytest.skip(f"the client needs pandas and zstandard in {PACKAGES}: make test installs them")
+    service = spark._jvm.org.apache.spark.sql.connect.service.SparkConnectService
+    return f"sc://127.0.0.1:{service.localPort()}"
+
+
+def test_a_client_adds_filters_and_hears_of_failures(url: str, tmp_path: Path) -> None:
+    table, broken = tmp_path / "table", tmp_path / "broken"
+    broken.mkdir()
+    for day in range(33):  # enough for tasks to list
+        (table / f"day={day}").mkdir(parents=True)
+        pq.write_table(pa.table({"id": [day]}), table / f"day={day}" / "0.parquet")
+    pq.write_table(pa.table({"id": [1]}), broken / "good.parquet")
+    (broken / "bad.parquet").write_bytes(b"not Parquet")
+    (tmp_path / "policy.toml").write_text("[columns.id]\nbloom = true\n")
+    script = tmp_path / "connect.py"
+    script.write_text(block("# connect.py") + _MORE)
+    arguments = (url, table, tmp_path / "policy.toml", table, broken, tmp_path / "report")
+    out = client(script, *map(str, arguments))
+    assert "|added|   33|" in out.replace(" ", "").replace("|33|", "|   33|"), out
+    seen: dict[str, Any] = json.loads(out.splitlines()[-1])
+    assert seen["failed"] == [str(broken / "bad.parquet")]
+    assert seen["told"] == [[0, 2], [2, 2]]
+    assert seen["kept"] == [[str(table / f"day={day}/0.parquet"), "kept"] for day in (30, 31, 32)]
+    assert list((tmp_path / "report").glob("*.parquet"))
+
+
+def client(script: Path, *arguments: str) -> str:
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("SPARK_")
+    }
+    done = subprocess.run(
+        [sys.executable, str(script), *arguments],
+        cwd=script.parent,
+        env={**environment, "PYTHONPATH": f"{PACKAGES}{os.pathsep}{ROOT}"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout

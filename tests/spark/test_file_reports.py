@@ -1,0 +1,129 @@
+"""The report of a job on files: raised or returned, kept or written, with few words for many."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from secure_bloom.errors import FilesFailedError, PolicyError, SecureBloomError
+from secure_bloom.spark import add_bloom_filters, reencrypt, rotate_keys
+from tests.spark.cluster import POLICY
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """Three files, of which the second is none."""
+    folder = tmp_path / "table"
+    folder.mkdir()
+    for i in range(3):
+        pq.write_table(pa.table({"id": range(10)}), folder / f"{i}.parquet")
+    (folder / "1.parquet").write_bytes(b"not Parquet at all")
+    return folder
+
+
+def statuses(rows: list) -> dict[str, str]:
+    return {Path(row.path).name: row.status for row in rows}
+
+
+TRIED = {"0.parquet": "added", "1.parquet": "failed", "2.parquet": "added"}
+
+
+def test_a_failure_is_raised_after_all_files_were_tried(spark: SparkSession, table: Path) -> None:
+    with pytest.raises(FilesFailedError) as caught:
+        add_bloom_filters(spark, table, columns=["id"])
+    error = caught.value
+    assert isinstance(error, SecureBloomError)
+    assert str(error).startswith("1 of 3 files failed, and the others are done; the first: ")
+    assert str(table / "1.parquet") in str(error)
+    assert "on_error='report'" in str(error.hint)
+    assert statuses(error.report.collect()) == TRIED
+
+
+def test_a_report_goes_to_a_folder_of_parquet_files(
+    spark: SparkSession, table: Path, tmp_path: Path
+) -> None:
+    """The session encrypts what it writes, by a policy whose columns a report does not have."""
+    where = tmp_path / "reports" / "first"
+    report = add_bloom_filters(spark, table, columns=["id"], on_error="report", report=where)
+    assert statuses(report.collect()) == TRIED
+    assert statuses(spark.read.parquet(str(where)).collect()) == TRIED
+    with pytest.raises(PolicyError, match="the report is there already"):
+        add_bloom_filters(spark, table, columns=["id"], report=where)
+    with pytest.raises(FilesFailedError) as caught:
+        add_bloom_filters(spark, table, columns=["id"], report=str(tmp_path / "second"))
+    assert statuses(caught.value.report.collect())["0.parquet"] == "unchanged"
+
+
+def test_an_unknown_wish_is_told_before_anything_is_done(spark: SparkSession, table: Path) -> None:
+    for job in (add_bloom_filters, reencrypt, rotate_keys):
+        with pytest.raises(PolicyError, match="on_error is 'ignore'"):
+            job(spark, table, POLICY, on_error="ignore")
+
+
+def test_other_keys_raise_and_report_in_the_same_way(spark: SparkSession, table: Path) -> None:
+    policy = table.parent / "policy.toml"
+    keyring = POLICY.with_name("dev-keyring.json")
+    policy.write_text(
+        f'[kms]\nclient = "keyring"\nkeyring = "{keyring}"\n[footer]\nkey = "k_footer"\n'
+        '[columns.id]\nkey = "k_pii"\n'
+    )
+    with pytest.raises(FilesFailedError, match="1 of 3 files failed") as caught:
+        reencrypt(spark, table, policy)
+    assert statuses(caught.value.report.collect()) == dict.fromkeys(TRIED, "reencrypted") | {
+        "1.parquet": "failed"
+    }
+    rotated = rotate_keys(spark, table, policy, on_error="report", where=None)
+    assert statuses(rotated.collect()) == dict.fromkeys(TRIED, "unchanged") | {
+        "1.parquet": "failed"
+    }
+
+
+def test_notes_of_many_files_are_few_warnings_and_all_in_the_report(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    files = 12
+    (tmp_path / "table").mkdir()
+    pq.write_table(pa.table({"id": range(10)}), tmp_path / "first")
+    for i in range(files):
+        os.link(tmp_path / "first", tmp_path / "table" / f"{i:02}.parquet")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", UserWarning)
+        report = add_bloom_filters(spark, tmp_path / "table", columns=["id"])
+    texts = [
+        str(one.message)
+        for one in told
+        if "notes" in str(one.message) or "link" in str(one.message)
+    ]
+    assert sum("(hard link)" in text for text in texts) == 10
+    assert "2 more files with notes" in texts[-1]
+    assert report.where("size(notes) > 0").count() == files
+
+
+def test_a_summary_that_describes_other_files_is_not_told_of(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """A `_metadata` file that can be read counts for the files that it names."""
+    table = tmp_path / "table"
+    table.mkdir()
+    collected: list[pq.FileMetaData] = []
+    for name in ("0.parquet", "other.parquet"):
+        pq.write_table(pa.table({"id": range(10)}), table / name, metadata_collector=collected)
+    for metadata, name in zip(collected, ("0.parquet", "other.parquet"), strict=True):
+        metadata.set_file_path(name)
+    pq.write_metadata(collected[1].schema.to_arrow_schema(), table / "_metadata", collected[1:])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        add_bloom_filters(spark, table / "0.parquet", columns=["id"])
+    with pytest.warns(UserWarning, match="_metadata describes files"):
+        add_bloom_filters(spark, table, columns=["id"])

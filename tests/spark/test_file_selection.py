@@ -1,0 +1,111 @@
+"""Which files a job on Spark takes: by the values of their folders, and by their age."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from secure_bloom.errors import PolicyError
+from secure_bloom.spark.file_selection import FileSelection, file_selection
+from secure_bloom.storage.folder_trees import LocalTree
+
+pytest.importorskip("pyspark")
+
+ROOT = "/lake/t"
+
+
+def takes(where: str, path: str) -> bool:
+    return pickle.loads(pickle.dumps(file_selection([ROOT], where, None))).file(
+        LocalTree(), f"{ROOT}/{path}/part.parquet"
+    )
+
+
+@pytest.mark.parametrize(
+    ("where", "path", "taken"),
+    [
+        ("day = '2026-11-20'", "day=2026-11-20", True),
+        ("day = '2026-11-20'", "day=2026-11-21", False),
+        ("day >= '2026-11-05' and day < 2026-12-01", "day=2026-11-20/hour=3", True),
+        ("day > '2026-11-20' or hour = 3", "day=2026-11-20/hour=03", True),
+        ("hour < 10", "hour=9", True),
+        ("hour < '10'", "hour=9", True),  # as numbers, not as texts
+        ("hour in (1, 2)", "hour=02", True),
+        ("not hour in (1, 2)", "hour=2", False),
+        ("code = 'abc'", "code=123", False),
+        ("code = 'abc'", "code=abc", True),
+        ("place = 'a b/c'", "place=a%20b%2Fc", True),
+        ("day is null", "day=__HIVE_DEFAULT_PARTITION__", True),
+        ("day = '2026-11-20'", "day=__HIVE_DEFAULT_PARTITION__", False),
+        ("not day = '2026-11-20'", "day=__HIVE_DEFAULT_PARTITION__", False),
+        ("day is not null", "day=2026-11-20", True),
+    ],
+)
+def test_the_values_of_folders_are_compared_as_spark_reads_them(
+    where: str, path: str, taken: bool
+) -> None:
+    assert takes(where, path) is taken
+
+
+def test_a_folder_is_left_out_only_where_nothing_below_it_can_be_wanted() -> None:
+    selection = file_selection([ROOT], "day = '2026-11-20' and hour > 5", None)
+    assert selection.folder(f"{ROOT}/day=2026-11-20")
+    assert selection.folder(f"{ROOT}/other=1")
+    assert not selection.folder(f"{ROOT}/day=2026-11-21")
+    assert not selection.folder(f"{ROOT}/day=2026-11-20/hour=5")
+    either = file_selection([ROOT], "day = '2026-11-20' or hour > 5", None)
+    assert either.folder(f"{ROOT}/day=2026-11-21")
+
+
+def test_folders_above_the_table_are_no_partitions() -> None:
+    selection = file_selection(["/lake/day=1/t"], "day = 2", None)
+    assert selection.folder("/lake/day=1/t/x=1")
+
+
+def test_a_column_that_is_no_partition_is_an_error_that_names_those() -> None:
+    with pytest.raises(PolicyError, match="city is no partition column") as caught:
+        takes("city = 'Oslo'", "day=1/hour=2")
+    assert "day, hour" in str(caught.value.hint)
+
+
+def test_a_number_beside_a_text_is_an_error() -> None:
+    with pytest.raises(PolicyError):
+        takes("code > 5", "code=abc")
+
+
+@pytest.mark.parametrize(
+    "since",
+    [
+        "2026-11-20T13:00:00Z",
+        "2026-11-20 13:00:00",
+        "2026-11-20T14:00:00+01:00",
+        datetime(2026, 11, 20, 13, tzinfo=UTC),
+        datetime(2026, 11, 20, 13),
+        datetime(2026, 11, 20, 14, tzinfo=timezone(timedelta(hours=1))),
+    ],
+)
+def test_since_takes_files_written_then_or_later(tmp_path: Path, since: str | datetime) -> None:
+    selection = file_selection([str(tmp_path)], None, since)
+    moment = int(datetime(2026, 11, 20, 13, tzinfo=UTC).timestamp())
+    file = tmp_path / "x.parquet"
+    file.touch()
+    for offset, taken in ((-1, False), (0, True), (1, True)):
+        os.utime(file, (moment + offset, moment + offset))
+        assert selection.file(LocalTree(), str(file)) is taken
+    assert selection.folder(str(tmp_path))
+
+
+def test_a_text_that_is_no_time_is_an_error() -> None:
+    with pytest.raises(PolicyError, match="since is no time"):
+        file_selection([ROOT], None, "yesterday")
+
+
+def test_without_either_everything_is_taken() -> None:
+    selection = file_selection([ROOT], None, None)
+    assert selection == FileSelection(roots=(ROOT,))
+    assert selection.is_everything
+    assert selection.folder("anything")
+    assert selection.file(LocalTree(), "/nowhere/x.parquet")

@@ -1,0 +1,164 @@
+"""docs/operate-on-spark.md: its jobs run as they stand, and Spark does what its table says."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from secure_bloom.spark import add_bloom_filters, session_config
+from secure_bloom.spark.jvm import spark_jars
+from secure_bloom.spark.scan_metrics import rows_scanned
+from tests.project import ROOT
+from tests.spark.parquet_java import PLAIN_WRITE, only_bloom_filters
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+PAGE = (ROOT / "docs" / "operate-on-spark.md").read_text()
+BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+ROWS = 1000
+#: Rows of the table of conditions.
+CONDITIONS = re.findall(r"^\| `(.+?)` \| (yes|no) \|", PAGE, re.MULTILINE)
+
+
+def block(word: str) -> str:
+    (found,) = (text for text in BLOCKS if word in text)
+    return found
+
+
+@pytest.fixture
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder as the page has it."""
+    shutil.copytree(ROOT / "keys", tmp_path / "keys")
+    for path in (tmp_path / "keys").iterdir():
+        path.chmod(0o600)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def customers(spark: SparkSession) -> DataFrame:
+    return spark.range(100).selectExpr(
+        "concat('user', id, '@example.com') AS email",
+        "concat('DE', id) AS iban",
+        "id AS national_id",
+        "'it' AS country",
+    )
+
+
+def test_every_block_is_python() -> None:
+    for text in BLOCKS:
+        compile(text, "block", "exec")
+    assert len(BLOCKS) == 7
+
+
+def test_the_report_block_runs(
+    spark: SparkSession, lake: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    customers(spark).write.parquet("out/")
+    (lake / "out" / "broken.parquet").write_bytes(b"not Parquet")
+    seen: dict[str, Any] = {"spark": spark}
+    exec(block("reports/first"), seen)
+    assert {row.status for row in spark.read.parquet("reports/first").collect()} == {
+        "added",
+        "failed",
+    }
+    assert "broken.parquet" in capsys.readouterr().out
+
+
+def test_the_incremental_block_takes_new_files_of_two_hours(
+    spark: SparkSession, lake: Path
+) -> None:
+    events = spark.range(4).selectExpr("id AS user", "'2026-11-20' AS day", "id + 11 AS hour")
+    events.write.options(**PLAIN_WRITE).partitionBy("day", "hour").parquet("events/")
+    new, old = 1_800_000_000, 1_600_000_000
+    for path in lake.glob("events/*/*/*.parquet"):
+        os.utime(path, (old, old) if "hour=13" in str(path) else (new, new))
+    exec(block('"events/"'), {"spark": spark, "add_bloom_filters": add_bloom_filters})
+    changed = [p for p in lake.glob("events/*/*/*.parquet") if p.stat().st_mtime not in (new, old)]
+    assert [path.parent.name for path in changed] == ["hour=12"]
+
+
+def test_the_blocks_on_one_write_encrypt_one_table(spark: SparkSession, lake: Path) -> None:
+    assert session_config("keys/policy.toml", writes=False)
+    exec(block("spark_properties"), {"spark": spark, "customers": customers(spark)})
+    for folder, magic in (("encrypted", b"PARE"), ("plain", b"PAR1")):
+        assert {path.read_bytes()[-4:] for path in (lake / folder).glob("*.parquet")} == {magic}
+
+
+@pytest.fixture(scope="module")
+def people(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table with filters of `email` and `id`, of even numbers from 1000 on."""
+    folder = tmp_path_factory.mktemp("people") / "people"
+    rows = spark.range(ROWS).selectExpr(
+        "1000 + 2 * id AS id", "concat('user', id) AS email", "'Bergen' AS city"
+    )
+    rows.coalesce(1).write.options(**PLAIN_WRITE).parquet(str(folder))
+    add_bloom_filters(spark, folder, columns=["email", "id"])
+    return folder
+
+
+def test_the_block_on_rows_scanned_says_what_it_prints(
+    spark: SparkSession, people: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.chdir(people.parent)
+    with only_bloom_filters(spark):
+        exec(block("rows_scanned("), {"spark": spark})
+    assert capsys.readouterr().out.split() == ["0", str(ROWS)]
+
+
+@pytest.mark.parametrize(("condition", "used"), CONDITIONS)
+def test_the_table_says_which_conditions_use_filters(
+    spark: SparkSession, people: Path, condition: str, used: str
+) -> None:
+    with only_bloom_filters(spark):
+        scanned = rows_scanned(spark.read.parquet(str(people)).where(condition))
+    assert scanned == (0 if used == "yes" else ROWS)
+
+
+def test_spark_submit_runs_the_job(spark: SparkSession, lake: Path) -> None:
+    customers(spark).write.parquet("customers/")
+    done = submit(lake, "local[2]", "customers/", "keys/policy.toml", "2020-01-01")
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert re.search(r"\|\s*email\|\s*added\|", done.stdout), done.stdout
+    (lake / "customers" / "broken.parquet").write_bytes(b"not Parquet")
+    report = add_bloom_filters(spark, "customers/", "keys/policy.toml", on_error="report")
+    assert {row.action for row in report.where("error IS NULL").collect()} == {"kept"}
+
+
+@pytest.mark.slow
+def test_a_job_with_a_file_that_fails_ends_with_an_error(spark: SparkSession, lake: Path) -> None:
+    customers(spark).write.parquet("customers/")
+    (lake / "customers" / "broken.parquet").write_bytes(b"not Parquet")
+    done = submit(lake, "local[2]", "customers/", "keys/policy.toml")
+    assert done.returncode != 0
+    assert "FilesFailedError: 1 of " in done.stderr
+
+
+def submit(folder: Path, master: str, *args: str) -> subprocess.CompletedProcess[str]:
+    """The page's job in its own driver, by Spark's own script."""
+    (folder / "add_filters.py").write_text(block("# add_filters.py"))
+    script = spark_jars()[0].parents[1] / "bin" / "spark-submit"
+    settings = ("spark.ui.enabled=false", "spark.log.level=ERROR", "spark.driver.memory=512m")
+    options = [part for setting in settings for part in ("--conf", setting)]
+    return subprocess.run(
+        [str(script), "--master", master, *options, "add_filters.py", *args],
+        cwd=folder,
+        env={
+            **os.environ,
+            "PYSPARK_PYTHON": sys.executable,
+            "PYTHONPATH": str(ROOT),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+        },
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
