@@ -82,11 +82,11 @@ def add_to_all(spark: SparkSession, folder: str) -> dict[str, Any]:
 
 def add_to_none(spark: SparkSession, files: int) -> dict[str, Any]:
     """The step on folders that hold no file but name a thousand each."""
-    from secure_bloom.spark import add_job, table_files
+    from secure_bloom.spark import add_job, job_files
 
     with (
-        mock.patch.object(table_files, "list_upper_part", return_value=made_up_folders(files)),
-        mock.patch.object(table_files, "_list_branch", list_made_up),
+        mock.patch.object(job_files, "list_upper_part", return_value=made_up_folders(files)),
+        mock.patch.object(job_files, "_list_branch", list_made_up),
         mock.patch.object(add_job, "_survey", made_up_survey),
         mock.patch.object(add_job, "_rewrite", made_up_report),
     ):

@@ -27,11 +27,11 @@ from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.spark.file_reports import FileJob, reporting, run_file_job
+from secure_bloom.spark.job_files import job_files
 from secure_bloom.spark.progress import Progress
 from secure_bloom.spark.request_check import check_request
 from secure_bloom.spark.row_schema import RowSchema
 from secure_bloom.spark.shipping import opened_once, ship
-from secure_bloom.spark.table_files import table_files
 from secure_bloom.spark.tasks import Row
 from secure_bloom.storage import refuse_append
 from secure_bloom.storage.paths import Paths
@@ -119,7 +119,7 @@ def add_bloom_filters(
     request_keys(request, None)
     shared = ship((request, allow_unprotected))
     mode = WriteMode(in_place=in_place, dry_run=dry_run)
-    with table_files(spark, paths, where=where, since=since) as files:
+    with job_files(spark, paths, where=where, since=since) as files:
         if in_place:
             refuse_append(files.roots)
         check_request(files, functools.partial(_survey, shared=shared))

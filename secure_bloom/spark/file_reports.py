@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from secure_bloom.adding.summary_files import stale_summary_notes
 from secure_bloom.errors import FilesFailedError, PolicyError
+from secure_bloom.spark.job_files import JobFiles
 from secure_bloom.spark.progress import Progress, task_progress
 from secure_bloom.spark.row_schema import RowSchema
-from secure_bloom.spark.table_files import TableFiles
 from secure_bloom.spark.tasks import Row, executors_errors, in_tasks, task_count
 from secure_bloom.storage.paths import absolute_path, is_object_uri
 from secure_bloom.text import counted
@@ -77,7 +77,7 @@ def reporting(
     return Reporting(on_error=OnError(on_error), path=path, progress=progress)
 
 
-def run_file_job(files: TableFiles, job: FileJob, wanted: Reporting) -> DataFrame:
+def run_file_job(files: JobFiles, job: FileJob, wanted: Reporting) -> DataFrame:
     """Do the job on every file, in tasks, and report it as the caller wants.
 
     Raises :class:`FilesFailedError`, which holds the report, where files failed and the caller did
@@ -135,7 +135,7 @@ def _file_notes(report: DataFrame, count: int) -> Iterator[str]:
         yield f"{counted(count - _TOLD, 'more file')} with notes: the report has them in `notes`"
 
 
-def _summary_notes(report: DataFrame, files: TableFiles, job: FileJob) -> Iterator[str]:
+def _summary_notes(report: DataFrame, files: JobFiles, job: FileJob) -> Iterator[str]:
     if job.what is None:
         return
     from pyspark.sql import functions as f

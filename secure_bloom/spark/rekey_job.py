@@ -19,10 +19,10 @@ from secure_bloom.errors import SecureBloomError
 from secure_bloom.rekeying.rekey_report import RekeyedFile, failed_file
 from secure_bloom.rekeying.run import check_columns, reencryption, rotation
 from secure_bloom.spark.file_reports import FileJob, reporting, run_file_job
+from secure_bloom.spark.job_files import JobFiles, job_files
 from secure_bloom.spark.progress import Progress
 from secure_bloom.spark.row_schema import RowSchema
 from secure_bloom.spark.shipping import opened_once, ship
-from secure_bloom.spark.table_files import TableFiles, table_files
 from secure_bloom.spark.tasks import Row
 from secure_bloom.storage.output_paths import output_paths
 from secure_bloom.storage.paths import Paths, absolute_path
@@ -78,7 +78,7 @@ def reencrypt(
     wanted = reporting(on_error, report, progress)
     shipped = ("reencrypt", loaded_policy(policy), new_data_keys)
     checked = reencryption(policy, None, new_data_keys=new_data_keys)
-    with table_files(spark, paths, where=where, since=since) as files:
+    with job_files(spark, paths, where=where, since=since) as files:
         check_columns(files, checked)
         folder = None if output is None else absolute_path(output)
         if folder is not None:
@@ -105,11 +105,11 @@ def rotate_keys(
     wanted = reporting(on_error, report, progress)
     shipped = ("rotate", loaded_policy(policy), dict(moves or {}))
     rotation(policy, moves or {}, None)
-    with table_files(spark, paths, where=where, since=since) as files:
+    with job_files(spark, paths, where=where, since=since) as files:
         return run_file_job(files, _job(shipped, files, None), wanted)
 
 
-def _job(shipped: tuple[object, ...], files: TableFiles, output: str | None) -> FileJob:
+def _job(shipped: tuple[object, ...], files: JobFiles, output: str | None) -> FileJob:
     work = functools.partial(_done, shared=ship(shipped), roots=files.roots, output=output)
     what = "have other keys now" if output is None else None
     return FileJob(schema=_REPORT, work=work, rows=_rows, what=what)

@@ -11,8 +11,8 @@ from dataclasses import replace
 from functools import partial
 
 from secure_bloom.adding.preflight import Survey, check_surveys
+from secure_bloom.spark.job_files import JobFiles
 from secure_bloom.spark.row_schema import RowSchema
-from secure_bloom.spark.table_files import TableFiles
 from secure_bloom.spark.tasks import Row, executors_errors, in_tasks, run_tasks, task_count
 
 #: Files whose footers are read first.
@@ -22,7 +22,7 @@ _SURVEYS = RowSchema({"survey": "binary"})
 SurveyFile = Callable[[str], Survey]
 
 
-def check_request(files: TableFiles, survey: SurveyFile) -> None:
+def check_request(files: JobFiles, survey: SurveyFile) -> None:
     """Raise what :func:`check_surveys` raises, of a few files, or of all where it takes them."""
     few = files.some(_FEW)
     tasks = task_count(files.spark, len(few), at_least=2, per_core=1)
@@ -32,7 +32,7 @@ def check_request(files: TableFiles, survey: SurveyFile) -> None:
     check_surveys(surveys)
 
 
-def _of_all(files: TableFiles, survey: SurveyFile) -> Iterator[Survey]:
+def _of_all(files: JobFiles, survey: SurveyFile) -> Iterator[Survey]:
     """The surveys of all files, those of a task as one."""
     from pyspark.sql import functions as f
 

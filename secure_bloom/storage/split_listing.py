@@ -22,7 +22,7 @@ from secure_bloom.storage.tree_of import tree_of
 _FILES, _BRANCHES = 1000, 32
 
 
-class Selection(Protocol):
+class FileFilter(Protocol):
     """Which folders and files of a listing are wanted."""
 
     def folder(self, path: str, /) -> bool:
@@ -64,7 +64,7 @@ class UpperPart:
 
 def list_upper_part(
     paths: Sequence[str],
-    selection: Selection,
+    selection: FileFilter,
     *,
     most_files: int = _FILES,
     branches: int = _BRANCHES,
@@ -83,7 +83,7 @@ def list_upper_part(
     return UpperPart(entries=tuple(upper.entries), branches=(*upper.flat, *upper.pending))
 
 
-def list_branch(branch: Branch, selection: Selection) -> Iterator[Entry]:
+def list_branch(branch: Branch, selection: FileFilter) -> Iterator[Entry]:
     """The files of a branch, found one folder after the other; errors as :func:`find_files`'."""
     tree = tree_of(branch.folder)
     if not branch.deep:
@@ -99,7 +99,7 @@ def list_branch(branch: Branch, selection: Selection) -> Iterator[Entry]:
 class _UpperPart:
     """The state of the first part."""
 
-    def __init__(self, selection: Selection, most_files: int) -> None:
+    def __init__(self, selection: FileFilter, most_files: int) -> None:
         self._selection = selection
         self._left = most_files
         self._seen: set[Hashable] = set()
@@ -140,14 +140,14 @@ class _UpperPart:
 
 
 def _wanted_folders(
-    tree: Tree, folder: str, names: Sequence[str], selection: Selection
+    tree: Tree, folder: str, names: Sequence[str], selection: FileFilter
 ) -> list[str]:
     data = filter(is_data_name, names)
     return [name for name in data if selection.folder(tree.join(folder, name))]
 
 
 def _entries(
-    tree: Tree, root: int, folder: str, names: Sequence[str], selection: Selection
+    tree: Tree, root: int, folder: str, names: Sequence[str], selection: FileFilter
 ) -> Iterator[Entry]:
     for name in names:
         path = tree.join(folder, name)

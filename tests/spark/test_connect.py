@@ -51,8 +51,8 @@ def url(spark: SparkSession) -> str:
     """The server in the session, on the port that the system picked."""
     if not PACKAGES.is_dir() and importlib.util.find_spec("pandas") is None:
         pytest.skip(f"the client needs pandas and zstandard in {PACKAGES}: make test installs them")
-    service = spark._jvm.org.apache.spark.sql.connect.service.SparkConnectService
-    return f"sc://127.0.0.1:{service.localPort()}"
+    service = getattr(spark._jvm.org.apache.spark.sql.connect.service, "SparkConnectService$")
+    return f"sc://127.0.0.1:{getattr(service, 'MODULE$').server().getPort()}"
 
 
 def test_a_client_adds_filters_and_hears_of_failures(url: str, tmp_path: Path) -> None:

@@ -12,11 +12,11 @@ import pytest
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
 from secure_bloom.storage import find_files
 from secure_bloom.storage.folder_trees import Tree
-from secure_bloom.storage.split_listing import Entry, Selection, list_branch, list_upper_part
+from secure_bloom.storage.split_listing import Entry, FileFilter, list_branch, list_upper_part
 
 
 @dataclass
-class Chosen(Selection):
+class Chosen(FileFilter):
     """Everything but folders and files with ``without`` in their names; remembers folders."""
 
     without: str = "\0"
@@ -50,7 +50,7 @@ def table(tmp_path: Path) -> Path:
     return folder
 
 
-def listed(paths: Sequence[Path], selection: Selection, **limits: int) -> list[Entry]:
+def listed(paths: Sequence[Path], selection: FileFilter, **limits: int) -> list[Entry]:
     upper = list_upper_part(list(map(str, paths)), selection, **limits)
     return [
         *upper.entries,

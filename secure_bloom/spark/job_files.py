@@ -49,7 +49,7 @@ _ENTRIES = RowSchema(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableFiles:
+class JobFiles:
     """``count`` files of a table: known to the driver if they are few, else rows of ``frame``.
 
     ``summaries`` are the summary files beside and above them; ``roots`` what led to them.
@@ -83,13 +83,13 @@ class TableFiles:
 
 
 @contextmanager
-def table_files(
+def job_files(
     spark: SparkSession,
     paths: Paths,
     *,
     where: str | None = None,
     since: datetime | str | None = None,
-) -> Iterator[TableFiles]:
+) -> Iterator[JobFiles]:
     """The files that paths or names of tables mean, as far as ``where`` and ``since`` want them.
 
     Raises as :func:`secure_bloom.storage.find_unmanaged` does; without a selection, a path that
@@ -110,13 +110,13 @@ def table_files(
         listing.unpersist()
 
 
-def _known(spark: SparkSession, entries: Sequence[Entry], selection: FileSelection) -> TableFiles:
+def _known(spark: SparkSession, entries: Sequence[Entry], selection: FileSelection) -> JobFiles:
     """The files of a table that is listed already."""
     files = [entry for entry in entries if not entry.is_summary]
     _require_files(selection, {entry.root for entry in files})
     paths = sorted({entry.key: entry.path for entry in reversed(files)}.values())
     summaries = [entry.path for entry in entries if entry.is_summary]
-    return TableFiles(
+    return JobFiles(
         spark=spark,
         roots=selection.roots,
         count=len(paths),
@@ -166,7 +166,7 @@ def _as_text(path: str) -> str:
     return path
 
 
-def _listed(spark: SparkSession, listing: DataFrame, selection: FileSelection) -> TableFiles:
+def _listed(spark: SparkSession, listing: DataFrame, selection: FileSelection) -> JobFiles:
     """The files of a listing, each once however many paths lead to it; its first error raised."""
     from pyspark.sql import functions as f
 
@@ -176,7 +176,7 @@ def _listed(spark: SparkSession, listing: DataFrame, selection: FileSelection) -
     _require_files(selection, {row.root for row in files.select("root").distinct().collect()})
     paths = files.groupBy("key").agg(f.min("path").alias("path")).select("path")
     summaries = listing.where("is_summary").select("path").distinct().collect()
-    return TableFiles(
+    return JobFiles(
         spark=spark,
         roots=selection.roots,
         count=paths.count(),
