@@ -40,9 +40,9 @@ mutants: $(VENV)/.installed-measure  ## Which changes of the program the tests n
 compatibility: $(VENV)/.installed-dev java  ## Write docs/compatibility.md from what readers were seen to do
 	$(BIN)/python -m pytest tests/interop tests/spark -m "not slow" --compatibility docs/compatibility.md
 
-bench: $(VENV)/.installed-bench java  ## Measure everything (about 20 minutes; needs gcc)
+bench: $(VENV)/.installed-bench java  ## Measure everything (about 40 minutes; needs gcc); SUITE=spark: one suite
 	@command -v gcc >/dev/null || { echo "gcc is needed for the loops in C (Debian, Ubuntu: apt-get install gcc)" >&2; exit 1; }
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks $(addprefix --only ,$(SUITE))
 
 faults: $(VENV)/.installed-dev  ## Failing calls, kills and power cuts against every writing verb; writes docs/reliability.md
 	$(BIN)/python -m campaigns faults

@@ -1,8 +1,9 @@
-"""What the driver of a large job holds: a hundred thousand real files, and ten million made up.
+"""What the driver of a large job holds: 100,000 files, and by a model ten million.
 
-Both run on a standalone cluster whose driver has a heap of 512 MiB.  The made-up table has the
-folders and the rows of a real one; only the disk is left out: listing a folder gives names, and the
-work on a file gives a report.
+A standalone cluster's driver has a heap of 512 MiB.  It adds filters to real files first, and then
+to two made-up tables: they have the folders and the rows of real ones, but listing a folder
+only gives names, and the work on a file only a report.  What the larger one takes more than the
+smaller one goes on in proportion up to ten million files.
 """
 
 from __future__ import annotations
@@ -26,32 +27,44 @@ MIB = 1 << 20
 #: The heap of the driver, and the most that its Python may take.
 HEAP = PYTHON = 512
 _FILES_OF_A_FOLDER = 1000
-_CONFIG = {
-    "spark.driver.memory": f"{HEAP}m",
-    "spark.memory.offHeap.enabled": "false",
-    "spark.speculation": "false",
-}
+_CONFIG = {"spark.driver.memory": f"{HEAP}m", "spark.speculation": "false"}
+#: The halves of a driver, and their limits in MiB.
+_LIMITS = {"Python": PYTHON, "heap": HEAP}
+_MODEL = 10_000_000
 
 
 def cases(folder: Path, *, quick: bool) -> Iterator[Result]:
-    """The peaks of both runs."""
-    real, made_up = (200, 20_000) if quick else (100_000, 10_000_000)
+    """The real run, and the model."""
+    real, few, many = (200, 2_000, 20_000) if quick else (100_000, 100_000, 1_000_000)
     write_tiny(folder / "tiny", real)
     (folder / "cluster").mkdir()
     with standalone_cluster(folder / "cluster") as cluster:
         seen = cluster.run(add_to_all, str(folder / "tiny"), config=_CONFIG)
-        yield from peaks(f"{real:,} tiny files", real, seen)
-        cluster.close()
-        seen = cluster.run(add_to_none, made_up, config=_CONFIG)
-        yield from peaks(f"{made_up:,} files made up", made_up, seen)
+        check(seen, real)
+        note = f"2 executors with 1 core each took {seen['seconds']:.0f} s; -Xmx{HEAP}m"
+        yield from results(f"{real:,} tiny files", seen, note)
+        less, more = cluster.run(add_to_none, [few, many], config=_CONFIG)
+    check(less, few)
+    check(more, many)
+    share = (_MODEL - many) / (many - few)
+    model = {part: more[part] + max(0, more[part] - less[part]) * share for part in _LIMITS}
+    note = "; ".join(
+        f"{part}: {less[part] / MIB:.0f} MiB with {few:,} files made up, "
+        f"{more[part] / MIB:.0f} MiB with {many:,}"
+        for part in _LIMITS
+    )
+    yield from results(f"{_MODEL:,} files, by a model", model, note)
 
 
-def peaks(what: str, files: int, seen: dict[str, Any]) -> Iterator[Result]:
-    """Both halves of the driver, after a run that did all files."""
+def check(seen: dict[str, Any], files: int) -> None:
+    """All files were done."""
     if seen["added"] != files:
         raise SystemExit(f"of {files} files {seen['added']} were done")
-    note = f"{seen['seconds']:.0f} s on 2 executors with 1 core each, Spark's heap -Xmx{HEAP}m"
-    for part, limit in (("Python", PYTHON), ("heap", HEAP)):
+
+
+def results(what: str, seen: dict[str, Any], note: str) -> Iterator[Result]:
+    """Both halves of the driver."""
+    for part, limit in _LIMITS.items():
         yield Result(
             case=f"memory of the driver, {what}: {part}",
             unit="MiB",
@@ -80,17 +93,20 @@ def add_to_all(spark: SparkSession, folder: str) -> dict[str, Any]:
     return measured(spark, folder)
 
 
-def add_to_none(spark: SparkSession, files: int) -> dict[str, Any]:
+def add_to_none(spark: SparkSession, sizes: list[int]) -> list[dict[str, Any]]:
     """The step on folders that hold no file but name a thousand each."""
     from secure_bloom.spark import add_job, job_files
 
-    with (
-        mock.patch.object(job_files, "list_upper_part", return_value=made_up_folders(files)),
-        mock.patch.object(job_files, "_list_branch", list_made_up),
-        mock.patch.object(add_job, "_survey", made_up_survey),
-        mock.patch.object(add_job, "_rewrite", made_up_report),
-    ):
-        return measured(spark, "/nowhere")
+    seen = []
+    for files in sizes:
+        with (
+            mock.patch.object(job_files, "list_upper_part", return_value=made_up_folders(files)),
+            mock.patch.object(job_files, "_list_branch", list_made_up),
+            mock.patch.object(add_job, "_survey", made_up_survey),
+            mock.patch.object(add_job, "_rewrite", made_up_report),
+        ):
+            seen.append(measured(spark, "/nowhere"))
+    return seen
 
 
 def made_up_folders(files: int) -> Any:
@@ -129,7 +145,7 @@ def made_up_report(path: str, **_: object) -> Any:
 
 
 def measured(spark: SparkSession, folder: str) -> dict[str, Any]:
-    """Run the step; how many files it did, and the peaks of the driver's Python and of its heap."""
+    """Run the step; how many files it did, its driver's peak of Python, and what its heap holds."""
     import resource
     import time
 
@@ -138,18 +154,9 @@ def measured(spark: SparkSession, folder: str) -> dict[str, Any]:
     started = time.perf_counter()
     report = add_bloom_filters(spark, folder, columns=["id"])
     added = report.where("status = 'added'").count()
-    return {
-        "added": added,
-        "seconds": time.perf_counter() - started,
-        "Python": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-        "heap": heap_peak(spark),
-    }
-
-
-def heap_peak(spark: SparkSession) -> int:
-    """The most that the heap's pools held, each at its own time."""
-    pools = spark._jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
-    kept = (pools.get(i) for i in range(pools.size()))
-    return sum(
-        pool.getPeakUsage().getUsed() for pool in kept if str(pool.getType()) == "Heap memory"
-    )
+    seconds = time.perf_counter() - started
+    java = spark._jvm.java.lang
+    java.System.gc()
+    heap = java.management.ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return {"added": added, "seconds": seconds, "Python": peak, "heap": heap}

@@ -88,7 +88,7 @@ def main() -> None:
 
         sides = [
             Side(run=run, before=lambda: fresh_copy(folder / "table", work))
-            for run in (step, lambda: add(work, None, policy=policy))
+            for run in (step, lambda: add(work, None, policy=policy, jobs=1))
         ]
         print(json.dumps(medians(*sides, runs=runs)))
 

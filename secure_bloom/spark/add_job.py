@@ -86,7 +86,7 @@ def add_bloom_filters(
 ) -> DataFrame:
     """Add Bloom filters to the Parquet files at ``paths``, one Spark task a file.
 
-    Where there are more than 64 files, and more than 16 for each core, a task has several.
+    Where there are more than 64 files, and more than 4 for each core, a task has several.
 
     ``paths`` are files, folders or globs that driver and executors see alike, or names of tables
     in Spark's catalog (``"db.customers"``).  Of these files, ``where`` takes those of some

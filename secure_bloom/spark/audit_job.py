@@ -75,7 +75,7 @@ def audit(
         listed=tuple(map(absolute_path, plan.listed)),
     )
     shared = ship(plan.request)
-    tasks = task_count(spark, len(plan.files), at_least=16, per_core=4)
+    tasks = task_count(spark, len(plan.files), alone=16)
     with task_progress(spark, progress, total=len(plan.files), tasks=tasks):
         found = run_tasks(spark, plan.files, functools.partial(_audit, shared=shared), tasks=tasks)
     files = [_audited(file) for file in found]

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 #: Notes and errors that are told one by one.
 _TOLD = 10
+#: Files at work in a task: while one waits for the disk's sync, or for a store, others go on.
+_AT_ONCE = 4
 #: A report names columns and keys and holds no value: it is written in clear in any session.
 _IN_CLEAR = {"parquet.encryption.footer.key": "", "parquet.encryption.column.keys": ""}
 
@@ -83,8 +85,9 @@ def run_file_job(files: JobFiles, job: FileJob, wanted: Reporting) -> DataFrame:
     Raises :class:`FilesFailedError`, which holds the report, where files failed and the caller did
     not say ``on_error="report"``.
     """
-    tasks = task_count(files.spark, files.count, at_least=64, per_core=16)
-    rows = in_tasks(files.rows(tasks), functools.partial(_do_file, job), job.schema)
+    tasks = task_count(files.spark, files.count)
+    work = functools.partial(_do_file, job)
+    rows = in_tasks(files.rows(tasks), work, job.schema, at_once=_AT_ONCE)
     with (
         executors_errors(),
         task_progress(files.spark, wanted.progress, total=files.count, tasks=tasks),

@@ -132,7 +132,7 @@ def _listing(
     selection: FileSelection,
 ) -> DataFrame:
     """All entries, those of the branches by tasks; a row for each."""
-    tasks = task_count(spark, len(branches), at_least=64, per_core=4)
+    tasks = task_count(spark, len(branches))
     rows = [(branch.root, branch.folder, branch.deep) for branch in branches]
     shared = pickle.dumps(selection)
     found = in_tasks(

@@ -15,8 +15,8 @@ from secure_bloom.spark.job_files import JobFiles
 from secure_bloom.spark.row_schema import RowSchema
 from secure_bloom.spark.tasks import Row, executors_errors, in_tasks, run_tasks, task_count
 
-#: Files whose footers are read first.
-_FEW = 32
+#: Files whose footers are read first, and in how many tasks: a task costs more than ten footers.
+_FEW, _FEW_TASKS = 32, 2
 _SURVEYS = RowSchema({"survey": "binary"})
 
 SurveyFile = Callable[[str], Survey]
@@ -25,8 +25,7 @@ SurveyFile = Callable[[str], Survey]
 def check_request(files: JobFiles, survey: SurveyFile) -> None:
     """Raise what :func:`check_surveys` raises, of a few files, or of all where it takes them."""
     few = files.some(_FEW)
-    tasks = task_count(files.spark, len(few), at_least=2, per_core=1)
-    surveys = run_tasks(files.spark, few, survey, tasks=tasks)
+    surveys = run_tasks(files.spark, few, survey, tasks=min(len(few), _FEW_TASKS))
     if len(few) < files.count and _missing_everywhere(surveys):
         surveys = list(_of_all(files, survey))
     check_surveys(surveys)
@@ -36,7 +35,7 @@ def _of_all(files: JobFiles, survey: SurveyFile) -> Iterator[Survey]:
     """The surveys of all files, those of a task as one."""
     from pyspark.sql import functions as f
 
-    tasks = task_count(files.spark, files.count, at_least=64, per_core=4)
+    tasks = task_count(files.spark, files.count)
     shares = files.rows(tasks).groupBy(f.spark_partition_id()).agg(f.collect_list("path"))
     paths = shares.toDF("task", "paths").select("paths").repartition(tasks)
     with executors_errors():

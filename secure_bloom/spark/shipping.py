@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import pickle
+import threading
 import uuid
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -22,11 +23,17 @@ def ship(value: object) -> bytes:
 
 def opened_once(open_value: Callable[[Any], T]) -> Callable[[bytes], T]:
     """A function of shipped bytes that opens their value once per worker, not once per file."""
+    # Without the lock the first files of a task, which are at work together, would each open it.
+    lock = threading.Lock()
 
-    @functools.wraps(open_value)
     @functools.lru_cache(maxsize=1)
-    def opened(shipped: bytes) -> T:
+    def cached(shipped: bytes) -> T:
         value, _ = pickle.loads(shipped)  # noqa: S301 - the driver's own bytes
         return open_value(value)
+
+    @functools.wraps(open_value)
+    def opened(shipped: bytes) -> T:
+        with lock:
+            return cached(shipped)
 
     return opened

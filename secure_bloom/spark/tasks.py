@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from secure_bloom.errors import SparkUnavailableError
+from secure_bloom.ordered_pool import in_order
 from secure_bloom.spark.progress import context_of
 from secure_bloom.spark.row_schema import RowSchema
 
@@ -26,21 +27,28 @@ Row = tuple[Any, ...]
 #: Work on the values of one row, and the rows that it makes of them.
 Work = Callable[..., Iterable[Row]]
 
-#: More would make a task's loss dear: it is then done again as a whole.
-_ITEMS_OF_A_TASK = 1000
+#: So many items have a task each.
+_ALONE = 64
+#: Tasks of a core: the last ones even out what the others took longer.
+_OF_A_CORE = 4
+#: Cores of a session that does not tell them.
+_CORES = 4
+#: Items of a task where cores are few and may become more; and the most, because a lost task
+#: is done again as a whole.
+_SOME, _MOST = 100, 1000
 _TASK = "task"
 
 
-def task_count(spark: SparkSession, items: int, *, at_least: int, per_core: int) -> int:
+def task_count(spark: SparkSession, items: int, *, alone: int = _ALONE) -> int:
     """The number of tasks for these items: one task an item, unless there are many.
 
-    A task costs about 30 ms whatever it does, most of it in the socket between Spark and Python.
-    ``at_least`` is for sessions without executors so far, or with an unknown number of cores.
+    A task costs 30 to 70 ms whatever it does, most of it in the socket between Spark and Python.
     """
     context = context_of(spark)
-    cores = 0 if context is None else context.defaultParallelism
-    wanted = max(at_least, per_core * cores, -(-items // _ITEMS_OF_A_TASK))
-    return min(items, wanted)
+    cores = _CORES if context is None else context.defaultParallelism
+    if items <= max(alone, _OF_A_CORE * cores):
+        return items
+    return max(_OF_A_CORE * cores, min(_ALONE, items // _SOME), -(-items // _MOST))
 
 
 def rows_frame(
@@ -64,18 +72,20 @@ def _by_task(rows: DataFrame, tasks: int) -> DataFrame:
     return rows.repartitionById(max(tasks, 1), _TASK).drop(_TASK)
 
 
-def in_tasks(rows: DataFrame, work: Work, schema: RowSchema) -> DataFrame:
+def in_tasks(rows: DataFrame, work: Work, schema: RowSchema, *, at_once: int = 1) -> DataFrame:
     """The rows that ``work`` makes of each row, in its task; nothing runs before it is asked for.
 
-    ``work`` runs again whenever the result is evaluated: keep it, or write it.
+    A task works on so many rows ``at_once``, in threads.  ``work`` runs again whenever the result
+    is evaluated: keep it, or write it.
     """
     from pyspark.sql.functions import inline
     from pyspark.sql.pandas.functions import arrow_udf
 
     # Spark chooses the kind of UDF by these annotations.
     def done(*columns: pa.Array) -> pa.Array:
-        given = zip(*(column.to_pylist() for column in columns), strict=True)
-        return schema.lists([list(work(*row)) for row in given])
+        given = list(zip(*(column.to_pylist() for column in columns), strict=True))
+        made = in_order(lambda row: list(work(*row)), given, at_once, room=len(given))
+        return schema.lists(list(made))
 
     # The types of PySpark only know of generators here.
     task = arrow_udf(done, f"array<{schema.struct}>").asNondeterministic()  # type: ignore[call-overload]

@@ -27,11 +27,11 @@ PACKAGES = Path(sys.prefix) / "connect"
 
 #: After the page's script, which the client runs first.
 _MORE = """
-import json, sys
+import json, os
 from secure_bloom.errors import FilesFailedError
 from secure_bloom.spark import add_bloom_filters
 
-table, broken, report = sys.argv[4:]
+table, broken, report = json.loads(os.environ["TABLES"])
 told = []
 try:
     add_bloom_filters(spark, broken, columns=["id"], progress=lambda *args: told.append(args))
@@ -66,9 +66,10 @@ def test_a_client_adds_filters_and_hears_of_failures(url: str, tmp_path: Path) -
     (tmp_path / "policy.toml").write_text("[columns.id]\nbloom = true\n")
     script = tmp_path / "connect.py"
     script.write_text(block("# connect.py") + _MORE)
-    arguments = (url, table, tmp_path / "policy.toml", table, broken, tmp_path / "report")
-    out = client(script, *map(str, arguments))
-    assert "|added|   33|" in out.replace(" ", "").replace("|33|", "|   33|"), out
+    tables = json.dumps(list(map(str, (table, broken, tmp_path / "report"))))
+    arguments = (url, str(table), str(tmp_path / "policy.toml"))
+    out = client(script, *arguments, environment={"TABLES": tables})
+    assert "|added|33|" in out.replace(" ", ""), out
     seen: dict[str, Any] = json.loads(out.splitlines()[-1])
     assert seen["failed"] == [str(broken / "bad.parquet")]
     assert seen["told"] == [[0, 2], [2, 2]]
@@ -76,14 +77,12 @@ def test_a_client_adds_filters_and_hears_of_failures(url: str, tmp_path: Path) -
     assert list((tmp_path / "report").glob("*.parquet"))
 
 
-def client(script: Path, *arguments: str) -> str:
-    environment = {
-        name: value for name, value in os.environ.items() if not name.startswith("SPARK_")
-    }
+def client(script: Path, *arguments: str, environment: dict[str, str]) -> str:
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("SPARK_")}
     done = subprocess.run(
         [sys.executable, str(script), *arguments],
         cwd=script.parent,
-        env={**environment, "PYTHONPATH": f"{PACKAGES}{os.pathsep}{ROOT}"},
+        env={**ours, **environment, "PYTHONPATH": f"{PACKAGES}{os.pathsep}{ROOT}"},
         capture_output=True,
         text=True,
         timeout=300,

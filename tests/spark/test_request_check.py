@@ -47,7 +47,7 @@ def test_a_column_that_no_file_has_is_told_before_any_is_written(
 ) -> None:
     before = {path: path.stat().st_ino for path in table.iterdir()}
     with pytest.raises(PolicyError, match="no column lat") as caught:
-        add_bloom_filters(spark, table, columns=["id", "lat"])
+        add_bloom_filters(spark, table, columns=["lat"])
     assert "late" in str(caught.value.hint)
     assert {path: path.stat().st_ino for path in table.iterdir()} == before
 
