@@ -26,11 +26,10 @@ from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.encryption.trust import Trust
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.options import BloomFilterOptions
-from secure_bloom.spark.add_job import absolute_path
 from secure_bloom.spark.progress import Progress, task_progress
 from secure_bloom.spark.shipping import opened_once, ship
 from secure_bloom.spark.tasks import run_tasks
-from secure_bloom.storage.paths import Paths, as_paths
+from secure_bloom.storage.paths import Paths, absolute_path, as_paths
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,7 +65,7 @@ def advise(
     work = functools.partial(
         _advise, shared=ship((trust, sample)), options=BloomFilterOptions(fpp=fpp), log=log
     )
-    with task_progress(spark, progress, done=0, total=len(names), tasks=len(names)):
+    with task_progress(spark, progress, total=len(names), tasks=len(names)):
         advice = run_tasks(spark, names, work, tasks=len(names))
     return conclude(sample, [_result(column) for column in advice], log)
 
