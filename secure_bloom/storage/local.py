@@ -110,9 +110,12 @@ class LocalFile(InputFile):
 
     def _read_sibling(self, name: str, limit: int) -> bytes | None:
         sibling = os.path.join(os.path.dirname(self.location), name)
-        if not os.path.lexists(sibling):
-            return None
         with system_errors(sibling):
+            # Not os.path.lexists, to which a file that cannot be looked at is none.
+            try:
+                os.lstat(sibling)
+            except FileNotFoundError:
+                return None
             fd = os.open(sibling, READ)
             try:
                 # The file's size, not the limit: pread asks for memory of the given length first.

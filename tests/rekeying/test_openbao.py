@@ -1,0 +1,173 @@
+"""Rotation at a real OpenBao: versions, rewrapping inside, throttling, a token that goes away."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+import secure_bloom as sb
+from secure_bloom.encryption.keys.vault.client import VaultKmsClient
+from secure_bloom.encryption.policy import ColumnRule, EncryptionOptions
+from tests.openbao import OpenBao
+from tests.tables import customers
+
+ROWS, FILES = 20, 6
+
+
+@pytest.fixture
+def keys(openbao: OpenBao, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
+    """Names of two new master keys, for the footer and a column."""
+    monkeypatch.setenv("VAULT_TOKEN", openbao.root)
+    number = len(openbao.key_names())
+    return openbao.make_key(f"rotated_footer_{number}"), openbao.make_key(f"rotated_pii_{number}")
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """What our client asks of the server from now on: verb and key."""
+    asked: list[tuple[str, str]] = []
+    ask = VaultKmsClient._transit
+
+    def counted(self: VaultKmsClient, verb: str, name: str, *texts: str) -> Any:
+        asked.append((verb, name))
+        return ask(self, verb, name, *texts)
+
+    monkeypatch.setattr(VaultKmsClient, "_transit", counted)
+    return asked
+
+
+def policy(server: OpenBao, keys: tuple[str, str], *, twice: bool = True) -> sb.KeyPolicy:
+    return sb.KeyPolicy(
+        kms=server.table(retry_seconds=20),
+        footer_key=keys[0],
+        columns={"email": ColumnRule(path="email", key=keys[1])},
+        encryption=EncryptionOptions(double_wrapping=twice),
+    )
+
+
+def lake(folder: Path, wanted: sb.KeyPolicy) -> Path:
+    folder.mkdir()
+    for number in range(FILES):
+        pq.write_table(customers(ROWS, number), folder / f"{number}.parquet")
+    assert not sb.reencrypt(folder, policy=wanted).failed
+    return folder
+
+
+def rotated(server: OpenBao, keys: tuple[str, str]) -> None:
+    for key in keys:
+        server.ask("POST", f"transit/keys/{key}/rotate", {})
+
+
+def used(folder: Path) -> dict[tuple[str, str | None], int]:
+    return dict(sb.keys_used(folder, keys=None).files_by_key)
+
+
+def test_a_new_version_is_rewrapped_inside_and_the_columns_key_never_comes_here(
+    openbao: OpenBao,
+    keys: tuple[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    calls: list[tuple[str, str]],
+) -> None:
+    wanted = policy(openbao, keys)
+    folder = lake(tmp_path / "t", wanted)
+    assert sb.keys_used(folder, keys=wanted.kms_client()).files_by_key == {
+        (key, "1"): FILES for key in keys
+    }
+    rotated(openbao, keys)
+    footer, column = keys
+    rights = {f"decrypt/{footer}": "update"}
+    rights |= {f"rewrap/{key}": "update" for key in keys} | {f"keys/{key}": "read" for key in keys}
+    monkeypatch.setenv("VAULT_TOKEN", openbao.token(openbao.allow(f"rotator-{column}", rights)))
+    calls.clear()
+    report = sb.rotate_keys(folder, policy=wanted)
+    assert {file.status for file in report.files} == {"rotated"}, report.failed
+    # One KEK for each master key: each is asked about and renewed once, the footer's opened once.
+    assert sorted(calls) == sorted(
+        [("unwrap", footer), *((verb, key) for key in keys for verb in ("read", "rewrap"))]
+    )
+    again = sb.rotate_keys(folder, policy=wanted)
+    assert {file.status for file in again.files} == {"unchanged"}
+    assert sb.keys_used(folder).files_by_key == {(footer, "2"): FILES}
+    monkeypatch.setenv("VAULT_TOKEN", openbao.root)
+    assert sb.keys_used(folder, keys=wanted.kms_client()).files_by_key == {
+        (key, "2"): FILES for key in keys
+    }
+    # Files that the old version wrapped could be destroyed now: nothing opens by it.
+    for key in keys:
+        openbao.ask("POST", f"transit/keys/{key}/config", {"min_decryption_version": 2})
+    assert sb.read_table(folder, policy=wanted).num_rows == FILES * ROWS
+
+
+def test_another_master_key_costs_two_calls_a_kek(
+    openbao: OpenBao, keys: tuple[str, str], tmp_path: Path, calls: list[tuple[str, str]]
+) -> None:
+    folder, new = lake(tmp_path / "t", policy(openbao, keys)), openbao.make_key(f"{keys[1]}_new")
+    calls.clear()
+    report = sb.rotate_keys(folder, policy=policy(openbao, keys), moves={keys[1]: new})
+    assert {file.master_keys for file in report.files} == {tuple(sorted((keys[0], new)))}
+    asked = [call for call in calls if call[1] in (keys[1], new)]
+    assert sorted(asked) == sorted([("unwrap", keys[1]), ("read", new), ("wrap", new)])
+
+
+def test_a_token_that_is_revoked_in_mid_run_leaves_done_files_done_and_the_rest_for_later(
+    openbao: OpenBao, keys: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = policy(openbao, keys, twice=False)
+    folder = lake(tmp_path / "t", wanted)
+    rotated(openbao, keys)
+    rights = {f"{verb}/{key}": "update" for verb in ("decrypt", "rewrap") for key in keys}
+    rights |= {f"keys/{key}": "read" for key in keys}
+    token = openbao.token(openbao.allow(f"leaver-{keys[1]}", rights))
+    monkeypatch.setenv("VAULT_TOKEN", token)
+
+    def leave(done: int, total: int) -> None:
+        if done == 2:
+            openbao.revoke(token)
+
+    report = sb.rotate_keys(folder, policy=wanted, progress=leave)
+    states = {file.status for file in report.files}
+    assert {"rotated", "failed"} == states
+    assert all("refuses the token" in str(file.error) for file in report.failed)
+    assert token not in json.dumps(report.to_dict())
+    monkeypatch.setenv("VAULT_TOKEN", openbao.root)
+    finished = sb.rotate_keys(folder, policy=wanted)
+    assert not finished.failed
+    assert sum(file.status == "rotated" for file in finished.files) == len(report.failed)
+    assert sb.read_table(folder, policy=wanted).num_rows == FILES * ROWS
+
+
+def test_throttling_is_waited_out(
+    openbao: OpenBao, keys: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = policy(openbao, keys, twice=False)
+    folder = lake(tmp_path / "t", wanted)
+    rotated(openbao, keys)
+    quota = f"sys/quotas/rate-limit/q{keys[1]}"
+    openbao.ask("POST", quota, {"rate": 8, "interval": "1s", "path": f"transit/rewrap/{keys[1]}"})
+    try:
+        report = sb.rotate_keys(folder, policy=wanted)
+    finally:
+        openbao.ask("DELETE", quota)
+    assert {file.status for file in report.files} == {"rotated"}, report.failed
+
+
+def test_a_wrapped_key_of_another_server_is_refused_by_name(
+    openbao: OpenBao, keys: tuple[str, str], tmp_path: Path
+) -> None:
+    wanted = policy(openbao, keys)
+    folder = lake(tmp_path / "t", wanted)
+    file = folder / "0.parquet"
+    content = file.read_bytes()
+    at = content.rindex(b"vault:v1:") + len(b"vault:v1:")
+    other = base64.b64encode(bytes(60))[: len(b"A" * 8)]
+    file.write_bytes(content[:at] + other + content[at + len(other) :])
+    before = file.read_bytes()
+    [failed] = sb.rotate_keys(file, policy=wanted, moves={keys[1]: keys[0]}).failed
+    assert "does not fit" in str(failed.error)
+    assert file.read_bytes() == before
