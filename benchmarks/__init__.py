@@ -39,6 +39,7 @@ SUITES: Final = (
     "sizes",
     "encrypted",
     "spark",
+    "rekeying",
     "reading",
     "other_filters",
 )
