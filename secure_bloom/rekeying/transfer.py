@@ -1,19 +1,18 @@
 """The data of a file under another protection, part by part, and where everything then stands.
 
-Page bodies are opened and sealed in several threads; a page at a time for each is in memory.
-Chunks that are in clear before and after are copied as they lie.
+A page is opened and sealed in less time than a thread takes to be told of it, so the pages of a
+file are done one after the other, while another thread writes those before.  Chunks that are in
+clear before and after are copied as they lie.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.encryption.column_cipher import ColumnCipher
 from secure_bloom.errors import FormatError, located
-from secure_bloom.ordered_pool import in_order
 from secure_bloom.parquet.pages import DICTIONARY, Page, has_dictionary_offset, page_at
 from secure_bloom.parquet.structures.metadata import PageType
 from secure_bloom.parquet.structures.splices import (
@@ -33,8 +32,10 @@ from secure_bloom.rekeying.regions import Region, RegionKind
 from secure_bloom.storage import InputFile
 from secure_bloom.storage.rewritten_file import OldRange
 
-#: A header is looked for in so many bytes; a page of which more are missing is read whole then.
-_WINDOW = 64 * 1024
+#: A header is looked for in so many bytes; one that is longer in 16 times as many.
+_HEADER = 64 * 1024
+#: Pages are read so many bytes at a time; a longer one is read whole.
+_AHEAD = 2 * 1024 * 1024
 #: OffsetIndex.page_locations, PageLocation.offset and .compressed_page_size in parquet.thrift.
 _PAGE_LOCATIONS, _OFFSET, _PAGE_SIZE = 1, 1, 2
 #: The new cipher of the chunk at two ordinals, None for in clear.
@@ -97,14 +98,9 @@ class Transfer:
     def _moved_pages(
         self, region: Region, places: NewPlaces, new: ColumnCipher | None
     ) -> Iterator[bytes]:
-        def move(found: tuple[Page, int, int]) -> tuple[Page, int, int, bytes, bytes]:
-            page, offset, header_length = found
-            return page, offset, header_length, *moved_page(page, new)
-
-        pages = _stored_pages(self._file, region)
-        workers = os.cpu_count() or 1
-        for page, offset, old_header, header, body in in_order(move, pages, workers):
+        for page, offset, old_header in _stored_pages(self._file, region):
             at = self.position
+            header, body = moved_page(page, new)
             places.pages[offset] = (at, len(header) + len(body))
             places.header_growth += len(header) - old_header
             if page.is_dictionary:
@@ -156,9 +152,10 @@ _PARTS: dict[RegionKind, Callable[[Transfer, Region, NewPlaces], Iterator[bytes 
 def _stored_pages(file: InputFile, region: Region) -> Iterator[tuple[Page, int, int]]:
     """Each page with its offset and the bytes of its header, read when it is its turn."""
     chunk, position, ordinal, values = region.chunk, 0, 0, 0
+    window = _Window(file=file, region=region)
     place = DICTIONARY if has_dictionary_offset(chunk) else (ModuleType.DATA_PAGE_HEADER, 0)
     while position < region.length:
-        page, length = _stored_page(file, region, position, place)
+        page, length = _stored_page(window, position, place)
         header = length - len(page.stored)
         if page.is_dictionary and place != DICTIONARY:
             # In clear it is known by its header; sealed it is a module of another type.
@@ -174,25 +171,41 @@ def _stored_pages(file: InputFile, region: Region) -> Iterator[tuple[Page, int, 
         raise FormatError(f"the pages hold {values} values, ColumnMetaData.num_values is {wanted}")
 
 
+@dataclass(slots=True, kw_only=True)
+class _Window:
+    """Bytes of a region that were read, of which the next pages are cut."""
+
+    file: InputFile
+    region: Region
+    start: int = 0
+    stored: memoryview = field(default_factory=lambda: memoryview(b""))
+
+    def at(self, position: int, least: int) -> memoryview:
+        """The bytes from a position in the region; at least so many, if there are."""
+        room = self.region.length - position
+        if self.start + len(self.stored) - position < min(least, room):
+            length = min(max(least, _AHEAD), room)
+            self.stored = memoryview(self.file.read_at(self.region.offset + position, length))
+            self.start = position
+        return self.stored[position - self.start :]
+
+
 def _stored_page(
-    file: InputFile, region: Region, position: int, place: tuple[ModuleType, int | None]
+    window: _Window, position: int, place: tuple[ModuleType, int | None]
 ) -> tuple[Page, int]:
-    room = region.length - position
-    window = _WINDOW
+    room, least = window.region.length - position, _HEADER
     while True:
-        have = min(window, room)
-        stored = memoryview(file.read_at(region.offset + position, have))
+        stored = window.at(position, least)
         try:
-            page, length = page_at(region.chunk, stored, room, place)
+            page, length = page_at(window.region.chunk, stored, room, place)
         except FormatError:
-            # A header longer than the window: statistics of long values.
-            if have == room:
+            if len(stored) == room:
                 raise
-            window *= 16
+            least = 16 * len(stored)
             continue
-        if length <= have:
+        if length <= len(stored):
             return page, length
-        window = length
+        least = length
 
 
 def _moved_locations(plain: bytes, places: NewPlaces) -> bytes:

@@ -4,14 +4,18 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from secure_bloom.storage.copy_range import copy_part
-from secure_bloom.storage.durable_writes import write_all
+from secure_bloom.storage.durable_writes import begin_writeback, write_all
 from secure_bloom.storage.inputs import InputFile
 
+#: New bytes are written when there are so many.
+_BATCH = 4 * 1024 * 1024
 #: A range that is copied through this process goes in pieces of at most this size.
 _PIECE = 8 * 1024 * 1024
 
@@ -22,6 +26,28 @@ class OldRange:
 
     offset: int
     length: int
+
+
+#: What is written at once.
+Batch = list[bytes] | OldRange
+
+
+def _batches(parts: Iterable[bytes | OldRange]) -> Iterator[tuple[Batch, int]]:
+    """The parts, small ones together, and the bytes of each batch."""
+    batch: list[bytes] = []
+    length = 0
+    for part in parts:
+        if isinstance(part, OldRange) or length >= _BATCH:
+            if batch:
+                yield batch, length
+            batch, length = [], 0
+        if isinstance(part, OldRange):
+            yield part, part.length
+        else:
+            batch.append(part)
+            length += len(part)
+    if batch:
+        yield batch, length
 
 
 class RewrittenFile(InputFile):
@@ -43,13 +69,24 @@ class RewrittenFile(InputFile):
         self._parts = parts
 
     def copy_to(self, fd: int, keep: int, tail: Sequence[bytes]) -> int:  # noqa: ARG002
-        size = 0
-        for part in self._parts:
-            if isinstance(part, OldRange):
-                size = self._copy(part, fd, size)
-            else:
-                size = write_all(fd, [part], size)
+        # The next parts are worked out while another thread writes the ones before.
+        size, under_way = 0, deque[Future[None]]()
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            for batch, length in _batches(self._parts):
+                under_way.append(pool.submit(self._write, fd, batch, size, length))
+                size += length
+                if len(under_way) > 1:
+                    under_way.popleft().result()
+            for written in under_way:
+                written.result()
         return size
+
+    def _write(self, fd: int, batch: Batch, at: int, length: int) -> None:
+        if isinstance(batch, OldRange):
+            self._copy(batch, fd, at)
+        else:
+            write_all(fd, batch, at)
+        begin_writeback(fd, at, length)
 
     def chunks(self, keep: int, tail: Sequence[bytes]) -> Iterator[bytes]:  # noqa: ARG002
         for part in self._parts:
@@ -58,12 +95,12 @@ class RewrittenFile(InputFile):
             else:
                 yield part
 
-    def _copy(self, part: OldRange, fd: int, size: int) -> int:
+    def _copy(self, part: OldRange, fd: int, at: int) -> None:
         source = self._file.descriptor
         if source is None:
-            return write_all(fd, self._pieces(part), size)
-        copy_part(source, fd, part.offset, part.length, size)
-        return size + part.length
+            write_all(fd, self._pieces(part), at)
+        else:
+            copy_part(source, fd, part.offset, part.length, at)
 
     def _pieces(self, part: OldRange) -> Iterator[bytes]:
         end = part.offset + part.length
