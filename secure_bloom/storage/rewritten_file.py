@@ -15,7 +15,9 @@ from secure_bloom.storage.durable_writes import begin_writeback, write_all
 from secure_bloom.storage.inputs import InputFile
 
 #: New bytes are written when there are so many.
-_BATCH = 4 * 1024 * 1024
+_BATCH = 2 * 1024 * 1024
+#: So many batches wait for their turn at most: more than one, because batches are of any size.
+_WAITING = 8
 #: A range that is copied through this process goes in pieces of at most this size.
 _PIECE = 8 * 1024 * 1024
 
@@ -75,7 +77,7 @@ class RewrittenFile(InputFile):
             for batch, length in _batches(self._parts):
                 under_way.append(pool.submit(self._write, fd, batch, size, length))
                 size += length
-                if len(under_way) > 1:
+                if len(under_way) > _WAITING:
                     under_way.popleft().result()
             for written in under_way:
                 written.result()
