@@ -28,7 +28,7 @@ from benchmarks.timing import Side, medians, python
 from secure_bloom.encryption.keys.vault.client import VaultKmsClient
 from secure_bloom.encryption.policy import ColumnRule
 from secure_bloom.ordered_pool import in_order
-from secure_bloom.parquet.footer import encode_footer
+from secure_bloom.parquet.footer import close_footer
 from secure_bloom.spark import session_config
 from secure_bloom.storage import replace_tail
 from tests.openbao import openbao_server
@@ -199,7 +199,7 @@ def copy_again(files: list[Path], kms: sb.Keyring) -> None:
 
     def copy(path: Path) -> None:
         with opened(path, kms) as it:
-            replace_tail(it.file, it.footer.tail.offset, [encode_footer(it.footer)])
+            replace_tail(it.file, it.footer.tail.offset, [close_footer(it.footer, it.footer.plain)])
 
     for _ in in_order(copy, files, os.cpu_count() or 1):
         pass

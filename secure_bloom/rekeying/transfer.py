@@ -152,7 +152,7 @@ _PARTS: dict[RegionKind, Callable[[Transfer, Region, NewPlaces], Iterator[bytes 
 def _stored_pages(file: InputFile, region: Region) -> Iterator[tuple[Page, int, int]]:
     """Each page with its offset and the bytes of its header, read when it is its turn."""
     chunk, position, ordinal, values = region.chunk, 0, 0, 0
-    window = _Window(file=file, region=region)
+    window = _ReadAhead(file=file, region=region)
     place = DICTIONARY if has_dictionary_offset(chunk) else (ModuleType.DATA_PAGE_HEADER, 0)
     while position < region.length:
         page, length = _stored_page(window, position, place)
@@ -172,7 +172,7 @@ def _stored_pages(file: InputFile, region: Region) -> Iterator[tuple[Page, int, 
 
 
 @dataclass(slots=True, kw_only=True)
-class _Window:
+class _ReadAhead:
     """Bytes of a region that were read, of which the next pages are cut."""
 
     file: InputFile
@@ -191,7 +191,7 @@ class _Window:
 
 
 def _stored_page(
-    window: _Window, position: int, place: tuple[ModuleType, int | None]
+    window: _ReadAhead, position: int, place: tuple[ModuleType, int | None]
 ) -> tuple[Page, int]:
     room, least = window.region.length - position, _HEADER
     while True:
