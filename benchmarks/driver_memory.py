@@ -27,7 +27,12 @@ MIB = 1 << 20
 #: The heap of the driver, and the most that its Python may take.
 HEAP = PYTHON = 512
 _FILES_OF_A_FOLDER = 1000
-_CONFIG = {"spark.driver.memory": f"{HEAP}m", "spark.speculation": "false"}
+_DRIVER = {
+    "spark.driver.memory": f"{HEAP}m",
+    "spark.speculation": "false",
+    "spark.eventLog.enabled": "false",
+}
+_SECONDS = 3600
 #: The halves of a driver, and their limits in MiB.
 _LIMITS = {"Python": PYTHON, "heap": HEAP}
 _MODEL = 10_000_000
@@ -38,12 +43,12 @@ def cases(folder: Path, *, quick: bool) -> Iterator[Result]:
     real, few, many = (200, 2_000, 20_000) if quick else (100_000, 100_000, 1_000_000)
     write_tiny(folder / "tiny", real)
     (folder / "cluster").mkdir()
-    with standalone_cluster(folder / "cluster") as cluster:
-        seen = cluster.run(add_to_all, str(folder / "tiny"), config=_CONFIG)
+    with standalone_cluster(folder / "cluster", driver=_DRIVER, seconds=_SECONDS) as cluster:
+        seen = cluster.run(add_to_all, str(folder / "tiny"))
         check(seen, real)
         note = f"2 executors with 1 core each took {seen['seconds']:.0f} s; -Xmx{HEAP}m"
         yield from results(f"{real:,} tiny files", seen, note)
-        less, more = cluster.run(add_to_none, [few, many], config=_CONFIG)
+        less, more = cluster.run(add_to_none, [few, many])
     check(less, few)
     check(more, many)
     share = (_MODEL - many) / (many - few)

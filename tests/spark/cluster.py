@@ -89,8 +89,10 @@ ON_CLUSTER = {
 class Cluster:
     """A running cluster: one master, workers with one core and 1 GiB each."""
 
-    def __init__(self, url: str, folder: Path) -> None:
+    def __init__(self, url: str, folder: Path, driver: Mapping[str, str], seconds: float) -> None:
         self._url = url
+        self._settings = driver
+        self._seconds = seconds
         self.folder = folder
         self.events = folder / "events"
         self._driver: subprocess.Popen[str] | None = None
@@ -118,7 +120,7 @@ class Cluster:
         assert driver.stdout is not None
         driver.stdin.write(json.dumps(task) + "\n")
         driver.stdin.flush()
-        guard = threading.Timer(_SECONDS, driver.kill)
+        guard = threading.Timer(self._seconds, driver.kill)
         guard.start()
         answer = driver.stdout.readline()
         guard.cancel()
@@ -129,7 +131,8 @@ class Cluster:
         """The driver, started when it is first wanted."""
         if self._driver is None:
             self.events.mkdir()
-            settings = {**ON_CLUSTER, "spark.eventLog.dir": self.events.as_uri()}
+            events = {"spark.eventLog.dir": self.events.as_uri()}
+            settings = {**ON_CLUSTER, **events, **self._settings}
             command = [sys.executable, "-m", "tests.spark.cluster", self._url, str(self.folder)]
             with (self.folder / "driver.log").open("ab") as log:
                 self._driver = subprocess.Popen(
@@ -151,8 +154,17 @@ class Cluster:
 
 
 @contextmanager
-def standalone_cluster(folder: Path, *, workers: int = 2) -> Iterator[Cluster]:
-    """Start a master and its workers; every process of theirs is gone afterwards."""
+def standalone_cluster(
+    folder: Path,
+    *,
+    workers: int = 2,
+    driver: Mapping[str, str] | None = None,
+    seconds: float = _SECONDS,
+) -> Iterator[Cluster]:
+    """Start a master and its workers; every process of theirs is gone afterwards.
+
+    The driver has these settings too, and so many seconds for a function.
+    """
     with ExitStack() as stack:
         log = stack.enter_context(_daemon(folder / "master.log", f"{_DEPLOY}.master.Master"))
         url = _await(log, r"Starting Spark master at (spark://\S+)")
@@ -170,7 +182,7 @@ def standalone_cluster(folder: Path, *, workers: int = 2) -> Iterator[Cluster]:
         ]
         for log in logs:
             _await(log, r"(Successfully registered with master)")
-        yield stack.enter_context(closing(Cluster(url, folder)))
+        yield stack.enter_context(closing(Cluster(url, folder, driver or {}, seconds)))
 
 
 def worker_host(i: int) -> str:

@@ -176,7 +176,7 @@ class TestLookups:
 
     def absent_everywhere(self, table: Path, name: str) -> int:
         values = {COLUMNS[name].value(n): n for n in range(501, 601, 2)}
-        files = sb.probe(table, name, values, keys=KEYS).files
+        files = sb.probe(table, name, list(values), keys=KEYS).files
         groups = [group for file in files for group in file.row_groups]
         return next(
             n

@@ -366,6 +366,7 @@ def test_a_kms_that_is_down_is_no_finding_and_no_crash(
     write_policy(tmp_path, "http://127.0.0.1:1", token, "retry_seconds = 0")
     with pytest.raises(sb.KmsUnavailableError, match="no connection: Connection refused"):
         audit(spark, tmp_path / "0.parquet", policy)
-    [row] = add_bloom_filters(spark, tmp_path / "0.parquet", policy).collect()
+    report = add_bloom_filters(spark, tmp_path / "0.parquet", policy, on_error="report")
+    [row] = report.collect()
     assert row.status == "failed"
     assert "no connection: Connection refused" in row.error
