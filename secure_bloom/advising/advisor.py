@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from os import PathLike
 
 from secure_bloom.advising.candidates import Candidate
@@ -13,6 +14,7 @@ from secure_bloom.advising.trial import MOST_LOOKUPS, Trier
 from secure_bloom.advising.verdict import AdviceVerdict, ColumnCase, decide, refusal
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
+from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.options import BloomFilterOptions
 from secure_bloom.parquet.schema import unknown_column
@@ -21,8 +23,21 @@ from secure_bloom.text import legible, named_columns
 
 #: Called with how much is done, and of how much.
 Progress = Callable[[int, int], None]
-#: The false-positive probability that is tried unless another one is wanted.
-DEFAULT_FPP = BloomFilterOptions().fpp
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilterOptions:
+    """The options of the filters that are tried: of one ``fpp``, or those of a policy."""
+
+    fpp: float | None
+    policy: KeyPolicy | None
+
+    def of(self, candidate: Candidate) -> BloomFilterOptions:
+        """The options for one column."""
+        if self.fpp is not None:
+            return BloomFilterOptions(fpp=self.fpp)
+        found = {} if self.policy is None else self.policy.bloom_columns()
+        return found.get(candidate.name, BloomFilterOptions())
 
 
 def advise(
@@ -30,7 +45,7 @@ def advise(
     *,
     columns: str | Iterable[str] | None = None,
     queries: str | PathLike[str] | None = None,
-    fpp: float = DEFAULT_FPP,
+    fpp: float | None = None,
     keys: GivenKeys = None,
     policy: GivenPolicy = None,
     allow_unprotected: bool = False,
@@ -45,12 +60,13 @@ def advise(
     has it.
 
     ``columns`` are all unless given, one or several; ``queries`` is a file with one SQL condition
-    or statement a line, by which columns are ranked; ``fpp`` is that of the filters.  ``keys``,
+    or statement a line, by which columns are ranked; ``fpp`` is that of the filters, the policy's
+    unless given, or 1 %.  ``keys``,
     ``policy`` and ``allow_unprotected`` are as for :func:`secure_bloom.add_bloom_filters`; a column
     whose key is missing is told so.  ``progress`` is called with what is done, and of how much.
     """
     trust = trust_of(policy, allow_unprotected=allow_unprotected)
-    options = BloomFilterOptions(fpp=fpp)
+    options = FilterOptions(fpp=fpp, policy=trust.policy)
     resolver = resolver_of(keys, trust)
     sample = sample_table(as_paths(paths), resolver)
     wanted = wanted_columns(sample, columns)
@@ -59,7 +75,8 @@ def advise(
     meter = _Ticks(progress, len(wanted) * _steps(sample))
     found = []
     for candidate in wanted:
-        found.append(advise_column(trier, sample, candidate, options, log, meter.tick))
+        wanted_filter = options.of(candidate)
+        found.append(advise_column(trier, sample, candidate, wanted_filter, log, meter.tick))
         meter.reach(len(found) * _steps(sample))
     return conclude(sample, found, log)
 

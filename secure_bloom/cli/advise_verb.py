@@ -28,7 +28,12 @@ _PATH = click.Path(path_type=Path)
     metavar="FILE",
     help="A log of queries, one SQL condition or statement a line: columns are ranked by it.",
 )
-@click.option("--fpp", type=float, metavar="F", help="False positives of the filters; else 0.01.")
+@click.option(
+    "--fpp",
+    type=float,
+    metavar="F",
+    help="False positives of the filters; else the policy's, or 0.01.",
+)
 @click.option(
     "--format",
     "form",
@@ -65,14 +70,13 @@ def advise_command(
     Exit code: 0 done, 2 error.
     """
     from secure_bloom.advising import advise
-    from secure_bloom.advising.advisor import DEFAULT_FPP
 
     with progress_bar("trying filters", quiet=as_json) as progress:
         advice = advise(
             paths,
             columns=columns or None,
             queries=queries,
-            fpp=DEFAULT_FPP if fpp is None else fpp,
+            fpp=fpp,
             **access.arguments(),
             progress=progress,
         )

@@ -6,7 +6,7 @@ planner and the same reader, so the bytes are those that ``explain`` tells of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -78,7 +78,9 @@ class LookupTrials:
             with located(path=path):
                 plan = self._plan(planner, path, groups)
                 reader = self._reader(plan, asked, value_scan)
-                _read_all(reader)
+                for _ in _tables(reader):
+                    # Rows are not kept: a common value has nearly all of them.
+                    pass
                 reports.append(file_report(plan, reader.row_groups, reader.extents, asked.needed))
         return reports
 
@@ -93,7 +95,8 @@ class LookupTrials:
         plan = FilePlan(
             path=path, footer=footer, partition=self._table.partitions[path], row_groups=(group,)
         )
-        found = pa.concat_tables(_read_all(self._reader(plan, asked, None))).column(0)
+        reader = self._reader(plan, asked, None)
+        found = pa.concat_tables([reader.no_rows, *_tables(reader)]).column(0)
         for member in column[1:]:
             found = pc.struct_field(found, member)
         if pa.types.is_list(found.type) or pa.types.is_large_list(found.type):
@@ -127,10 +130,10 @@ class LookupTrials:
         )
 
 
-def _read_all(reader: FileReader) -> list[pa.Table]:
-    """The rows that the plan of a file leaves; the file is closed."""
+def _tables(reader: FileReader) -> Iterator[pa.Table]:
+    """The rows that the plan of a file leaves; the file is closed in the end."""
     try:
-        left = filter(None, map(Unit.narrowed, units(reader)))
-        return [reader.no_rows, *(table for unit in left for table in tables_of(unit.read()))]
+        for unit in filter(None, map(Unit.narrowed, units(reader))):
+            yield from tables_of(unit.read())
     finally:
         reader.close()

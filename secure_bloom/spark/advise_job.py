@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeVar
 
 from secure_bloom.advising.advisor import (
-    DEFAULT_FPP,
+    FilterOptions,
     advise_column,
     column_names,
     wanted_columns,
@@ -25,7 +25,6 @@ from secure_bloom.encryption.access import GivenPolicy, resolver_of, trust_of
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.encryption.trust import Trust
 from secure_bloom.errors import SecureBloomError
-from secure_bloom.options import BloomFilterOptions
 from secure_bloom.spark.progress import Progress, task_progress
 from secure_bloom.spark.shipping import opened_once, ship
 from secure_bloom.spark.tasks import run_tasks
@@ -44,7 +43,7 @@ def advise(
     *,
     columns: str | Iterable[str] | None = None,
     queries: str | os.PathLike[str] | None = None,
-    fpp: float = DEFAULT_FPP,
+    fpp: float | None = None,
     allow_unprotected: bool = False,
     progress: Progress | None = None,
 ) -> TableAdvice:
@@ -63,7 +62,10 @@ def advise(
     log = None if queries is None else load_query_log(queries, column_names(sample))
     names = [candidate.name for candidate in wanted]
     work = functools.partial(
-        _advise, shared=ship((trust, sample)), options=BloomFilterOptions(fpp=fpp), log=log
+        _advise,
+        shared=ship((trust, sample)),
+        options=FilterOptions(fpp=fpp, policy=trust.policy),
+        log=log,
     )
     with task_progress(spark, progress, total=len(names), tasks=len(names)):
         advice = run_tasks(spark, names, work, tasks=len(names))
@@ -96,11 +98,11 @@ def _trier(shipped: tuple[Trust, TableSample]) -> tuple[TableSample, Trier]:
 
 
 def _advise(
-    name: str, *, shared: bytes, options: BloomFilterOptions, log: QueryLog | None
+    name: str, *, shared: bytes, options: FilterOptions, log: QueryLog | None
 ) -> ColumnAdvice | SecureBloomError:
     try:
         sample, trier = _trier(shared)
         candidate = next(it for it in sample.candidates if it.name == name)
-        return advise_column(trier, sample, candidate, options, log)
+        return advise_column(trier, sample, candidate, options.of(candidate), log)
     except SecureBloomError as error:
         return error

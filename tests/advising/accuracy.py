@@ -80,7 +80,8 @@ def _measured(table: Path, column: ColumnAdvice, lookups: int) -> Measured:
 
 
 def _mean(table: Path, column: str, values: list[Any]) -> float | None:
-    path = tuple(column.split("."))
+    # A list is looked up by its own name.
+    path = tuple(column.removesuffix(".list.element").split("."))
     sizes = [
         sb.explain(table, where=[(path, "=", value)], keys=KEYRING).bytes_read for value in values
     ]
@@ -89,10 +90,12 @@ def _mean(table: Path, column: str, values: list[Any]) -> float | None:
 
 def values_to_look_up(table: Path, column: str, count: int) -> dict[str, list[Any]]:
     """Values of random rows, and others between the least and the greatest that no row has."""
-    top, *members = column.split(".")
+    top, *members = column.removesuffix(".list.element").split(".")
     values = sb.read_table(table, columns=[top], keys=KEYRING).column(0)
     for member in members:
         values = pc.struct_field(values, member)
+    if pa.types.is_list(values.type):
+        values = pc.list_flatten(values)
     values = values.drop_null().combine_chunks()
     chance = random.Random(column)
     present = [values[chance.randrange(len(values))] for _ in range(count)]

@@ -112,12 +112,12 @@ def test_a_table_without_rows_has_nothing_to_look_up(tmp_path: Path) -> None:
     assert {column.reason for column in advice.columns} == {"no values: the table has no rows"}
 
 
-def test_with_a_policy_the_lines_name_the_key_that_it_says(tmp_path: Path) -> None:
+def test_with_a_policy_its_key_and_its_fpp_are_taken(tmp_path: Path) -> None:
     (tmp_path / "t").mkdir()
     write(tmp_path / "t" / "a.parquet", customers(20_000), Mode.ENCRYPTED, row_group_size=2000)
     (tmp_path / "policy.toml").write_text(
-        '[footer]\nkey = "k_footer"\n[columns.iban]\nkey = "k_finance"\n'
+        '[footer]\nkey = "k_footer"\n[columns.iban]\nkey = "k_finance"\nbloom = { fpp = 0.05 }\n'
     )
     policy = tmp_path / "policy.toml"
     advice = sb.advise(tmp_path / "t", columns="iban", policy=policy, keys=KEYRING)
-    assert 'key = "k_finance"\nbloom' in advice.policy
+    assert advice.policy == '[columns.iban]\nkey = "k_finance"\nbloom = { fpp = 0.05 }'

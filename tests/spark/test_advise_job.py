@@ -25,6 +25,7 @@ def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path
     rows.selectExpr(
         "concat('user', id * 7, '@example.com') AS email",
         "concat('DE', id) AS iban",
+        "id * 1000003 AS national_id",
         "element_at(array('it', 'no', 'fr'), cast(id % 3 + 1 AS int)) AS country",
     ).write.parquet(str(folder))
     return folder

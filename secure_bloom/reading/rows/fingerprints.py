@@ -1,7 +1,8 @@
-"""Fingerprints of probe values, and whether a column chunk may have one of them.
+"""Probe values in a form to scan for, and whether a column chunk may have one of them.
 
-The values of the chunk are fingerprinted in the bytes of their pages, without an Arrow array.  If
-all pages use the dictionary, only the dictionary page is read.
+The values of the chunk are compared in the bytes of their pages, without an Arrow array: by their
+fingerprints, in compiled code, or where there are few probe values, as they are.  If all pages use
+the dictionary, only the dictionary page is read.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from secure_bloom.storage import InputFile
 #: Bits of marks for each probe value: one of 32 other values is then looked up in vain.
 _MARKS_PER_VALUE = 32
 _MIN_MARKS = 1 << 15
+#: Bytes of the length before a BYTE_ARRAY.
+_LENGTH_SIZE = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,3 +62,29 @@ class ProbeFingerprints:
         answer = look_for(values.content, values.count, width, self.marks, self.fingerprints)
         # A damaged page counts as "maybe": decoding it later says what is wrong.
         return bool(answer != NONE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeBytes:
+    """A few probe values as they stand in pages; they are found without compiled code."""
+
+    encodings: tuple[bytes, ...] = field(repr=False)
+
+    def may_be_in(self, file: InputFile, chunk: Chunk) -> bool:
+        """As :meth:`ProbeFingerprints.may_be_in`."""
+        return any(
+            page is None or any(_has(page, encoding) for encoding in self.encodings)
+            for page in read_plain_values(file, chunk)
+        )
+
+
+def _has(values: PlainValues, encoding: bytes) -> bool:
+    """Whether the value may be among the values; one in the middle of two is a false "maybe"."""
+    if values.width is None:
+        length = len(encoding).to_bytes(_LENGTH_SIZE, "little")
+        return values.content.tobytes().find(length + encoding) >= 0
+    if len(encoding) != values.width or len(values.content) < values.count * values.width:
+        # Decoding says what is wrong with the page.
+        return True
+    rows = values.content[: values.count * values.width].reshape(-1, values.width)
+    return bool((rows == np.frombuffer(encoding, np.uint8)).all(axis=1).any())

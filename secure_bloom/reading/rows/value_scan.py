@@ -8,7 +8,7 @@ So that is done first, and given up for a condition that does not rule out most 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
@@ -23,12 +23,12 @@ from secure_bloom.predicates.request import Request
 from secure_bloom.predicates.tree import LOOKUPS
 from secure_bloom.reading.pruning.column_predicates import encodings_of
 from secure_bloom.reading.pruning.context import PruningContext
-from secure_bloom.reading.rows.fingerprints import ProbeFingerprints
+from secure_bloom.reading.rows.fingerprints import ProbeBytes, ProbeFingerprints
 from secure_bloom.reading.table.footer import FileFooter
 from secure_bloom.storage import InputFile
 
-#: More values take too long to encode.
-_TOO_MANY = 10_000
+#: More values take too long to encode; so few are looked for without compiled code.
+_TOO_MANY, _FEW = 10_000, 8
 #: Seconds that a row takes longer to decode and filter than to scan.
 _SAVED = 0.1e-6
 #: A condition must rule out this share of the row groups to be scanned on.  It starts with a credit
@@ -57,7 +57,7 @@ class _ScannedCondition:
     condition: int
     column: int
     leaf: Leaf
-    probe: ProbeFingerprints | None
+    probe: ProbeFingerprints | ProbeBytes | None
     tried: int = 0
     ruled_out: int = 0
 
@@ -99,12 +99,12 @@ class ValueScan:
 
         Raises IntegrityError for a page that does not authenticate, with row group and column.
         """
-        rows = footer.row_groups.rows[row_group]
-        if not self._lookups or not compiled_code.is_worth(rows * _SAVED):
+        lookups = self._worth_scanning(footer, row_group)
+        if not lookups:
             return True
         # A condition whose key is missing was taken out of this predicate.
         checked = {condition.ordinal for condition in bound_conditions(predicate)}
-        left = [a for a in self._of(footer) if a.condition in checked and a.is_worth_it]
+        left = [a for a in self._of(footer, lookups) if a.condition in checked and a.is_worth_it]
         shape = PredicateShape.of(predicate)
         ruled_out = Decided.false(shape)
         # What is not scanned stays possible, and what is scanned and found.
@@ -116,9 +116,23 @@ class ValueScan:
             (possible if found else ruled_out).add(scanned.condition)
         return not ruled_out.is_decided
 
-    def _of(self, footer: FileFooter) -> Iterator[_ScannedCondition]:
+    def _worth_scanning(self, footer: FileFooter, row_group: int) -> list[BoundCondition]:
+        """All lookups, or those on members of structures alone if compiled code is not loaded.
+
+        A member is scanned in any case: decoding takes the whole structure, so what a read reads
+        would depend on what else the process has done.
+        """
+        if not self._lookups:
+            return []
+        if compiled_code.is_worth(footer.row_groups.rows[row_group] * _SAVED):
+            return self._lookups
+        return [condition for condition in self._lookups if _is_few_of_member(condition, footer)]
+
+    def _of(
+        self, footer: FileFooter, lookups: Sequence[BoundCondition]
+    ) -> Iterator[_ScannedCondition]:
         """The lookups on columns of a file, each made once for all files with the same schema."""
-        for condition in self._lookups:
+        for condition in lookups:
             column = footer.columns.ordinals.get(condition.path)
             if column is None:
                 continue
@@ -135,7 +149,12 @@ class ValueScan:
         predicate = self._context.column_predicate(condition, footer)
         leaf, probe = footer.columns.leaves[column], None
         if predicate and predicate.values is not None and _has_known_bytes(leaf):
-            probe = ProbeFingerprints.of(encodings_of(predicate.values))
+            encodings = encodings_of(predicate.values)
+            probe = (
+                ProbeBytes(encodings=tuple(encodings))
+                if _is_few_of_member(condition, footer)
+                else ProbeFingerprints.of(encodings)
+            )
         return _ScannedCondition(condition=condition.ordinal, column=column, leaf=leaf, probe=probe)
 
 
@@ -146,6 +165,11 @@ def _is_lookup(condition: BoundCondition, request: Request) -> bool:
         and len(condition.values) <= _TOO_MANY
         and condition.path[0] not in request.partitions
     )
+
+
+def _is_few_of_member(condition: BoundCondition, footer: FileFooter) -> bool:
+    """Whether few values of a member are looked up, which has others beside it."""
+    return len(condition.values) <= _FEW and len(footer.columns.below(condition.path[0])) > 1
 
 
 def _has_known_bytes(leaf: Leaf) -> bool:
