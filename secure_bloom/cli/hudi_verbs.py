@@ -13,6 +13,7 @@ from secure_bloom.cli.arguments import (
     with_access_to_read,
     with_access_to_sign,
     with_common_options,
+    with_jobs_option,
 )
 from secure_bloom.cli.exit_codes import complain
 from secure_bloom.cli.tables import print_json
@@ -94,6 +95,7 @@ def show_command(
 @click.option("--replace-filters", is_flag=True, help="Build filters anew where there are some.")
 @click.option("--dry-run", is_flag=True, help="Work everything out, write nothing.")
 @_COLUMN
+@with_jobs_option
 @with_access_to_sign
 @with_common_options
 def add_command(
@@ -102,6 +104,7 @@ def add_command(
     in_place: bool,
     replace_filters: bool,
     dry_run: bool,
+    jobs: int | None,
     column: str,
     access: Access,
     as_json: bool,
@@ -130,6 +133,7 @@ def add_command(
         output=output,
         replace=replace_filters,
         dry_run=dry_run,
+        jobs=jobs,
     )
     if as_json:
         print_json(report.to_dict())

@@ -8,15 +8,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from os import PathLike
+from typing import Any
 
 from secure_bloom.adding.plan import Mapper, RewritePlan, new_tail
 from secure_bloom.adding.report import AddReport, FileAddReport, FilterReport, file_notes
 from secure_bloom.adding.rewrite import FileRewriter, WriteMode
+from secure_bloom.adding.run import FileTask, rewrite_files
 from secure_bloom.adding.summary_files import summary_notes
 from secure_bloom.adding.targets import files_to_write
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
 from secure_bloom.encryption.keys import FileKeys
+from secure_bloom.encryption.trust import Trust
 from secure_bloom.errors import PolicyError, SecureBloomError
 from secure_bloom.hudi.key_column import key_chunks, key_range, packed, read_keys
 from secure_bloom.hudi.record_keys.bloom_filter import HudiBloomFilter
@@ -81,31 +85,40 @@ def add_record_key_filter(
     replace: bool = False,
     dry_run: bool = False,
     allow_unprotected: bool = False,
+    jobs: int | None = None,
 ) -> AddReport:
     """Add Hudi's Bloom filter and key range to base files that have none, from ``column``.
 
     ``paths`` are files, folders or globs.  A filter that is there is kept, or with ``replace``
     built anew; without ``replace`` one of another column fails its file, which can have one only.
     Files are replaced atomically, or with ``in_place`` appended to, or with ``output`` written
-    below another folder; one that fails is reported and does not stop the others: so is one that is
-    protected less than the ``policy`` says, unless ``allow_unprotected``.  The report's ``notes``
-    say to whom the new entries show something that the file hid before.
+    below another folder, on at most ``jobs`` cores, by default all; one that fails is reported and
+    does not stop the others: so is one that is protected less than the ``policy`` says, unless
+    ``allow_unprotected``.  The report's ``notes`` say to whom the new entries show something that
+    the file hid before.
 
     Raises PolicyError or UnsupportedFeatureError before any file is written where the request
     itself cannot be.  Files of a live Hudi table are refused: its log records their sizes.
     """
     files, targets = files_to_write(paths, in_place=in_place, output=output)
-    rewriter = RecordKeyRewriter(
-        resolver=resolver_of(keys, trust_of(policy, allow_unprotected=allow_unprotected)),
+    open_rewriter = partial(
+        _rewriter,
+        keys,
+        trust_of(policy, allow_unprotected=allow_unprotected),
         mode=WriteMode(in_place=in_place, dry_run=dry_run),
         column=column,
         options=options or RecordKeyFilterOptions(),
         replace=replace,
     )
-    reports = tuple(rewriter.rewrite(path, target=targets.get(path)) for path in files)
+    tasks = [FileTask(path=path, target=targets.get(path)) for path in files]
+    reports = tuple(rewrite_files(open_rewriter(), open_rewriter, tasks, jobs=jobs))
     changed = [targets.get(report.path, report.path) for report in reports if report.changes]
     notes = (*_notes(reports), *file_notes(reports), *summary_notes(changed))
     return AddReport(files=reports, notes=notes, dry_run=dry_run)
+
+
+def _rewriter(keys: GivenKeys, trust: Trust, **settings: Any) -> RecordKeyRewriter:
+    return RecordKeyRewriter(resolver=resolver_of(keys, trust), **settings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

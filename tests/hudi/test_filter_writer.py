@@ -338,3 +338,15 @@ def test_a_filter_of_an_unnamed_column_is_not_kept(tmp_path: Path) -> None:
     assert (file.filters[0].action, file.filters[0].values) == ("replaced", len(KEYS))
     (kept,) = hudi.add_record_key_filter(path, column="email").files
     assert kept.filters[0].action == "kept"
+
+
+def test_files_are_shared_by_processes(tmp_path: Path) -> None:
+    folder = tmp_path / "base"
+    folder.mkdir()
+    first = base_file(folder / "0.parquet", KEYS[:50], Mode.ENCRYPTED)
+    for i in range(1, 5):
+        shutil.copyfile(first, folder / f"{i}.parquet")
+    report = hudi.add_record_key_filter(folder, keys=KEYRING, jobs=2)
+    assert [file.path for file in report.files] == sorted(str(p) for p in folder.iterdir())
+    assert {file.status for file in report.files} == {"added"}
+    assert len({hudi_pairs(path)["org.apache.hudi.bloomfilter"] for path in folder.iterdir()}) == 1
