@@ -26,6 +26,9 @@ from tests.tables import KEYRING, SECRETS, Mode, customers, keyring_json, write
 
 #: Far longer than anything here takes: a test that would hang fails.
 _PATIENCE = 60.0
+NEEDS_PROC = pytest.mark.skipif(
+    not Path("/proc/self/environ").exists(), reason="the system has no /proc"
+)
 MODES = pytest.mark.parametrize("mode", [Mode.PLAIN, Mode.ENCRYPTED], ids=lambda mode: mode.name)
 
 
@@ -132,7 +135,7 @@ def test_in_place_a_killed_worker_leaves_nothing_that_another_run_cannot_mend(
     assert _add(lake, jobs=2, in_place=True).failed == ()
 
 
-@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
+@NEEDS_PROC
 def test_no_key_is_on_a_command_line_or_in_an_environment(tmp_path: Path) -> None:
     _add(_lake(tmp_path / "lake", 8), keys=WorkerKms(str(tmp_path)), jobs=2)
     seen = [path.read_bytes() for path in tmp_path.glob("*.seen")]
@@ -191,6 +194,8 @@ def waiting_run(tmp_path: Path) -> Any:
     run = subprocess.Popen(
         [*command, "--jobs", "2"],
         cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         start_new_session=True,
         text=True,
@@ -203,6 +208,16 @@ def waiting_run(tmp_path: Path) -> Any:
     run.communicate()
 
 
+def _sockets(pid: int) -> set[str]:
+    """The sockets that a process has open; none of one that has ended."""
+    found = set()
+    with contextlib.suppress(OSError):
+        for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                found.add(os.readlink(descriptor))  # noqa: PTH115
+    return {name for name in found if name.startswith("socket:")}
+
+
 def _is_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
@@ -213,6 +228,7 @@ def _is_alive(pid: int) -> bool:
     return not status.exists() or status.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
+@NEEDS_PROC
 @pytest.mark.parametrize("blow", [signal.SIGINT, signal.SIGKILL])
 def test_when_a_run_ends_its_workers_finish_their_files_and_end(
     waiting_run: tuple[subprocess.Popen[str], Path], tmp_path: Path, blow: signal.Signals
@@ -220,10 +236,11 @@ def test_when_a_run_ends_its_workers_finish_their_files_and_end(
     run, lake = waiting_run
     before = {path: path.read_bytes() for path in lake.iterdir()}
     workers = [int(path.stem) for path in tmp_path.glob("*.seen")]
+    talks = _sockets(run.pid)
     # The whole group, as Ctrl-C on a terminal.
     os.killpg(run.pid, blow)
-    if blow is signal.SIGKILL:
-        run.wait(_PATIENCE)
+    # Not before nobody talks to the workers: they would get more files.
+    _until(lambda: not talks & _sockets(run.pid))
     (tmp_path / "go").touch()
     _, said = run.communicate(timeout=_PATIENCE)
     _until(lambda: not any(map(_is_alive, workers)))
