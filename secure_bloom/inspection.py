@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from typing import Any, ClassVar
 
 from secure_bloom.bloom.stored import StoredBloomFilter, read_bloom_filter
@@ -22,6 +23,7 @@ from secure_bloom.parquet.footer import Chunk, Footer, Tail, open_chunk, read_ta
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.keys_ahead import KeysAhead
 from secure_bloom.parquet.logical_types import describe
+from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import ColumnChunk
 from secure_bloom.reports import Report, counted_files
 from secure_bloom.storage import InputFile, find_unmanaged, open_input
@@ -222,7 +224,7 @@ class _Inspector:
             bloom, note = _visible_bloom(column_chunk), error.message
         return ColumnInspection(
             column=leaf.name,
-            type=describe(leaf.element),
+            type=_type_of(leaf),
             encrypted=encrypted,
             key=key,
             bloom=bloom,
@@ -248,6 +250,12 @@ class _Inspector:
         from secure_bloom.parquet.column_values import read_entries
 
         return check_filter(read_entries(self.file, chunk), stored.filter)
+
+
+@lru_cache(maxsize=4096)
+def _type_of(leaf: Leaf) -> str:
+    # Files of one table share their leaves.
+    return describe(leaf.element)
 
 
 def _encryption(

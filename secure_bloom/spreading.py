@@ -8,7 +8,7 @@ a second to start.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,12 +59,13 @@ def each_file(
     *,
     lost: Callable[[A, WorkerLostError], B],
     stop: Callable[[], None] = lambda: None,
+    ahead: Callable[[Sequence[A]], Iterable[A]] = iter,
 ) -> Generator[tuple[int, B], None, None]:
     """The index of each file and what ``work`` says of it, as it is done.
 
     ``open_work`` opens the same work in another process, to which it is pickled.  Where that cannot
-    be, threads of this process do it, and ``stop`` is called when the caller ends early.  ``lost``
-    says of a file that the process which worked on it has died.
+    be, threads of this process do it, on the files as ``ahead`` gives them, and ``stop`` is called
+    when the caller ends early.  ``lost`` says of a file that the process which worked on it died.
     """
     left = dict(enumerate(files))
     if spread.processes > 1:
@@ -74,7 +75,8 @@ def each_file(
         for index, result in in_processes(open_work, files, spread.processes, lost=lost):
             del left[index]
             yield index, result
-    results = in_order(work, left.values(), spread.threads, room=len(left), stop=stop)
+    files_here = ahead(list(left.values()))
+    results = in_order(work, files_here, spread.threads, room=len(left), stop=stop)
     yield from zip(left, results, strict=True)
 
 

@@ -1,4 +1,4 @@
-"""Add Bloom filters to files: check everything first, then plan and write file by file."""
+"""Add Bloom filters to files: check the request first, then plan and write file by file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING
 
-from secure_bloom.adding.preflight import check_surveys, survey_file
+from secure_bloom.adding.preflight import check_few
 from secure_bloom.adding.report import AddReport, file_notes
 from secure_bloom.adding.request import (
     Columns,
@@ -15,11 +15,10 @@ from secure_bloom.adding.request import (
     filter_request,
     request_resolver,
 )
-from secure_bloom.adding.rewrite import Rewriter, WriteMode, failed_report
+from secure_bloom.adding.rewrite import Rewriter, WriteMode
 from secure_bloom.adding.run import FileTask, Progress, rewrite_files
 from secure_bloom.adding.summary_files import summary_notes
 from secure_bloom.adding.targets import files_to_write
-from secure_bloom.parquet.keys_ahead import KeysAhead
 from secure_bloom.storage.paths import Paths
 
 if TYPE_CHECKING:
@@ -53,7 +52,8 @@ def add_bloom_filters(
     ``allow_unprotected`` is given.
 
     Raises PolicyError or UnsupportedFeatureError before any file is written where the request
-    itself cannot be: an unknown column, a BOOLEAN column, an unknown master key, a managed table.
+    itself cannot be: a column that no file has, an unknown master key, a managed table, and what a
+    few of the files show, such as a BOOLEAN column.  What only another file shows fails that file.
 
     >>> sb.add_bloom_filters("new/", policy="keys/policy.toml")
     <AddReport: 1 file (1 added)>
@@ -65,23 +65,18 @@ def add_bloom_filters(
     open_rewriter = partial(_rewriter, request, keys, mode, allow_unprotected=allow_unprotected)
     rewriter = open_rewriter()
     files, targets = files_to_write(paths, in_place=in_place, output=output)
-    surveys = [
-        survey_file(path, request, rewriter.resolver, repair=mode.repairs)
-        for path in KeysAhead(rewriter.resolver).each(files)
-    ]
-    failures = check_surveys(surveys)
-    tasks = [
-        FileTask(path=it.path, target=targets.get(it.path), cut=it.cut, chunks=it.chunks)
-        for it in surveys
-        if it.path not in failures
-    ]
-    done = rewrite_files(rewriter, open_rewriter, tasks, jobs=jobs, progress=progress)
-    by_path = {report.path: report for report in done}
-    by_path |= {path: failed_report(path, error) for path, error in failures.items()}
-    reports = tuple(by_path[path] for path in files)
+    chunks = check_few(files, request, rewriter.resolver)
+    reports = rewrite_files(
+        rewriter,
+        open_rewriter,
+        [FileTask(path=path, target=targets.get(path)) for path in files],
+        chunks_a_file=chunks,
+        jobs=jobs,
+        progress=progress,
+    )
     changed = [targets.get(report.path, report.path) for report in reports if report.changes]
     notes = (*file_notes(reports), *summary_notes(changed))
-    return AddReport(files=reports, notes=notes, dry_run=dry_run)
+    return AddReport(files=tuple(reports), notes=notes, dry_run=dry_run)
 
 
 def _rewriter(

@@ -6,7 +6,7 @@ and column order.  The file's data keeps its place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -32,7 +32,7 @@ from secure_bloom.parquet.schema import require_filterable
 from secure_bloom.storage import APPEND_ALIGNMENT, InputFile
 
 #: Runs the builds of one file, in order: ``map`` itself, or that of an executor.
-Mapper = Callable[[Callable[["Task"], "ChunkOutcome"], Iterable["Task"]], Iterator["ChunkOutcome"]]
+Mapper = Callable[[Callable[["Task"], "ChunkOutcome"], Sequence["Task"]], Iterator["ChunkOutcome"]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,21 +1,24 @@
-"""Check a request against every footer, so that errors of the request come before any write."""
+"""Check a request against footers, so that errors of the request come before any write.
+
+A few footers tell most of them.  What only another file shows fails that file, when it is its turn.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
 
 from secure_bloom.adding.request import FilterRequest
 from secure_bloom.encryption.keys import KeyResolver
-from secure_bloom.errors import FormatError, SecureBloomError, located
+from secure_bloom.errors import SecureBloomError, located
 from secure_bloom.parquet.footer import Footer, open_chunk, read_tail, unlock
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.schema import require_filterable, unknown_column
 from secure_bloom.storage import open_input
 
-if TYPE_CHECKING:
-    from secure_bloom.adding.torn_append import Cut
+#: So many files, from all over a run, tell what is wrong with its request.
+_FEW: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +26,7 @@ class Survey:
     """The check of one file; ``chunks`` is the number of column chunks that are to have filters.
 
     ``refusal`` is an error of the request itself, which stops the run; ``failure`` one of this
-    file, which does not stop the others.  ``cut`` is what a killed run had left in it.
+    file, which does not stop the others.
     """
 
     path: str
@@ -32,36 +35,39 @@ class Survey:
     chunks: int = 0
     refusal: SecureBloomError | None = None
     failure: SecureBloomError | None = None
-    cut: Cut | None = None
 
 
-def survey_file(
-    path: str, request: FilterRequest, resolver: KeyResolver, *, repair: bool = False
-) -> Survey:
-    """Read one footer with its keys, and check the request against it.  Never raises our errors.
+def check_few(files: Sequence[str], request: FilterRequest, resolver: KeyResolver) -> int:
+    """Check a request against a few of its files; about how many chunks a file has for it.
 
-    With ``repair`` what a killed ``--in-place`` run left behind is cut off first.
+    A column that none of them has is looked for in the others, until one has it.  Raises what
+    :func:`check_surveys` raises.
     """
+    few = files[:: max(1, -(-len(files) // _FEW))]
+    surveys = {path: survey_file(path, request, resolver) for path in few}
+    missing = _missing_in_all(request, surveys.values())
+    for path in files:
+        if not missing:
+            break
+        if path not in surveys:
+            surveys[path] = survey_file(path, request, resolver)
+            missing = missing & _missing_in_all(request, [surveys[path]])
+    check_surveys(surveys.values())
+    return sum(survey.chunks for survey in surveys.values()) // max(1, len(surveys))
+
+
+def _missing_in_all(request: FilterRequest, surveys: Iterable[Survey]) -> set[str]:
+    """The columns that none of the files has, as far as they can be read."""
+    missing = (set(survey.missing) for survey in surveys if survey.failure is None)
+    return set(request.columns).intersection(*missing)
+
+
+def survey_file(path: str, request: FilterRequest, resolver: KeyResolver) -> Survey:
+    """Read one footer with its keys, and check the request against it.  Never raises our errors."""
     try:
         return _survey(path, request, resolver)
     except SecureBloomError as error:
-        if repair and isinstance(error, FormatError):
-            return _mended_survey(path, request, resolver, error)
         return Survey(path=path, failure=error)
-
-
-def _mended_survey(
-    path: str, request: FilterRequest, resolver: KeyResolver, error: FormatError
-) -> Survey:
-    from secure_bloom.adding.torn_append import mend
-
-    try:
-        mended = mend(path, resolver)
-    except SecureBloomError as refusal:
-        return Survey(path=path, failure=refusal)
-    if mended is None:
-        return Survey(path=path, failure=error)
-    return replace(survey_file(path, request, resolver), cut=mended.cut)
 
 
 def _survey(path: str, request: FilterRequest, resolver: KeyResolver) -> Survey:

@@ -55,14 +55,10 @@ class FileRewriter(ABC):
         *,
         target: str | None = None,
         run: Mapper = map,
-        cut: Cut | None = None,
     ) -> FileAddReport:
-        """Do one file, in its place or to ``target``; our errors become a report of a failure.
-
-        ``cut`` is what was cut off the file before; its bytes are forgotten when all went well.
-        """
+        """Do one file, in its place or to ``target``; our errors become a report of a failure."""
         started = time.perf_counter()
-        cuts = [] if cut is None else [cut]
+        cuts: list[Cut] = []
         try:
             with located(path=path):
                 plan, file = self._rewrite(path, target, run, cuts)

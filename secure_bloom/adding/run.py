@@ -7,39 +7,30 @@ opens for itself.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 from secure_bloom.adding.plan import ChunkOutcome, Task
 from secure_bloom.adding.report import FileAddReport
 from secure_bloom.adding.rewrite import FileRewriter, failed_report
 from secure_bloom.errors import WorkerLostError
+from secure_bloom.parquet.keys_ahead import KeysAhead
 from secure_bloom.spreading import chosen_spread, each_file
 
-if TYPE_CHECKING:
-    from secure_bloom.adding.torn_append import Cut
-
-#: Called with the number of column chunks done and the number of all column chunks.  Calls come
-#: from any thread, one at a time.
+#: Called with the number of column chunks done and the number of all column chunks, which is an
+#: estimate until each file was opened.  Calls come from any thread, one at a time.
 Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileTask:
-    """One file that is to be rewritten, in its place or to ``target``.
-
-    ``chunks`` is the number of column chunks that are to have filters; ``cut`` is what was cut off
-    the file before.
-    """
+    """One file that is to be rewritten, in its place or to ``target``."""
 
     path: str
     target: str | None = None
-    cut: Cut | None = None
-    chunks: int = 0
 
 
 def rewrite_files(
@@ -47,11 +38,15 @@ def rewrite_files(
     open_rewriter: Callable[[], FileRewriter],
     tasks: Sequence[FileTask],
     *,
+    chunks_a_file: int = 0,
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> list[FileAddReport]:
-    """The report of each task, in order; ``open_rewriter`` makes the same rewriter elsewhere."""
-    meter = _Meter(progress, sum(task.chunks for task in tasks))
+    """The report of each task, in order; ``open_rewriter`` makes the same rewriter elsewhere.
+
+    ``chunks_a_file`` is the estimate that ``progress`` begins with.
+    """
+    meter = _Meter(progress, len(tasks), chunks_a_file)
     spread = chosen_spread([task.path for task in tasks], jobs)
     reports: dict[int, FileAddReport] = {}
     # The column chunks of all files share one pool, so only as many as there are cores are in
@@ -66,60 +61,78 @@ def rewrite_files(
             # After an interrupt a file at work finds no pool for its next chunk, and so it ends
             # before it writes.
             stop=partial(chunks.shutdown, wait=False, cancel_futures=True),
+            ahead=partial(_with_keys_ahead, rewriter),
         )
         with closing(done):
             for index, report in done:
                 reports[index] = report
-                meter.finish(tasks[index])
+                meter.finish(tasks[index], report)
     return [reports[index] for index in range(len(tasks))]
+
+
+def _with_keys_ahead(rewriter: FileRewriter, tasks: Sequence[FileTask]) -> Iterator[FileTask]:
+    by_path = {task.path: task for task in tasks}
+    return map(by_path.__getitem__, KeysAhead(rewriter.resolver).each(list(by_path)))
 
 
 def _work(open_rewriter: Callable[[], FileRewriter]) -> Callable[[FileTask], FileAddReport]:
     """The work of another process."""
     rewriter = open_rewriter()
-    return lambda task: rewriter.rewrite(task.path, target=task.target, cut=task.cut)
+    return lambda task: rewriter.rewrite(task.path, target=task.target)
 
 
 def _lost_file(task: FileTask, error: WorkerLostError) -> FileAddReport:
     error.path = task.path
-    return failed_report(task.path, error, cuts=(task.cut,) if task.cut else ())
+    return failed_report(task.path, error)
 
 
 class _Meter:
     """Counts the column chunks that are done, and tells ``progress`` of each."""
 
-    def __init__(self, progress: Progress | None, total: int) -> None:
+    def __init__(self, progress: Progress | None, files: int, chunks_a_file: int) -> None:
         self._progress = progress
-        self._total = total
+        self._estimate = chunks_a_file
+        self._total = files * chunks_a_file
         self._done = 0
-        self._counted: dict[str, int] = {}
+        #: Chunks of each file that was opened, and how many of them are counted.
+        self._chunks: dict[str, tuple[int, int]] = {}
         self._lock = threading.Lock()
-        self._advance(0)
+        self._tell()
 
     def metered(self, rewriter: FileRewriter, chunks: Executor, task: FileTask) -> FileAddReport:
         """Rewrite one file, and count its chunks, each when it is done."""
 
         def run(
-            work: Callable[[Task], ChunkOutcome], tasks: Iterable[Task]
+            work: Callable[[Task], ChunkOutcome], tasks: Sequence[Task]
         ) -> Iterator[ChunkOutcome]:
+            self._open(task, len(tasks))
             for outcome in chunks.map(work, tasks):
-                # If another writer was faster, the file is planned again: same chunks, not counted.
-                counted = self._counted.get(task.path, 0)
-                if counted < task.chunks:
-                    self._counted[task.path] = counted + 1
-                    self._advance(1)
+                self._count(task, 1)
                 yield outcome
 
-        return rewriter.rewrite(task.path, target=task.target, run=run, cut=task.cut)
+        return rewriter.rewrite(task.path, target=task.target, run=run)
 
-    def finish(self, task: FileTask) -> None:
+    def finish(self, task: FileTask, report: FileAddReport) -> None:
         """Count the chunks of a file that are not counted yet: it is done."""
-        left = task.chunks - self._counted.get(task.path, 0)
-        self._counted[task.path] = task.chunks
-        self._advance(left)
+        self._open(task, sum(it.row_group is not None for it in report.filters))
+        chunks, counted = self._chunks[task.path]
+        self._count(task, chunks - counted)
 
-    def _advance(self, chunks: int) -> None:
+    def _open(self, task: FileTask, chunks: int) -> None:
         with self._lock:
-            self._done += chunks
-            if self._progress is not None:
-                self._progress(self._done, self._total)
+            # If another writer was faster, the file is planned again: same chunks, opened once.
+            if task.path not in self._chunks:
+                self._chunks[task.path] = chunks, 0
+                self._total += chunks - self._estimate
+
+    def _count(self, task: FileTask, more: int) -> None:
+        with self._lock:
+            chunks, counted = self._chunks[task.path]
+            more = min(more, chunks - counted)
+            self._chunks[task.path] = chunks, counted + more
+            self._done += more
+            self._tell()
+
+    def _tell(self) -> None:
+        if self._progress is not None:
+            self._progress(self._done, self._total)

@@ -48,19 +48,24 @@ def encode_bloom_filter(
     bloom_filter: SplitBlockBloomFilter, column_cipher: ColumnCipher | None
 ) -> bytes:
     """Header and bitset as they go into the file, encrypted where the column is."""
-    # The three unions have one member each: the only algorithm, hash and compression of the format.
-    header = BloomFilterHeader.of(
-        numBytes=bloom_filter.byte_count,
-        algorithm=BloomFilterAlgorithm.of(BLOCK=Empty()),
-        hash=BloomFilterHash.of(XXHASH=Empty()),
-        compression=BloomFilterCompression.of(UNCOMPRESSED=Empty()),
-    ).encode()
+    header = _encoded_header(bloom_filter.byte_count)
     bitset = bloom_filter.to_bytes()
     if column_cipher is None:
         return header + bitset
     return column_cipher.encrypt(ModuleType.BLOOM_FILTER_HEADER, header) + column_cipher.encrypt(
         ModuleType.BLOOM_FILTER_BITSET, bitset
     )
+
+
+@functools.lru_cache(maxsize=64)
+def _encoded_header(num_bytes: int) -> bytes:
+    # The three unions have one member each: the only algorithm, hash and compression of the format.
+    return BloomFilterHeader.of(
+        numBytes=num_bytes,
+        algorithm=BloomFilterAlgorithm.of(BLOCK=Empty()),
+        hash=BloomFilterHash.of(XXHASH=Empty()),
+        compression=BloomFilterCompression.of(UNCOMPRESSED=Empty()),
+    ).encode()
 
 
 def decode_bloom_filter(

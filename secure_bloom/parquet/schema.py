@@ -8,7 +8,8 @@ Encoding").
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError
 from secure_bloom.parquet.structures.metadata import (
@@ -32,11 +33,11 @@ class Leaf:
     element: SchemaElement
     type: Type
     repetitions: tuple[FieldRepetitionType, ...]
+    name: str = field(init=False, repr=False, compare=False)
+    """The dotted path."""
 
-    @property
-    def name(self) -> str:
-        """The dotted path."""
-        return ".".join(self.path)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", ".".join(self.path))
 
     @property
     def width(self) -> int | None:
@@ -68,7 +69,25 @@ class Leaf:
         return FieldRepetitionType.REPEATED in self.repetitions
 
 
-def leaves(schema: list[SchemaElement]) -> tuple[Leaf, ...]:
+class Leaves(tuple[Leaf, ...]):
+    """The leaves of one schema, found by name."""
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        below: dict[str, list[int]] = {}
+        for ordinal, leaf in enumerate(self):
+            found.setdefault(leaf.name, []).append(ordinal)
+            for depth in range(1, len(leaf.path)):
+                below.setdefault(".".join(leaf.path[:depth]), []).append(ordinal)
+        return below | found
+
+    def select(self, name: str) -> list[int]:
+        """See :func:`select`."""
+        return self._by_name.get(name, [])
+
+
+def leaves(schema: list[SchemaElement]) -> Leaves:
     """All leaves of ``schema`` in the order of ``RowGroup.columns``.
 
     Raises FormatError for a list that is not one whole tree.
@@ -79,7 +98,7 @@ def leaves(schema: list[SchemaElement]) -> tuple[Leaf, ...]:
     found = list(_children(nodes, schema[0].num_children or 0, (), ()))
     if next(nodes, None) is not None:
         raise FormatError(f"the schema lists {len(schema)} nodes, its tree has fewer")
-    return tuple(found)
+    return Leaves(found)
 
 
 def _children(
@@ -108,12 +127,8 @@ def select(columns: tuple[Leaf, ...], name: str) -> list[int]:
 
     Empty when the schema has no such column.
     """
-    exact = [i for i, leaf in enumerate(columns) if leaf.name == name]
-    return exact or [i for i, leaf in enumerate(columns) if name in _parents(leaf)]
-
-
-def _parents(leaf: Leaf) -> list[str]:
-    return [".".join(leaf.path[:depth]) for depth in range(1, len(leaf.path))]
+    known = columns if isinstance(columns, Leaves) else Leaves(columns)
+    return list(known.select(name))
 
 
 def require_filterable(leaf: Leaf) -> None:
