@@ -40,6 +40,7 @@ SUITES: Final = (
     "encrypted",
     "spark",
     "rekeying",
+    "small_files",
     "reading",
     "other_filters",
 )
