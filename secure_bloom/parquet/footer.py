@@ -168,7 +168,7 @@ def locate_footer(file: InputFile, *, end: int | None = None) -> tuple[bytes, in
     last = file.read_at(end - first, first)
     magic = last[-len(MAGIC) :]
     if magic not in (MAGIC, MAGIC_ENCRYPTED):
-        raise _foreign(last)
+        raise _foreign(file, last)
     length = int.from_bytes(last[-TRAILER_SIZE : -len(MAGIC)], "little")
     offset = end - TRAILER_SIZE - length
     if offset < len(MAGIC):
@@ -178,11 +178,13 @@ def locate_footer(file: InputFile, *, end: int | None = None) -> tuple[bytes, in
     return magic, offset, body
 
 
-def _foreign(last: bytes) -> FormatError:
+def _foreign(file: InputFile, last: bytes) -> FormatError:
     """What to say of a file that ends otherwise than Parquet files do."""
     # The first character may be cut.
     text = last[-_LOOKED_AT:].decode("utf-8", "replace").lstrip("\ufffd")
-    if "\ufffd" not in text and all(c.isprintable() or c in "\r\n\t" for c in text):
+    is_text = "\ufffd" not in text and all(c.isprintable() or c in "\r\n\t" for c in text)
+    # A Parquet file that is cut short may end within a text, too.
+    if is_text and file.read_at(0, len(MAGIC)) not in (MAGIC, MAGIC_ENCRYPTED):
         return FormatError(
             "not a Parquet file: it ends as a text does, such as CSV or JSON",
             hint="write the table as Parquet; of a folder only Parquet files are taken",
