@@ -15,9 +15,11 @@ from benchmarks.results import Measure, Result
 from benchmarks.timing import python
 from secure_bloom import __file__ as package
 
-#: Adds to copies of a file twice, and prints the seconds of each.
+#: Adds to copies of a file twice, and prints the seconds of each.  With numba loaded, compiled code
+#: is used for little data too.
 TWICE = """
 import shutil, sys, time
+import numba
 import secure_bloom as sb
 for i in range(2):
     copy = sys.argv[1] + str(i)
