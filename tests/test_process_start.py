@@ -38,3 +38,27 @@ def test_a_callers_process_stays_as_it_is(tmp_path: Path) -> None:
         main(["inspect", str(path)])
     assert gc.get_threshold() == threshold
     assert dict(os.environ) == before
+
+
+ADD = """
+import sys
+from secure_bloom.cli import main
+sys.argv = ["secure-bloom", "add", {path!r}, "--column", "email", "--column", "id", "--json"]
+try:
+    main()
+except SystemExit as end:
+    assert end.code in (0, None), end.code
+heavy = {{"numba", "pyarrow.compute", "pyarrow.parquet", "cryptography", "ssl", "rich"}}
+print(*sorted(heavy & set(sys.modules)), file=sys.stderr)
+"""
+
+
+def test_adding_to_a_small_plain_file_loads_nothing_heavy_but_numpy_and_pyarrow(
+    tmp_path: Path,
+) -> None:
+    path = write(tmp_path / "x.parquet", customers(1000))
+    done = subprocess.run(
+        [sys.executable, "-c", ADD.format(path=str(path))], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr.strip()) == (0, "")
+    assert '"status": "added"' in done.stdout
