@@ -3,7 +3,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PARALLEL := --numprocesses logical --maxprocesses 4 --quiet
+PARALLEL := --numprocesses auto --quiet
+# Tests start many processes: without bytecode each would compile the package again.
+unexport PYTHONDONTWRITEBYTECODE
 JAVA_HINT := Java 17 or later is needed by Spark: install it (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17), or set JAVA_HOME
 
 # What a client of Spark Connect needs beyond .[dev].  Apart, because pyarrow loads pandas wherever it

@@ -76,6 +76,19 @@ def _turn(item: pytest.Item) -> int:
 def pytest_configure(config: pytest.Config) -> None:
     # Otherwise xdist begins with the files that have the most tests, however short.
     config.option.loadscopereorder = False
+    if is_quick(config):
+        settings.register_profile("quick", settings.get_profile("unhurried"), max_examples=50)
+        settings.load_profile("quick")
+
+
+def is_quick(config: pytest.Config) -> bool:
+    """Whether the slow cases are left out, as `make test` does."""
+    return bool(config.option.markexpr == "not slow")
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One worker more than there are cores: that of Spark waits for its JVM half of the time."""
+    return min(4, len(os.sched_getaffinity(0)) + 1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -116,8 +129,7 @@ def modes(request: pytest.FixtureRequest) -> Callable[[Column, str], tuple[Mode,
     every mode, and every encoding in every mode.  `make compatibility` and `make test-all` try all.
     """
     every = tuple(Mode)
-    is_quick = request.config.option.markexpr == "not slow"
-    if request.config.getoption("--compatibility") is not None or not is_quick:
+    if request.config.getoption("--compatibility") is not None or not is_quick(request.config):
         return lambda _column, _encoding: every
     return _in_turns
 

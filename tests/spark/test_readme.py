@@ -54,6 +54,7 @@ def test_the_python_of_the_readme_runs_as_written(spark_installed: None, tmp_pat
     assert "maybe" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_the_source_works_in_a_session_that_was_told_nothing(
     spark_installed: None, tmp_path: Path

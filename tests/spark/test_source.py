@@ -697,7 +697,6 @@ class TalkativeKms:
 class TestSessions:
     """Sessions that were told nothing of encryption."""
 
-    @pytest.mark.slow
     def test_executors_of_a_cluster_unwrap_the_keys(
         self, cluster: Cluster, people: Path, keyring: Path
     ) -> None:
