@@ -6,23 +6,17 @@ import base64
 import json
 import tempfile
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import secure_bloom as sb
 from secure_bloom.auditing import file_audit
-from secure_bloom.auditing.audit_request import AuditRequest
-from secure_bloom.auditing.checks import column_filters, leaks
-from secure_bloom.auditing.metered_file import MeteredFile
+from secure_bloom.auditing.checks import leaks
 from secure_bloom.auditing.rules import RULES
-from secure_bloom.encryption.keys import KeyResolver
-from secure_bloom.errors import FormatError
 from secure_bloom.parquet.footer import read_tail
 from secure_bloom.parquet.structures.metadata import ColumnMetaData
 from secure_bloom.storage import open_input
@@ -35,7 +29,6 @@ from tests.auditing.examples import (
     filtered,
     set_key_metadata,
     set_texts,
-    some_filter,
     sound,
     with_rules,
 )
@@ -93,37 +86,6 @@ def test_any_bytes_at_all_are_an_unchecked_file(content: bytes) -> None:
         path.write_bytes(content + b"\0")
         report = sb.audit(path, policy=POLICY, keys=KEYRING)
     assert {finding.id for finding in report.findings} <= {"unchecked-file", "unchecked-feature"}
-
-
-def test_a_thousand_chunks_that_share_one_filter_are_not_read_a_thousand_times(
-    tmp_path: Path,
-) -> None:
-    table = pa.table({f"c{i}": ["a"] for i in range(50)})
-    path = write(tmp_path / "x.parquet", table, store_schema=False)
-    big = some_filter(b"a", blocks=1 << 15)
-
-    def share(it: Opened) -> bytes:
-        for i in range(50):
-            it.chunk(0, f"c{i}").meta_data.bloom_filter_offset = it.footer.tail.offset
-            it.chunk(0, f"c{i}").meta_data.bloom_filter_length = len(big)
-        return big
-
-    edit_footer(path, share)
-    request = AuditRequest(policy=replace(POLICY, columns={}))
-    audit = file_audit.audit_file(str(path), request, KeyResolver(KEYRING))
-    overlaps = [f for f in audit.findings if "overlap" in f.what]
-    assert 40 < len(overlaps) < 50
-
-
-def test_reads_are_bounded_by_the_size_of_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "x.parquet"
-    path.write_bytes(bytes(1024 * 1024))
-    with open_input(str(path)) as file:
-        metered = MeteredFile(file)
-        for _ in range(5):
-            metered.read_at(0, file.size)
-        with pytest.raises(FormatError, match="overlap"):
-            metered.read_at(0, 1)
 
 
 def test_a_footer_beyond_all_measure_is_not_read(
@@ -188,15 +150,6 @@ def test_a_schema_that_is_none_tells_nothing(tmp_path: Path, name: str, text: st
     assert Example(path=path, policy=SIGNED).audit().findings == ()
 
 
-def test_a_key_that_would_drive_a_terminal_is_not_named(tmp_path: Path) -> None:
-    path = sound(tmp_path)
-    name = json.dumps("\x1b[2J").encode()
-    set_key_metadata(path, "email", lambda metadata: metadata.replace(b'"k_pii"', name))
-    (finding,) = Example(path=path).audit().findings
-    assert finding.id == "key-material-damaged"
-    assert finding.message.isprintable()
-
-
 def test_an_arrow_schema_whose_names_are_no_text_stops_nothing(tmp_path: Path) -> None:
     path = sound(tmp_path, Mode.SIGNED, store_schema=False)
     schema = bytearray(customers(1).schema.serialize().to_pybytes())
@@ -247,13 +200,3 @@ def test_key_material_outside_that_is_no_json_is_damaged(tmp_path: Path, content
     (tmp_path / "_KEY_MATERIAL_FOR_x.parquet.json").write_bytes(content)
     report = Example(path=path).audit()
     assert {(f.id, f.column) for f in report.findings} == {("key-material-damaged", "email")}
-
-
-def test_filters_are_read_no_further_than_a_bound(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = filtered(tmp_path, "city", "score")
-    assert Example(path=path).audit().findings == ()
-    monkeypatch.setattr(column_filters, "MOST_FILTERS", 32)
-    report = Example(path=path).audit()
-    assert {finding.id for finding in report.findings} == {"unchecked-file"}

@@ -16,7 +16,7 @@ from secure_bloom import cli
 from secure_bloom.cli.audit_verb import audit_command
 from tests import tables
 from tests.auditing.examples import SIGNED
-from tests.cli.test_verbs import POLICY, assert_clean, assert_error
+from tests.cli.conftest import POLICY, assert_clean, assert_error
 from tests.command_line import COMMAND, run
 from tests.project import ROOT
 from tests.tables import Mode

@@ -10,10 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from secure_bloom.cli import main
-from secure_bloom.encryption.policy import ColumnRule, KeyPolicy
+from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_text import KMS_LINES
-from secure_bloom.encryption.spark_columns import check_spark_columns, spark_leaves
-from secure_bloom.errors import PolicyError
 from tests.tables import Mode, keyring_json, write
 
 ROWS = pa.table(
@@ -162,37 +160,3 @@ class TestCheck:
         code, _, complaint = run(capsys, "check", str(policy_of(tmp_path, *columns)))
         assert code == 2
         assert "Spark" in complaint or "cut at" in complaint
-
-
-def test_the_leaves_of_a_spark_schema_are_those_that_spark_writes() -> None:
-    schema = {
-        "type": "struct",
-        "fields": [
-            {"name": "id", "type": "long"},
-            {"name": "e.mail", "type": "string"},
-            {"name": "tags", "type": {"type": "array", "elementType": "string"}},
-            {
-                "name": "props",
-                "type": {
-                    "type": "map",
-                    "keyType": "string",
-                    "valueType": {"type": "struct", "fields": [{"name": "a", "type": "date"}]},
-                },
-            },
-        ],
-    }
-    leaves = spark_leaves(schema)
-    assert leaves == [
-        ("id",),
-        ("e.mail",),
-        ("tags", "list", "element"),
-        ("props", "key_value", "key"),
-        ("props", "key_value", "value", "a"),
-    ]
-    with pytest.raises(PolicyError, match="tags has columns inside"):
-        check_spark_columns(_policy("tags"), leaves)
-    check_spark_columns(_policy("tags.list.element"), leaves)
-
-
-def _policy(column: str) -> KeyPolicy:
-    return KeyPolicy(footer_key="k", columns={column: ColumnRule(path=column, key="k")})

@@ -13,62 +13,8 @@ import pytest
 
 from secure_bloom.encryption.keys import Keyring
 from tests import tables
+from tests.cli.conftest import assert_clean, assert_error
 from tests.command_line import COMMAND, run
-from tests.project import ROOT
-from tests.surgery import filter_place
-from tests.tables import MASTER_KEYS, SECRETS, Mode
-
-POLICY = """
-[kms]
-client = "keyring"
-keyring = "keyring.json"
-[footer]
-key = "k_footer"
-[columns.email]
-key = "k_pii"
-bloom = { fpp = 0.01 }
-[columns.iban]
-key = "k_finance"
-bloom = true
-[columns.city]
-bloom = { fpp = 0.05, max_bytes = 65536 }
-"""
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Path:
-    """Two encrypted files of customers in ``lake/out``, a keyring and a policy beside them."""
-    (tmp_path / "out").mkdir()
-    for part in range(2):
-        tables.write(
-            tmp_path / "out" / f"part-{part}.parquet",
-            tables.customers(900, seed=part).slice(part * 300, 600),
-            Mode.ENCRYPTED,
-            row_group_size=300,
-        )
-    (tmp_path / "policy.toml").write_text(POLICY)
-    keyring = tmp_path / "keyring.json"
-    keyring.write_text(tables.keyring_json())
-    keyring.chmod(0o600)
-    return tmp_path
-
-
-def assert_clean(done: subprocess.CompletedProcess[str]) -> None:
-    """No traceback and no secret, whatever happened."""
-    for text in (done.stdout, done.stderr):
-        assert "Traceback" not in text
-        assert not [secret for secret in SECRETS if secret in text]
-
-
-def assert_error(done: subprocess.CompletedProcess[str], *words: str) -> None:
-    assert_clean(done)
-    assert done.returncode == 2, done.stderr
-    lines = done.stderr.splitlines()
-    assert lines
-    assert all(line.startswith("secure-bloom: ") for line in lines), done.stderr
-    assert any(line.startswith("secure-bloom: error: ") for line in lines)
-    for word in words:
-        assert word in done.stderr
 
 
 def test_add_probe_and_inspect_do_the_main_job(lake: Path) -> None:
@@ -106,28 +52,6 @@ def test_add_probe_and_inspect_do_the_main_job(lake: Path) -> None:
     assert {"offset", "length", "bytes", "fpp", "fill"} <= set(columns["city"]["bloom"])
 
 
-def test_add_twice_finds_nothing_to_do(lake: Path) -> None:
-    run("add", lake / "out", "--policy", lake / "policy.toml")
-    before = [path.read_bytes() for path in sorted((lake / "out").iterdir())]
-    again = run("add", lake / "out", "--policy", lake / "policy.toml")
-    assert again.returncode == 0
-    assert "unchanged" in again.stdout
-    assert "12 kept" in again.stdout
-    assert [path.read_bytes() for path in sorted((lake / "out").iterdir())] == before
-
-
-def test_the_exit_code_of_probe_is_its_answer(lake: Path) -> None:
-    keyring = ("--keyring", lake / "keyring.json")
-    assert run("probe", lake / "out", "email", "nobody", *keyring).returncode == 3
-    run("add", lake / "out" / "part-0.parquet", "--column", "email", *keyring)
-    assert run("probe", lake / "out", "email", "nobody", *keyring).returncode == 3
-    run("add", lake / "out", "--column", "email", *keyring)
-    assert run("probe", lake / "out", "email", "nobody", *keyring).returncode == 1
-    email = tables.read(lake / "out" / "part-1.parquet")["email"][5].as_py()
-    assert run("probe", lake / "out", "email", email, *keyring).returncode == 0
-    assert run("probe", lake / "out", "mail", "nobody", *keyring).returncode == 2
-
-
 def test_tables_on_stdout_name_files_columns_and_keys(lake: Path) -> None:
     added = run("add", lake / "out", "--policy", lake / "policy.toml", "-v")
     assert_clean(added)
@@ -146,48 +70,6 @@ def test_tables_on_stdout_name_files_columns_and_keys(lake: Path) -> None:
         assert word in inspected.stdout
     probed = run("probe", lake / "out", "email", "nobody", "--policy", lake / "policy.toml")
     assert "nobody" in probed.stdout
-
-
-def test_inspect_without_keys_says_what_shows(lake: Path) -> None:
-    done = run("inspect", lake / "out" / "part-0.parquet", "--json")
-    file = json.loads(done.stdout)["files"][0]
-    assert done.returncode == 0
-    assert (file["footer"], file["key"], file["row_groups"]) == ("encrypted", "k_footer", [])
-
-
-def test_dry_run_and_output_leave_the_input_alone(lake: Path) -> None:
-    before = (lake / "out" / "part-0.parquet").read_bytes()
-    policy = ("--policy", lake / "policy.toml")
-    dry = run("add", lake / "out", *policy, "--dry-run", "--json")
-    assert json.loads(dry.stdout)["files"][0]["status"] == "added"
-    copied = run("add", lake / "out", *policy, "--output", lake / "new")
-    assert copied.returncode == 0, copied.stderr
-    assert (lake / "out" / "part-0.parquet").read_bytes() == before
-    new = lake / "new" / "part-0.parquet"
-    assert new.stat().st_size > len(before)
-    assert tables.read(new).equals(tables.read(lake / "out" / "part-0.parquet"))
-
-
-def test_a_failing_file_does_not_stop_the_others(lake: Path) -> None:
-    (lake / "out" / "part-00.parquet").write_bytes(b"PAR1 this is not a footer PAR1")
-    done = run("add", lake / "out", "--policy", lake / "policy.toml", "--json")
-    assert_error(done, "part-00.parquet")
-    statuses = {Path(f["path"]).name: f["status"] for f in json.loads(done.stdout)["files"]}
-    assert statuses == {
-        "part-0.parquet": "added",
-        "part-00.parquet": "failed",
-        "part-1.parquet": "added",
-    }
-
-
-def test_a_master_key_that_does_not_fit_is_an_error_and_the_file_stays(lake: Path) -> None:
-    wrong = {**MASTER_KEYS, "k_pii": bytes(24)}
-    (lake / "wrong.json").write_text(tables.keyring_json(wrong))
-    (lake / "wrong.json").chmod(0o600)
-    before = (lake / "out" / "part-0.parquet").read_bytes()
-    done = run("add", lake / "out", "--column", "email", "--keyring", lake / "wrong.json")
-    assert_error(done, "part-0.parquet", "email", "k_pii")
-    assert (lake / "out" / "part-0.parquet").read_bytes() == before
 
 
 BAD_CALLS = [
@@ -241,16 +123,6 @@ def test_a_bad_call_is_an_error_in_lines_for_people(
     assert {path: path.read_bytes() for path in lake.rglob("*") if path.is_file()} == before
 
 
-def test_a_boolean_column_and_an_unknown_master_key_are_errors_before_any_write(lake: Path) -> None:
-    pq.write_table(pa.table({"flag": [True], "n": [1]}), lake / "flags.parquet")
-    before = (lake / "flags.parquet").read_bytes()
-    assert_error(run("add", lake / "flags.parquet", "--column", "flag"), "BOOLEAN", "flag")
-    assert (lake / "flags.parquet").read_bytes() == before
-    policy = lake / "typo.toml"
-    policy.write_text(POLICY.replace("k_pii", "k_pij"))
-    assert_error(run("add", lake / "out", "--policy", policy), "k_pij", "k_pii")
-
-
 def test_a_keyring_that_others_can_read_gets_a_warning(lake: Path) -> None:
     (lake / "keyring.json").chmod(0o644)
     done = run("add", lake / "out", "--policy", lake / "policy.toml")
@@ -276,44 +148,8 @@ def test_an_unforeseen_error_is_one_line_without_its_text(
     assert "alice" not in shown
 
 
-@pytest.mark.parametrize("verb", ["add", "probe", "inspect", "demo"])
-def test_every_verb_has_help_that_names_its_exit_codes(verb: str) -> None:
-    done = run(verb, "--help")
-    assert done.returncode == 0
-    assert "Exit code" in done.stdout
-    readme = ROOT / "README.md"
-    assert f"secure-bloom {verb}" in readme.read_text()
-
-
 def test_keyring_of_the_tests_is_one_that_loads(lake: Path) -> None:
     assert Keyring.load(lake / "keyring.json").has_key("k_pii")
-
-
-def test_inspect_check_ends_with_one_for_a_wrong_filter(tmp_path: Path) -> None:
-    path = tables.write(tmp_path / "x.parquet", tables.customers(60))
-    run("add", path, "--column", "email")
-    assert run("inspect", path, "--check").returncode == 0
-    place = filter_place(path, 0, "email")
-    content = bytearray(path.read_bytes())
-    content[place.stop - 32 : place.stop] = bytes(32)
-    path.write_bytes(content)
-    assert run("inspect", path).returncode == 0
-    done = run("inspect", path, "--check")
-    assert_clean(done)
-    assert done.returncode == 1
-    assert "wrong filter" in done.stdout
-    mended = run("add", path, "--column", "email", "--replace-filters")
-    assert "queries lost rows" in mended.stdout
-    assert run("inspect", path, "--check").returncode == 0
-
-
-def test_a_column_name_may_hold_colons_and_is_given_once(tmp_path: Path) -> None:
-    path = tmp_path / "x.parquet"
-    pq.write_table(pa.table({"a b:c": [1, 2]}), path)
-    done = run("add", path, "--column", "a b:c:fpp=0.1:max_bytes=64", "--json")
-    (report,) = json.loads(done.stdout)["files"][0]["filters"]
-    assert (report["column"], report["fpp_requested"]) == ("a b:c", 0.1)
-    assert_error(run("add", path, "--column", "a b:c", "--column", "a b:c:fpp=0.5"), "twice")
 
 
 @pytest.mark.parametrize(
@@ -341,19 +177,6 @@ def test_the_kms_of_a_policy_without_keys_is_used(lake: Path) -> None:
     )
     done = run("add", lake / "out", "--policy", policy)
     assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.parametrize("way", ["itself", "dots", "link"])
-def test_an_output_folder_that_is_the_input_is_refused(lake: Path, way: str) -> None:
-    before = (lake / "out" / "part-0.parquet").read_bytes()
-    policy = lake / "policy.toml"
-    output = {"itself": lake / "out", "dots": lake / "out" / ".." / "out", "link": lake / "link"}[
-        way
-    ]
-    (lake / "link").symlink_to("out")
-    done = run("add", lake / "out", "--policy", policy, "--output", output)
-    assert_error(done, "overwrite the input")
-    assert (lake / "out" / "part-0.parquet").read_bytes() == before
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secure_bloom.errors import FormatError, SecureBloomError
-from secure_bloom.paimon import ColumnIndexes, FileIndex, Index, modified_utf8
+from secure_bloom.paimon import ColumnIndexes, FileIndex, Index
 from tests.paimon.vectors import load
 
 CASES = {case["name"]: case for case in load("container")["cases"]}
@@ -138,31 +138,6 @@ def test_indexes_that_share_bytes_cannot_grow_beyond_the_file() -> None:
     shared = [_column(b"c%d" % i, (start, 1000)) for i in range(10)]
     with pytest.raises(FormatError, match="overlap"):
         FileIndex.from_bytes(_container(*shared, body=bytes(1000)))
-
-
-@pytest.mark.parametrize(
-    ("text", "data"),
-    [("a\0b", b"a\xc0\x80b"), ("\U0001f600", b"\xed\xa0\xbd\xed\xb8\x80"), ("é列", "é列".encode())],
-)
-def test_names_are_in_java_s_own_utf8(text: str, data: bytes) -> None:
-    assert modified_utf8.encode(text) == data
-    assert modified_utf8.decode(data) == text
-
-
-@pytest.mark.parametrize(
-    "data", [b"\0", b"\xf0\x9f\x98\x80", b"\xed\xa0\xbd", b"\xff", b"\xc1\x81"]
-)
-def test_bytes_that_java_would_not_write_are_no_name(data: bytes) -> None:
-    with pytest.raises(FormatError):
-        modified_utf8.decode(data)
-
-
-@given(st.text())
-def test_a_name_is_written_in_one_way(text: str) -> None:
-    try:
-        assert modified_utf8.decode(modified_utf8.encode(text)) == text
-    except FormatError:
-        assert any(0xD800 <= ord(c) < 0xE000 for c in text)
 
 
 def test_all_indexes_of_a_column_that_is_listed_twice_are_kept() -> None:

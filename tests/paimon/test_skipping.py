@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import base64
-import dataclasses
-import struct
 from typing import Any
-from unittest import mock
 
 import pytest
 
@@ -23,7 +20,6 @@ from secure_bloom.paimon import (
     must_read,
     typed_forms,
 )
-from secure_bloom.paimon.bitmap import ValueList
 from secure_bloom.paimon.comparisons import Predicate
 from tests.paimon.vectors import load, predicate_of, types_of
 
@@ -98,51 +94,7 @@ def test_an_index_of_paimon_that_is_not_read_keeps_the_file(kind: str, rules: Ru
         assert verdict(index, Comparison(column="id", operator=operator, values=(1,)), rules)
 
 
-BITMAP_OF_TEXTS = (
-    b"\1" + bytes([0, 0, 0, 9, 0, 0, 0, 2, 1]) + bytes(4) + b"\0\0\0\1a" + bytes(4)
-    + b"\0\0\0\2bc" + bytes(4)
-)  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("predicate", "wanted"),
-    [
-        (_equal("name", "a"), True),
-        (_equal("name", "bc"), True),
-        (_equal("name", "b"), False),
-        (Comparison(column="name", operator=Operator.IS_NULL), True),
-        (Comparison(column="name", operator=Operator.IS_NOT_NULL), True),
-        (Comparison(column="name", operator=Operator.NOT_EQUAL, values=("a",)), True),
-    ],
-)
-def test_a_bitmap_index_lists_its_texts(predicate: Comparison, wanted: bool) -> None:
-    index = FileIndex().with_indexes([("name", Index(type="bitmap", body=BITMAP_OF_TEXTS))])
-    assert verdict(index, predicate) is wanted
-
-
-@pytest.mark.parametrize("length", [2, 9, 12, 17, 20])
-def test_a_bitmap_index_that_is_cut_is_an_error(length: int) -> None:
-    index = FileIndex().with_indexes(
-        [("name", Index(type="bitmap", body=BITMAP_OF_TEXTS[:length]))]
-    )
-    with pytest.raises(FormatError):
-        verdict(index, _equal("name", "zz"))
-
-
 def test_a_timestamp_that_differs_only_below_the_precision_is_the_same() -> None:
     data_type = DataType.parse("TIMESTAMP(3)")
     forms = typed_forms({"ts": data_type})
     assert forms("ts", (5, 0)) == forms("ts", (5, 999_999))
-
-
-def test_the_list_of_a_bitmap_is_read_once_for_all_values() -> None:
-    numbers = b"".join(struct.pack(">qi", 2 * i, 0) for i in range(1000))
-    body = struct.pack(">Biib", 1, 1000, 1000, 0) + numbers
-    index = FileIndex().with_indexes([("id", Index(type="bitmap", body=body))])
-    asked = Comparison(column="id", operator=Operator.IN, values=tuple(range(1, 2001, 2)))
-    listed = ValueList._numbers
-    with mock.patch.object(ValueList, "_numbers", autospec=True, side_effect=listed) as passes:
-        forms = typed_forms({"id": DataType.parse("BIGINT")})
-        assert not must_read(index, asked, forms)
-        assert passes.call_count == 1
-        assert must_read(index, dataclasses.replace(asked, values=(7, 1998)), forms)

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from secure_bloom.encryption.cipher import ModuleType, encrypt_ctr, encrypt_gcm, module_aad
-from secure_bloom.errors import FormatError, IntegrityError, SecureBloomError
-from secure_bloom.parquet.dictionary_pages import read_dictionary_page
+from secure_bloom.errors import FormatError, IntegrityError
 from secure_bloom.parquet.footer import Chunk
-from secure_bloom.parquet.pages import Page, read_first_pages, read_pages
+from secure_bloom.parquet.pages import read_first_pages, read_pages
 from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.metadata import (
     ColumnMetaData,
-    DataPageHeader,
-    DictionaryPageHeader,
-    Encoding,
     PageHeader,
-    PageType,
 )
 from tests.surgery import Spy, edit_column, flip, opened
 from tests.tables import Mode, customers, write
@@ -28,7 +22,7 @@ from tests.tables import Mode, customers, write
 MANY_PAGES = {"data_page_size": 256, "write_batch_size": 16, "compression": "none"}
 
 
-def _written(folder: Path, mode: Mode, **options: object) -> Path:
+def written(folder: Path, mode: Mode, **options: object) -> Path:
     return write(folder / "x.parquet", customers(300), mode, **{**MANY_PAGES, **options})
 
 
@@ -40,7 +34,7 @@ def _data_pages(chunk: Chunk, file: object) -> list:
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 @pytest.mark.parametrize("dictionary", [True, False])
 def test_all_pages_are_found(tmp_path: Path, mode: Mode, version: str, dictionary: bool) -> None:
-    path = _written(tmp_path, mode, data_page_version=version, use_dictionary=dictionary)
+    path = written(tmp_path, mode, data_page_version=version, use_dictionary=dictionary)
     with opened(path) as it:
         chunk = it.chunk(0, "email")
         pages = read_pages(it.file, chunk)
@@ -54,26 +48,6 @@ def test_all_pages_are_found(tmp_path: Path, mode: Mode, version: str, dictionar
             assert len(page.body()) == page.header.compressed_page_size - (
                 0 if chunk.cipher is None else 32
             )
-
-
-@pytest.mark.parametrize("mode", Mode, ids=lambda mode: mode.name)
-def test_the_dictionary_page_alone_is_read(tmp_path: Path, mode: Mode) -> None:
-    path = _written(tmp_path, mode)
-    with opened(path) as it:
-        chunk, spy = it.chunk(0, "email"), Spy(it.file)
-        page = read_dictionary_page(spy, chunk)
-        assert page is not None
-        assert page.num_values == 300
-        assert b"user299@example.com" in bytes(page.body())
-        meta_data = chunk.meta_data
-        assert meta_data.dictionary_page_offset is not None
-        assert spy.bytes_read == meta_data.data_page_offset - meta_data.dictionary_page_offset
-        assert spy.bytes_read < meta_data.total_compressed_size
-
-
-def test_a_chunk_without_a_dictionary_has_no_dictionary_page(tmp_path: Path) -> None:
-    with opened(_written(tmp_path, Mode.PLAIN, use_dictionary=False)) as it:
-        assert read_dictionary_page(it.file, it.chunk(0, "email")) is None
 
 
 @pytest.mark.parametrize("mode", [Mode.PLAIN, Mode.ENCRYPTED], ids=lambda mode: mode.name)
@@ -95,73 +69,10 @@ def test_a_chunk_without_a_dictionary_has_no_dictionary_page(tmp_path: Path) -> 
 def test_metadata_that_does_not_fit_the_pages_is_refused(
     tmp_path: Path, mode: Mode, field: str, value: int
 ) -> None:
-    path = _written(tmp_path, mode, use_dictionary=False)
+    path = written(tmp_path, mode, use_dictionary=False)
     edit_column(path, 0, "email", lambda meta_data: setattr(meta_data, field, value))
     with opened(path) as it, pytest.raises(FormatError):
         read_pages(it.file, it.chunk(0, "email"))
-
-
-def _header(**fields: object) -> PageHeader:
-    defaults = {"type": PageType.DATA_PAGE, "uncompressed_page_size": 8}
-    return PageHeader.of(**{**defaults, "compressed_page_size": 8, **fields})
-
-
-def _values(cls: Any, num_values: int) -> object:
-    levels = {"definition_level_encoding": Encoding.RLE, "repetition_level_encoding": Encoding.RLE}
-    extra = levels if cls is DataPageHeader else {}
-    return cls.of(num_values=num_values, encoding=Encoding.PLAIN, **extra)
-
-
-@pytest.mark.parametrize(
-    ("header", "text"),
-    [
-        (_header(), "DATA_PAGE lacks its own header"),
-        (_header(type=PageType.DATA_PAGE_V2), "DATA_PAGE_V2 lacks its own header"),
-        (_header(data_page_header=_values(DataPageHeader, -1)), "-1 values"),
-        (
-            _header(compressed_page_size=2**31 - 1, data_page_header=_values(DataPageHeader, 1)),
-            "2147483647 bytes",
-        ),
-        (
-            _header(compressed_page_size=-8, data_page_header=_values(DataPageHeader, 1)),
-            "-8 bytes",
-        ),
-        (_header(type=PageType.INDEX_PAGE), "pages end"),
-    ],
-)
-def test_a_page_header_that_cannot_be_is_refused(
-    tmp_path: Path, header: PageHeader, text: str
-) -> None:
-    path = write(tmp_path / "x.parquet", pa.table({"n": pa.array([1, 2], pa.int64())}))
-    content = header.encode() + bytes(8)
-    path.write_bytes(path.read_bytes()[:4] + content + path.read_bytes()[4:])
-
-    def point_at_it(meta_data) -> None:
-        del meta_data.dictionary_page_offset
-        meta_data.data_page_offset = 4
-        meta_data.total_compressed_size = len(content)
-
-    edit_column(path, 0, "n", point_at_it)
-    with opened(path) as it, pytest.raises(FormatError, match=text):
-        assert all(page.num_values >= 0 for page in read_pages(it.file, it.chunk(0, "n")))
-
-
-@pytest.mark.parametrize(
-    ("fields", "text"),
-    [
-        ({"dictionary_page_header": _values(DictionaryPageHeader, -1)}, "-1 values"),
-        ({"data_page_header": _values(DataPageHeader, 1)}, "lacks its own header"),
-    ],
-)
-def test_a_dictionary_page_counts_its_entries_by_its_own_header(
-    fields: dict[str, object], text: str
-) -> None:
-    header = _header(type=PageType.DICTIONARY_PAGE, **fields)
-    page = Page(
-        header=header, encoded_header=b"", stored=memoryview(b""), cipher=None, ordinal=None
-    )
-    with pytest.raises(FormatError, match=text):
-        _ = page.num_values
 
 
 def test_every_flipped_byte_of_encrypted_pages_is_noticed(tmp_path: Path) -> None:
@@ -179,7 +90,7 @@ def test_every_flipped_byte_of_encrypted_pages_is_noticed(tmp_path: Path) -> Non
 
 
 def test_pages_in_another_order_do_not_authenticate(tmp_path: Path) -> None:
-    path = _written(tmp_path, Mode.ENCRYPTED, use_dictionary=False)
+    path = written(tmp_path, Mode.ENCRYPTED, use_dictionary=False)
     with opened(path) as it:
         chunk = it.chunk(0, "iban")
         first, second, *_ = _data_pages(chunk, it.file)
@@ -236,35 +147,6 @@ def _as_parquet_java_stores(header: PageHeader, body: bytes, chunk: Chunk) -> by
     header.compressed_page_size = levels + len(module)
     aad = module_aad(chunk.cipher.file_aad, ModuleType.DATA_PAGE_HEADER, *place)
     return encrypt_gcm(header.encode(), key, aad) + body[:levels] + module
-
-
-def test_a_dictionary_page_that_the_metadata_does_not_name_is_refused(tmp_path: Path) -> None:
-    path = _written(tmp_path, Mode.ENCRYPTED)
-
-    def hide(meta_data) -> None:
-        meta_data.data_page_offset = meta_data.dictionary_page_offset
-        del meta_data.dictionary_page_offset
-
-    edit_column(path, 0, "email", hide)
-    with opened(path) as it, pytest.raises(SecureBloomError):
-        read_pages(it.file, it.chunk(0, "email"))
-
-
-def test_a_data_page_where_the_metadata_names_a_dictionary_is_refused(tmp_path: Path) -> None:
-    """Authentic as a dictionary page's header, and still not one: a writer's mistake."""
-    path = _written(tmp_path, Mode.ENCRYPTED)
-    with opened(path) as it:
-        chunk = it.chunk(0, "email")
-        start = chunk.meta_data.dictionary_page_offset or 0
-        aad = module_aad(it.footer.file_aad, ModuleType.DICTIONARY_PAGE_HEADER, 0, 0)
-        header = _header(data_page_header=_values(DataPageHeader, 1)).encode()
-        assert chunk.cipher is not None
-        module = encrypt_gcm(header, chunk.cipher.key.key, aad)
-        content = bytearray(path.read_bytes())
-        content[start : start + len(module) + 16] = module + (12).to_bytes(4, "little") + bytes(12)
-    path.write_bytes(content)
-    with opened(path) as it, pytest.raises(SecureBloomError, match="dictionary page"):
-        read_dictionary_page(it.file, it.chunk(0, "email"))
 
 
 @pytest.mark.parametrize("mode", [Mode.PLAIN, Mode.ENCRYPTED])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import subprocess
 import sys
@@ -13,6 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from secure_bloom.storage import open_input, replace_tail
+from secure_bloom.storage.staged_file import StagedFile
 
 OLD = bytes(range(256)) * 64
 KEEP = len(OLD) - 100
@@ -132,3 +136,19 @@ def s3_rights(monkeypatch: pytest.MonkeyPatch) -> None:
 def bucket(port: str, s3_rights: None) -> Bucket:
     """A new bucket, and the right to use it."""
     return Bucket(port)
+
+
+def replaced(path: Path, **options: str) -> int:
+    with open_input(str(path)) as file:
+        return replace_tail(file, KEEP, TAIL, **options)
+
+
+@pytest.fixture(params=["nameless", "named"])
+def staging(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ways of building the new file; the second is that of systems without O_TMPFILE."""
+    if request.param == "named":
+
+        def no_nameless_files(self: StagedFile) -> int:
+            raise OSError(errno.EOPNOTSUPP, "not here")
+
+        monkeypatch.setattr(StagedFile, "_open_nameless", no_nameless_files)

@@ -7,7 +7,6 @@ import fcntl
 import os
 import resource
 import signal
-import socket
 import stat
 import subprocess
 import sys
@@ -24,10 +23,9 @@ from secure_bloom.errors import (
     PolicyError,
     UnfinishedWriteError,
 )
-from secure_bloom.storage import append_tail, copy_range, open_input, replace_tail
-from secure_bloom.storage.local import LocalFile
+from secure_bloom.storage import append_tail, open_input, replace_tail
 from secure_bloom.storage.staged_file import StagedFile, temporary_name
-from tests.storage.conftest import KEEP, NEW, OLD, TAIL, contents
+from tests.storage.conftest import KEEP, NEW, OLD, TAIL, contents, replaced
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -38,22 +36,6 @@ with open_input(sys.argv[1]) as file:
     print("opened", flush=True)
     replace_tail(file, int(sys.argv[2]), [b"N" * int(sys.argv[3])])
 """
-
-
-def replaced(path: Path, **options: str) -> int:
-    with open_input(str(path)) as file:
-        return replace_tail(file, KEEP, TAIL, **options)
-
-
-@pytest.fixture(params=["nameless", "named"])
-def staging(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both ways of building the new file; the second is that of systems without O_TMPFILE."""
-    if request.param == "named":
-
-        def no_nameless_files(self: StagedFile) -> int:
-            raise OSError(errno.EOPNOTSUPP, "not here")
-
-        monkeypatch.setattr(StagedFile, "_open_nameless", no_nameless_files)
 
 
 @pytest.mark.usefixtures("staging")
@@ -95,22 +77,6 @@ def test_a_system_that_writes_little_at_a_time(
     assert data_file.read_bytes() == NEW
 
 
-@pytest.mark.parametrize("first", range(len(copy_range._WAYS)))
-def test_every_way_of_copying_copies(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: int
-) -> None:
-    def refused(*_: int) -> int:
-        raise OSError(errno.EXDEV, "not between these")
-
-    ways = [refused] * first + copy_range._WAYS[first:]
-    monkeypatch.setattr(copy_range, "_WAYS", ways)
-    monkeypatch.setattr(copy_range, "_STEP_BYTES", 4096)
-    path = tmp_path / "x.parquet"
-    path.write_bytes(OLD)
-    replaced(path)
-    assert path.read_bytes() == NEW
-
-
 def test_output_goes_to_a_new_folder_and_the_input_stays(data_file: Path, tmp_path: Path) -> None:
     data_file.chmod(0o640)
     output = tmp_path / "a" / "b" / "out.parquet"
@@ -147,30 +113,6 @@ def test_a_name_as_long_as_names_get(tmp_path: Path) -> None:
     path.write_bytes(OLD)
     replaced(path)
     assert contents(tmp_path) == {path.name: NEW}
-
-
-@pytest.mark.usefixtures("staging")
-@pytest.mark.parametrize("mode", [0o600, 0o444, 0o664, 0o755])
-def test_permission_bits_are_carried_over(data_file: Path, mode: int) -> None:
-    data_file.chmod(mode)
-    replaced(data_file)
-    assert data_file.stat().st_mode & 0o7777 == mode
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
-def test_the_owner_is_carried_over(data_file: Path) -> None:
-    os.chown(data_file, 1234, 5678)
-    replaced(data_file)
-    assert (data_file.stat().st_uid, data_file.stat().st_gid) == (1234, 5678)
-
-
-def test_extended_attributes_are_carried_over(data_file: Path) -> None:
-    try:
-        os.setxattr(data_file, "user.lineage", b"job 7")
-    except OSError:
-        pytest.skip("the file system has no extended attributes")
-    replaced(data_file)
-    assert os.getxattr(data_file, "user.lineage") == b"job 7"
 
 
 def test_a_symbolic_link_stays_and_its_target_is_replaced(data_file: Path, tmp_path: Path) -> None:
@@ -363,41 +305,6 @@ def test_a_server_that_reports_as_failed_what_it_did(
 
 
 @pytest.mark.usefixtures("staging")
-def test_nobody_else_can_read_the_new_file_before_it_has_the_old_ones_permissions(
-    data_file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    data_file.chmod(0o600)
-    carry_attributes, modes = LocalFile.carry_attributes, []
-
-    def watched(self: LocalFile, fd: int) -> None:
-        modes.append(stat.S_IMODE(os.fstat(fd).st_mode))
-        carry_attributes(self, fd)
-
-    monkeypatch.setattr(LocalFile, "carry_attributes", watched)
-    umask = os.umask(0)
-    try:
-        replaced(data_file)
-    finally:
-        os.umask(umask)
-    assert modes == [0o600]
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
-def test_a_group_that_cannot_be_carried_over_gets_no_more_rights_than_all(
-    data_file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    os.chown(data_file, -1, 5678)
-    data_file.chmod(0o664)
-
-    def forbidden(*_: int) -> None:
-        raise PermissionError(errno.EPERM, "not yours")
-
-    monkeypatch.setattr(os, "fchown", forbidden)
-    replaced(data_file)
-    assert data_file.stat().st_mode & 0o7777 == 0o644
-
-
-@pytest.mark.usefixtures("staging")
 @pytest.mark.parametrize("moment", ["create", "sync", "give_name"])
 def test_a_folder_swapped_for_a_link_leads_to_no_other_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
@@ -421,53 +328,6 @@ def test_a_folder_swapped_for_a_link_leads_to_no_other_file(
         replaced(ours / "x.parquet")
     assert contents(victim) == before
     assert set(contents(tmp_path / "moved")) == set(before)
-
-
-@pytest.mark.parametrize("kind", ["pipe", "link", "folder", "socket"])
-def test_something_else_under_the_temporary_name_is_an_error_and_no_wait(
-    data_file: Path, run: Run, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
-    left = data_file.with_name(temporary_name("part-0.parquet"))
-    if kind == "pipe":
-        os.mkfifo(left)
-    elif kind == "link":
-        left.symlink_to("part-0.parquet")
-    elif kind == "folder":
-        left.mkdir()
-    else:
-        with socket.socket(socket.AF_UNIX) as listener:
-            monkeypatch.chdir(left.parent)  # a socket's path has to be short
-            listener.bind(left.name)
-    done = run(REPLACE, data_file, KEEP, 10)
-    assert "is taken by something that is not a file" in done.stderr
-    assert left.name in done.stderr
-    assert data_file.read_bytes() == OLD
-
-
-def test_holes_stay_holes(tmp_path: Path) -> None:
-    path = tmp_path / "x.parquet"
-    with path.open("wb") as file:
-        for offset in (0, 1 << 20, 5 << 20):
-            file.seek(offset)
-            file.write(b"data")
-        file.truncate(8 << 20)
-    with open_input(str(path)) as file:
-        if not hasattr(os, "SEEK_DATA") or path.stat().st_blocks * 512 > 1 << 20:
-            pytest.skip("the file system has no holes")
-        old = path.read_bytes()
-        replace_tail(file, 7 << 20, [b"tail"])
-    assert path.read_bytes() == old[: 7 << 20] + b"tail"
-    assert path.stat().st_blocks * 512 < 1 << 20
-
-
-def test_a_sparse_file_that_was_cut_meanwhile_is_noticed(tmp_path: Path) -> None:
-    source, target = tmp_path / "source", tmp_path / "target"
-    source.touch()
-    os.truncate(source, 1 << 20)
-    with source.open("rb") as old, target.open("wb") as new:
-        os.truncate(source, 1000)
-        with pytest.raises(FileChangedError, match="ended at 1000"):
-            copy_range.copy_head(old.fileno(), new.fileno(), 1 << 20)
 
 
 @pytest.mark.parametrize("way", ["link", "hard link", "dots"])
@@ -501,32 +361,6 @@ def test_a_reader_that_keeps_a_lock_is_waited_for_so_long_and_no_longer(
         fcntl.flock(reader, fcntl.LOCK_SH)
         with pytest.raises(PolicyError, match="wanted a number of seconds"):
             replaced(data_file)
-
-
-DYING_BETWEEN_LINK_AND_UNLINK = (
-    WITHOUT_O_TMPFILE
-    + """
-import os, signal
-os.unlink = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)
-import sys
-from secure_bloom.storage import open_input, replace_tail
-with open_input(sys.argv[1]) as file:
-    replace_tail(file, 0, [b"index"], output=sys.argv[2], must_be_new=True)
-"""
-)
-
-
-def test_a_kill_between_link_and_unlink_does_not_lock_the_next_writer_out(
-    data_file: Path, run: Run
-) -> None:
-    target = data_file.with_name("new")
-    killed = run(DYING_BETWEEN_LINK_AND_UNLINK, data_file, target)
-    assert killed.returncode == -signal.SIGKILL
-    left = temporary_name("new")
-    assert contents(data_file.parent) == {data_file.name: OLD, "new": b"index", left: b"index"}
-    with open_input(str(target)) as file:
-        replace_tail(file, 0, [b"another"])
-    assert contents(data_file.parent) == {data_file.name: OLD, "new": b"another"}
 
 
 @both_stagings
@@ -579,30 +413,6 @@ def _run_and_kill(program: str, path: Path, keep: int, size: int, *, after: floa
         child.stdout.readline()
         time.sleep(after)
         child.send_signal(signal.SIGKILL)
-
-
-def test_a_kill_between_the_temporary_name_and_the_rename(data_file: Path, run: Run) -> None:
-    program = (
-        "import os, signal\nos.rename = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)\n"
-    )
-    assert run(program + REPLACE, data_file, KEEP, 10).returncode == -signal.SIGKILL
-    left = temporary_name("part-0.parquet")
-    assert set(contents(data_file.parent)) == {"part-0.parquet", left}
-    assert data_file.read_bytes() == OLD
-    replaced(data_file)
-    assert contents(data_file.parent) == {"part-0.parquet": NEW}
-
-
-def test_the_temporary_file_of_a_living_writer_is_left_alone(data_file: Path, run: Run) -> None:
-    left = data_file.with_name(temporary_name("part-0.parquet"))
-    with left.open("wb") as living:
-        fcntl.flock(living, fcntl.LOCK_EX)
-        with pytest.raises(FileChangedError, match="another process") as caught:
-            replaced(data_file)
-        assert left.exists()
-    assert left.name in str(caught.value.hint)
-    replaced(data_file)
-    assert not left.exists()
 
 
 CONTENDER = """

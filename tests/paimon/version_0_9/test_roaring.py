@@ -4,23 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import struct
-import tarfile
-from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from secure_bloom.errors import FormatError, SecureBloomError, UnsupportedFeatureError
-from secure_bloom.paimon import DataType, FileIndex
-from secure_bloom.paimon.bitmap import read_value_list
-from secure_bloom.paimon.data_types import hashed_form
-from secure_bloom.paimon.version_0_9 import bitmap_rows
 from secure_bloom.paimon.version_0_9.roaring import MAX_ROWS, read_rows
-from tests.paimon.test_tables import TABLES, index_of
-from tests.paimon.vectors import SHARED
-from tests.project import NO_VECTORS
 
 CONTAINER_ROWS = 1 << 16
 
@@ -116,23 +106,3 @@ def test_a_bitmap_that_makes_no_sense_is_an_error(data: bytes, message: str) -> 
 def test_a_few_bytes_do_not_take_all_memory() -> None:
     with pytest.raises(UnsupportedFeatureError, match="rows"):
         read_rows(memoryview(written({1}, runs=False)), MAX_ROWS + 1)
-
-
-@pytest.mark.skipif(not SHARED.is_dir(), reason=NO_VECTORS)
-def test_the_rows_of_java_s_bitmaps_are_those_of_the_data(tmp_path: Path) -> None:
-    (case,) = (case for case in TABLES if case["name"] == "bloom_and_bitmap")
-    with tarfile.open(SHARED / case["archive"]) as archive:
-        archive.extractall(tmp_path, filter="data")
-    integer = DataType.parse("INT")
-    for file in case["files"]:
-        data = pq.read_table(tmp_path / file["bucket_path"] / file["file"], columns=["p"])
-        column = data["p"].to_pylist()
-        (index,) = FileIndex.from_bytes(index_of(file)).indexes("p")
-        values = read_value_list(index.body or b"")
-        assert values is not None
-        for value in set(column) - {None}:
-            found = rows_of(bitmap_rows.rows_with(values, frozenset({hashed_form(integer, value)})))
-            assert found == {row for row, each in enumerate(column) if each == value}
-        nulls = {row for row, each in enumerate(column) if each is None}
-        assert values.has_null is bool(nulls)
-        assert rows_of(bitmap_rows.null_rows(values, frozenset({hashed_form(integer, 0)}))) == nulls

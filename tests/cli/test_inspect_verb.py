@@ -1,0 +1,36 @@
+"""`secure-bloom inspect`: what shows without keys, and `--check`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests import tables
+from tests.cli.conftest import assert_clean
+from tests.command_line import run
+from tests.surgery import filter_place
+
+
+def test_inspect_without_keys_says_what_shows(lake: Path) -> None:
+    done = run("inspect", lake / "out" / "part-0.parquet", "--json")
+    file = json.loads(done.stdout)["files"][0]
+    assert done.returncode == 0
+    assert (file["footer"], file["key"], file["row_groups"]) == ("encrypted", "k_footer", [])
+
+
+def test_inspect_check_ends_with_one_for_a_wrong_filter(tmp_path: Path) -> None:
+    path = tables.write(tmp_path / "x.parquet", tables.customers(60))
+    run("add", path, "--column", "email")
+    assert run("inspect", path, "--check").returncode == 0
+    place = filter_place(path, 0, "email")
+    content = bytearray(path.read_bytes())
+    content[place.stop - 32 : place.stop] = bytes(32)
+    path.write_bytes(content)
+    assert run("inspect", path).returncode == 0
+    done = run("inspect", path, "--check")
+    assert_clean(done)
+    assert done.returncode == 1
+    assert "wrong filter" in done.stdout
+    mended = run("add", path, "--column", "email", "--replace-filters")
+    assert "queries lost rows" in mended.stdout
+    assert run("inspect", path, "--check").returncode == 0
