@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from tests.project import PACKAGE, ROOT
 
 TESTS = ROOT / "tests"
 #: Modules without a test file of their own; whoever makes them fewer lowers it.
-MOST_WITHOUT = 149
+MOST_WITHOUT = 81
 
 
 def exceptions() -> list[tuple[list[str], list[str]]]:
@@ -24,13 +25,19 @@ def exceptions() -> list[tuple[list[str], list[str]]]:
 
 def modules_without_tests() -> list[str]:
     """Modules that have no test file of their own, as paths below the package."""
-    paths = [path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py")]
+    paths = [path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py") if not is_table(path)]
     return sorted(
         str(path.with_suffix(""))
         for path in paths
         if not path.name.startswith("__")
         and not (TESTS / path.parent / f"test_{path.name}").exists()
     )
+
+
+def is_table(path: Path) -> bool:
+    """Whether a module has constants alone, which those who read them show."""
+    tree = ast.parse(path.read_text())
+    return not any(isinstance(node, ast.FunctionDef | ast.ClassDef) for node in ast.walk(tree))
 
 
 def folder_of(pattern: str) -> str:

@@ -1,0 +1,53 @@
+"""Sizes, shares and names for a terminal."""
+
+from __future__ import annotations
+
+import pytest
+
+from secure_bloom.cli.tables import human_bytes, percent, print_table, short_names, visible
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [(None, None), (0, "0 bytes"), (1023, "1023 bytes"), (1024, "1.0 KiB"), (5 << 20, "5.0 MiB")],
+)
+def test_a_size_is_in_powers_of_1024(size: int | None, text: str | None) -> None:
+    assert human_bytes(size) == text
+
+
+def test_no_share_is_no_text() -> None:
+    assert percent(None) is None
+    assert "%" in str(percent(0.25))
+
+
+@pytest.fixture
+def on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+
+
+def test_a_folder_that_all_share_is_left_out(on_a_terminal: None) -> None:
+    names = short_names(["/lake/table/a.parquet", "/lake/table/b.parquet"])
+    assert list(names.values()) == ["a.parquet", "b.parquet"]
+
+
+def test_long_names_lose_their_middle(on_a_terminal: None) -> None:
+    (name,) = short_names([f"/lake/part-00000-{'0' * 60}.parquet"]).values()
+    assert name.startswith("part-00000")
+    assert name.endswith(".parquet")
+    assert len(name) < 40
+
+
+def test_programs_get_whole_names() -> None:
+    path = f"/lake/part-00000-{'0' * 60}.parquet"
+    assert short_names([path]) == {path: path}
+
+
+def test_a_text_of_a_file_does_not_drive_a_terminal() -> None:
+    assert str(visible("a\x1b[2Jb")).isprintable()
+    assert visible(None) is None
+
+
+def test_cells_never_wrap(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(["name", "n>"], [["x" * 150, 1], ["y", 22]])
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.strip()]
+    assert any("x" * 150 in line for line in lines)

@@ -1,0 +1,23 @@
+"""A policy to begin with: complete, and nothing in it decided."""
+
+from __future__ import annotations
+
+import tomllib
+
+import pytest
+
+from secure_bloom.encryption.policy_text import KMS_LINES, policy_text
+
+
+@pytest.mark.parametrize("client", KMS_LINES)
+def test_a_draft_is_toml_whatever_columns_are_called(client: str) -> None:
+    names = ["email", "address.zip", 'a "quoted" name', "ünï", "new\nline"]
+    text = policy_text([(name, "BYTE_ARRAY") for name in names], client=client)
+    assert tomllib.loads(text)["kms"]["client"] == client
+
+
+def test_every_column_is_named_and_commented_out() -> None:
+    text = policy_text([("email", "text"), ("id", "INT64")], client="keyring")
+    assert "columns" not in tomllib.loads(text)
+    for name in ("email", "id"):
+        assert any(line.startswith("#") and name in line for line in text.splitlines())

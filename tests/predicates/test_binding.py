@@ -1,0 +1,41 @@
+"""A predicate gets the columns, types and values of a schema."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from secure_bloom.errors import PolicyError
+from secure_bloom.predicates.binding import bind, bound_conditions
+from secure_bloom.predicates.from_text import from_text
+
+SCHEMA = pa.schema(
+    [("id", pa.int32()), ("s", pa.struct([("a", pa.string())])), ("at", pa.timestamp("us", "UTC"))]
+)
+
+
+def test_conditions_are_numbered_in_their_order() -> None:
+    found = bound_conditions(bind(from_text("id = 1 AND (s.a = 'x' OR id > 2)"), SCHEMA))
+    assert [condition.ordinal for condition in found] == [0, 1, 2]
+    assert [condition.name for condition in found] == ["id", "s.a", "id"]
+
+
+def test_values_have_the_type_of_the_column() -> None:
+    (condition,) = bound_conditions(bind(from_text("id = 7"), SCHEMA))
+    assert condition.values == (pa.scalar(7, pa.int32()),)
+
+
+def test_no_predicate_has_no_conditions() -> None:
+    assert bound_conditions(None) == []
+
+
+def test_an_unknown_column_is_named_without_the_value() -> None:
+    with pytest.raises(PolicyError, match="nobody") as caught:
+        bind(from_text("nobody = 'swordfish'"), SCHEMA)
+    assert "swordfish" not in str(caught.value)
+
+
+def test_a_value_of_another_type_is_refused_without_being_shown() -> None:
+    with pytest.raises(PolicyError) as caught:
+        bind(from_text("id = 'swordfish'"), SCHEMA)
+    assert "swordfish" not in str(caught.value)
