@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secure_bloom.text import legible
+from secure_bloom.text import human_bytes, legible
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,11 @@ def test_any_text_is_printable_and_short(text: str, longest: int) -> None:
     assert shown.isprintable()
     assert len(shown) <= longest
     shown.encode("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [(None, None), (0, "0 bytes"), (1023, "1023 bytes"), (1024, "1.0 KiB"), (5 << 20, "5.0 MiB")],
+)
+def test_a_size_is_in_powers_of_1024(size: int | None, text: str | None) -> None:
+    assert human_bytes(size) == text

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_verbs import assert_error
+from tests.cli.conftest import assert_error
 from tests.command_line import run
 
 

@@ -12,7 +12,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.cli.inputs import read_lines, read_parameters, read_text
 from secure_bloom.errors import MissingPathError, PolicyError
-from tests.cli.test_verbs import assert_error
+from tests.cli.conftest import assert_error
 from tests.command_line import run
 
 SECRET = "ada@example.com"

@@ -1,18 +1,10 @@
-"""Sizes, shares and names for a terminal."""
+"""Shares and names for a terminal."""
 
 from __future__ import annotations
 
 import pytest
 
-from secure_bloom.cli.tables import human_bytes, percent, print_table, short_names, visible
-
-
-@pytest.mark.parametrize(
-    ("size", "text"),
-    [(None, None), (0, "0 bytes"), (1023, "1023 bytes"), (1024, "1.0 KiB"), (5 << 20, "5.0 MiB")],
-)
-def test_a_size_is_in_powers_of_1024(size: int | None, text: str | None) -> None:
-    assert human_bytes(size) == text
+from secure_bloom.cli.tables import percent, print_table, short_names, visible
 
 
 def test_no_share_is_no_text() -> None:
