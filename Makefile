@@ -13,7 +13,7 @@ JAVA_HINT := Java 17 or later is needed by Spark: install it (Debian, Ubuntu: ap
 CONNECT := pandas zstandard
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check coverage mutants compatibility bench faults fuzz integrity no-false-negative format clean java
+.PHONY: help docs demo test test-all check coverage mutants compatibility bench faults fuzz integrity no-false-negative format clean java
 
 help:  ## Show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -38,6 +38,10 @@ coverage: $(VENV)/.installed-measure java  ## Which lines and branches the tests
 mutants: $(VENV)/.installed-measure  ## Which changes of the program the tests notice (about 20 minutes)
 	$(BIN)/python -m mutmut run
 	$(BIN)/python -m tests.mutants --show
+
+docs: $(VENV)/.installed-docs  ## Build the site of the documentation into site/ (needs no Java)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "open site/index.html"
 
 compatibility: $(VENV)/.installed-dev java  ## Write docs/compatibility.md from what readers were seen to do
 	$(BIN)/python -m pytest tests/interop tests/spark -m "not slow" --compatibility docs/compatibility.md
@@ -82,6 +86,11 @@ $(VENV)/.installed-dev: $(VENV)/bin/python pyproject.toml
 	@$(BIN)/python -m pip install --quiet --no-deps --target $(VENV)/connect $(CONNECT) || \
 	  echo "without $(CONNECT) the test of Spark Connect is skipped"
 	@touch $@ $(VENV)/.installed-spark
+
+$(VENV)/.installed-docs: $(VENV)/bin/python pyproject.toml
+	@echo "installing into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	@touch $@
 
 $(VENV)/.installed-measure: $(VENV)/.installed-dev
 	@$(BIN)/python -m pip install --quiet --editable '.[dev,measure]'

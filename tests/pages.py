@@ -1,0 +1,112 @@
+"""The blocks of a page of the docs, and a session that does what they say, in their order."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.command_line import run
+from tests.project import ROOT
+
+DOCS = ROOT / "docs"
+_BLOCK = re.compile(r"^( *)```(\w+)([^\n]*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+_TITLE = re.compile(r'title="([^"]+)"')
+_EXIT_CODE = re.compile(r"# exit code (\d)")
+#: Commands that other tests run, or that install.
+_ELSEWHERE = ("pip ", "make ", "secure-bloom demo ")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """One fenced block; ``title`` is the name of a file that it is the text of."""
+
+    language: str
+    title: str | None
+    text: str
+
+    def commands(self) -> Iterator[tuple[str, int, list[str]]]:
+        """Command, exit code and the lines that stand below it, of a block of a console."""
+        for part in re.split(r"^\$ ", self.text, flags=re.MULTILINE)[1:]:
+            line, *shown = part.splitlines()
+            code = _EXIT_CODE.search(line)
+            command = line if code else re.sub(r"\s+# .*", "", line)
+            yield command.partition(" # exit")[0].strip(), int(code[1]) if code else 0, shown
+
+
+def pages() -> list[str]:
+    """All pages that have blocks of code, as paths below docs/."""
+    found = (str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md"))
+    return sorted(name for name in found if blocks(name))
+
+
+def blocks(page: str, *languages: str) -> list[Block]:
+    """The blocks of a page; of all languages unless some are named."""
+    return [
+        Block(
+            language=language,
+            title=title[1] if (title := _TITLE.search(info)) else None,
+            text=re.sub(rf"^{indent}", "", text, flags=re.MULTILINE),
+        )
+        for indent, language, info, text in _BLOCK.findall((DOCS / page).read_text())
+        if language != "text" and (not languages or language in languages)
+    ]
+
+
+@dataclass(slots=True)
+class Session:
+    """A reader who types a page into an empty folder, which is the working directory already.
+
+    ``names`` are those that the page's Python knows before it begins.
+    """
+
+    names: dict[str, Any] = field(default_factory=dict)
+    shown: list[str] = field(default_factory=list)
+
+    def follow(self, page: str) -> None:
+        """Do what each block says."""
+        for block in blocks(page):
+            getattr(self, f"_{block.language}")(block)
+
+    def _toml(self, block: Block) -> None:
+        tomllib.loads(block.text)
+        self._keep(block)
+
+    def _json(self, block: Block) -> None:
+        json.loads(block.text)
+        self._keep(block)
+
+    def _keep(self, block: Block) -> None:
+        if block.title:
+            Path(block.title).write_text(block.text)
+
+    def _python(self, block: Block) -> None:
+        exec(compile(block.text, "page", "exec"), self.names)
+
+    def _console(self, block: Block) -> None:
+        for command, code, shown in block.commands():
+            if not command.startswith(_ELSEWHERE):
+                self._command(command, code, shown)
+
+    def _command(self, command: str, code: int, shown: list[str]) -> None:
+        name, *arguments = shlex.split(command)
+        assert name == "secure-bloom", command
+        done = run(*arguments)
+        assert done.returncode == code, (command, done.stdout, done.stderr)
+        self.shown.append(done.stdout)
+        for line in shown:
+            assert line.rstrip() in done.stdout, (command, line)
+
+
+def development_keys() -> None:
+    """Put the policy and the keyring of the repository where pages expect them."""
+    shutil.copytree(ROOT / "keys", "keys")
+    for name in os.listdir("keys"):  # noqa: PTH208
+        Path("keys", name).chmod(0o600)

@@ -1,0 +1,50 @@
+"""Blocks of the docs that need Spark, in the session that these tests share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.pages import Session, blocks, development_keys
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+def test_the_start_of_a_data_engineer_leads_to_a_clean_audit(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    development_keys()
+    reader = Session()
+    for block in blocks("start/engineer.md", "python", "console"):
+        # The JVM has the folder it was started in, and the session its own configuration.
+        block = type(block)(
+            language=block.language,
+            title=None,
+            text=block.text.replace('"customers"', f'"{tmp_path}/customers"').replace(
+                '"keys/policy.toml"', f'"{tmp_path}/keys/policy.toml"'
+            ),
+        )
+        getattr(reader, f"_{block.language}")(block)
+    assert reader.names["report"].where("error is not null").isEmpty()
+    assert "user7@example.com" in capsys.readouterr().out
+    assert reader.shown[-1].rstrip().endswith("clean")
+
+
+def test_the_page_on_audits_counts_findings_on_spark(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    development_keys()
+    spark.range(3).write.parquet(str(tmp_path / "out"))
+    [block] = [b for b in blocks("audit.md", "python") if "secure_bloom.spark" in b.text]
+    text = block.text.replace('"out/"', f'"{tmp_path}/out"')
+    exec(text.replace('"keys/policy.toml"', f'"{tmp_path}/keys/policy.toml"'), {"spark": spark})

@@ -1,0 +1,112 @@
+"""Pages of the docs that need no Spark, typed as written."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import secure_bloom as sb
+from secure_bloom.cli.verbs import cli
+from tests.pages import Session, blocks, development_keys, pages
+from tests.project import ROOT
+
+
+@pytest.fixture
+def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
+    """In an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    return Session()
+
+
+def customers_under_the_policy(folder: str) -> None:
+    """A table with filters as the development policy wants it."""
+    development_keys()
+    count = 60
+    table = pa.table(
+        {
+            "email": [f"user{n}@example.com" for n in range(count)],
+            "iban": [f"DE{n:020d}" for n in range(count)],
+            "national_id": pa.array(range(count), pa.int64()),
+            "country": ["it", "no", "de"] * 20,
+        }
+    )
+    Path(folder).mkdir()
+    encryption = sb.pyarrow_encryption("keys/policy.toml", table.schema)
+    properties = encryption.encryption_properties()
+    pq.write_table(table, f"{folder}/0.parquet", encryption_properties=properties)
+    sb.add_bloom_filters(folder, policy="keys/policy.toml")
+
+
+def test_the_start_of_an_analyst_leads_to_a_row(reader: Session) -> None:
+    reader.follow("start/analyst.md")
+    assert reader.names["rows"].column("email").to_pylist() == ["user7@example.com"]
+    [explained] = [text for text in reader.shown if "row groups:" in text]
+    assert "row groups: 1 of 10 read" in explained
+    assert "skipped by Bloom filter" in explained
+
+
+def test_the_start_of_a_security_team_leads_to_a_clean_audit(reader: Session) -> None:
+    reader.follow("start/security.md")
+    assert "column-in-clear" in next(text for text in reader.shown if "critical" in text)
+    assert reader.shown[-1].rstrip().endswith("clean")
+    assert "column-in-clear" in Path("audit.html").read_text()
+    assert "column-in-clear" in Path("audit.sarif").read_text()
+
+
+#: Pages and what they find in the folder; blocks that need Spark are run in tests/spark.
+SETTINGS: dict[str, Callable[[], None]] = {
+    "audit.md": lambda: customers_under_the_policy("out"),
+    "reading.md": lambda: customers_under_the_policy("customers"),
+}
+
+
+@pytest.mark.parametrize("page", SETTINGS)
+def test_a_page_can_be_typed(page: str, reader: Session) -> None:
+    SETTINGS[page]()
+    for block in blocks(page, "console", "python"):
+        if "spark" not in block.text.partition("\n")[0] and "--explain\n" not in block.text:
+            getattr(reader, f"_{block.language}")(block)
+
+
+def _leaf(words: list[str]) -> tuple[click.Command, list[str]]:
+    """The command that the words name, and its arguments."""
+    command: click.Command = cli
+    context = click.Context(cli)
+    while isinstance(command, click.Group):
+        found = command.get_command(context, words[0])
+        assert found is not None, words
+        command, words = found, words[1:]
+    return command, words
+
+
+@pytest.mark.parametrize("page", [*pages(), "../README.md"])
+def test_every_line_of_a_console_is_one_that_the_program_takes(page: str) -> None:
+    for block in blocks(page, "console"):
+        for line, _, _ in block.commands():
+            name, *words = shlex.split(line)
+            if name == "secure-bloom":
+                command, arguments = _leaf(words)
+                command.make_context(command.name, arguments)
+
+
+@pytest.mark.parametrize("page", [*pages(), "../README.md"])
+def test_every_block_of_python_uses_names_that_are_there(page: str) -> None:
+    for block in blocks(page, "python"):
+        compile(block.text, page, "exec")
+        for line in block.text.splitlines():
+            if line.startswith(("from secure_bloom", "import secure_bloom")):
+                exec(line, {})
+
+
+def test_every_picture_and_link_of_the_docs_leads_somewhere() -> None:
+    for page in (ROOT / "docs").rglob("*.md"):
+        for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text()):
+            made = target.partition("reference/")[1] and target.endswith(".md")
+            assert made or (page.parent / target).exists(), (page, target)

@@ -1,0 +1,78 @@
+"""The site that `make docs` builds: no warning, nothing asked of a network, a search that finds."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.auditing.formats.browser import NAMES, browser_page, find_browser
+from tests.project import ROOT
+
+pytest.importorskip("material", reason="the site needs the extra docs")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "WARNING" not in done.stderr
+    return folder
+
+
+def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
+    loads = re.compile(
+        r"""<(?:script|img|iframe)[^>]*src=["']?https?:|<link[^>]*href=["']?https?:"""
+    )
+    assert [page for page in site.rglob("*.html") if loads.search(page.read_text())] == []
+
+
+def test_the_reference_has_every_verb_option_name_and_error(site: Path) -> None:
+    verbs = (site / "reference" / "command-line.html").read_text()
+    for text in ("secure-bloom keys check", "secure-bloom add", "--replace-filters", "Exit code"):
+        assert text in verbs
+    names = (site / "reference" / "python.html").read_text()
+    for text in ("read_table", "BloomFilterOptions", "allow_unverified"):
+        assert text in names
+    errors = (site / "reference" / "errors.html").read_text()
+    for text in ("KmsUnavailableError", "1 absent everywhere"):
+        assert text in errors
+    assert "files_left_out" in (site / "reference" / "json.html").read_text()
+
+
+@pytest.mark.slow
+def test_in_a_browser_from_a_disk_the_search_finds(site: Path, tmp_path: Path) -> None:
+    program = find_browser()
+    if program is None:
+        pytest.skip(f"no browser is installed: none of {', '.join(NAMES)}")
+    with browser_page(program, tmp_path) as page:
+        overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        for name, width in (("findings", 400), ("reference/python", 400), ("index", 1280)):
+            page.open(site / f"{name}.html", width=width)
+            assert page.value(overflow) == 0
+        page.click(".md-search__input")
+        page.wait("document.activeElement.matches('.md-search__input')")
+        page.type("filter-saturated")
+        page.wait(_FOUND)
+        assert [url for url in page.requests if not url.startswith(("file:", "data:"))] == []
+        assert page.complaints == []
+
+
+#: The search listens only once its index is read: until then the input tells it again and again.
+_FOUND = """(() => {
+  const input = document.querySelector(".md-search__input");
+  input.dispatchEvent(new Event("input", { bubbles: true }));
+  input.dispatchEvent(new KeyboardEvent("keyup", { bubbles: true }));
+  return !!document.querySelector('.md-search-result__link[href*="findings"]');
+})()"""
