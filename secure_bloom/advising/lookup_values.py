@@ -15,7 +15,7 @@ from secure_bloom.advising.sample import TableSample
 from secure_bloom.reading.lookup_trials import LookupTrials
 
 #: The values come from so many row groups.
-_ORIGINS = 6
+_ORIGINS = 8
 #: So often a value between two others is tried to be found.
 _TRIES = 60
 #: Distinct values of several row groups are counted together up to so many bytes.

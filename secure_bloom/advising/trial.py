@@ -28,7 +28,7 @@ from secure_bloom.storage.counted_file import covered
 from secure_bloom.storage.overlaid_file import OverlaidFile
 
 #: Lookups of each kind, present and absent, at most; of absent values some may turn out present.
-MOST_LOOKUPS, _MOST_VALUES = 30, 60
+MOST_LOOKUPS, _MOST_VALUES = 60, 120
 #: After so many lookups they end early if the mean is known this well: chance lets some absent
 #: values pass, and fewer lookups may not meet one.
 _LEAST_LOOKUPS, _SURE = 10, 0.02

@@ -27,7 +27,7 @@ from tests.tables import KEYRING
 PAGE = ROOT / "docs" / "advise.md"
 KINDS = ("bytes added", "absent, without", "absent, with", "present, without", "present, with")
 #: Lookups of each kind.
-LOOKUPS = 12
+LOOKUPS = 24
 
 
 @dataclass(frozen=True)
