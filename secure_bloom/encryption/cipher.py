@@ -186,6 +186,7 @@ def decrypt_footer(module: BytesLike, key: bytes, file_aad: bytes) -> bytes:
 def encrypt_ctr(plaintext: BytesLike, key: bytes, *, _nonce: bytes | None = None) -> bytes:
     """One framed CTR module under a fresh nonce: no tag, no AAD.  Encryption.md 4.2.2."""
     _check_body(plaintext, NONCE_SIZE)
+    # Two modules under one key and nonce would have one key stream: their XOR is that of the texts.
     nonce = _fresh_nonce() if _nonce is None else _nonce
     encryptor = _ctr(key, nonce).encryptor()
     return _frame(nonce + encryptor.update(plaintext) + encryptor.finalize())

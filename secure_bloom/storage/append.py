@@ -45,6 +45,7 @@ def append_local(source: LocalFile, tail: Sequence[bytes]) -> int:
         _undone_on_error(fd, source.size),
     ):
         _require_room(fd, added)
+        # Before the first new byte: with a stale checksum Spark ignores the filters, or fails.
         _remove_sidecars(fd, source.location)
         if not write_at_once(fd, tail, source.size):
             _write_in_steps(fd, tail, source.size)
@@ -118,6 +119,7 @@ def _cut_off(fd: int, size: int, before: os.stat_result) -> None:
     if os.fstat(fd).st_size <= size:
         return
     os.ftruncate(fd, size)
+    # The old bytes get their old time back: readers that remember files by it see no change.
     with contextlib.suppress(OSError):
         os.utime(fd, ns=(before.st_atime_ns, before.st_mtime_ns))
     os.fsync(fd)

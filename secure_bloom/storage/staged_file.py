@@ -74,6 +74,8 @@ class StagedFile:
 
     def sync(self) -> None:
         """Make the content durable."""
+        # Before the name is given: after a power cut a file system may have kept the rename and
+        # not yet the bytes, and the target would be an empty file.
         os.fsync(self.fd)
 
     def give_name(self) -> None:
@@ -109,6 +111,7 @@ class StagedFile:
     def discard(self) -> None:
         """Remove the file at whatever stage it is; after ``publish`` the new file stays."""
         # Errors here would hide the one that led here; the next writer removes what stays.
+        # The name is removed only while it is ours: it may be another writer's file by now.
         with contextlib.suppress(OSError, PolicyError):
             if self.fd < 0:
                 # Ctrl-C may have come after the system call and before the line that notes it.
@@ -138,6 +141,7 @@ class StagedFile:
             raise
 
     def _sync_folder(self) -> None:
+        # A name is content of its folder: syncing the file does not make it durable.
         try:
             self.folder.sync()
         except OSError as exc:

@@ -678,9 +678,11 @@ class TestErrors:
         # Else Spark itself cuts off what an error was caused by.
         whole = "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled"
         spark.conf.set(whole, "false")
-        with pytest.raises(Exception, match="failed to unwrap a key") as caught:
-            ours(spark, people, policy=str(policy)).collect()
-        spark.conf.unset(whole)
+        try:
+            with pytest.raises(Exception, match="failed to unwrap a key") as caught:
+                ours(spark, people, policy=str(policy)).collect()
+        finally:
+            spark.conf.unset(whole)
         assert "swordfish" not in str(caught.value)
 
 
