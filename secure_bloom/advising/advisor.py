@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from os import PathLike
 
 from secure_bloom.advising.candidates import Candidate
+from secure_bloom.advising.other_fpp import other_fpp
 from secure_bloom.advising.query_log import QueryLog, load_query_log
 from secure_bloom.advising.sample import TableSample, sample_table
 from secure_bloom.advising.table_advice import ColumnAdvice, TableAdvice, conclude
@@ -153,6 +154,11 @@ def advise_column(
     trial = trier.column(candidate, options, tick)
     case = ColumnCase(candidate=candidate, sample=sample, log=log, trial=trial)
     verdict, reason = decide(case)
+    better = None
+    if verdict is AdviceVerdict.GAINS and options == BloomFilterOptions():
+        better = other_fpp(
+            trial, lambda fpp: trier.column(candidate, BloomFilterOptions(fpp=fpp), tick)
+        )
     return ColumnAdvice(
         column=candidate.name,
         type=candidate.type,
@@ -163,6 +169,7 @@ def advise_column(
         stored_key=trial.key,
         share=share,
         trial=trial,
+        better_fpp=better,
     )
 
 

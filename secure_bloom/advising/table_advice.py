@@ -27,6 +27,7 @@ class ColumnAdvice:
 
     ``share`` is its share of the ``=`` and ``in`` conditions of a log, None without one.  ``key``
     is the one that a policy names for it, ``stored_key`` the one that it is encrypted under.
+    With ``better_fpp`` lookups would read clearly less than with ``fpp``; it was tried too.
     """
 
     column: str
@@ -38,6 +39,7 @@ class ColumnAdvice:
     stored_key: str | None = None
     share: float | None = None
     trial: ColumnTrial | None = None
+    better_fpp: float | None = None
 
     @property
     def gains(self) -> bool:
@@ -81,6 +83,8 @@ class ColumnAdvice:
         ]
         if pays is not None and self.gains:
             found.insert(2, f"paid back by {counted(pays, 'lookup')}")
+        if self.better_fpp is not None:
+            found.append(f"fpp = {self.better_fpp:g} reads at least a tenth less: --fpp tries it")
         return tuple(found)
 
     def to_dict(self) -> dict[str, Any]:
@@ -92,6 +96,7 @@ class ColumnAdvice:
             "verdict": str(self.verdict),
             "reason": self.reason,
             "fpp": self.fpp,
+            "better_fpp": self.better_fpp,
             "bytes_added": None if trial is None else round(trial.bytes_added),
             "seconds_to_build": None if trial is None else round(trial.seconds_to_build, 3),
             "bytes_per_lookup": _both(kinds, lambda cost: round(cost.bytes)),

@@ -115,7 +115,8 @@ def _print_paragraphs(advice: TableAdvice, console: Console) -> None:
 
 def _reason(column: ColumnAdvice) -> str:
     share = "" if column.share is None else f" ({100 * column.share:.0f} % of the log's lookups)"
-    return legible(column.reason, _LONGEST) + share
+    better = "" if column.better_fpp is None else f"; fpp = {column.better_fpp:g} reads less still"
+    return legible(column.reason, _LONGEST) + better + share
 
 
 def _ending(advice: TableAdvice) -> Iterator[str]:

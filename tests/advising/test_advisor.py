@@ -17,7 +17,7 @@ COLUMN_KEYS = {
     *("column", "type", "verdict", "reason", "fpp", "bytes_added", "seconds_to_build"),
     *("bytes_per_lookup", "standard_error", "bytes_saved_per_lookup", "lookups_until_it_pays"),
     *("row_groups_read", "row_groups_skipped", "distinct_values", "share_of_queries"),
-    "lookups_tried",
+    *("lookups_tried", "better_fpp"),
 }
 
 
