@@ -54,10 +54,10 @@ def run_suite(suite: str, *, quick: bool) -> Iterator[Result]:
 
 
 def merged(run: Run) -> Run:
-    """The run, and of the last one what it did not measure anew."""
+    """The run, and of the last one what it did not measure anew, of suites that are still there."""
     measured = {result.suite for result in run.results}
     before = read_run(RESULTS).results if RESULTS.exists() else ()
-    kept = [result for result in before if result.suite not in measured]
+    kept = [it for it in before if it.suite in SUITES and it.suite not in measured]
     every = sorted([*kept, *run.results], key=lambda result: SUITES.index(result.suite))
     return replace(run, results=tuple(every))
 
