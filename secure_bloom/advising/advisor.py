@@ -62,14 +62,14 @@ def advise(
 
     ``columns`` are all unless given, one or several; ``queries`` is a file with one SQL condition
     or statement a line, by which columns are ranked; ``fpp`` is that of the filters, the policy's
-    unless given, or 1 %.  ``keys``,
-    ``policy`` and ``allow_unprotected`` are as for :func:`secure_bloom.add_bloom_filters`; a column
-    whose key is missing is told so.  ``progress`` is called with what is done, and of how much.
+    unless given, or 1 %.  ``keys``, ``policy`` and ``allow_unprotected`` are as for
+    :func:`secure_bloom.add_bloom_filters`; a column whose key is missing is told so.  ``progress``
+    is called with what is done, and of how much: of many files the footers first, then the columns.
     """
     trust = trust_of(policy, allow_unprotected=allow_unprotected)
     options = FilterOptions(fpp=fpp, policy=trust.policy)
     resolver = resolver_of(keys, trust)
-    sample = sample_table(as_paths(paths), resolver)
+    sample = sample_table(as_paths(paths), resolver, progress=progress)
     wanted = wanted_columns(sample, columns)
     log = None if queries is None else load_query_log(queries, column_names(sample))
     trier = Trier(sample, resolver, trust.policy)

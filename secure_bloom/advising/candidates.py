@@ -10,6 +10,7 @@ import pyarrow as pa
 from secure_bloom.errors import KeyUnavailableError, UnsupportedFeatureError
 from secure_bloom.parquet.schema import Leaf, require_filterable
 from secure_bloom.parquet.structures.metadata import Type
+from secure_bloom.parquet.value_arrays import is_float16
 from secure_bloom.reading.table.footer import FileFooter
 
 _BOOLEAN = "BOOLEAN: the format gives it no filter, and two values need none"
@@ -69,7 +70,7 @@ def _candidate(footer: FileFooter, ordinal: int, leaf: Leaf) -> Candidate:
         lookup=lookup or leaf.path,
         refusal=_LOCKED if is_locked else _refusal(footer, leaf, is_found=lookup is not None),
         is_locked=is_locked,
-        has_fractions=leaf.type in _FRACTIONS,
+        has_fractions=leaf.type in _FRACTIONS or is_float16(leaf),
     )
 
 

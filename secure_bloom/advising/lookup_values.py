@@ -116,6 +116,9 @@ def _plain(values: pa.ChunkedArray) -> pa.Array:
         found = found.cast(
             pa.large_string() if found.type == pa.string_view() else pa.large_binary()
         )
+    if pa.types.is_float16(found.type):
+        # Arrow neither sorts nor compares them.
+        found = found.cast(pa.float32())
     if pa.types.is_floating(found.type):
         found = found.filter(pc.is_finite(found))
     return found

@@ -29,6 +29,9 @@ MOST_FILES, MOST_BYTES = 32, 96 * 1024 * 1024
 #: At least so many row groups, whatever their size: chance must not decide.
 _LEAST_ROW_GROUPS = 6
 
+#: The footers of more files than these take long enough to show progress.
+_MANY = 500
+
 Progress = Callable[[int, int], None]
 
 
@@ -102,7 +105,7 @@ def sample_table(
         schemas.append((path, footer.columns.arrow))
         # Files of one schema share their columns, so this holds one footer for each schema.
         first.setdefault(id(footer.columns), footer)
-        if progress is not None:
+        if progress is not None and len(paths) > _MANY:
             progress(done, len(paths))
     chosen = _choose_files(facts)
     row_groups = _choose_row_groups(chosen)

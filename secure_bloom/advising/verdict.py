@@ -75,7 +75,7 @@ def _has_filters(case: ColumnCase) -> str | None:
 
 def _without_values(case: ColumnCase) -> str | None:
     if case.trial.present is None and case.trial.absent is None:
-        return "no values: every row that was looked at is null"
+        return "no values: every row that was looked at is null or NaN"
     return None
 
 

@@ -95,3 +95,11 @@ def test_distinct_values_are_counted(tmp_path: Path) -> None:
 def test_values_do_not_show_in_a_repr(tmp_path: Path) -> None:
     found = found_in(tmp_path, pa.array([f"secret{n}" for n in NUMBERS]))
     assert "secret" not in repr(found)
+
+
+def test_half_floats_are_looked_up_too(tmp_path: Path) -> None:
+    values = pa.array((NUMBERS % 1000 / 8).astype(np.float16))
+    found = found_in(tmp_path, values)
+    known = set(values.cast(pa.float32()).to_pylist())
+    assert len(found.present) == 12
+    assert {lookup.value.as_py() for lookup in found.present} <= known
