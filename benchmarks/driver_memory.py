@@ -40,7 +40,7 @@ _MODEL = 10_000_000
 
 def cases(folder: Path, *, quick: bool) -> Iterator[Result]:
     """The real run, and the model."""
-    real, few, many = (200, 2_000, 20_000) if quick else (100_000, 100_000, 1_000_000)
+    real, few, many = (200, 2_000, 20_000) if quick else (100_000, 20_000, 200_000)
     write_tiny(folder / "tiny", real)
     (folder / "cluster").mkdir()
     with standalone_cluster(folder / "cluster", driver=_DRIVER, seconds=_SECONDS) as cluster:
