@@ -42,7 +42,7 @@ _TASK = "task"
 def task_count(spark: SparkSession, items: int, *, alone: int = _ALONE) -> int:
     """The number of tasks for these items: one task an item, unless there are many.
 
-    A task costs 30 to 70 ms whatever it does, most of it in the socket between Spark and Python.
+    A task costs 50 to 80 ms whatever it does, much of it in the socket between Spark and Python.
     """
     context = context_of(spark)
     cores = _CORES if context is None else context.defaultParallelism
