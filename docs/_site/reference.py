@@ -91,7 +91,7 @@ def _paragraph(text: str) -> str:
 def _option(option: click.Option, context: click.Context) -> str:
     record = option.get_help_record(context)
     names, help_ = record if record else (", ".join(option.opts), "")
-    return f"| `{names.replace('|', chr(92) + '|')}` | {' '.join(help_.split())} |"
+    return f"| `{names}` | {' '.join(help_.split())} |"
 
 
 def python() -> str:

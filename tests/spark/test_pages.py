@@ -12,7 +12,7 @@ from tests.pages import Session, blocks, development_keys
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 def test_the_start_of_a_data_engineer_leads_to_a_clean_audit(
