@@ -1,4 +1,4 @@
-"""Blocks of the docs that need Spark, in the session that these tests share."""
+"""The start of a data engineer, typed as written, in the session that these tests share."""
 
 from __future__ import annotations
 
@@ -37,14 +37,3 @@ def test_the_start_of_a_data_engineer_leads_to_a_clean_audit(
     assert reader.names["report"].where("error is not null").isEmpty()
     assert "user7@example.com" in capsys.readouterr().out
     assert reader.shown[-1].rstrip().endswith("clean")
-
-
-def test_the_page_on_audits_counts_findings_on_spark(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    development_keys()
-    spark.range(3).write.parquet(str(tmp_path / "out"))
-    [block] = [b for b in blocks("audit.md", "python") if "secure_bloom.spark" in b.text]
-    text = block.text.replace('"out/"', f'"{tmp_path}/out"')
-    exec(text.replace('"keys/policy.toml"', f'"{tmp_path}/keys/policy.toml"'), {"spark": spark})
