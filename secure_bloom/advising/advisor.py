@@ -65,6 +65,9 @@ def advise(
     unless given, or 1 %.  ``keys``, ``policy`` and ``allow_unprotected`` are as for
     :func:`secure_bloom.add_bloom_filters`; a column whose key is missing is told so.  ``progress``
     is called with what is done, and of how much: of many files the footers first, then the columns.
+
+    >>> [column.column for column in sb.advise("plain/", columns=["email", "city"]).columns]
+    ['email', 'city']
     """
     trust = trust_of(policy, allow_unprotected=allow_unprotected)
     options = FilterOptions(fpp=fpp, policy=trust.policy)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from secure_bloom.kernels.lookup import look_for
 from secure_bloom.kernels.plain import DAMAGED, byte_array_offsets, count_level
-from secure_bloom.parquet import column_values
+from secure_bloom.parquet import arrow_decoding, column_values
 from secure_bloom.parquet.column_values import read_entries
 from secure_bloom.parquet.pages import Page, read_pages
 from secure_bloom.parquet.plain_pages import plain_entries
@@ -106,7 +106,7 @@ def test_pyarrow_has_no_part_in_dictionary_pages(
     rows = pa.array([*range(50), None] * 9).cast(of)
     path = tmp_path / "f.parquet"
     pq.write_table(pa.table({"x": rows}), path, compression=codec)
-    monkeypatch.setattr(column_values, "decode_dictionary", None)
+    monkeypatch.setattr(arrow_decoding, "decode_dictionary", None)
     with opened(path) as it:
         found = read_entries(it.file, it.chunk(0, "x"))
         (entries,) = found.entries
