@@ -12,7 +12,8 @@ from tests.tables import KEYRING
 
 
 def in_worker() -> bool:
-    return sys.argv == ["-c"]
+    """Whether this is a worker of ours: those of pytest-xdist begin with ``-c`` too."""
+    return sys.argv == ["-c"] and "pytest" not in sys.modules
 
 
 class WorkerKms:
