@@ -120,7 +120,7 @@ def test_torn_appends_to_files_of_other_writers_are_mended(tmp_path: Path, write
         pq.write_table(rows, path, row_group_size=1000, write_page_index=True)
     elif writer == "DuckDB":
         duckdb = pytest.importorskip("duckdb")
-        duckdb.sql(f"copy (select * from rows) to '{path}'")
+        duckdb.connect().sql(f"copy (select * from rows) to '{path}'")
     else:
         pytest.importorskip("polars").from_arrow(rows).write_parquet(path)
     good = path.read_bytes()

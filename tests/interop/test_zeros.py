@@ -41,7 +41,7 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 def _duckdb(path: Path) -> list[int]:
     return [
-        duckdb.execute(f"SELECT count(*) FROM '{path}' WHERE x = {literal}").fetchone()[0]
+        duckdb.execute(f"SELECT count(*) FROM '{path}' WHERE x = {literal}").fetchall()[0][0]
         for literal in LITERALS
     ]
 
@@ -64,6 +64,6 @@ def test_a_zero_is_found_by_either_sign(path: Path) -> None:
 
 def test_nan_is_found_as_before(path: Path) -> None:
     query = f"SELECT count(*) FROM '{path}' WHERE x = 'nan'"
-    before = duckdb.execute(query).fetchone()
+    before = duckdb.execute(query).fetchall()
     sb.add_bloom_filters(path, columns=["x"])
-    assert duckdb.execute(query).fetchone() == before
+    assert duckdb.execute(query).fetchall() == before
