@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import json
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -20,7 +21,7 @@ SCHEMA_VERSION = 1
 _SHOWN = 20
 
 
-class Report:
+class Report(ABC):
     """The base of the reports that public functions return.
 
     ``to_dict`` is the document that the command line prints with ``--json``, of plain Python types
@@ -73,11 +74,13 @@ class Report:
         more = f"<p>and {left:,} more rows: to_arrow(), to_pandas()</p>" if left else ""
         return f"<p>{html.escape(repr(self))}</p>{_table(rows)}{more}"
 
+    @abstractmethod
     def _document(self) -> Mapping[str, Any]:
-        raise NotImplementedError
+        """The document, of any types that :func:`_plain` knows."""
 
+    @abstractmethod
     def _summary(self) -> str:
-        raise NotImplementedError
+        """What came out, in a few words without values."""
 
 
 def counted_files(states: Iterable[str], *, dry_run: bool = False) -> str:
