@@ -14,7 +14,7 @@ from tests.lying.trials import HONEST, Trial, is_true, trials
 from tests.spark.cluster import POLICY
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
 
@@ -26,6 +26,11 @@ LIES = [
     "OffsetIndex: the pages of another column",
     "encoding_stats: plain pages are left out",
     "ColumnMetaData.dictionary_page_offset: none",
+]
+#: What parquet-java does not read either: rows of a full scan, or an error that says why.
+SMALLER_DICTIONARIES = [
+    "DictionaryPageHeader.num_values: one less",
+    "DictionaryPageHeader.num_values: one",
 ]
 KEYS = sb.KeyPolicy.load(POLICY).kms_client()
 COLUMNS = ["number", "optional", "word", "few", "mixed"]
@@ -60,6 +65,34 @@ def test_the_data_source_gives_the_rows_that_parquet_java_scans(
         found = source.where(f"{trial.column} = {text}").collect()
         wanted = [row for row in HONEST if is_true((trial.column, "=", present), row)]
         assert _rows(found) == _rows(wanted), trial.lie
+
+
+def _collected(frame: DataFrame) -> tuple[list[Any], str | None]:
+    """The rows, or the text of the error."""
+    try:
+        return frame.collect(), None
+    except Exception as error:
+        return [], str(error)
+
+
+def test_a_dictionary_that_says_less_than_it_has_loses_no_row(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    register(spark)
+    honest, tried = SHAPES["v1"].write(tmp_path / "honest"), 0
+    for trial in trials(honest, "v1", tmp_path, SMALLER_DICTIONARIES, every_column=False):
+        tried += 1
+        path = trial.path.rename(tmp_path / f"{tried}.parquet")
+        source = spark.read.format("secure_bloom").load(str(path)).select(*COLUMNS)
+        present = HONEST[65][trial.column]
+        text = f"'{present}'" if isinstance(present, str) else str(present)
+        found, error = _collected(source.where(f"{trial.column} = {text}"))
+        if error is not None:
+            assert "FormatError" in error, trial.lie
+            continue
+        wanted = [row for row in HONEST if is_true((trial.column, "=", present), row)]
+        assert _rows(found) == _rows(wanted), trial.lie
+    assert tried == len(SMALLER_DICTIONARIES)
 
 
 @pytest.mark.parametrize("version", ["v1", "v2"])
