@@ -20,12 +20,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 
-#: No input takes longer, and no target more memory.
+#: No input takes longer on the processor (load of others is no hang), and no target more memory.
 SECONDS, MEMORY = 5, 1 << 30
 #: Inputs between two looks at the memory.
 _BATCH = 100
-#: So many seconds for a batch: what hangs in compiled code lets no signal through.
-_BATCH_SECONDS = 60
+#: So many seconds for a batch: what waits for ever uses no processor, and compiled code lets no
+#: signal through.
+_BATCH_SECONDS = 600
 #: As many failures tell enough.
 _MOST = 20
 #: What runs into it is told as what it is, before the system kills the process.
@@ -63,7 +64,7 @@ def _by_mutation(name: str, trials: int, seed: int) -> int:
     for seed_input in target.seeds():
         attempt(name, target.run, seed_input, failures)
     before = _memory()
-    signal.signal(signal.SIGALRM, _hangs)
+    signal.signal(signal.SIGPROF, _hangs)
     while done < trials and len(failures) < _MOST:
         faulthandler.dump_traceback_later(_BATCH_SECONDS, exit=True)
         for _ in range(min(_BATCH, trials - done)):
@@ -103,12 +104,12 @@ def inputs(name: str, seed: int) -> Iterator[bytes]:
 def in_time(
     name: str, run: Callable[[bytes], object], data: bytes, failures: dict[str, str]
 ) -> None:
-    """:func:`attempt` of an input that may take SECONDS; SIGALRM must be that of hangs."""
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    """:func:`attempt` of an input that may take SECONDS; SIGPROF must be that of hangs."""
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         attempt(name, run, data, failures)
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def attempt(
