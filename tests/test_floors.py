@@ -39,6 +39,7 @@ FLOORS: list[dict[str, str]] = [
     {
         "parquet": "the file format: structures, footer, schema, pages, values",
         "spreading": "how the files of a run are spread over processes and threads",
+        "tables": "which files of a table live, as its own log says",
     },
     {
         "bloom": "split-block filters: hash, build, store, probe",
@@ -80,6 +81,7 @@ HEAVY = {
     "pyarrow": {
         "reports",
         "storage",
+        "tables",
         "parquet",
         "bloom",
         "predicates",

@@ -1,0 +1,68 @@
+"""When versions of a Delta table were committed, and the last version until a time.
+
+With in-commit timestamps the commit says so itself; else its file's time of writing counts, made to
+grow from version to version as the protocol's readers do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+
+from secure_bloom.errors import PolicyError, located
+from secure_bloom.storage import join
+from secure_bloom.storage.tree_of import tree_of
+from secure_bloom.tables.delta_actions import fields_of, json_lines, optional_count
+from secure_bloom.tables.delta_checkpoint import read_log_file
+from secure_bloom.tables.delta_log_files import LogFiles
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NANOS_PER_MILLI = 1_000_000
+
+
+def version_at(log: str, files: LogFiles, timestamp: str | datetime) -> int:
+    """The last version that was committed until ``timestamp``; PolicyError where there is none."""
+    wanted = milliseconds(timestamp)
+    at = None
+    for version, committed in _commit_times(log, files).items():
+        if committed > wanted:
+            break
+        at = version
+    if at is None:
+        raise PolicyError(
+            "the table has no version as old as the timestamp",
+            hint="versions that were cleaned up cannot be read",
+        )
+    return at
+
+
+def milliseconds(timestamp: str | datetime) -> int:
+    """A time as milliseconds after 1970, rounded down; without a zone it is UTC."""
+    try:
+        at = timestamp if isinstance(timestamp, datetime) else datetime.fromisoformat(timestamp)
+    except (TypeError, ValueError) as exc:
+        raise PolicyError(
+            "the timestamp is no time of ISO 8601", hint="for example 2026-01-31T12:00:00Z"
+        ) from exc
+    return (at.replace(tzinfo=at.tzinfo or UTC) - _EPOCH) // timedelta(milliseconds=1)
+
+
+def _commit_times(log: str, files: LogFiles) -> Mapping[int, int]:
+    """The time of each version that has a commit, oldest first, in milliseconds after 1970."""
+    tree = tree_of(log)
+    found: dict[int, int] = {}
+    last = None
+    for version, name in sorted(files.commits.items()):
+        path = join(log, name)
+        said = _in_commit_timestamp(path)
+        written = tree.written_ns(path) // _NANOS_PER_MILLI if said is None else said
+        last = written if last is None else max(written, last + 1)
+        found[version] = last
+    return found
+
+
+def _in_commit_timestamp(path: str) -> int | None:
+    """What a commit says of its time; its first action, or none."""
+    with located(path=path):
+        first = next(json_lines(read_log_file(path)), {})
+        return optional_count(fields_of(first, "commitInfo") or {}, "inCommitTimestamp")

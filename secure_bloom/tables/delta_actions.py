@@ -1,0 +1,149 @@
+"""Actions of a Delta log: the lines of a commit, and their fields, checked where they are read.
+
+{"add": {"path": ..., "size": ...}}
+{"remove": {"path": ...}}
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from secure_bloom.errors import FormatError
+from secure_bloom.tables.live_file import DeletionVector, Protocol, TableMetadata
+
+#: One line of a commit: the action's name -> its fields.
+Action = dict[str, Any]
+
+
+def json_lines(data: bytes) -> Iterator[Action]:
+    """The actions of a commit, a compacted log file or a checkpoint in JSON."""
+    for number, line in enumerate(data.split(b"\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            action = json.loads(line)
+        except (ValueError, RecursionError) as exc:
+            raise FormatError(f"line {number} of the log is no JSON") from exc
+        if not isinstance(action, dict):
+            raise FormatError(f"line {number} of the log is no JSON object")
+        yield action
+
+
+def fields_of(action: Action, name: str) -> Mapping[str, Any] | None:
+    """The fields of an action of this name; None where it is another."""
+    found = action.get(name)
+    if found is not None and not isinstance(found, dict):
+        raise FormatError(f"{name} is of type {type(found).__name__}, wanted an object")
+    return found
+
+
+def text(fields: Mapping[str, Any], name: str) -> str:
+    """A field that must be a text."""
+    found: str = _typed(fields, name, str)
+    return found
+
+
+def count(fields: Mapping[str, Any], name: str) -> int:
+    """A field that must be a whole number, not negative."""
+    found: int = _typed(fields, name, int)
+    if isinstance(found, bool) or found < 0:
+        raise FormatError(f"{name} is {found}, wanted a number from 0")
+    return found
+
+
+def optional_count(fields: Mapping[str, Any], name: str) -> int | None:
+    """As :func:`count`; None where the field is missing or null."""
+    return None if fields.get(name) is None else count(fields, name)
+
+
+def texts(fields: Mapping[str, Any], name: str) -> list[str]:
+    """A field that is a list of texts; empty where it is missing or null."""
+    if fields.get(name) is None:
+        return []
+    found: list[str] = _typed(fields, name, list)
+    if not all(isinstance(one, str) for one in found):
+        raise FormatError(f"{name} holds something that is no text")
+    return found
+
+
+def text_map(fields: Mapping[str, Any], name: str) -> dict[str, str | None]:
+    """A field that maps texts to texts or null; empty where it is missing or null."""
+    if fields.get(name) is None:
+        return {}
+    found: dict[str, str | None] = _typed(fields, name, dict)
+    if not all(one is None or isinstance(one, str) for one in found.values()):
+        raise FormatError(f"{name} holds something that is neither a text nor null")
+    return found
+
+
+def _typed(fields: Mapping[str, Any], name: str, kind: type[Any]) -> Any:
+    found = fields.get(name)
+    if not isinstance(found, kind):
+        raise FormatError(f"{name} is of type {type(found).__name__}, wanted {kind.__name__}")
+    return found
+
+
+def protocol_of(fields: Mapping[str, Any]) -> Protocol:
+    """The protocol that an action sets."""
+    return Protocol(
+        min_reader_version=count(fields, "minReaderVersion"),
+        min_writer_version=count(fields, "minWriterVersion"),
+        reader_features=frozenset(texts(fields, "readerFeatures")),
+        writer_features=frozenset(texts(fields, "writerFeatures")),
+    )
+
+
+def deletion_vector_of(fields: Mapping[str, Any]) -> DeletionVector | None:
+    """The deletion vector of an ``add`` or ``remove`` action."""
+    found = fields_of(dict(fields), "deletionVector")
+    if found is None:
+        return None
+    return DeletionVector(
+        storage_type=text(found, "storageType"),
+        path_or_inline_dv=text(found, "pathOrInlineDv"),
+        offset=optional_count(found, "offset"),
+        size_in_bytes=count(found, "sizeInBytes"),
+        cardinality=count(found, "cardinality"),
+    )
+
+
+def metadata_of(fields: Mapping[str, Any]) -> TableMetadata:
+    """The table's metadata that an action sets."""
+    schema_string = text(fields, "schemaString")
+    schema = _schema(schema_string)
+    configuration = {k: v for k, v in text_map(fields, "configuration").items() if v is not None}
+    mode = configuration.get("delta.columnMapping.mode", "none")
+    names = {text(column, "name"): _physical_name(column, mode) for column in schema["fields"]}
+    partitions = tuple(texts(fields, "partitionColumns"))
+    unknown = [name for name in partitions if name not in names]
+    if unknown:
+        raise FormatError(f"partition column {unknown[0]} is no column of the schema")
+    return TableMetadata(
+        schema_string=schema_string,
+        schema=schema,
+        partition_columns=partitions,
+        configuration=configuration,
+        column_mapping_mode=mode,
+        physical_names=names,
+    )
+
+
+def _schema(schema_string: str) -> dict[str, Any]:
+    try:
+        schema = json.loads(schema_string)
+    except (ValueError, RecursionError) as exc:
+        raise FormatError("schemaString is no JSON") from exc
+    columns = schema.get("fields") if isinstance(schema, dict) else None
+    if not isinstance(columns, list) or not all(isinstance(one, dict) for one in columns):
+        raise FormatError("schemaString is no structure of fields")
+    found: dict[str, Any] = schema
+    return found
+
+
+def _physical_name(column: Mapping[str, Any], mode: str) -> str:
+    if mode == "none":
+        return text(column, "name")
+    metadata = fields_of(dict(column), "metadata") or {}
+    return text(metadata, "delta.columnMapping.physicalName")

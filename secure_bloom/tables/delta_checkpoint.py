@@ -1,0 +1,86 @@
+"""The actions of a Delta checkpoint: classic, in parts, or of version 2 with sidecar files.
+
+pyarrow reads the ones in Parquet; it is loaded with the first of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from secure_bloom.errors import FormatError, located
+from secure_bloom.storage import join, name_of, open_input
+from secure_bloom.tables.delta_actions import Action, fields_of, json_lines, text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: The actions that a snapshot is made of.
+ACTIONS = ("protocol", "metaData", "add", "remove", "domainMetadata", "sidecar")
+#: Copies of the statistics and partition values in columns of their own; the texts say the same.
+_PARSED = ("stats_parsed", "partitionValues_parsed")
+_BATCH_ROWS = 10_000
+
+
+def read_log_file(path: str) -> bytes:
+    """All bytes of a file of the log."""
+    with located(path=path), open_input(path) as file:
+        return bytes(file.view_at(0, file.size))
+
+
+def checkpoint_actions(path: str, sidecar_folder: str) -> Iterator[Action]:
+    """The actions of one part of a checkpoint, and of the sidecar files that it names."""
+    for action in _actions(path):
+        sidecar = fields_of(action, "sidecar")
+        if sidecar is None:
+            yield action
+            continue
+        # Sidecars stand in one folder, whatever else their path says.
+        name = name_of(text(sidecar, "path"))
+        if name in ("", ".", ".."):
+            raise FormatError("a sidecar file of the checkpoint has no name", path=path)
+        yield from _actions(join(sidecar_folder, name))
+
+
+def _actions(path: str) -> Iterator[Action]:
+    with located(path=path):
+        data = read_log_file(path)
+        yield from json_lines(data) if path.endswith(".json") else _parquet_actions(data)
+
+
+def _parquet_actions(data: bytes) -> Iterator[Action]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        file = pq.ParquetFile(pa.BufferReader(data))
+        columns = _columns(file.schema_arrow)
+        for batch in file.iter_batches(_BATCH_ROWS, columns=columns, use_threads=False):
+            for row in batch.to_pylist(maps_as_pydicts="strict"):
+                yield {name: _set(fields) for name, fields in row.items() if fields is not None}
+    except (pa.ArrowException, OSError, KeyError, UnicodeDecodeError) as exc:
+        raise FormatError("the checkpoint cannot be read as Parquet") from exc
+
+
+def _columns(schema: pa.Schema) -> list[str]:
+    """The columns to read: of each wanted action all but the copies."""
+    return [
+        f"{name}.{member.name}"
+        for name in ACTIONS
+        if name in schema.names
+        for member in schema.field(name).type
+        if member.name not in _PARSED
+    ]
+
+
+def _set(fields: dict[str, Any]) -> dict[str, Any]:
+    """An action as JSON has it: without the fields that are null, inside of it too."""
+    return {
+        name: _set(value) if isinstance(value, dict) and name not in _MAPS else value
+        for name, value in fields.items()
+        if value is not None
+    }
+
+
+#: Maps, whose nulls say something.
+_MAPS = frozenset({"partitionValues", "configuration", "tags"})

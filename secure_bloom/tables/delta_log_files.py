@@ -1,0 +1,121 @@
+"""The files of a Delta log, by their names, and those that make up one version.
+
+00000000000000000042.json                            commit
+00000000000000000040.00000000000000000042.compacted.json
+00000000000000000040.checkpoint.parquet              also .checkpoint.UUID.parquet|json
+00000000000000000040.checkpoint.0000000001.0000000002.parquet
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from secure_bloom.errors import FormatError, PolicyError
+
+LOG_FOLDER = "_delta_log"
+#: Where the parts of a checkpoint stand that only names them, below the log.
+SIDECAR_FOLDER = "_sidecars"
+
+_COMMIT = re.compile(r"(\d{20})\.json")
+_COMPACTED = re.compile(r"(\d{20})\.(\d{20})\.compacted\.json")
+_CHECKPOINT = re.compile(
+    r"(\d{20})\.checkpoint\.(?:(\d{10})\.(\d{10})\.parquet|[0-9a-fA-F-]+\.(?:json|parquet)|parquet)"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogFiles:
+    """The names of a log's files: commits and complete checkpoints by version."""
+
+    commits: Mapping[int, str]
+    checkpoints: Mapping[int, tuple[str, ...]]
+    compacted: Mapping[int, tuple[tuple[int, str], ...]]
+
+    @property
+    def latest(self) -> int:
+        """The last version; FormatError for a log without any."""
+        versions = [*self.commits, *self.checkpoints]
+        if not versions:
+            raise FormatError("the table's log has neither a commit nor a checkpoint")
+        return max(versions)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSegment:
+    """The files to read for one version: the parts of a checkpoint, then commits, oldest first."""
+
+    version: int
+    checkpoint: tuple[str, ...]
+    commits: tuple[str, ...]
+
+
+def sort_names(names: Iterable[str]) -> LogFiles:
+    """What the names in the folder of a log are; others are left out."""
+    commits: dict[int, str] = {}
+    compacted: dict[int, list[tuple[int, str]]] = defaultdict(list)
+    parts: dict[int, list[tuple[int, int, str]]] = defaultdict(list)
+    for name in sorted(names):
+        if found := _COMMIT.fullmatch(name):
+            commits[int(found[1])] = name
+        elif found := _COMPACTED.fullmatch(name):
+            compacted[int(found[1])].append((int(found[2]), name))
+        elif found := _CHECKPOINT.fullmatch(name):
+            parts[int(found[1])].append((int(found[2] or 1), int(found[3] or 1), name))
+    complete = {version: _complete(some) for version, some in parts.items()}
+    return LogFiles(
+        commits=commits,
+        checkpoints={version: names for version, names in complete.items() if names},
+        compacted={start: tuple(ends) for start, ends in compacted.items()},
+    )
+
+
+def _complete(parts: Iterable[tuple[int, int, str]]) -> tuple[str, ...]:
+    """The names of one complete checkpoint among these parts; several writers may have made one."""
+    by_count: dict[int, dict[int, str]] = defaultdict(dict)
+    for part, of, name in parts:
+        by_count[of].setdefault(part, name)
+    for of, found in sorted(by_count.items()):
+        # A count from a name may be huge: nothing of its size is built.
+        if len(found) == of and max(found) == of and min(found) == 1:
+            return tuple(found[part] for part in sorted(found))
+    return ()
+
+
+def segment(files: LogFiles, version: int | None) -> LogSegment:
+    """The files to read for ``version``, the latest unless given.
+
+    Raises PolicyError for a version that the log does not have, or no longer.
+    """
+    last = files.latest if version is None else version
+    if last not in files.commits and last not in files.checkpoints:
+        raise PolicyError(
+            f"the table has no version {last}", hint=f"its latest version is {files.latest}"
+        )
+    start = max((v for v in files.checkpoints if v <= last), default=None)
+    commits: list[str] = []
+    wanted = 0 if start is None else start + 1
+    while wanted <= last:
+        end, name = _step(files, wanted, last)
+        commits.append(name)
+        wanted = end + 1
+    checkpoint = () if start is None else files.checkpoints[start]
+    return LogSegment(version=last, checkpoint=checkpoint, commits=tuple(commits))
+
+
+def _step(files: LogFiles, wanted: int, last: int) -> tuple[int, str]:
+    """The longest file of actions from a version on.
+
+    The last commit is read itself: compacted files lack what it says of its time.
+    """
+    runs = [run for run in files.compacted.get(wanted, ()) if wanted < run[0] < last]
+    if runs:
+        return max(runs)
+    if wanted not in files.commits:
+        raise PolicyError(
+            f"commit {wanted} of the table's log is gone, and version {last} needs it",
+            hint="logs are cleaned up after a time; ask for a later version",
+        )
+    return wanted, files.commits[wanted]

@@ -1,0 +1,174 @@
+"""A Delta table at one version, from its log: a checkpoint, and the commits after it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from secure_bloom.errors import FormatError, PolicyError, located
+from secure_bloom.storage import join, local_path
+from secure_bloom.storage.tree_of import tree_of
+from secure_bloom.tables.commit_times import version_at
+from secure_bloom.tables.delta_actions import (
+    Action,
+    count,
+    deletion_vector_of,
+    fields_of,
+    json_lines,
+    metadata_of,
+    optional_count,
+    protocol_of,
+    text,
+    text_map,
+)
+from secure_bloom.tables.delta_checkpoint import checkpoint_actions, read_log_file
+from secure_bloom.tables.delta_features import refuse_unknown
+from secure_bloom.tables.delta_log_files import (
+    LOG_FOLDER,
+    SIDECAR_FOLDER,
+    LogSegment,
+    segment,
+    sort_names,
+)
+from secure_bloom.tables.live_file import LiveFile, Protocol, Snapshot, TableMetadata
+from secure_bloom.tables.log_paths import resolve
+
+
+def snapshot(
+    path: str | os.PathLike[str],
+    *,
+    version: int | None = None,
+    timestamp: str | datetime | None = None,
+) -> Snapshot | None:
+    """The Delta table in a folder at a version, the latest unless asked; None for no such table.
+
+    ``timestamp`` (ISO 8601, UTC unless it says so) asks for the last version committed until then.
+    Raises UnsupportedFeatureError, by name, for a reader feature that is not known here,
+    FormatError for a log that contradicts the protocol, and PolicyError for a version that the log
+    does not have.
+    """
+    folder = local_path(path)
+    log = join(folder, LOG_FOLDER)
+    tree = tree_of(log)
+    if version is not None and timestamp is not None:
+        raise PolicyError("a version and a timestamp are given: one is enough")
+    if not tree.is_folder(log):
+        return None
+    with located(path=folder):
+        _, names = tree.level(log, sys.maxsize)
+        files = sort_names(names or ())
+        if timestamp is not None:
+            version = version_at(log, files, timestamp)
+        wanted = segment(files, version)
+        replay = _Replay(folder)
+        replay.take(_checkpoint(log, wanted))
+        for name in wanted.commits:
+            replay.take(json_lines(read_log_file(join(log, name))))
+        return replay.snapshot(wanted.version)
+
+
+def _checkpoint(log: str, wanted: LogSegment) -> Iterator[Action]:
+    for name in wanted.checkpoint:
+        yield from checkpoint_actions(join(log, name), join(log, SIDECAR_FOLDER))
+
+
+class _Replay:
+    """The state of a table while its actions go by, oldest first."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._protocol: Protocol | None = None
+        self._metadata: TableMetadata | None = None
+        self._domains: dict[str, str] = {}
+        self._commit_time: int | None = None
+        #: By path and deletion vector: one commit may replace a file's vector by another.
+        self._files: dict[tuple[str, str | None], Mapping[str, Any]] = {}
+        self._takers = {
+            "add": self._add,
+            "remove": self._remove,
+            "protocol": self._set_protocol,
+            "metaData": self._set_metadata,
+            "domainMetadata": self._set_domain,
+            "commitInfo": self._set_commit_info,
+        }
+
+    def take(self, actions: Iterable[Action]) -> None:
+        """Take the actions of one file of the log."""
+        self._commit_time = None
+        for action in actions:
+            for name in action:
+                taker = self._takers.get(name)
+                fields = fields_of(action, name) if taker else None
+                if taker is not None and fields is not None:
+                    taker(fields)
+
+    def snapshot(self, version: int) -> Snapshot:
+        """The table as the actions so far leave it."""
+        if self._protocol is None or self._metadata is None:
+            raise FormatError("the table's log has no protocol or no metadata")
+        refuse_unknown(self._protocol, self._metadata)
+        logical = {physical: name for name, physical in self._metadata.physical_names.items()}
+        files = [
+            _live_file(path, add, logical, self._metadata.partition_columns)
+            for (path, _), add in self._files.items()
+        ]
+        return Snapshot(
+            folder=self._folder,
+            version=version,
+            protocol=self._protocol,
+            metadata=self._metadata,
+            domains=self._domains,
+            in_commit_timestamp=self._commit_time,
+            files=tuple(sorted(files, key=lambda file: file.path)),
+        )
+
+    def _key(self, fields: Mapping[str, Any]) -> tuple[str, str | None]:
+        vector = deletion_vector_of(fields)
+        path = resolve(self._folder, text(fields, "path"))
+        return path, None if vector is None else vector.unique_id
+
+    def _add(self, fields: Mapping[str, Any]) -> None:
+        self._files[self._key(fields)] = fields
+
+    def _remove(self, fields: Mapping[str, Any]) -> None:
+        self._files.pop(self._key(fields), None)
+
+    def _set_protocol(self, fields: Mapping[str, Any]) -> None:
+        self._protocol = protocol_of(fields)
+        # What comes next may mean something else under a feature that is not known.
+        if self._metadata is not None:
+            refuse_unknown(self._protocol, self._metadata)
+
+    def _set_metadata(self, fields: Mapping[str, Any]) -> None:
+        self._metadata = metadata_of(fields)
+
+    def _set_domain(self, fields: Mapping[str, Any]) -> None:
+        domain = text(fields, "domain")
+        if fields.get("removed") is True:
+            self._domains.pop(domain, None)
+        else:
+            self._domains[domain] = text(fields, "configuration")
+
+    def _set_commit_info(self, fields: Mapping[str, Any]) -> None:
+        self._commit_time = optional_count(fields, "inCommitTimestamp")
+
+
+def _live_file(
+    path: str, add: Mapping[str, Any], logical: Mapping[str, str], partitions: Iterable[str]
+) -> LiveFile:
+    given = text_map(add, "partitionValues")
+    values = {logical.get(name, name): value or None for name, value in given.items()}
+    missing = [name for name in partitions if name not in values]
+    if missing:
+        raise FormatError(f"a file of the log has no value of partition column {missing[0]}")
+    return LiveFile(
+        path=path,
+        size=count(add, "size"),
+        # An empty text is null in every type, says the protocol.
+        partition_values={name: values[name] for name in partitions},
+        deletion_vector=deletion_vector_of(add),
+        add=add,
+    )

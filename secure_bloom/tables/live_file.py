@@ -1,0 +1,84 @@
+"""What a Delta table's log says of one version: protocol, metadata, and the files that live."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Protocol:
+    """What a reader and a writer must know to touch the table; features by their names."""
+
+    min_reader_version: int
+    min_writer_version: int
+    reader_features: frozenset[str] = frozenset()
+    writer_features: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableMetadata:
+    """The last ``metaData`` action.
+
+    ``schema`` is the parsed schema, of type ``struct``; ``physical_names`` maps each top-level
+    column to its name in data files and partition values, which differ with column mapping.
+    """
+
+    schema_string: str
+    schema: Mapping[str, Any]
+    partition_columns: tuple[str, ...]
+    configuration: Mapping[str, str]
+    column_mapping_mode: str
+    physical_names: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletionVector:
+    """The descriptor of the rows of a file that are deleted."""
+
+    storage_type: str
+    path_or_inline_dv: str
+    offset: int | None
+    size_in_bytes: int
+    cardinality: int
+
+    @property
+    def unique_id(self) -> str:
+        """What tells it from others of the same file."""
+        end = "" if self.offset is None else f"@{self.offset}"
+        return f"{self.storage_type}{self.path_or_inline_dv}{end}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveFile:
+    """A file that an ``add`` action names.
+
+    ``path`` is the path or URI that opens it: below the table's folder as that was given, unless
+    the log names a place of its own.  ``partition_values`` are the log's texts by the column's
+    logical name, None for null.  ``add`` is the action as the log has it, with all its fields.
+    """
+
+    path: str
+    size: int
+    partition_values: Mapping[str, str | None]
+    deletion_vector: DeletionVector | None
+    add: Mapping[str, Any] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """A Delta table at one version.
+
+    ``files`` are in the order of their paths.  ``domains`` are the configurations of the metadata
+    domains that are not removed.  ``in_commit_timestamp`` is that of the version's commit, in
+    milliseconds after 1970; None where the commit has none, or is no longer there.
+    """
+
+    folder: str
+    version: int
+    protocol: Protocol
+    metadata: TableMetadata
+    domains: Mapping[str, str]
+    in_commit_timestamp: int | None
+    files: tuple[LiveFile, ...]

@@ -1,0 +1,125 @@
+"""Logs of Delta tables made by hand: what no writer at hand makes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from secure_bloom.tables import snapshot
+
+MAP = pa.map_(pa.string(), pa.string())
+VECTOR = pa.struct(
+    {
+        "storageType": pa.string(),
+        "pathOrInlineDv": pa.string(),
+        "offset": pa.int32(),
+        "sizeInBytes": pa.int32(),
+        "cardinality": pa.int64(),
+    }
+)
+#: The columns of a checkpoint, as far as tests need them.
+CHECKPOINT = pa.schema(
+    {
+        "protocol": pa.struct(
+            {
+                "minReaderVersion": pa.int32(),
+                "minWriterVersion": pa.int32(),
+                "readerFeatures": pa.list_(pa.string()),
+                "writerFeatures": pa.list_(pa.string()),
+            }
+        ),
+        "metaData": pa.struct(
+            {
+                "id": pa.string(),
+                "schemaString": pa.string(),
+                "partitionColumns": pa.list_(pa.string()),
+                "configuration": MAP,
+            }
+        ),
+        "add": pa.struct(
+            {
+                "path": pa.string(),
+                "partitionValues": MAP,
+                "size": pa.int64(),
+                "modificationTime": pa.int64(),
+                "dataChange": pa.bool_(),
+                "stats": pa.string(),
+                "tags": MAP,
+                "deletionVector": VECTOR,
+                "stats_parsed": pa.struct({"numRecords": pa.int64()}),
+            }
+        ),
+        "sidecar": pa.struct({"path": pa.string(), "sizeInBytes": pa.int64()}),
+    }
+)
+
+
+def column(name: str, kind: Any = "long", **metadata: Any) -> dict[str, Any]:
+    return {"name": name, "type": kind, "nullable": True, "metadata": metadata}
+
+
+def protocol(*features: str, reader: int = 3) -> dict[str, Any]:
+    fields: dict[str, Any] = {"minReaderVersion": reader, "minWriterVersion": 7}
+    if reader >= 3:
+        fields |= {"readerFeatures": list(features), "writerFeatures": list(features)}
+    return {"protocol": fields}
+
+
+def metadata(
+    *columns: Mapping[str, Any], partitions: Sequence[str] = (), **configuration: str
+) -> dict[str, Any]:
+    schema = {"type": "struct", "fields": list(columns) or [column("id")]}
+    return {
+        "metaData": {
+            "id": "5fba94ed-9794-4965-ba6e-6ee3c0d22af9",
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": json.dumps(schema),
+            "partitionColumns": list(partitions),
+            "configuration": {k.replace("_", "."): v for k, v in configuration.items()},
+        }
+    }
+
+
+def add(path: str, size: int = 1, /, **fields: Any) -> dict[str, Any]:
+    base = {"path": path, "partitionValues": {}, "size": size, "modificationTime": 0}
+    return {"add": base | {"dataChange": True} | fields}
+
+
+def remove(path: str, /, **fields: Any) -> dict[str, Any]:
+    return {"remove": {"path": path, "dataChange": True, "deletionTimestamp": 0} | fields}
+
+
+def start(*columns: Mapping[str, Any], features: Sequence[str] = (), **rest: Any) -> list[Any]:
+    """The first actions of a log."""
+    return [protocol(*features), metadata(*columns, **rest)]
+
+
+def log_of(table: Path) -> Path:
+    log = table / "_delta_log"
+    log.mkdir(parents=True, exist_ok=True)
+    return log
+
+
+def lines(actions: Sequence[Mapping[str, Any]]) -> str:
+    return "".join(json.dumps(action) + "\n" for action in actions)
+
+
+def commit(table: Path, version: int, *actions: Mapping[str, Any]) -> None:
+    (log_of(table) / f"{version:020}.json").write_text(lines(actions))
+
+
+def checkpoint(path: Path, *actions: Mapping[str, Any]) -> None:
+    """A checkpoint, a part of one, or a sidecar file, in Parquet."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(list(actions), CHECKPOINT), path)
+
+
+def live(table: Path, **which: Any) -> list[str]:
+    found = snapshot(table, **which)
+    assert found is not None
+    return [file.path.removeprefix(f"{table}/") for file in found.files]
