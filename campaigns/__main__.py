@@ -8,7 +8,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -21,13 +21,13 @@ from campaigns.reliability import Row, record
 def main() -> int:
     """The command; 1 when a campaign found something."""
     arguments = parse()
-    effort = Effort(quick=arguments.quick, seed=arguments.seed)
+    effort = Effort(quick=arguments.quick, seed=arguments.seed, scenes=tuple(arguments.scenes))
     found = 0
     for campaign in named(arguments.campaigns):
         outcome = run(campaign, effort)
         found += len(outcome.failures)
         if not effort.quick:
-            record(row(campaign, outcome))
+            record(row(campaign, outcome, effort.scenes))
     return 1 if found else 0
 
 
@@ -37,6 +37,13 @@ def parse() -> argparse.Namespace:
     parser.add_argument("campaigns", nargs="+", choices=[*GROUPS, *sum(GROUPS.values(), ())])
     parser.add_argument("--quick", action="store_true", help="a few seconds; writes no row")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--scenes",
+        nargs="+",
+        default=[],
+        metavar="WORD",
+        help="of faults, only scenes that begin with a word; they get rows of their own",
+    )
     return parser.parse_args()
 
 
@@ -59,15 +66,16 @@ def run(campaign: str, effort: Effort) -> Outcome:
     return outcome
 
 
-def row(campaign: str, outcome: Outcome) -> Row:
+def row(campaign: str, outcome: Outcome, scenes: Sequence[str]) -> Row:
     """What the page says of a run that has just ended."""
+    only = f" --scenes {' '.join(scenes)}" if scenes else ""
     cpu, cores = cpu_model(Path("/proc/cpuinfo")), os.cpu_count()
     return Row(
-        campaign=campaign,
+        campaign=f"{campaign}: {', '.join(scenes)}" if scenes else campaign,
         outcome=outcome,
         date=datetime.datetime.now(datetime.UTC).date().isoformat(),
         machine=f"{cpu}, {cores} cores, {platform.system()} {platform.release()}",
-        command=f"python -m campaigns {campaign}",
+        command=f"python -m campaigns {campaign}{only}",
     )
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """How much is to be tried, and from which seed; a quick run takes a few seconds."""
+    """How much is to be tried, and from which seed; a quick run takes a few seconds.
+
+    ``scenes``, where there are any, are first words of the scenes to try.
+    """
 
     quick: bool = False
     seed: int = 0
+    scenes: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

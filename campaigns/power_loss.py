@@ -35,7 +35,7 @@ def run(effort: Effort) -> Outcome:
     """All scenes; only what they write in place can be found torn."""
     chance, states, failures = random.Random(effort.seed), 0, []
     with tempfile.TemporaryDirectory(prefix="power-") as folder, same_nonces():
-        for scene in scenes(Path(folder), rows=_ROWS, fpp=_FPP):
+        for scene in scenes(Path(folder), rows=_ROWS, fpp=_FPP, only=effort.scenes):
             if effort.quick and "encrypted" in scene.name:
                 continue
             judge = Judge(scene, Path(folder), chance, quick=effort.quick)

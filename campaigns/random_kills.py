@@ -42,7 +42,8 @@ def main() -> None:
     failures, trials, alive, played = [], 0, 0, 0
     for disk, parent in disks.items():
         with tempfile.TemporaryDirectory(dir=parent, prefix="kills-") as folder, same_nonces():
-            every = list(scenes(Path(folder), rows=200 if effort.quick else _ROWS))
+            rows = 200 if effort.quick else _ROWS
+            every = list(scenes(Path(folder), rows=rows, only=effort.scenes))
             kills = max(1, (_QUICK_KILLS if effort.quick else _KILLS) // len(every) // len(disks))
             for scene in every:
                 played += 1

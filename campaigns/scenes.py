@@ -13,7 +13,7 @@ import io
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -171,12 +171,17 @@ def has_stale_crc(now: Mapping[str, object], start: Mapping[str, object]) -> boo
     return any(now.get(name) != start.get(name) for name in data)
 
 
-def scenes(folder: Path, *, rows: int = 40, fpp: float = 0.1) -> Iterator[Scene]:
-    """All of them; ``folder`` is a place to make their files in, of so many rows.
+def scenes(
+    folder: Path, *, rows: int = 40, fpp: float = 0.1, only: Sequence[str] = ()
+) -> Iterator[Scene]:
+    """All of them, or those that begin with a word of ``only``.
 
-    The smaller the false positive probability, the larger the filters.
+    ``folder`` is a place to make their files in, of so many rows.  The smaller the false positive
+    probability, the larger the filters.
     """
     for name, start, run, setting in _plays(folder, rows, fpp):
+        if only and not name.startswith(tuple(only)):
+            continue
         is_direct = setting is not _without_direct_writes and writes_at_once(folder)
         scene = Scene(
             name=name,

@@ -80,7 +80,7 @@ def main() -> None:
     disks = folders()
     for disk, parent in disks.items():
         with tempfile.TemporaryDirectory(dir=parent, prefix="faults-") as folder, same_nonces():
-            for scene in scenes(Path(folder)):
+            for scene in scenes(Path(folder), only=effort.scenes):
                 with scene.setting():
                     seen, faults = plan(scene, preload, Path(folder, "scene"))
                     if effort.quick:
