@@ -32,13 +32,20 @@ class KeysAhead:
     """Watches the calls to the KMS, and unwraps keys before their files are opened.
 
     ``ask`` makes the calls for one file; the default unwraps the keys that the run has asked for.
+    ``made`` tells how many calls were made beside those of ``resolver``.
     """
 
-    def __init__(self, resolver: KeyResolver, ask: Callable[[str], object] | None = None) -> None:
+    def __init__(
+        self,
+        resolver: KeyResolver,
+        ask: Callable[[str], object] | None = None,
+        made: Callable[[], int] = int,
+    ) -> None:
         self._resolver = resolver
         self._ask = self._unwrap_keys if ask is None else ask
+        self._made = made
         self._files = 0
-        self._calls = resolver.calls
+        self._calls = self._calls_now()
 
     def each(self, paths: Sequence[str]) -> Iterator[str]:
         """The paths, in their order; the keys of some that follow may be unwrapped meanwhile."""
@@ -56,9 +63,13 @@ class KeysAhead:
 
     def _helps(self, files: int) -> bool:
         """Whether the calls since the last time show that it helps, before so many files."""
-        calls, before = self._resolver.calls - self._calls, self._files
-        self._calls, self._files = self._resolver.calls, files
+        now = self._calls_now()
+        calls, before = now - self._calls, self._files
+        self._calls, self._files = now, files
         return before >= _RUNS[1] and calls >= before * _SHARE
+
+    def _calls_now(self) -> int:
+        return self._resolver.calls + self._made()
 
     def _prepared(self, paths: Sequence[str]) -> Iterator[str]:
         return in_order(self._asked, paths, _AHEAD, room=len(paths))

@@ -26,6 +26,24 @@ _UNIQUE_SIZE = 8
 _FOOTER_REFERENCE, _COLUMN_REFERENCE = "footerKey", "columnKey"
 
 
+class NewKeks:
+    """The KEKs of one run, one for each master key and size; safe for threads."""
+
+    def __init__(self, kms: KmsClient) -> None:
+        self._kms = kms
+        self._made: dict[tuple[str, int], KeyEncryptionKey] = {}
+        self._turn = threading.Lock()
+
+    def get(self, master_key_id: str, size: int) -> KeyEncryptionKey:
+        """The KEK; the first time it is random, and the KMS wraps it."""
+        with self._turn:
+            made = self._made.get((master_key_id, size))
+            if made is None:
+                made = KeyEncryptionKey.create(self._kms, master_key_id, size=size)
+                self._made[master_key_id, size] = made
+            return made
+
+
 class KeyMaker:
     """Makes the data keys of one run; safe for threads."""
 
@@ -33,26 +51,20 @@ class KeyMaker:
         self._kms = kms
         self._options = options
         self._size = options.data_key_bits // 8
-        self._keks: dict[str, KeyEncryptionKey] = {}
-        self._turn = threading.Lock()
+        self._keks = NewKeks(kms)
+        #: How many keys the KMS itself wrapped, one call each.
+        self.wrapped = 0
 
     def make(self, master_key_id: str, *, is_footer_key: bool) -> tuple[DataKey, KeyMaterial]:
         """A random key and its material; raises what the KMS raises."""
         key = os.urandom(self._size)
         if self._options.double_wrapping:
-            kek = self._kek(master_key_id)
+            kek = self._keks.get(master_key_id, self._size)
             material = wrap_twice(key, kek, is_footer_key=is_footer_key)
         else:
             material = wrap_once(key, self._kms, master_key_id, is_footer_key=is_footer_key)
+            self.wrapped += 1
         return DataKey(key=key, name=master_key_id), material
-
-    def _kek(self, master_key_id: str) -> KeyEncryptionKey:
-        with self._turn:
-            known = self._keks.get(master_key_id)
-            if known is None:
-                known = KeyEncryptionKey.create(self._kms, master_key_id, size=self._size)
-                self._keks[master_key_id] = known
-            return known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,8 @@ A file that already is as the policy says stays as it is, so a run that was cut 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from secure_bloom.bloom.stored import filter_extent
 from secure_bloom.encryption.keys import FileKeys, KeyResolver
@@ -32,6 +32,7 @@ from secure_bloom.parquet.footer import (
     unlock_to_read,
 )
 from secure_bloom.parquet.key_material_files import file_keys
+from secure_bloom.parquet.schema import Leaf
 from secure_bloom.rekeying.key_files import (
     carried,
     publish_material,
@@ -73,6 +74,8 @@ class Reencryption:
     maker: KeyMaker | None
     new_data_keys: bool = False
     dry_run: bool = False
+    #: New keys that the KMS has wrapped for files whose turn comes later.
+    _ready: dict[str, tuple[Protection, NewFileKeys]] = field(default_factory=dict, repr=False)
 
     def reencrypt(self, path: str, target: str | None) -> RekeyedFile:
         """Do one file, in its place or to ``target``; our errors become a report of a failure."""
@@ -83,6 +86,24 @@ class Reencryption:
         except SecureBloomError as error:
             return failed_file(path, error, time.perf_counter() - started)
         return report
+
+    def ask(self, path: str, target: str | None) -> None:
+        """Make the calls to the KMS that one file needs, and keep the answers."""
+        with open_input(path) as file:
+            keys = file_keys(self.resolver, file)
+            footer = unlock(read_tail(file), keys, allow_unverified=True)
+            wanted = wanted_protection(self.policy, footer.leaves)
+            before = found_protection(footer, keys)
+            if target is None and self._is_done(footer, keys, before, wanted):
+                return
+            _chunks(footer, keys)
+            made = None if self.dry_run else self._new_keys(wanted, footer.leaves)
+            if made is not None:
+                self._ready[path] = wanted, made
+
+    def wrapped(self) -> int:
+        """How many new keys the KMS has wrapped."""
+        return 0 if self.maker is None else self.maker.wrapped
 
     def _tried(self, path: str, target: str | None) -> RekeyedFile:
         """Once more where another writer was faster."""
@@ -129,10 +150,10 @@ class Reencryption:
         target: str | None,
     ) -> tuple[int, tuple[str, ...]]:
         """The size of the new file, and notes on what could not be tidied up behind it."""
-        new_keys = None
-        if self.policy is not None and self.maker is not None and not wanted.is_plain:
-            options = self.policy.encryption
-            new_keys = new_file_keys(self.maker, wanted, footer.leaves, options)
+        ready, new_keys = self._ready.pop(file.path, (None, None))
+        # Another writer may have given the file other columns since.
+        if new_keys is None or ready != wanted:
+            new_keys = self._new_keys(wanted, footer.leaves)
         drop: frozenset[str] = frozenset() if self.policy is None else self.policy.drop_metadata
         content = _NewFile(
             file=file,
@@ -155,6 +176,12 @@ class Reencryption:
             withdraw_material(file, target, external, kept=kept)
             raise
         return size, retire_material(file.path if target is None else target, external, kept=kept)
+
+    def _new_keys(self, wanted: Protection, leaves: Sequence[Leaf]) -> NewFileKeys | None:
+        """Keys for one file; None for one in clear."""
+        if self.policy is None or self.maker is None or wanted.is_plain:
+            return None
+        return new_file_keys(self.maker, wanted, leaves, self.policy.encryption)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,21 +8,11 @@ appended to: an append would leave the old footer, with the old wrapped keys, in
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from secure_bloom.encryption.keys import (
-    ExternalReference,
-    FileKeys,
-    KeyMaterial,
-    KeyResolver,
-    KeyVersions,
-    KmsClient,
-    moved_with,
-    rewrap_with,
-)
+from secure_bloom.encryption.keys import ExternalReference, FileKeys, KeyMaterial, KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import (
     FileChangedError,
@@ -54,53 +44,8 @@ from secure_bloom.rekeying.rekey_report import (
     RekeyStatus,
     failed_file,
 )
+from secure_bloom.rekeying.rewrapper import Rewrapper
 from secure_bloom.storage import InputFile, open_input, replace_tail
-
-
-class Rewrapper:
-    """Wraps keys under the master keys that they should be under; each once a run, from any thread.
-
-    ``moves`` maps old master keys to new ones.  A key under the right one is wrapped anew only
-    where the KMS has versions and a newer one.
-    """
-
-    def __init__(self, kms: KmsClient, moves: Mapping[str, str]) -> None:
-        self._kms = kms
-        self.moves = moves
-        self._done: dict[tuple[str, str, str], _Once] = {}
-        self._turn = threading.Lock()
-
-    def renewed(self, material: KeyMaterial, wanted: str | None) -> KeyMaterial:
-        """``material`` under the master key ``wanted``; None leaves the choice to ``moves``."""
-        old = material.master_key_id
-        new = self.moves.get(old, old) if wanted is None else wanted
-        if material.kek is not None:
-            # The KEK's id is the AAD of what it wraps, so the data key's own wrapping stays.
-            wrapped = self._wrapped(material.kek.wrapped, old, new)
-            return replace(material, master_key_id=new, kek=replace(material.kek, wrapped=wrapped))
-        wrapped = self._wrapped(material.wrapped_dek, old, new)
-        return replace(material, master_key_id=new, wrapped_dek=wrapped)
-
-    def _wrapped(self, wrapped: str, old: str, new: str) -> str:
-        with self._turn:
-            once = self._done.setdefault((wrapped, old, new), _Once())
-        with once.lock:
-            if once.wrapped is None:
-                once.wrapped = self._ask(wrapped, old, new)
-            return once.wrapped
-
-    def _ask(self, wrapped: str, old: str, new: str) -> str:
-        if old != new:
-            return moved_with(self._kms, wrapped, old, new)
-        if not isinstance(self._kms, KeyVersions) or self._kms.has_newest_version(wrapped, old):
-            return wrapped
-        return rewrap_with(self._kms, wrapped, old)
-
-
-@dataclass(slots=True)
-class _Once:
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    wrapped: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,13 +149,14 @@ def _renewed_file(
     names: dict[bytes, str] = {}
     external: dict[str, str] = {}
     old_external: dict[str, str] = {}
+    materials = {stored: _material(keys, stored) for stored in key_metadata_of(footer)}
+    footer_key = _separate_key(footer, materials)
     for stored, name in _key_metadata(footer, wanted):
-        material = keys.material(stored)
-        if material is None:
-            raise UnsupportedFeatureError(
-                "a key of the file is not wrapped by a KMS: its key metadata is a name of its own"
-            )
-        renewed = rewrapper.renewed(material, name)
+        material = materials[stored]
+        if stored == footer.tail.key_metadata and footer_key is not None:
+            renewed = rewrapper.under_new_kek(material, name, footer_key)
+        else:
+            renewed = rewrapper.renewed(material, name)
         names[stored] = renewed.master_key_id
         reference = KeyMaterial.parse(stored)
         if isinstance(reference, ExternalReference):
@@ -225,6 +171,29 @@ def _renewed_file(
         old_external=old_external or None,
         master_keys=names,
     )
+
+
+def _material(keys: FileKeys, stored: bytes) -> KeyMaterial:
+    material = keys.material(stored)
+    if material is None:
+        raise UnsupportedFeatureError(
+            "a key of the file is not wrapped by a KMS: its key metadata is a name of its own"
+        )
+    return material
+
+
+def _separate_key(footer: Footer, materials: Mapping[bytes, KeyMaterial]) -> bytes | None:
+    """The key of a footer whose KEK wraps no column's key; else None.
+
+    The KMS has given that KEK out, because the footer had to be opened.  One that wraps keys of
+    columns too stays: no key of a column is unwrapped here.
+    """
+    stored = footer.tail.key_metadata
+    if stored is None or footer.key is None:
+        return None
+    kek = materials[stored].kek
+    others = (material.kek for other, material in materials.items() if other != stored)
+    return None if kek is None or kek in others else footer.key.key
 
 
 def _key_metadata(footer: Footer, wanted: Protection | None) -> Iterator[tuple[bytes, str | None]]:

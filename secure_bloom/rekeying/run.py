@@ -22,7 +22,9 @@ from secure_bloom.encryption.keys import (
     ExplicitKeys,
     KeyInventory,
     KeyResolver,
+    Keyring,
     KmsClient,
+    UnwrapsOnce,
     asked_once,
 )
 from secure_bloom.encryption.policy import KeyPolicy, check_master_keys
@@ -37,7 +39,8 @@ from secure_bloom.rekeying.new_keys import KeyMaker
 from secure_bloom.rekeying.protection import missing_columns
 from secure_bloom.rekeying.reencryption import Reencryption
 from secure_bloom.rekeying.rekey_report import RekeyedFile, RekeyReport
-from secure_bloom.rekeying.rotation import Rewrapper, Rotation
+from secure_bloom.rekeying.rewrapper import Rewrapper
+from secure_bloom.rekeying.rotation import Rotation
 from secure_bloom.storage import open_input
 from secure_bloom.storage.paths import Paths
 
@@ -72,8 +75,7 @@ def reencrypt(
     work = reencryption(policy, keys, new_data_keys=new_data_keys, dry_run=dry_run)
     files, targets = files_to_write(paths, in_place=False, output=output)
     check_columns(files, work)
-    ahead = KeysAhead(work.resolver)
-    return _run(work.reencrypt, files, targets, ahead, progress, dry_run=dry_run)
+    return _run(work.reencrypt, files, targets, _ahead(work, targets), progress, dry_run=dry_run)
 
 
 def reencryption(
@@ -128,7 +130,11 @@ def decrypt(
     trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
     work = Reencryption(resolver=resolver_of(keys, trust), policy=None, maker=None)
     files, targets = files_to_write(paths, in_place=False, output=output)
-    return _run(work.reencrypt, files, targets, KeysAhead(work.resolver), progress)
+    return _run(work.reencrypt, files, targets, _ahead(work, targets), progress)
+
+
+def _ahead(work: Reencryption, targets: Mapping[str, str]) -> KeysAhead:
+    return KeysAhead(work.resolver, lambda it: work.ask(it, targets.get(it)), work.wrapped)
 
 
 def rotate_keys(
@@ -172,9 +178,10 @@ def rotation(
     _check_moves(moves, kms)
     if not moves:
         check_master_keys(wanted, kms)
+    opening = kms if isinstance(kms, Keyring) else UnwrapsOnce(kms)
     return Rotation(
-        resolver=KeyResolver(asked_once(kms)),
-        rewrapper=Rewrapper(kms, moves),
+        resolver=KeyResolver(opening),
+        rewrapper=Rewrapper(kms, moves, opening),
         policy=wanted,
         dry_run=dry_run,
     )

@@ -8,7 +8,9 @@ import os
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -18,7 +20,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.encryption.keys import kms_client
 from secure_bloom.encryption.keys.calls import AT_ONCE
-from secure_bloom.encryption.policy import ColumnRule
+from secure_bloom.encryption.policy import ColumnRule, EncryptionOptions
 from tests.encryption.keys.vault.slow_server import slow_server
 from tests.tables import KEYRING, Mode, crypto_factory, customers, write
 
@@ -53,21 +55,29 @@ class FarAwayKms:
     def __init__(self, seconds: float = 0.02) -> None:
         self.seconds = seconds
         self.calls: list[str] = []
+        self.wraps = 0
         self.most = self.now = 0
         self.lock = threading.Lock()
 
     def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
+        with self._under_way():
+            self.wraps += 1
         return KEYRING.wrap_key(key_bytes, master_key_identifier)
 
     def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
-        with self.lock:
+        with self._under_way():
             self.calls.append(wrapped_key)
+        return KEYRING.unwrap_key(wrapped_key, master_key_identifier)
+
+    @contextmanager
+    def _under_way(self) -> Iterator[None]:
+        with self.lock:
+            yield
             self.now += 1
             self.most = max(self.most, self.now)
         time.sleep(self.seconds)
         with self.lock:
             self.now -= 1
-        return KEYRING.unwrap_key(wrapped_key, master_key_identifier)
 
 
 def lake(folder: Path, files: Iterable[int], *, double_wrapping: bool = True) -> Path:
@@ -107,6 +117,32 @@ def test_single_wrapping_too(tmp_path: Path) -> None:
     sb.add_bloom_filters(folder, columns={"email": sb.BloomFilterOptions()}, keys=kms, dry_run=True)
     assert len(kms.calls) == len(set(kms.calls)) == 200
     assert 8 <= kms.most <= AT_ONCE
+
+
+def test_files_under_keys_of_their_own_come_under_others_side_by_side(
+    with_own_keys: Path, tmp_path: Path
+) -> None:
+    kms = FarAwayKms()
+    policy = sb.KeyPolicy(footer_key="k_footer", uniform=True)
+    report = sb.reencrypt(with_own_keys, policy=policy, keys=kms, output=tmp_path)
+    assert not report.failed
+    assert len(kms.calls) == len(set(kms.calls)) == 240
+    # One KEK of the run wraps the new keys.
+    assert kms.wraps == 1
+    assert 8 <= kms.most <= AT_ONCE
+
+
+def test_new_keys_that_the_kms_wraps_itself_are_wrapped_side_by_side(tmp_path: Path) -> None:
+    (tmp_path / "plain").mkdir()
+    for number in range(60):
+        pq.write_table(customers(5, number), tmp_path / "plain" / f"{number:02}.parquet")
+    policy = replace(POLICY, encryption=EncryptionOptions(double_wrapping=False))
+    kms = FarAwayKms()
+    report = sb.reencrypt(tmp_path / "plain", policy=policy, keys=kms, output=tmp_path / "sealed")
+    assert not report.failed
+    assert kms.wraps == 120
+    assert 8 <= kms.most <= AT_ONCE
+    assert sb.read_table(tmp_path / "sealed", keys=KEYRING).num_rows == 300
 
 
 @pytest.mark.slow

@@ -81,15 +81,18 @@ def test_a_new_version_is_rewrapped_inside_and_the_columns_key_never_comes_here(
     }
     rotated(openbao, keys)
     footer, column = keys
-    rights = {f"decrypt/{footer}": "update"}
-    rights |= {f"rewrap/{key}": "update" for key in keys} | {f"keys/{key}": "read" for key in keys}
+    rights = {f"{verb}/{footer}": "update" for verb in ("decrypt", "encrypt")}
+    rights |= {f"rewrap/{column}": "update"} | {f"keys/{key}": "read" for key in keys}
     monkeypatch.setenv("VAULT_TOKEN", openbao.token(openbao.allow(f"rotator-{column}", rights)))
     calls.clear()
     report = sb.rotate_keys(folder, policy=wanted)
     assert {file.status for file in report.files} == {"rotated"}, report.failed
-    # One KEK for each master key: each is asked about and renewed once, the footer's opened once.
+    # The column's KEK is renewed inside.  The footer's is opened, and a new one of the run wrapped.
     assert sorted(calls) == sorted(
-        [("unwrap", footer), *((verb, key) for key in keys for verb in ("read", "rewrap"))]
+        [
+            *((verb, column) for verb in ("read", "rewrap")),
+            *((verb, footer) for verb in ("unwrap", "read", "read", "wrap")),
+        ]
     )
     again = sb.rotate_keys(folder, policy=wanted)
     assert {file.status for file in again.files} == {"unchanged"}
@@ -101,6 +104,37 @@ def test_a_new_version_is_rewrapped_inside_and_the_columns_key_never_comes_here(
     # Files that the old version wrapped could be destroyed now: nothing opens by it.
     for key in keys:
         openbao.ask("POST", f"transit/keys/{key}/config", {"min_decryption_version": 2})
+    assert sb.read_table(folder, policy=wanted).num_rows == FILES * ROWS
+
+
+def test_a_kek_of_its_own_for_each_file_is_asked_about_once(
+    openbao: OpenBao, keys: tuple[str, str], tmp_path: Path, calls: list[tuple[str, str]]
+) -> None:
+    wanted = policy(openbao, keys)
+    for number in range(FILES):
+        pq.write_table(customers(ROWS, number), tmp_path / f"{number}.parquet")
+        assert not sb.reencrypt(tmp_path / f"{number}.parquet", policy=wanted).failed
+    rotated(openbao, keys)
+    calls.clear()
+    report = sb.rotate_keys(tmp_path, policy=wanted)
+    assert {file.status for file in report.files} == {"rotated"}, report.failed
+    footer, column = keys
+    assert calls.count(("unwrap", footer)) == calls.count(("rewrap", column)) == FILES
+    # Besides, in all: the new versions of both keys, and one new KEK that all footers share.
+    assert len(calls) == 2 * FILES + 4
+    assert sb.read_table(tmp_path, policy=wanted).num_rows == FILES * ROWS
+
+
+def test_a_kek_that_columns_share_with_the_footer_stays(
+    openbao: OpenBao, keys: tuple[str, str], tmp_path: Path, calls: list[tuple[str, str]]
+) -> None:
+    wanted = policy(openbao, (keys[1], keys[1]))
+    folder = lake(tmp_path / "t", wanted)
+    rotated(openbao, keys)
+    calls.clear()
+    assert not sb.rotate_keys(folder, policy=wanted).failed
+    # Opened for the footers, renewed inside for the columns: their keys are never unwrapped here.
+    assert sorted(verb for verb, _ in calls) == ["read", "rewrap", "unwrap"]
     assert sb.read_table(folder, policy=wanted).num_rows == FILES * ROWS
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import re
+import threading
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -46,6 +47,7 @@ class VaultKmsClient:
         self._calls = Calls(self._place, retry_seconds=settings.retry_seconds)
         self._found: set[str] = set()
         self._newest: dict[str, int] = {}
+        self._asks_for_newest = threading.Lock()
 
     def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
         """``key_bytes`` encrypted by the engine; KeyUnavailableError where it refuses.
@@ -76,12 +78,13 @@ class VaultKmsClient:
     def has_newest_version(self, wrapped_key: str, master_key_identifier: str) -> bool:
         """Whether the key's newest version wrapped it; the engine is asked once for each key."""
         _check_wrapped(wrapped_key)
-        newest = self._newest.get(master_key_identifier)
-        if newest is None:
-            newest = self._transit("read", master_key_identifier).get("latest_version")
-            if not isinstance(newest, int):
-                raise self._api.strange("no latest_version")
-            self._newest[master_key_identifier] = newest
+        with self._asks_for_newest:
+            newest = self._newest.get(master_key_identifier)
+            if newest is None:
+                newest = self._transit("read", master_key_identifier).get("latest_version")
+                if not isinstance(newest, int):
+                    raise self._api.strange("no latest_version")
+                self._newest[master_key_identifier] = newest
         return wrapped_key.startswith(f"vault:v{newest}:")
 
     def _wrapped(self, data: Mapping[str, Any]) -> str:
