@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 from tests.project import PACKAGE, ROOT
@@ -23,6 +24,7 @@ def exceptions() -> list[tuple[list[str], list[str]]]:
     ]
 
 
+@cache
 def modules_without_tests() -> list[str]:
     """Modules that have no test file of their own, as paths below the package."""
     paths = [path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py") if not is_table(path)]
@@ -34,6 +36,7 @@ def modules_without_tests() -> list[str]:
     )
 
 
+@cache
 def is_table(path: Path) -> bool:
     """Whether a module has constants alone, which those who read them show."""
     tree = ast.parse(path.read_text())

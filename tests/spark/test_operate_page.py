@@ -123,6 +123,7 @@ def test_the_table_says_which_conditions_use_filters(spark: SparkSession, people
     assert scanned == {text: 0 if used == "yes" else ROWS for text, used in CONDITIONS}
 
 
+@pytest.mark.slow
 def test_spark_submit_runs_the_job(spark: SparkSession, lake: Path) -> None:
     customers(spark).write.parquet(str(lake / "customers"))
     done = submit(lake, "local[2]", "customers/", "keys/policy.toml", "2020-01-01")
