@@ -208,10 +208,7 @@ def test_a_module_name_occurs_in_two_packages_at_most() -> None:
 
 def test_no_class_name_occurs_twice() -> None:
     found = Counter(
-        node.name
-        for path in modules()
-        for node in nodes_of(path)
-        if isinstance(node, ast.ClassDef)
+        node.name for path in modules() for node in nodes_of(path) if isinstance(node, ast.ClassDef)
     )
     assert not {name: count for name, count in found.items() if count > 1}
 

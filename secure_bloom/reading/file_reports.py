@@ -10,7 +10,7 @@ from typing import Any
 
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.reading.pruning.plan import FilePlan, Note, RowGroupPlan, Step
-from secure_bloom.reading.rows.file_reader import stored_extents
+from secure_bloom.reading.rows.column_decoder import stored_extents
 from secure_bloom.reading.table.footer import FileFooter
 from secure_bloom.storage.counted_file import Extent, covered
 

@@ -28,7 +28,7 @@ from secure_bloom.reading.pruning.context import PruningContext
 from secure_bloom.reading.pruning.plan import FilePlan, Step
 from secure_bloom.reading.pruning.plan_file import Planner, StartedFile
 from secure_bloom.reading.pruning.plan_table import PlannedFiles, PlannedRun
-from secure_bloom.reading.rows.file_reader import Unit
+from secure_bloom.reading.rows.units import Unit
 from secure_bloom.reading.table import table_files
 from secure_bloom.reading.table.hive_partitions import partition_fields
 from secure_bloom.reading.table.table_files import TableFiles

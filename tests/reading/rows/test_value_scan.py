@@ -21,7 +21,7 @@ from secure_bloom.kernels.loading import CompiledCode
 from secure_bloom.parquet.pages import chunk_extent
 from secure_bloom.reading.pruning import dictionary_pages
 from secure_bloom.reading.rows import value_scan
-from secure_bloom.reading.rows.file_reader import FileReader
+from secure_bloom.reading.rows.column_decoder import ColumnDecoder
 from secure_bloom.reading.rows.fingerprints import ProbeFingerprints
 from secure_bloom.storage.counted_file import covered
 from tests.reading.lakes import POOLS, Part, expected, parts, predicates, same
@@ -91,7 +91,7 @@ def test_no_arrow_array_is_made_of_what_is_left(
     where = [("email", "in", ABSENT)]
     plan = sb.plan_read(path, where=where, keys=KEYRING)
     assert len(plan.files[0].row_groups) == ROWS // GROUP
-    monkeypatch.setattr(FileReader, "_whole", None)
+    monkeypatch.setattr(ColumnDecoder, "_whole", None)
     assert sb.read_table(path, where=where, keys=KEYRING).num_rows == 0
     assert not sum(b.num_rows for b in sb.read_row_groups(plan, plan.files[0], keys=KEYRING))
 

@@ -1,0 +1,272 @@
+"""Decode columns of row groups: whole, or the rows in ranges, or some rows at a time.
+
+pyarrow decodes most pages, from its own view of the file.  Ours go to it one by one where rows in
+ranges are wanted, where the file was not verified, and where pyarrow cannot decrypt them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import NoReturn
+
+import numpy as np
+import pyarrow as pa
+
+from secure_bloom.errors import (
+    FormatError,
+    KeyUnavailableError,
+    UnsupportedFeatureError,
+    located,
+)
+from secure_bloom.parquet.memory_budget import refuse_beyond, reserved
+from secure_bloom.parquet.pages import chunk_extent, read_pages
+from secure_bloom.parquet.structures.metadata import CompressionCodec
+from secure_bloom.reading.pruning.plan import RowGroupPlan
+from secure_bloom.reading.rows.decoded_sizes import decoded_size, harmless_size
+from secure_bloom.reading.rows.opened_file import OpenedFile
+from secure_bloom.reading.rows.page_reads import (
+    Ranges,
+    ReadWholeError,
+    read_column,
+    read_slices,
+)
+from secure_bloom.reading.table.footer import FileFooter
+from secure_bloom.storage.counted_file import Extent
+
+Columns = Mapping[str, pa.ChunkedArray]
+
+#: With more runs of matching rows than this, columns are decoded whole, not page by page.
+_MAX_RUNS = 1000
+#: pyarrow cannot filter view types; cast to these first.
+_SELECTED = {pa.string_view().id: pa.large_string(), pa.binary_view().id: pa.large_binary()}
+
+
+class DecodeInPartsError(Exception):
+    """Decoded whole, columns would take too much memory."""
+
+
+class ColumnDecoder:
+    """Decodes top-level columns of one file.
+
+    ``threads``: pyarrow may use its own.  ``extents`` are the chunks that pyarrow read, kept with
+    ``count_bytes``.
+    """
+
+    def __init__(self, opened: OpenedFile, *, threads: bool, count_bytes: bool) -> None:
+        self.extents: list[Extent] = []
+        self._opened = opened
+        self._footer = opened.footer
+        self._threads = threads
+        self._count_bytes = count_bytes
+
+    def decoded_size(self, row_groups: Sequence[int], names: Sequence[str]) -> int:
+        """The bytes that whole columns take decoded, at most."""
+        file = self._opened.file()
+        return sum(
+            decoded_size(file, self._footer.chunk(row_group, ordinal))
+            for row_group in row_groups
+            for name in names
+            for ordinal in self._footer.columns.below(name)
+        )
+
+    def rows(self, groups: Sequence[RowGroupPlan], names: Sequence[str]) -> Columns:
+        """Whole columns of the row groups, or the rows in its ranges of a group that has them."""
+        if groups[0].ranges is not None:
+            return self.slices(groups[0], names, groups[0].ranges)
+        return self._whole([group.row_group for group in groups], names)
+
+    def checked_rows(self, groups: Sequence[RowGroupPlan], names: Sequence[str]) -> Columns:
+        """As :meth:`rows`, for what a predicate looks at; ReadWholeError where ranges may be wrong.
+
+        An index that says that pages have other rows than they do makes ranges that miss rows.
+        """
+        group = groups[0]
+        if group.ranges is None:
+            return self.rows(groups, names)
+        if len(group.ranges) > _MAX_RUNS:
+            raise ReadWholeError
+        found = {name: self._read_slices(group, name, group.ranges) for name in names}
+        left = [name for name, column in found.items() if column is None]
+        whole = self._rows_of_whole(group, left, group.ranges)
+        return whole | {name: column for name, column in found.items() if column is not None}
+
+    def slices(self, group: RowGroupPlan, names: Sequence[str], ranges: Ranges) -> Columns:
+        """Rows in ``ranges`` of a row group, from single pages where that reads less."""
+        found = {}
+        for name in names if len(ranges) <= _MAX_RUNS else ():
+            with suppress(ReadWholeError):
+                column = self._read_slices(group, name, ranges)
+                if column is not None:
+                    found[name] = column
+        return found | self._rows_of_whole(group, [n for n in names if n not in found], ranges)
+
+    def pieces(
+        self, group: RowGroupPlan, names: Sequence[str], rows: int
+    ) -> Iterator[tuple[Columns, int]]:
+        """The columns of a row group, so many rows at a time, and how many those are."""
+        if not self._footer.is_verified and self._is_sealed([group.row_group], *names):
+            # pyarrow would want its signature, and what is decoded here is decoded whole.
+            raise UnsupportedFeatureError("a large row group of a file that was not verified")
+        if not names:
+            yield {}, group.rows
+            return
+        self._check_sizes([group.row_group], names)
+        batches = self._opened.source().iter_batches(
+            batch_size=rows, row_groups=[group.row_group], columns=list(names), use_threads=False
+        )
+        while True:
+            try:
+                batch = next(batches, None)
+            except (pa.ArrowException, OSError, KeyUnavailableError):
+                if self._some_levels_are_clear([group.row_group], names):
+                    # Whole, as far as the budget goes: these pages are not pyarrow's to cut.
+                    yield self._of_pages([group.row_group], names), group.rows
+                    return
+                self._blame(names)
+            if batch is None:
+                break
+            table = pa.Table.from_batches([batch])
+            yield {name: _selectable(table.column(name)) for name in names}, batch.num_rows
+        if self._count_bytes:
+            self.extents += stored_extents(self._footer, group.row_group, names)
+
+    def _read_slices(
+        self, group: RowGroupPlan, name: str, ranges: Ranges
+    ) -> pa.ChunkedArray | None:
+        column = read_slices(self._opened.pages(), self._footer, group.row_group, name, ranges)
+        return None if column is None else _selectable(column)
+
+    def _rows_of_whole(
+        self, group: RowGroupPlan, names: Sequence[str], ranges: Ranges
+    ) -> dict[str, pa.ChunkedArray]:
+        if not names:
+            return {}
+        indices = pa.array(np.concatenate([np.arange(start, end) for start, end in ranges]))
+        whole = self._whole([group.row_group], names)
+        return {name: column.take(indices) for name, column in whole.items()}
+
+    def _whole(self, row_groups: Sequence[int], names: Sequence[str]) -> Columns:
+        if not self._footer.is_verified:
+            sealed = [name for name in names if self._is_sealed(row_groups, name)]
+            clear = [name for name in names if name not in sealed]
+            return {**self._of_pages(row_groups, sealed), **self._decoded(row_groups, clear)}
+        return self._decoded(row_groups, names)
+
+    def _is_sealed(self, row_groups: Sequence[int], *names: str) -> bool:
+        """Whether some of the columns is encrypted."""
+        footer = self._footer
+        return any(
+            footer.row_groups[row_group].columns[ordinal].crypto_metadata is not None
+            for row_group in row_groups
+            for name in names
+            for ordinal in footer.columns.below(name)
+        )
+
+    def _of_pages(self, row_groups: Sequence[int], names: Sequence[str]) -> Columns:
+        """Columns of a file whose signature was not checked, which pyarrow would want to do.
+
+        A footer that we signed would pass, and say of a forged one that it is right.
+        """
+        file, footer = self._opened.pages(), self._footer
+        refuse_beyond(self.decoded_size(row_groups, names), "a part of an unverified file")
+        found = {
+            name: [read_column(file, footer, row_group, name) for row_group in row_groups]
+            for name in names
+        }
+        return {
+            name: _selectable(pa.chunked_array([c for part in parts for c in part.chunks]))
+            for name, parts in found.items()
+        }
+
+    def _decoded(self, row_groups: Sequence[int], names: Sequence[str]) -> Columns:
+        """Columns as pyarrow decodes them."""
+        if not names:
+            return {}
+        size = self.decoded_size(row_groups, names)
+        if size > harmless_size():
+            raise DecodeInPartsError
+        self._check_sizes(row_groups, names)
+        with reserved(size):
+            return self._by_pyarrow(row_groups, names)
+
+    def _by_pyarrow(self, row_groups: Sequence[int], names: Sequence[str]) -> Columns:
+        source = self._opened.source()
+        tables = []
+        for row_group in row_groups:
+            # One at a time: of several together pyarrow takes what the pages of one have too many
+            # for rows of the next.
+            try:
+                table = source.read_row_groups(
+                    [row_group], columns=list(names), use_threads=self._threads
+                )
+            except (pa.ArrowException, OSError, KeyUnavailableError):
+                # parquet-java leaves levels of version 2 pages in clear, which pyarrow does not
+                # expect.
+                if self._some_levels_are_clear(row_groups, names):
+                    return self._of_pages(row_groups, names)
+                self._blame(names)
+            expected = self._footer.row_groups[row_group].num_rows
+            if table.num_rows != expected:
+                raise FormatError(f"pyarrow read {table.num_rows} rows, the footer says {expected}")
+            tables.append(table)
+        if self._count_bytes:
+            for row_group in row_groups:
+                self.extents += stored_extents(self._footer, row_group, names)
+        table = pa.concat_tables(tables)
+        return {name: _selectable(table.column(name)) for name in names}
+
+    def _check_sizes(self, row_groups: Sequence[int], names: Sequence[str]) -> None:
+        """Raise FormatError for pages without a tag that have other sizes than they should.
+
+        pyarrow checks those of compressed pages alone.
+        """
+        footer = self._footer
+        algorithm = footer.ciphers.algorithm
+        if algorithm is None or algorithm.AES_GCM_CTR_V1 is None:
+            return
+        for row_group in row_groups:
+            for ordinal in (i for name in names for i in footer.columns.below(name)):
+                chunk = footer.chunk(row_group, ordinal)
+                is_stored = chunk.meta_data.codec == CompressionCodec.UNCOMPRESSED
+                if chunk.cipher is not None and is_stored:
+                    with located(row_group=row_group, column=chunk.leaf.name):
+                        read_pages(self._opened.pages(), chunk)
+
+    def _some_levels_are_clear(self, row_groups: Sequence[int], names: Sequence[str]) -> bool:
+        """Whether levels stand in front of sealed pages; raises for a damaged module."""
+        file, footer = self._opened.pages(), self._footer
+        found = False
+        for row_group in row_groups:
+            for ordinal in (i for name in names for i in footer.columns.below(name)):
+                chunk = footer.chunk(row_group, ordinal)
+                with located(row_group=row_group, column=chunk.leaf.name):
+                    for page in read_pages(file, chunk):
+                        page.body()
+                        found |= page.clear > 0
+        return found
+
+    def _blame(self, names: Sequence[str]) -> NoReturn:
+        """Raise for pages that authenticate and do not decode."""
+        # Without the cause: its text may quote a value.
+        raise FormatError(
+            f"pyarrow cannot decode column {', '.join(names)}",
+            hint="if other readers can read the file, please report its writer and version",
+        ) from None
+
+
+def _selectable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column in a type that pyarrow can filter; it gets its own type back later."""
+    selected = _SELECTED.get(column.type.id)
+    return column if selected is None else column.cast(selected)
+
+
+def stored_extents(footer: FileFooter, row_group: int, names: Sequence[str]) -> list[Extent]:
+    """The extents of the column chunks of top-level columns, as far as they can be found out."""
+    found = []
+    for ordinal in (i for name in names for i in footer.columns.below(name)):
+        # This is also called for skipped row groups, whose keys the read does not need.
+        with suppress(KeyUnavailableError, FormatError):
+            start, length = chunk_extent(footer.chunk(row_group, ordinal))
+            found.append((start, min(start + length, footer.size)))
+    return found

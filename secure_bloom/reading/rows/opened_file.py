@@ -1,0 +1,75 @@
+"""One file of a read, opened when it is first needed: for single pages, and for pyarrow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pyarrow.parquet as pq
+
+from secure_bloom.errors import FileChangedError
+from secure_bloom.reading.rows.pyarrow_source import SourceOpener
+from secure_bloom.reading.table.footer import FileFooter
+from secure_bloom.storage import CountedFile, InputFile, open_input
+from secure_bloom.storage.counted_file import Extent
+
+
+class OpenedFile:
+    """The file whose footer was read; FileChangedError where it is another one by now.
+
+    ``leaves`` and ``row_groups`` are what pyarrow is told of.  ``open_file`` opens a path: the file
+    itself, or one as it might become, with the same pages.
+    """
+
+    def __init__(
+        self,
+        footer: FileFooter,
+        opener: SourceOpener,
+        *,
+        leaves: Sequence[int],
+        row_groups: Sequence[int],
+        open_file: Callable[[str], InputFile] = open_input,
+    ) -> None:
+        self.footer = footer
+        self._opener = opener
+        self._leaves = list(leaves)
+        self._row_groups = list(row_groups)
+        self._open_input = open_file
+        self._file: InputFile | None = None
+        self._pages: CountedFile | None = None
+        self._source: pq.ParquetFile | None = None
+
+    def file(self) -> InputFile:
+        """The file, checked to be the one whose footer was read."""
+        if self._file is None:
+            file = self._open_input(self.footer.path)
+            if file.identity != self.footer.identity:
+                file.close()
+                raise FileChangedError(
+                    "the file was changed after its footer was read", hint="read it again"
+                )
+            self._file = file
+        return self._file
+
+    def pages(self) -> CountedFile:
+        """The file for single pages."""
+        if self._pages is None:
+            self._pages = CountedFile(self.file())
+        return self._pages
+
+    def source(self) -> pq.ParquetFile:
+        """The same file for pyarrow."""
+        if self._source is None:
+            file = self.file()
+            source = self._opener.open(self.footer, self._leaves, self._row_groups)
+            file.check_unchanged()
+            self._source = source
+        return self._source
+
+    def close(self) -> list[Extent]:
+        """Close all of it; the extents that were read as single pages."""
+        extents = [] if self._pages is None else self._pages.extents
+        for opened in (self._source, self._file):
+            if opened is not None:
+                opened.close()
+        self._file = self._pages = self._source = None
+        return extents

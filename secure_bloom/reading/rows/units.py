@@ -1,0 +1,70 @@
+"""Units of a read: row groups of one file that are decoded together."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from secure_bloom.reading.pruning.plan import FilePlan, RowGroupPlan
+from secure_bloom.reading.rows.file_reader import FileReader, Parts
+
+#: Row groups are decoded together up to so many uncompressed bytes.
+_UNIT_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """Row groups of one file that are decoded together; one that has ranges is alone."""
+
+    reader: FileReader
+    row_groups: tuple[RowGroupPlan, ...]
+    is_narrowed: bool = False
+
+    def narrowed(self) -> Unit | None:
+        """The unit without row groups whose values turn out not to match; None if none is left."""
+        if self.is_narrowed:
+            return self
+        left = self.reader.narrowed(self.row_groups)
+        return replace(self, row_groups=tuple(left), is_narrowed=True) if left else None
+
+    def read(self) -> pa.Table | Parts:
+        """The rows for which the predicate is true, in the schema of the result.
+
+        If all of them would take too much memory, they come in parts that are decoded later.
+        """
+        unit = self.narrowed()
+        return self.reader.no_rows if unit is None else self.reader.read(unit.row_groups)
+
+
+def tables_of(rows: pa.Table | Parts) -> Generator[pa.Table, None, None]:
+    """What a unit gives, whichever it is."""
+    if isinstance(rows, Parts):
+        with closing(rows.tables):
+            yield from rows.tables
+    else:
+        yield rows
+
+
+def units(reader: FileReader) -> list[Unit]:
+    """The row groups that the plan of a file leaves, in units."""
+    runs = list(_runs(reader.plan))
+    reader.units_left = len(runs)
+    return [Unit(reader=reader, row_groups=tuple(run)) for run in runs]
+
+
+def _runs(plan: FilePlan) -> Iterator[list[RowGroupPlan]]:
+    run: list[RowGroupPlan] = []
+    size = 0
+    for group in plan.surviving:
+        group_size = plan.footer.row_groups[group.row_group].total_byte_size
+        alone = group.ranges is not None or any(before.ranges is not None for before in run)
+        if run and (alone or size + group_size > _UNIT_BYTES):
+            yield run
+            run, size = [], 0
+        run.append(group)
+        size += group_size
+    if run:
+        yield run

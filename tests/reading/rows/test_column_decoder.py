@@ -1,0 +1,95 @@
+"""Columns of row groups: whole, rows in ranges, and some rows at a time give the same values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from secure_bloom.encryption.keys import KeyResolver
+from secure_bloom.errors import FormatError
+from secure_bloom.reading.pruning.plan import RowGroupPlan
+from secure_bloom.reading.rows import column_decoder
+from secure_bloom.reading.rows.column_decoder import (
+    ColumnDecoder,
+    DecodeInPartsError,
+    stored_extents,
+)
+from secure_bloom.reading.rows.opened_file import OpenedFile
+from secure_bloom.reading.rows.pyarrow_source import SourceOpener
+from secure_bloom.reading.table.footer import read_footer
+from secure_bloom.reading.table.footer_scan import FooterScanner
+from secure_bloom.storage import CountedFile, open_input
+from tests.tables import KEYRING, Mode, customers, write
+
+ROWS, GROUP = 600, 300
+NAMES = ["email", "id"]
+TABLE = customers(ROWS)
+
+
+def opened(path: Path) -> OpenedFile:
+    resolver = KeyResolver(KEYRING)
+    with open_input(str(path)) as file:
+        footer = read_footer(CountedFile(file), resolver, FooterScanner())
+    leaves = [i for name in NAMES for i in footer.columns.below(name)]
+    return OpenedFile(footer, SourceOpener(resolver), leaves=leaves, row_groups=[0, 1])
+
+
+def decoder(path: Path) -> ColumnDecoder:
+    return ColumnDecoder(opened(path), threads=False, count_bytes=True)
+
+
+def group(row_group: int, ranges: list[tuple[int, int]] | None = None) -> RowGroupPlan:
+    return RowGroupPlan(row_group=row_group, rows=GROUP, ranges=ranges)
+
+
+@pytest.fixture(params=list(Mode))
+def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return write(tmp_path / "x.parquet", TABLE, request.param, row_group_size=GROUP)
+
+
+def test_whole_row_groups_follow_each_other(lake: Path) -> None:
+    found = decoder(lake).rows([group(0), group(1)], NAMES)
+    assert {name: found[name].to_pylist() for name in NAMES} == TABLE.select(NAMES).to_pydict()
+
+
+def test_ranges_are_rows_of_their_row_group(lake: Path) -> None:
+    wanted = group(1, [(0, 2), (250, 253)])
+    expected = TABLE.select(NAMES).take([300, 301, 550, 551, 552]).to_pydict()
+    for rows in (decoder(lake).rows, decoder(lake).checked_rows):
+        assert {n: c.to_pylist() for n, c in rows([wanted], NAMES).items()} == expected
+
+
+def test_pieces_are_the_rows_in_order(lake: Path) -> None:
+    pieces = list(decoder(lake).pieces(group(1), NAMES, 70))
+    assert [count for _, count in pieces] == [70, 70, 70, 70, 20]
+    ids = [value for columns, _ in pieces for value in columns["id"].to_pylist()]
+    assert ids == TABLE.column("id").to_pylist()[GROUP:]
+
+
+def test_too_much_for_memory_is_left_to_pieces(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    it = decoder(lake)
+    size = it.decoded_size([0], NAMES)
+    assert size > GROUP * 8
+    monkeypatch.setattr(column_decoder, "harmless_size", lambda: size - 1)
+    with pytest.raises(DecodeInPartsError):
+        it.rows([group(0)], NAMES)
+
+
+def test_what_pyarrow_read_is_counted_once_for_each_chunk(lake: Path) -> None:
+    it = decoder(lake)
+    it.rows([group(0)], NAMES)
+    assert it.extents == stored_extents(opened(lake).footer, 0, NAMES)
+    assert len(it.extents) == 2
+
+
+def test_a_page_that_does_not_decode_is_named_by_its_column(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "x.parquet", TABLE, Mode.PLAIN, compression="SNAPPY", row_group_size=GROUP
+    )
+    start, length = stored_extents(opened(path).footer, 0, ["email"])[0]
+    data = bytearray(path.read_bytes())
+    data[start + length // 2 : start + length] = b"\xff" * (length - length // 2)
+    path.write_bytes(data)
+    with pytest.raises(FormatError, match="email"):
+        decoder(path).rows([group(0)], ["email"])
