@@ -12,8 +12,11 @@ JAVA_HINT := Java 17 or later is needed by Spark: install it (Debian, Ubuntu: ap
 # is installed, and every process would start half a second later.
 CONNECT := pandas zstandard
 
+# Most of what is installed is never imported, so bytecode is made by the first import.
+INSTALL := $(BIN)/python -m pip install --quiet --no-compile
+
 .DEFAULT_GOAL := help
-.PHONY: help docs demo test test-all check coverage mutants compatibility bench faults fuzz integrity no-false-negative format clean java
+.PHONY: help docs demo test pytest test-all check coverage mutants compatibility bench faults fuzz integrity no-false-negative format clean java
 
 help:  ## Show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -21,7 +24,11 @@ help:  ## Show what can be made
 demo: $(VENV)/.installed-spark install-java  ## The main job, end to end, on Spark (about a minute)
 	@$(BIN)/secure-bloom demo
 
-test: $(VENV)/.installed-dev java check  ## Style, types and tests (about 6 minutes on 2 cores)
+# mypy uses one core, and the first tests wait for a JVM: side by side.
+test: $(VENV)/.installed-dev java  ## Style, types and tests (about 7 minutes on 2 cores)
+	@$(MAKE) --no-print-directory --jobs 2 check pytest
+
+pytest: $(VENV)/.installed-dev java
 	$(BIN)/python -m pytest $(PARALLEL) -m "not slow"
 
 test-all: $(VENV)/.installed-dev java check  ## The same with the slow cases
@@ -77,27 +84,27 @@ $(VENV)/bin/python:
 
 $(VENV)/.installed-spark: $(VENV)/bin/python pyproject.toml
 	@echo "installing into $(VENV) (PySpark is large: a minute or two)"
-	@$(BIN)/python -m pip install --quiet --editable '.[spark]'
+	@$(INSTALL) --editable '.[spark]'
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/bin/python pyproject.toml
 	@echo "installing into $(VENV) (PySpark is large: a minute or two)"
-	@$(BIN)/python -m pip install --quiet --editable '.[dev]'
-	@$(BIN)/python -m pip install --quiet --no-deps --target $(VENV)/connect $(CONNECT) || \
+	@$(INSTALL) --editable '.[dev]'
+	@$(INSTALL) --no-deps --target $(VENV)/connect $(CONNECT) || \
 	  echo "without $(CONNECT) the test of Spark Connect is skipped"
 	@touch $@ $(VENV)/.installed-spark
 
 $(VENV)/.installed-docs: $(VENV)/bin/python pyproject.toml
 	@echo "installing into $(VENV)"
-	@$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	@$(INSTALL) --editable '.[docs]'
 	@touch $@
 
 $(VENV)/.installed-measure: $(VENV)/.installed-dev
-	@$(BIN)/python -m pip install --quiet --editable '.[dev,measure]'
+	@$(INSTALL) --editable '.[dev,measure]'
 	@touch $@
 
 $(VENV)/.installed-bench: $(VENV)/.installed-dev
-	@$(BIN)/python -m pip install --quiet --editable '.[dev,bench]'
+	@$(INSTALL) --editable '.[dev,bench]'
 	@touch $@
 
 # The version of the Java that Spark would start, as a number.
