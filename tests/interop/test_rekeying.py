@@ -1,7 +1,7 @@
 """Any type, encoding, codec and page version goes through every protection and comes back equal.
 
 Equal is what `tests.rekeying.content` sees, every page and filter byte for byte, and what pyarrow
-and DuckDB read.  parquet-java's part is `tests/spark/test_rekey_job.py`.
+and DuckDB read.  parquet-java's part is `tests/spark/test_rekeyed_files.py`.
 """
 
 from __future__ import annotations

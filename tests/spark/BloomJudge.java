@@ -1,24 +1,37 @@
 /*
- * parquet-java's own verdict on the values of one column chunk, many in one call.
- * Compiled by Janino: raw types, no lambdas.
+ * What parquet-java itself finds in a file: its verdict on values of one column chunk, many in one
+ * call, and all that a file holds.  Compiled by Janino: raw types, no lambdas.
  */
 package secure_bloom.spark.tests;
 
 import java.io.ByteArrayInputStream;
+import java.io.ByteArrayOutputStream;
 import java.io.DataInputStream;
 import java.io.IOException;
-import java.util.ArrayList;
+import java.math.BigInteger;
+import java.security.MessageDigest;
+import java.util.Arrays;
 import java.util.Iterator;
-import java.util.List;
+import java.util.TreeMap;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.parquet.HadoopReadOptions;
+import org.apache.parquet.column.ColumnDescriptor;
+import org.apache.parquet.column.page.DataPage;
+import org.apache.parquet.column.page.DataPageV1;
+import org.apache.parquet.column.page.DataPageV2;
+import org.apache.parquet.column.page.DictionaryPage;
+import org.apache.parquet.column.page.PageReadStore;
+import org.apache.parquet.column.page.PageReader;
 import org.apache.parquet.column.values.bloomfilter.BloomFilter;
+import org.apache.parquet.hadoop.BadConfigurationException;
 import org.apache.parquet.hadoop.ParquetFileReader;
 import org.apache.parquet.hadoop.metadata.BlockMetaData;
 import org.apache.parquet.hadoop.metadata.ColumnChunkMetaData;
 import org.apache.parquet.hadoop.util.HadoopInputFile;
+import org.apache.parquet.internal.column.columnindex.OffsetIndex;
 import org.apache.parquet.io.api.Binary;
+import org.apache.parquet.schema.MessageType;
 import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName;
 
 public class BloomJudge {
@@ -48,6 +61,91 @@ public class BloomJudge {
         } finally {
             reader.close();
         }
+    }
+
+    /**
+     * Schema, texts, row groups, statistics, indexes, filters and pages, a line for each, whatever
+     * their protection; of bytes a digest.  Offsets and sizes as stored are left out.
+     */
+    public static String contents(Configuration conf, String file) throws Exception {
+        ParquetFileReader reader = open(conf, file);
+        try {
+            StringBuilder out = new StringBuilder();
+            MessageType schema = reader.getFileMetaData().getSchema();
+            out.append(schema).append(new TreeMap(reader.getFileMetaData().getKeyValueMetaData()));
+            for (int i = 0; i < reader.getRowGroups().size(); i++) {
+                BlockMetaData block = (BlockMetaData) reader.getRowGroups().get(i);
+                out.append("\nrow group ").append(i).append(", rows ").append(block.getRowCount());
+                Iterator chunks = block.getColumns().iterator();
+                while (chunks.hasNext()) {
+                    describe(reader, i, (ColumnChunkMetaData) chunks.next(), out);
+                }
+                describePages(reader, i, schema, out);
+            }
+            return out.toString();
+        } finally {
+            reader.close();
+        }
+    }
+
+    private static void describe(
+            ParquetFileReader reader, int rowGroup, ColumnChunkMetaData chunk, StringBuilder out)
+            throws Exception {
+        out.append("\ncolumn ").append(chunk.getPath().toDotString());
+        out.append(", ").append(chunk.getCodec()).append(", ").append(chunk.getEncodings());
+        out.append(", values ").append(chunk.getValueCount()).append(", ").append(chunk.getStatistics());
+        out.append(", column index ").append(reader.readColumnIndex(chunk)).append(", rows of pages");
+        OffsetIndex pages = reader.readOffsetIndex(chunk);
+        for (int i = 0; pages != null && i < pages.getPageCount(); i++) {
+            out.append(' ').append(pages.getFirstRowIndex(i));
+        }
+        BloomFilter filter = reader.getBloomFilterDataReader(rowGroup).readBloomFilter(chunk);
+        ByteArrayOutputStream bits = new ByteArrayOutputStream();
+        if (filter != null) {
+            filter.writeTo(bits);
+        }
+        out.append(", filter ").append(digest(bits.toByteArray()));
+    }
+
+    private static void describePages(
+            ParquetFileReader reader, int rowGroup, MessageType schema, StringBuilder out)
+            throws Exception {
+        PageReadStore store;
+        try {
+            store = reader.readRowGroup(rowGroup);
+        } catch (BadConfigurationException noCodec) {
+            out.append("\npages: ").append(noCodec.getMessage());
+            return;
+        }
+        Iterator columns = schema.getColumns().iterator();
+        while (columns.hasNext()) {
+            ColumnDescriptor column = (ColumnDescriptor) columns.next();
+            PageReader pages = store.getPageReader(column);
+            out.append("\npages of ").append(Arrays.toString(column.getPath()));
+            DictionaryPage dictionary = pages.readDictionaryPage();
+            if (dictionary != null) {
+                out.append(" dictionary ").append(digest(dictionary.getBytes().toByteArray()));
+            }
+            for (DataPage page = pages.readPage(); page != null; page = pages.readPage()) {
+                out.append(' ').append(page.getValueCount()).append(' ').append(body(page));
+            }
+        }
+    }
+
+    private static String body(DataPage page) throws Exception {
+        if (page instanceof DataPageV1) {
+            DataPageV1 one = (DataPageV1) page;
+            return one.getValueEncoding() + " " + digest(one.getBytes().toByteArray());
+        }
+        DataPageV2 two = (DataPageV2) page;
+        return two.getDataEncoding() + " " + digest(two.getRepetitionLevels().toByteArray())
+                + digest(two.getDefinitionLevels().toByteArray())
+                + digest(two.getData().toByteArray());
+    }
+
+    private static String digest(byte[] bytes) throws Exception {
+        byte[] sum = MessageDigest.getInstance("SHA-256").digest(bytes);
+        return bytes.length + ":" + new BigInteger(1, sum).toString(36) + " ";
     }
 
     private static ParquetFileReader open(Configuration conf, String file) throws IOException {

@@ -58,6 +58,13 @@ def packed_verdicts(
     return None if verdicts is None else [verdict == 1 for verdict in verdicts]
 
 
+def contents(spark: SparkSession, path: Path | str) -> str:
+    """All that parquet-java finds in a file, but for offsets, stored sizes and protection."""
+    conf = spark._jsparkSession.sessionState().newHadoopConf()
+    found: str = _jvm(spark).secure_bloom.spark.tests.BloomJudge.contents(conf, str(path))
+    return found
+
+
 @contextmanager
 def only_bloom_filters(spark: SparkSession) -> Iterator[None]:
     """Switch off what else prunes row groups: statistics, dictionaries, column indexes."""
