@@ -160,7 +160,8 @@ def causes(error: BaseException) -> Iterator[str]:
         seen.add(id(cause))
         kind = f"{type(cause).__module__}.{type(cause).__qualname__}"
         if kind.startswith("secure_bloom."):
-            yield f"{type(cause).__name__}: {cause}"
+            # Without its place, which the error itself tells.
+            yield f"{type(cause).__name__}: {getattr(cause, 'message', cause)}"
         elif isinstance(cause, OSError) and cause.strerror:
             yield f"{kind}: {cause.strerror}"
         else:

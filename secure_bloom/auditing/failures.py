@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from secure_bloom.auditing.findings import Finding
@@ -15,6 +16,7 @@ from secure_bloom.errors import (
     KmsUnavailableError,
     SecureBloomError,
     UnsupportedFeatureError,
+    causes,
 )
 
 #: The rule of each class of errors; the first class that fits counts.
@@ -56,14 +58,19 @@ def told(error: Exception) -> str:
     return f"the audit failed here with an unforeseen {type(error).__name__}: please report it"
 
 
+def with_causes(finding: Finding, error: Exception) -> Finding:
+    """The finding that tells of ``error``, with what led to it."""
+    return replace(finding, causes=tuple(causes(error)))
+
+
 def failure(subject: Subject, error: Exception) -> Finding:
     """The finding for an error that stopped a check of ``subject``."""
-    return subject.finding(rule_of(error), told(error))
+    return with_causes(subject.finding(rule_of(error), told(error)), error)
 
 
 def file_failure(path: str, error: Exception) -> Finding:
     """The finding for an error that stopped all checks of one file, or of one folder."""
-    return rule_of(error).finding(told(error), path=path)
+    return with_causes(rule_of(error).finding(told(error), path=path), error)
 
 
 def guarded(findings: Iterable[Finding]) -> Iterator[Finding]:
@@ -72,7 +79,7 @@ def guarded(findings: Iterable[Finding]) -> Iterator[Finding]:
         yield from findings
     except Exception as error:
         path = error.path if isinstance(error, SecureBloomError) else None
-        yield rule_of(error).finding(told(error), path=path)
+        yield with_causes(rule_of(error).finding(told(error), path=path), error)
 
 
 def run_checks(checks: Iterable[Callable[[S], Iterator[Finding]]], subject: S) -> Iterator[Finding]:

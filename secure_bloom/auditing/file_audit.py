@@ -19,7 +19,13 @@ from secure_bloom.auditing.checks import (
 )
 from secure_bloom.auditing.checks.mixed_protection import Protection, protection_of
 from secure_bloom.auditing.checks.subjects import ChunkSubject, FileSubject, Findings, FooterSubject
-from secure_bloom.auditing.failures import failure, file_failure, rule_of, run_checks
+from secure_bloom.auditing.failures import (
+    failure,
+    file_failure,
+    rule_of,
+    run_checks,
+    with_causes,
+)
 from secure_bloom.auditing.findings import Finding
 from secure_bloom.auditing.metered_file import MeteredFile
 from secure_bloom.auditing.rules import Rule
@@ -123,7 +129,8 @@ def _audit(file: InputFile, request: AuditRequest, resolver: KeyResolver) -> Fil
     findings = list(run_checks(_FILE_CHECKS, subject))
     footer, error = _unlocked(subject)
     if error is not None and not _tells_of_lost_key(findings):
-        findings.append(subject.finding(_footer_rule(subject, error), error.message))
+        finding = subject.finding(_footer_rule(subject, error), error.message)
+        findings.append(with_causes(finding, error))
     if footer is None:
         findings += run_checks((gaps.check_before_footer,), subject)
         return FileAudit(path=file.path, findings=tuple(findings))
@@ -217,7 +224,7 @@ def _not_opened(chunk: ChunkSubject, error: SecureBloomError) -> Iterator[Findin
         yield failure(chunk, error)
     # Without a rule for the column, its key would tell nothing that the policy asks about.
     elif chunk.wanted.key is not None or chunk.wanted.bloom is not None:
-        yield chunk.finding(UNCHECKED_COLUMN, error.message)
+        yield with_causes(chunk.finding(UNCHECKED_COLUMN, error.message), error)
 
 
 def _tells_of_lost_key(findings: list[Finding]) -> bool:

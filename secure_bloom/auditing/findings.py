@@ -29,6 +29,7 @@ class Finding:
 
     ``what`` does not name the place, so that the same mistake in many files reads the same.
     ``message`` is the line that names file, row group and column too.  ``fix`` says what to do.
+    ``causes`` are the errors behind one that is told, such as those of a KMS.
     """
 
     id: str
@@ -38,6 +39,7 @@ class Finding:
     path: str | None = None
     row_group: int | None = None
     column: str | None = None
+    causes: tuple[str, ...] = ()
 
     @property
     def message(self) -> str:
@@ -62,6 +64,7 @@ class Finding:
             "column": self.column,
             "message": self.message,
             "fix": self.fix,
+            "causes": list(self.causes),
         }
 
 

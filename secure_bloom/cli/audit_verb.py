@@ -62,7 +62,7 @@ def audit_command(
     output: Path | None,
     keyring: Path | None,
     as_json: bool,
-    verbose: bool,  # noqa: ARG001 - the report is whole without it
+    verbose: bool,
 ) -> int:
     """Hold every file, and the policy itself, against the policy.
 
@@ -96,7 +96,7 @@ def audit_command(
     except KeyboardInterrupt:
         click.echo("secure-bloom: error: interrupted; an audit changes nothing", err=True)
         return EXIT_INTERRUPTED
-    write_report("json" if as_json else form, report, paths, output)
+    write_report("json" if as_json else form, report, paths, output, verbose=verbose)
     return EXIT_FINDINGS if report.findings else EXIT_CLEAN
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,14 +19,31 @@ if TYPE_CHECKING:
 
 _FILE_WIDTH = 100
 
-_Form = Callable[["AuditReport", tuple[str, ...], bool], str]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Page:
+    """Where a report goes: ``paths`` are what was audited, as its reader named them."""
+
+    paths: tuple[str, ...]
+    on_terminal: bool
+    verbose: bool
+
+
+_Form = Callable[["AuditReport", _Page], str]
 
 
 def write_report(
-    form: str, report: AuditReport, paths: tuple[str, ...], output: Path | None
+    form: str,
+    report: AuditReport,
+    paths: tuple[str, ...],
+    output: Path | None,
+    *,
+    verbose: bool = False,
 ) -> None:
     """Write the report in this form to a file, or to stdout."""
-    write_text(FORMS[form](report, paths, output is None and sys.stdout.isatty()), output)
+    on_terminal = output is None and sys.stdout.isatty()
+    page = _Page(paths=paths, on_terminal=on_terminal, verbose=verbose)
+    write_text(FORMS[form](report, page), output)
 
 
 def write_text(text: str, output: Path | None) -> None:
@@ -43,33 +61,33 @@ def write_text(text: str, output: Path | None) -> None:
         raise PolicyError(f"the report cannot be written: {reason}", path=path) from exc
 
 
-def _text(report: AuditReport, _paths: tuple[str, ...], on_terminal: bool) -> str:
+def _text(report: AuditReport, page: _Page) -> str:
     from rich.console import Console
 
     from secure_bloom.auditing.formats.terminal import render_text
 
-    width = None if on_terminal else _FILE_WIDTH
+    width = None if page.on_terminal else _FILE_WIDTH
     content = io.StringIO()
-    console = Console(file=content, width=width, force_terminal=on_terminal, highlight=False)
-    render_text(report, console)
+    console = Console(file=content, width=width, force_terminal=page.on_terminal, highlight=False)
+    render_text(report, console, verbose=page.verbose)
     return content.getvalue().rstrip("\n")
 
 
-def _json(report: AuditReport, _paths: tuple[str, ...], _on_terminal: bool) -> str:
+def _json(report: AuditReport, _: _Page) -> str:
     return report.to_json()
 
 
-def _sarif(report: AuditReport, _paths: tuple[str, ...], _on_terminal: bool) -> str:
+def _sarif(report: AuditReport, _: _Page) -> str:
     from secure_bloom.auditing.formats.sarif import render_sarif
 
     return render_sarif(report, meanings=_meanings())
 
 
-def _html(report: AuditReport, paths: tuple[str, ...], _on_terminal: bool) -> str:
+def _html(report: AuditReport, page: _Page) -> str:
     from secure_bloom.auditing.formats.html import render_html
 
     return render_html(
-        report, subject=", ".join(paths), created=datetime.now(UTC), meanings=_meanings()
+        report, subject=", ".join(page.paths), created=datetime.now(UTC), meanings=_meanings()
     )
 
 

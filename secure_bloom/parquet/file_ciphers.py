@@ -121,7 +121,7 @@ class FileCiphers:
             known = self._known[wanted] = self._found(*wanted)
         if isinstance(known, KeyUnavailableError):
             # An exception of its own each time: the one raised gets path, row group and column.
-            raise type(known)(known.message, hint=known.hint)
+            raise type(known)(known.message, hint=known.hint) from known.__cause__
         return known
 
     def _found(self, name: str, key_metadata: bytes | None) -> _PreparedKey | KeyUnavailableError:

@@ -69,3 +69,20 @@ def test_a_broken_file_stops_no_other(tmp_path: Path) -> None:
     report = Example(path=tmp_path).audit()
     assert ids(report) == ["unchecked-file"]
     assert (report.files, report.columns_checked) == (3, 10)
+
+
+def test_findings_about_keys_tell_what_led_to_them(tmp_path: Path) -> None:
+    class Failing:
+        def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
+            raise RuntimeError("token-of-the-test")
+
+        def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
+            if master_key_identifier == "k_pii":
+                raise RuntimeError("token-of-the-test")
+            return KEYRING.unwrap_key(wrapped_key, master_key_identifier)
+
+    sound(tmp_path)
+    report = sb.audit(tmp_path, policy=POLICY, keys=Failing())
+    told = {finding.id: finding.causes for finding in report.findings}
+    assert told["unchecked-column"] == told["policy-key-unusable"] == ("builtins.RuntimeError",)
+    assert "token-of-the-test" not in json.dumps(report.to_dict())

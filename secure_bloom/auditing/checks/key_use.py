@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 
 from secure_bloom.auditing.checks.subjects import ChunkSubject, FileSubject, Findings, FooterSubject
-from secure_bloom.auditing.failures import Subject
+from secure_bloom.auditing.failures import Subject, with_causes
 from secure_bloom.auditing.naming import short
 from secure_bloom.auditing.rules import Rule
 from secure_bloom.auditing.rules.key_rules import (
@@ -123,7 +123,7 @@ def _check_name(
         if material is not None:
             _wrapped_bits(material)
     except KeyUnavailableError as error:
-        yield subject.finding(KEY_MATERIAL_MISSING, error.message)
+        yield with_causes(subject.finding(KEY_MATERIAL_MISSING, error.message), error)
         return
     except FormatError as error:
         yield subject.finding(KEY_MATERIAL_DAMAGED, error.message)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from secure_bloom.auditing.failures import with_causes
 from secure_bloom.auditing.findings import Finding
 from secure_bloom.auditing.rules.policy_rules import (
     POLICY_FILTER_WITHOUT_KEY,
@@ -60,4 +61,4 @@ def check_master_keys(policy: KeyPolicy, kms: KmsClient) -> Iterator[Finding]:
             continue
         problem = try_master_key(kms, name)
         if problem is not None:
-            yield POLICY_KEY_UNUSABLE.finding(problem.message)
+            yield with_causes(POLICY_KEY_UNUSABLE.finding(problem.message), problem)

@@ -36,11 +36,14 @@ _STYLES = {
 _Line = tuple[int, "Text"]
 
 
-def render_text(report: AuditReport, console: Console) -> None:
-    """Print the report, no wider than the console; nothing from a file acts on the terminal."""
+def render_text(report: AuditReport, console: Console, *, verbose: bool = False) -> None:
+    """Print the report, no wider than the console; nothing from a file acts on the terminal.
+
+    With ``verbose`` the errors behind a mistake are told too.
+    """
     groups = group_report(report)
     folder = common_folder(report.paths)
-    for indent, line in _report_lines(report, groups, folder):
+    for indent, line in _report_lines(report, groups, folder, verbose=verbose):
         _print(console, indent, line)
 
 
@@ -53,15 +56,17 @@ def _print(console: Console, indent: int, line: Text) -> None:
         console.print(Text(" " * indent).append_text(part), highlight=False, no_wrap=True)
 
 
-def _report_lines(report: AuditReport, groups: tuple[Mistake, ...], folder: str) -> Iterator[_Line]:
+def _report_lines(
+    report: AuditReport, groups: tuple[Mistake, ...], folder: str, *, verbose: bool
+) -> Iterator[_Line]:
     for group in groups:
         if group.state not in HARMLESS:
-            yield from _paragraph(group, folder)
+            yield from _paragraph(group, folder, verbose=verbose)
     yield from _lines_of([group for group in groups if group.state in HARMLESS])
     yield from _summary(report, groups, folder)
 
 
-def _paragraph(group: Mistake, folder: str) -> Iterator[_Line]:
+def _paragraph(group: Mistake, folder: str, *, verbose: bool) -> Iterator[_Line]:
     """What is wrong, where, and what to do; each line with its indentation."""
     from rich.text import Text
 
@@ -73,6 +78,8 @@ def _paragraph(group: Mistake, folder: str) -> Iterator[_Line]:
         yield 4, Text(legible(path.removeprefix(folder)))
     if len(group.paths) > _EXAMPLES:
         yield 4, Text(f"and {len(group.paths) - _EXAMPLES:,} more", style="dim")
+    for cause in group.findings[0].causes if verbose else ():
+        yield 2, Text(f"cause: {legible(cause, _LONGEST)}", style="dim")
     yield 2, Text.assemble(("fix: ", "green"), legible(group.fix, _LONGEST))
     yield 0, Text()
 

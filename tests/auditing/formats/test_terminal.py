@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -45,6 +46,16 @@ paths are below lake/dt=1/
 the files do not obey the policy: 1 critical
 """
     )
+
+
+def test_what_led_to_it_is_told_where_it_is_asked_for() -> None:
+    stream, report = (
+        io.StringIO(),
+        report_of(replace(unchecked("lake/part-0.parquet"), causes=("TimeoutError",))),
+    )
+    render_text(report, Console(file=stream, width=80), verbose=True)
+    assert "  cause: TimeoutError\n  fix: " in stream.getvalue()
+    assert "cause: " not in text_of(report)
 
 
 def test_10_000_files_with_one_mistake_are_one_paragraph() -> None:
