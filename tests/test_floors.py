@@ -51,6 +51,7 @@ FLOORS: list[dict[str, str]] = [
         "reading": "rows through filters: prune, decrypt, explain",
     },
     {
+        "delta": "new files in the place of a Delta table's live ones, by commits of its log",
         "hudi": "Hudi's filter of record keys",
         "paimon": "Paimon's file index",
         "advising": "which columns gain by a filter, tried before anything is written",
@@ -87,6 +88,7 @@ HEAVY = {
         "bloom",
         "predicates",
         "reading",
+        "delta",
         "hudi",
         "paimon",
         "advising",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -60,6 +60,27 @@ class FileAddReport:
         return self.status == "added"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplacedFile:
+    """A file of a table and the one that takes its place, as the table's log calls them."""
+
+    removed: str
+    added: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableCommit:
+    """A version of a table that a run made; in a dry run the one that it would make.
+
+    ``metrics`` are the commit's ``operationMetrics``.
+    """
+
+    version: int
+    operation: str
+    metrics: Mapping[str, str]
+    files: tuple[ReplacedFile, ...]
+
+
 class NotedFile(Protocol):
     """The report of a file, with notes."""
 
@@ -74,12 +95,13 @@ class AddReport(Report):
     """A whole run; ``dry_run`` when nothing was written.
 
     ``notes`` tell of files that were left alone and should not be, summary files that describe
-    changed ones, and repeat the notes of single files.
+    changed ones, and repeat the notes of single files.  ``commits`` are those of a table's log.
     """
 
     files: tuple[FileAddReport, ...]
     notes: tuple[str, ...] = ()
     dry_run: bool = False
+    commits: tuple[TableCommit, ...] = ()
 
     ROWS: ClassVar = ("files", "filters")
 
@@ -93,6 +115,7 @@ class AddReport(Report):
             "files": [asdict(file) for file in self.files],
             "notes": list(self.notes),
             "dry_run": self.dry_run,
+            "commits": [asdict(commit) for commit in self.commits],
         }
 
     def _summary(self) -> str:

@@ -23,10 +23,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteMode:
-    """How files are written: replaced, appended to (``in_place``), or not at all (``dry_run``)."""
+    """How files are written: replaced, appended to (``in_place``), or not at all (``dry_run``).
+
+    With ``only_changes`` a target gets a file only where something changes, and never over another.
+    """
 
     in_place: bool = False
     dry_run: bool = False
+    only_changes: bool = False
 
     @property
     def repairs(self) -> bool:
@@ -111,7 +115,7 @@ class FileRewriter(ABC):
 
     def _write(self, file: InputFile, plan: RewritePlan, target: str | None) -> None:
         # With a target even an empty plan writes: the output folder gets all files.
-        if self.mode.dry_run or (plan.is_empty and target is None):
+        if self.mode.dry_run or (plan.is_empty and (target is None or self.mode.only_changes)):
             return
         if self.mode.in_place:
             append_tail(file, plan.tail)
@@ -119,7 +123,8 @@ class FileRewriter(ABC):
         if target is not None:
             # Before the data file: at no moment there is a data file without its key material.
             _carry_key_material(file, target)
-        replace_tail(file, plan.keep, plan.tail, output=target)
+        must_be_new = self.mode.only_changes
+        replace_tail(file, plan.keep, plan.tail, output=target, must_be_new=must_be_new)
 
     def _broken_links(
         self, file: InputFile, plan: RewritePlan, target: str | None

@@ -41,6 +41,24 @@ if TYPE_CHECKING:
 @click.option("--in-place", is_flag=True, help="Append to the files; costs no copy of the data.")
 @click.option("--replace-filters", is_flag=True, help="Build filters anew where there are some.")
 @click.option(
+    "-w",
+    "--where",
+    metavar="TEXT",
+    help="Of a Delta table: the files of these partitions, such as \"day = '2026-11-20'\".",
+)
+@click.option(
+    "--since",
+    type=click.IntRange(min=0),
+    metavar="VERSION",
+    help="Of a Delta table: the files that came after this version.",
+)
+@click.option(
+    "--commit-every",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Of a Delta table: a commit after every N files, instead of one.",
+)
+@click.option(
     "-n", "--dry-run", is_flag=True, help="Work everything out, write nothing, say what gains."
 )
 @with_jobs_option
@@ -53,6 +71,9 @@ def add_command(
     output: str | None,
     in_place: bool,
     replace_filters: bool,
+    where: str | None,
+    since: int | None,
+    commit_every: int | None,
     dry_run: bool,
     jobs: int | None,
     allow_unprotected: bool,
@@ -63,18 +84,20 @@ def add_command(
     """Add Bloom filters to Parquet files; no data page is touched.
 
     PATH is a file, a folder or a glob.  Files are replaced atomically (or appended to, with
-    --in-place); a file that fails does not stop the others.
+    --in-place); a file that fails does not stop the others.  A Delta table, given alone, gets new
+    files beside the old ones, and a commit.
 
     \b
     secure-bloom add out/ --policy keys/policy.toml
     secure-bloom add out/ --column email:fpp=0.01 --keyring keys/dev-keyring.json
     secure-bloom add out/ --column id --dry-run --json
+    secure-bloom add lake/events --column id --since 41 --where "day = '2026-11-20'"
 
     Exit code: 0 done, 2 error.
     """
-    from secure_bloom.adding.add import add_bloom_filters
     from secure_bloom.cli.print_add import print_add_report
     from secure_bloom.cli.tables import print_json
+    from secure_bloom.delta.add import add_bloom_filters
 
     policy = load_policy(policy_path)
     keys = load_keys(keyring)
@@ -89,10 +112,13 @@ def add_command(
             replace_filters=replace_filters,
             dry_run=dry_run,
             allow_unprotected=allow_unprotected,
+            where=where,
+            since=since,
+            commit_every=commit_every,
             jobs=jobs,
             progress=progress,
         )
-    if dry_run and not report.failed:
+    if dry_run and not report.failed and not report.commits:
         # Imported here: it takes the reader too.
         from secure_bloom.advising.advisor import advice_notes
 

@@ -26,7 +26,7 @@ from secure_bloom.storage.open_folder import OpenFolder, close
 
 _NAME_MAX = 255
 #: Errors of file systems without hard links: there only the lock on the source keeps writers apart.
-_NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK}
+NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK}
 
 
 def hidden_name(name: str, ending: str) -> str:
@@ -94,15 +94,24 @@ class StagedFile:
     def publish_new(self) -> None:
         """Put the file where nothing stands, durably; FileChangedError where something does."""
         try:
+            self.publish_if_absent()
+        except OSError as exc:
+            if exc.errno not in NO_LINKS:
+                raise
+            self.publish()
+
+    def publish_if_absent(self) -> None:
+        """As :meth:`publish_new`, but an OSError on file systems without hard links.
+
+        There nothing can be put in a place and lose to another writer at the same time.
+        """
+        try:
             # Unlike a rename, a link takes no other file's place.
             self._take(self.name, self._link)
         except OSError as exc:
             if self.folder.status(self.name) is not None:
                 raise FileChangedError("the file is there already", path=self._target) from exc
-            if exc.errno not in _NO_LINKS:
-                raise
-            self.publish()
-            return
+            raise
         if self._named:
             with contextlib.suppress(OSError):  # else the next writer removes it
                 self.folder.unlink(self._temporary)

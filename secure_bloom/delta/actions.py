@@ -1,0 +1,143 @@
+"""The actions of a commit that puts new files in the place of old ones.
+
+PROTOCOL.md, "Add File and Remove File": a `remove` and an `add` with `dataChange` false say that
+the same rows stand elsewhere.  Statistics, partition values, tags and the deletion vector go along
+unchanged: no row changes its position.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Action = Mapping[str, Any]
+
+#: Fields of an `add` that are in a `remove` too.
+_OF_BOTH = (
+    "partitionValues",
+    "size",
+    "stats",
+    "tags",
+    "deletionVector",
+    "baseRowId",
+    "defaultRowCommitVersion",
+)
+#: Forms that checkpoints have of other fields; a commit has none of them.
+_OF_CHECKPOINTS = ("partitionValues_parsed", "stats_parsed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replacement:
+    """A live file, by its `add` action, and the new file that is to take its place."""
+
+    old: Action
+    path: str
+    size: int
+
+    @property
+    def key(self) -> tuple[str, str | None]:
+        """What tells one logical file of a table from another: path and deletion vector."""
+        return file_key(self.old)
+
+    def actions(self, now: int) -> tuple[Action, Action]:
+        """The `remove` and the `add`; ``now`` in milliseconds after 1970."""
+        return {"remove": self._remove(now)}, {"add": self._add(now)}
+
+    def _remove(self, now: int) -> Action:
+        return {
+            "path": self.old["path"],
+            "deletionTimestamp": now,
+            "dataChange": False,
+            "extendedFileMetadata": True,
+            **{name: self.old[name] for name in _OF_BOTH if self.old.get(name) is not None},
+        }
+
+    def _add(self, now: int) -> Action:
+        carried = {
+            name: value
+            for name, value in self.old.items()
+            if value is not None and name not in _OF_CHECKPOINTS
+        }
+        return {
+            **carried,
+            "path": self.path,
+            "size": self.size,
+            "modificationTime": now,
+            "dataChange": False,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """What a commit says of itself: its name, and how it was asked for."""
+
+    name: str
+    parameters: Mapping[str, str]
+
+
+def file_key(add: Action) -> tuple[str, str | None]:
+    """What tells one logical file of a table from another: path and deletion vector."""
+    vector = add.get("deletionVector")
+    if not vector:
+        return add["path"], None
+    offset = vector.get("offset")
+    end = "" if offset is None else f"@{offset}"
+    return add["path"], f"{vector['storageType']}{vector['pathOrInlineDv']}{end}"
+
+
+def metrics(replacements: Iterable[Replacement]) -> dict[str, str]:
+    """The ``operationMetrics``: texts, as every engine writes them."""
+    every = list(replacements)
+    return {
+        "numAddedFiles": str(len(every)),
+        "numRemovedFiles": str(len(every)),
+        "numAddedBytes": str(sum(it.size for it in every)),
+        "numRemovedBytes": str(sum(it.old["size"] for it in every)),
+    }
+
+
+def commit_info(
+    operation: Operation,
+    replacements: Iterable[Replacement],
+    *,
+    now: int,
+    read_version: int,
+    transaction: str,
+    in_commit_timestamp: int | None,
+) -> Action:
+    """The `commitInfo`: it is the first action, as tables with in-commit timestamps demand."""
+    stamp = {} if in_commit_timestamp is None else {"inCommitTimestamp": in_commit_timestamp}
+    return {
+        "commitInfo": {
+            **stamp,
+            "timestamp": now if in_commit_timestamp is None else in_commit_timestamp,
+            "operation": operation.name,
+            "operationParameters": dict(operation.parameters),
+            "readVersion": read_version,
+            "isolationLevel": "SnapshotIsolation",
+            "isBlindAppend": False,
+            "operationMetrics": metrics(replacements),
+            "engineInfo": _engine(),
+            "txnId": transaction,
+        }
+    }
+
+
+def encode(actions: Iterable[Action]) -> bytes:
+    """The content of a commit: one action a line."""
+    lines = (json.dumps(action, separators=(",", ":"), ensure_ascii=False) for action in actions)
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def now_ms() -> int:
+    """Milliseconds after 1970."""
+    return time.time_ns() // 1_000_000
+
+
+def _engine() -> str:
+    from secure_bloom import __version__
+
+    return f"secure-bloom/{__version__}"

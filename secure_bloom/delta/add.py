@@ -1,0 +1,220 @@
+"""Add Bloom filters: to files, or to the live files of a Delta table by a commit of its log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from os import PathLike
+from typing import TYPE_CHECKING
+
+from secure_bloom.adding.add import add_bloom_filters as add_to_files
+from secure_bloom.adding.preflight import check_few
+from secure_bloom.adding.report import AddReport, FileAddReport, file_notes
+from secure_bloom.adding.request import (
+    Columns,
+    FilterRequest,
+    Keys,
+    filter_request,
+    request_resolver,
+)
+from secure_bloom.adding.rewrite import Rewriter, WriteMode
+from secure_bloom.adding.run import FileTask, Progress, rewrite_files
+from secure_bloom.delta.actions import Operation
+from secure_bloom.delta.columns import ColumnNames
+from secure_bloom.delta.commit import open_table
+from secure_bloom.delta.recognition import delta_table
+from secure_bloom.delta.rewrite_table import TableChange, rewrite_table
+from secure_bloom.delta.selection import Selection
+from secure_bloom.errors import PolicyError, UnsupportedFeatureError
+from secure_bloom.storage.paths import Paths, as_paths
+
+if TYPE_CHECKING:
+    from secure_bloom.encryption.policy import KeyPolicy
+
+#: What the table's history calls a commit of filters.
+OPERATION = "ADD BLOOM FILTERS"
+_GONE = "another writer took it out of the table meanwhile, so its new file was removed again"
+
+
+def add_bloom_filters(
+    paths: Paths,
+    *,
+    columns: Columns | None = None,
+    policy: KeyPolicy | str | PathLike[str] | None = None,
+    keys: Keys | None = None,
+    in_place: bool = False,
+    output: str | PathLike[str] | None = None,
+    replace_filters: bool = False,
+    dry_run: bool = False,
+    allow_unprotected: bool = False,
+    where: str | None = None,
+    since: int | None = None,
+    commit_every: int | None = None,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> AddReport:
+    """Add split-block Bloom filters to existing Parquet files without touching a data page.
+
+    ``paths`` are files, folders or globs.  ``columns`` maps column names to their options, or
+    lists names; without it the policy's columns are taken.  ``keys`` defaults to the policy's
+    KMS; a client of your own may be called from several threads.  Files are replaced atomically,
+    or with ``in_place`` appended to, or with ``output`` written below another folder; several at
+    a time, on at most ``jobs`` cores, by default all.  Many small files are shared by processes:
+    each asks the policy's KMS itself, or gets ``keys`` over a pipe if they can be pickled.  A file
+    that fails is reported and does not stop the others: so is one that is protected less than the
+    policy says, with a weaker algorithm, shorter keys or a footer in clear, unless
+    ``allow_unprotected`` is given.
+
+    The folder of a Delta table, given alone, is changed by a commit of its log, or by one after
+    every ``commit_every`` files: new files beside the old ones take the place of live files without
+    the wanted filters.  ``where`` chooses files by partition columns (``"day = '2026-11-20'"``),
+    ``since`` those that came after a version.  Columns go by their logical names.
+
+    Raises PolicyError or UnsupportedFeatureError before any file is written where the request
+    itself cannot be: a column that no file has, an unknown master key, a table whose log cannot be
+    honoured, and what a few of the files show, such as a BOOLEAN column.  What only another file
+    shows fails that file.
+
+    >>> sb.add_bloom_filters("new/", policy="keys/policy.toml")
+    <AddReport: 1 file (1 added)>
+    >>> sb.add_bloom_filters("plain/", columns={"email": 0.001})
+    <AddReport: 1 file (1 added)>
+    """
+    every = as_paths(paths)
+    folder = delta_table(every)
+    if folder is None:
+        _refuse_options_of_tables(where=where, since=since, commit_every=commit_every)
+        return add_to_files(
+            every,
+            columns=columns,
+            policy=policy,
+            keys=keys,
+            in_place=in_place,
+            output=output,
+            replace_filters=replace_filters,
+            dry_run=dry_run,
+            allow_unprotected=allow_unprotected,
+            jobs=jobs,
+            progress=progress,
+        )
+    refuse_options_of_files(folder, in_place=in_place, output=output is not None)
+    _check_commit_every(commit_every)
+    request = filter_request(columns, policy, replace_filters=replace_filters)
+    table = open_table(folder)
+    names = ColumnNames.of(table.metadata)
+    in_files = names.in_files(request)
+    mode = WriteMode(dry_run=dry_run, only_changes=True)
+    open_rewriter = partial(_rewriter, in_files, keys, mode, allow_unprotected=allow_unprotected)
+    rewriter = open_rewriter()
+    files = Selection(where=where, since=since).files(table)
+    chunks = check_few([file.path for file in files], in_files, rewriter.resolver)
+    reports: list[FileAddReport] = []
+
+    def work(tasks: Sequence[FileTask]) -> Mapping[str, int]:
+        done = rewrite_files(
+            rewriter,
+            open_rewriter,
+            tasks,
+            chunks_a_file=chunks,
+            jobs=jobs,
+            progress=progress,
+        )
+        reports.extend(map(names.in_report, done))
+        return new_sizes(done)
+
+    change = rewrite_table(
+        table,
+        files,
+        work,
+        add_operation(request, where=where, since=since),
+        commit_every=commit_every,
+        dry_run=dry_run,
+    )
+    told = tuple(_told_of_gone(reports, change, folder))
+    return AddReport(
+        files=told, notes=tuple(file_notes(told)), dry_run=dry_run, commits=change.commits
+    )
+
+
+def add_operation(request: FilterRequest, *, where: str | None, since: int | None) -> Operation:
+    """What the table's history says of a run: names of columns, and which files it took."""
+    fpps = {name: options.fpp for name, options in request.columns.items()}
+    given = {
+        "columns": json.dumps(fpps, ensure_ascii=False),
+        "replaceFilters": json.dumps(request.replace_filters),
+        "predicate": where,
+        "since": None if since is None else str(since),
+    }
+    parameters = {name: value for name, value in given.items() if value is not None}
+    return Operation(name=OPERATION, parameters=parameters)
+
+
+def new_sizes(reports: Iterable[FileAddReport]) -> dict[str, int]:
+    """The sizes of the new files that were written, by the paths of the old ones."""
+    return {
+        report.path: report.bytes_after
+        for report in reports
+        if report.changes and report.bytes_after is not None
+    }
+
+
+def refuse_options_of_files(folder: str, *, in_place: bool, output: bool) -> None:
+    """Raise for ways of writing that a table's log rules out."""
+    if in_place:
+        raise UnsupportedFeatureError(
+            "files of a Delta table are never changed in place: its log records their sizes",
+            hint="leave out --in-place: new files take their places by a commit",
+            path=folder,
+        )
+    if output:
+        raise UnsupportedFeatureError(
+            "a Delta table is not written to another folder: there it would have no log",
+            hint="leave out --output: new files take their places by a commit",
+            path=folder,
+        )
+
+
+def _refuse_options_of_tables(**given: object) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise PolicyError(
+                f"{name} is for the folder of a Delta table, given alone",
+                hint="name the files or folders that are wanted instead",
+            )
+
+
+def _check_commit_every(commit_every: int | None) -> None:
+    if commit_every is not None and commit_every < 1:
+        raise PolicyError(f"commit_every is {commit_every}, it must be at least 1")
+
+
+def _told_of_gone(
+    reports: Sequence[FileAddReport], change: TableChange, folder: str
+) -> Iterable[FileAddReport]:
+    """The reports, and what became of files that other writers removed while this run worked."""
+    failed = [report.path for report in reports if report.status == "failed"]
+    live = {file.path for file in open_table(folder).files} if failed else frozenset[str]()
+    gone = change.gone | {path for path in failed if path not in live}
+    for report in reports:
+        if report.path not in gone:
+            yield report
+            continue
+        yield replace(
+            report,
+            status="unchanged",
+            bytes_after=report.bytes_before,
+            filters=(),
+            error=None,
+            hint=None,
+            causes=(),
+            notes=(*report.notes, _GONE),
+        )
+
+
+def _rewriter(
+    request: FilterRequest, keys: Keys | None, mode: WriteMode, *, allow_unprotected: bool
+) -> Rewriter:
+    resolver = request_resolver(request, keys, allow_unprotected=allow_unprotected)
+    return Rewriter(request=request, resolver=resolver, mode=mode)

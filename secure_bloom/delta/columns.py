@@ -1,0 +1,124 @@
+"""Names of columns: the logical ones that people use, and the physical ones that files have.
+
+With column mapping, PROTOCOL.md, each field of the schema has a physical name of its own.  Names of
+nested columns are dotted paths, as everywhere here: ``address.zip``, ``tags.list.element``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from secure_bloom.adding.report import FileAddReport
+from secure_bloom.adding.request import FilterRequest
+from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.errors import PolicyError
+from secure_bloom.parquet.schema import unknown_column
+from secure_bloom.tables import TableMetadata
+
+Field = Mapping[str, Any]
+Name = Callable[[Field], str]
+
+_PHYSICAL = "delta.columnMapping.physicalName"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnNames:
+    """The names of one table's columns; ``is_mapped`` where files have other ones."""
+
+    fields: Sequence[Field]
+    partition_columns: tuple[str, ...]
+    is_mapped: bool
+
+    @classmethod
+    def of(cls, metadata: TableMetadata) -> ColumnNames:
+        """Those of the table with this metadata."""
+        return cls(
+            fields=metadata.schema["fields"],
+            partition_columns=metadata.partition_columns,
+            is_mapped=metadata.column_mapping_mode != "none",
+        )
+
+    def in_files(self, request: FilterRequest) -> FilterRequest:
+        """The request in the names that files have; PolicyError for a column that is not there."""
+        for name in request.columns:
+            self._require(name)
+        if not self.is_mapped:
+            return request
+        columns = {self._physical(name): options for name, options in request.columns.items()}
+        policy = None if request.policy is None else self.policy_in_files(request.policy)
+        return replace(request, columns=columns, policy=policy)
+
+    def policy_in_files(self, policy: KeyPolicy) -> KeyPolicy:
+        """The policy with the names that files have."""
+        if not self.is_mapped:
+            return policy
+        rules = {
+            self._physical(name): replace(rule, path=self._physical(name))
+            for name, rule in policy.columns.items()
+        }
+        return replace(policy, columns=rules)
+
+    def in_report(self, report: FileAddReport) -> FileAddReport:
+        """The report in the names that people use."""
+        if not self.is_mapped:
+            return report
+        filters = tuple(replace(it, column=self._logical(it.column)) for it in report.filters)
+        return replace(report, filters=filters)
+
+    def _require(self, name: str) -> None:
+        if name in self.partition_columns:
+            raise PolicyError(
+                f"{name} is a partition column: its values stand in the table's log, not in files",
+                hint="leave it out: readers skip whole files by it and need no filter",
+            )
+        if _translated(self.fields, name, _logical_name, _physical_name) is None:
+            raise unknown_column(name, (field["name"] for field in self.fields))
+
+    def _physical(self, name: str) -> str:
+        found = _translated(self.fields, name, _logical_name, _physical_name)
+        if found is None:
+            raise unknown_column(name, (field["name"] for field in self.fields))
+        return found
+
+    def _logical(self, name: str) -> str:
+        return _translated(self.fields, name, _physical_name, _logical_name) or name
+
+
+def _logical_name(field: Field) -> str:
+    return str(field["name"])
+
+
+def _physical_name(field: Field) -> str:
+    metadata = field.get("metadata") or {}
+    return str(metadata.get(_PHYSICAL, field["name"]))
+
+
+def _translated(fields: Sequence[Field], path: str, old: Name, new: Name) -> str | None:
+    """A dotted path in other names; None where no field has it."""
+    for field in fields:
+        name = old(field)
+        if path == name:
+            return new(field)
+        if path.startswith(f"{name}."):
+            below = _below(field["type"], path[len(name) + 1 :], old, new)
+            if below is not None:
+                return f"{new(field)}.{below}"
+    return None
+
+
+def _below(kind: Any, path: str, old: Name, new: Name) -> str | None:
+    """The part of a path below a field of this type, in other names."""
+    if not isinstance(kind, Mapping):
+        return None
+    if kind["type"] == "struct":
+        return _translated(kind["fields"], path, old, new)
+    # Two levels of the file format that no field of the schema names: list.element and the like.
+    group, _, rest = path.partition(".")
+    level, _, rest = rest.partition(".")
+    inner = kind.get("elementType") or kind["keyType" if level == "key" else "valueType"]
+    if not rest:
+        return path
+    below = _below(inner, rest, old, new)
+    return None if below is None else f"{group}.{level}.{below}"

@@ -1,0 +1,159 @@
+"""Commit replacements to a table's log: exactly one writer gets each version.
+
+A run reads a version and writes new files, and then tries to become the next version.  If another
+writer was first, it looks again which of the old files are still live, with the same deletion
+vector, and tries the version after that.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from secure_bloom.delta.actions import Operation, Replacement, commit_info, encode, file_key, now_ms
+from secure_bloom.delta.features import has_in_commit_timestamps, refuse_unwritable
+from secure_bloom.errors import (
+    FileChangedError,
+    FormatError,
+    MissingPathError,
+    SecureBloomError,
+    UnfinishedWriteError,
+)
+from secure_bloom.storage import join, open_input
+from secure_bloom.storage.create_file import create_file
+from secure_bloom.tables import Snapshot, snapshot
+
+LOG_FOLDER = "_delta_log"
+#: So often other writers may be first; each time they have written a version.
+_ATTEMPTS = 100
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """What came of it: the table after the commit, and what is in it.
+
+    ``version`` is None where none of the old files was live any more, and nothing was written.
+    """
+
+    table: Snapshot
+    version: int | None
+    replaced: tuple[Replacement, ...]
+
+
+def open_table(folder: str) -> Snapshot:
+    """The latest version of the table in a folder, which commits of ours may follow."""
+    table = snapshot(folder)
+    if table is None:
+        raise MissingPathError("there is no Delta table", path=folder)
+    refuse_unwritable(
+        table.protocol.min_writer_version,
+        table.protocol.writer_features,
+        table.metadata.configuration,
+        folder,
+    )
+    return table
+
+
+def commit(table: Snapshot, replacements: Sequence[Replacement], operation: Operation) -> Committed:
+    """Put the new files in the place of the old ones, of those that are still live."""
+    transaction = str(uuid.uuid4())
+    pause = _FIRST_PAUSE
+    for _ in range(_ATTEMPTS):
+        standing = still_live(table, replacements)
+        if not standing:
+            return Committed(table=table, version=None, replaced=())
+        content = commit_content(table, standing, operation, transaction)
+        if _is_created(table, content):
+            return Committed(table=table, version=table.version + 1, replaced=standing)
+        # Of two that were too late together, one tries again earlier.
+        time.sleep(pause * (0.5 + secrets.randbelow(1000) / 1000))
+        pause = min(2 * pause, _LONGEST_PAUSE)
+        table = open_table(table.folder)
+    raise FileChangedError(
+        f"other writers were first {_ATTEMPTS} times, so nothing was committed",
+        hint="run again when fewer programs write to the table",
+        path=table.folder,
+    )
+
+
+def still_live(table: Snapshot, replacements: Sequence[Replacement]) -> tuple[Replacement, ...]:
+    """The replacements whose old file the table still has, with the same deletion vector.
+
+    Statistics and tags are those that the table has for it now.
+    """
+    live = {file_key(file.add): file.add for file in table.files}
+    return tuple(
+        Replacement(old=live[it.key], path=it.path, size=it.size)
+        for it in replacements
+        if it.key in live
+    )
+
+
+def commit_content(
+    table: Snapshot, replacements: Sequence[Replacement], operation: Operation, transaction: str
+) -> bytes:
+    """The commit that follows ``table``."""
+    now = now_ms()
+    stamp = _stamp(table, now)
+    info = commit_info(
+        operation,
+        replacements,
+        now=now,
+        read_version=table.version,
+        transaction=transaction,
+        in_commit_timestamp=stamp,
+    )
+    return encode([info, *(action for it in replacements for action in it.actions(now))])
+
+
+def _stamp(table: Snapshot, now: int) -> int | None:
+    """The in-commit timestamp: later than that of the version before, whatever the clock says."""
+    if not has_in_commit_timestamps(table.metadata.configuration):
+        return None
+    if table.in_commit_timestamp is None:
+        raise FormatError(
+            f"the table has in-commit timestamps, and its version {table.version} has none",
+            path=table.folder,
+        )
+    return max(now, table.in_commit_timestamp + 1)
+
+
+def log_file(folder: str, version: int) -> str:
+    """The path of the commit of a version."""
+    return join(join(folder, LOG_FOLDER), f"{version:020d}.json")
+
+
+def _is_created(table: Snapshot, content: bytes) -> bool:
+    """Whether this is the next version now; False where another writer's is."""
+    path = log_file(table.folder, table.version + 1)
+    try:
+        create_file(path, content, like=log_file(table.folder, table.version))
+    except FileChangedError as error:
+        # A store may have taken our first request, and refuse the second one for it.
+        return _found(path, error) == content
+    except UnfinishedWriteError:
+        raise
+    except SecureBloomError as error:
+        # After an error of a network the commit may be there all the same.
+        if _found(path, error) != content:
+            raise
+    return True
+
+
+def _found(path: str, error: SecureBloomError) -> bytes | None:
+    """What stands at the path of a commit; None for nothing."""
+    try:
+        with open_input(path) as file:
+            return file.read_at(0, file.size)
+    except MissingPathError:
+        return None
+    except SecureBloomError:
+        raise UnfinishedWriteError(
+            f"it cannot be seen whether the commit is in the log: {error}",
+            hint="look at the table's history; the new files of this run stay until VACUUM",
+            path=path,
+        ) from error

@@ -1,0 +1,22 @@
+"""Which paths mean a Delta table: its folder, given alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from secure_bloom.delta.commit import LOG_FOLDER
+from secure_bloom.storage import is_object_uri, join, local_path
+from secure_bloom.storage.managed_tables import refuse_above
+from secure_bloom.storage.tree_of import tree_of
+
+
+def delta_table(paths: Sequence[str]) -> str | None:
+    """The folder of the Delta table that the paths mean; None where they mean files."""
+    if len(paths) != 1:
+        return None
+    path = local_path(paths[0])
+    folder = path if is_object_uri(path) else path.rstrip("/") or "/"
+    if not tree_of(folder).is_folder(join(folder, LOG_FOLDER)):
+        return None
+    refuse_above([folder])
+    return folder

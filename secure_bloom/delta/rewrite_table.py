@@ -1,0 +1,126 @@
+"""Rewrite files of a table: new files beside the old ones, then commits that exchange them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
+
+from secure_bloom.adding.report import ReplacedFile, TableCommit
+from secure_bloom.adding.run import FileTask
+from secure_bloom.delta.actions import Operation, Replacement, metrics
+from secure_bloom.delta.commit import commit, open_table
+from secure_bloom.delta.new_paths import new_path, new_run
+from secure_bloom.delta.run_record import clean_up, recorded, remove_files
+from secure_bloom.errors import SecureBloomError, UnfinishedWriteError
+from secure_bloom.tables import LiveFile, Snapshot
+from secure_bloom.tables.log_paths import resolve
+
+#: Writes the new files of some tasks: path of the old file -> size of the new one, where there is
+#: one.
+Work = Callable[[Sequence[FileTask]], Mapping[str, int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableChange:
+    """What a run did to a table: its commits, and old files that others had removed meanwhile."""
+
+    commits: tuple[TableCommit, ...]
+    gone: frozenset[str]
+
+
+def rewrite_table(
+    table: Snapshot,
+    files: Sequence[LiveFile],
+    work: Work,
+    operation: Operation,
+    *,
+    commit_every: int | None = None,
+    dry_run: bool = False,
+) -> TableChange:
+    """Do the work on some files of a table, and commit it, after every ``commit_every`` of them."""
+    run = _Run(table, files, operation, is_dry=dry_run)
+    if not dry_run:
+        clean_up(table.folder)
+    with nullcontext() if dry_run else recorded(table.folder, run.name, table.version, run.paths):
+        step = commit_every or max(1, len(files))
+        for start in range(0, len(files), step):
+            run.rewrite(files[start : start + step], work)
+    return TableChange(commits=tuple(run.commits), gone=frozenset(run.gone))
+
+
+class _Run:
+    """The commits of one run, one after the other."""
+
+    def __init__(
+        self, table: Snapshot, files: Sequence[LiveFile], operation: Operation, *, is_dry: bool
+    ) -> None:
+        self.name = new_run()
+        self.commits: list[TableCommit] = []
+        self.gone: list[str] = []
+        self._table = table
+        self._operation = operation
+        self._is_dry = is_dry
+        self._new = {file.path: new_path(file.add["path"], self.name) for file in files}
+
+    @property
+    def paths(self) -> list[str]:
+        """All new files that may be written, as the log is to call them."""
+        return list(self._new.values())
+
+    def rewrite(self, files: Sequence[LiveFile], work: Work) -> None:
+        """Write the new files of some old ones, and commit them."""
+        replacements = self._written(files, work)
+        if not replacements:
+            return
+        if self._is_dry:
+            self.commits.append(self._told(self._table.version + 1, replacements))
+        else:
+            self._commit(replacements)
+
+    def _written(self, files: Sequence[LiveFile], work: Work) -> list[Replacement]:
+        folder = self._table.folder
+        tasks = [
+            FileTask(path=file.path, target=resolve(folder, self._new[file.path])) for file in files
+        ]
+        try:
+            sizes = work(tasks)
+        except BaseException:
+            self._remove(self._new[file.path] for file in files)
+            raise
+        return [
+            Replacement(old=file.add, path=self._new[file.path], size=sizes[file.path])
+            for file in files
+            if file.path in sizes
+        ]
+
+    def _commit(self, replacements: Sequence[Replacement]) -> None:
+        folder = self._table.folder
+        try:
+            # A commit of this run has made another version of the table.
+            table = open_table(folder) if self.commits else self._table
+            done = commit(table, replacements, self._operation)
+        except UnfinishedWriteError:
+            raise  # the commit may be there, so what it names must stay
+        except SecureBloomError:
+            self._remove(it.path for it in replacements)
+            raise
+        kept = {it.path for it in done.replaced}
+        late = [it for it in replacements if it.path not in kept]
+        self._remove(it.path for it in late)
+        self.gone += (resolve(folder, it.old["path"]) for it in late)
+        if done.version is not None:
+            self.commits.append(self._told(done.version, done.replaced))
+
+    def _remove(self, paths: Iterable[str]) -> None:
+        # What cannot be removed is removed by the next run, or by the table's VACUUM.
+        with suppress(SecureBloomError):
+            remove_files(self._table.folder, paths)
+
+    def _told(self, version: int, replaced: Sequence[Replacement]) -> TableCommit:
+        return TableCommit(
+            version=version,
+            operation=self._operation.name,
+            metrics=metrics(replaced),
+            files=tuple(ReplacedFile(removed=it.old["path"], added=it.path) for it in replaced),
+        )

@@ -1,0 +1,150 @@
+# File descriptors and strings, not Path objects, throughout.
+# ruff: noqa: PTH100
+"""What a run is about to write into a table's folder, noted beside it until the run has ended.
+
+    .secure-bloom-run-<run>.json    {"version", "boot", "files": [path, ...]}
+
+A run that is killed leaves new files that no version names.  The next run removes them.  It does so
+only where it can be certain: the dead run's record names them, it ran under this very start of this
+machine's kernel, and the lock that it held is free; so it is dead, and commits nothing any more.
+No commit after the version that it has read names them.  What cannot be known so well (an object
+store, another machine) is left to the table's VACUUM.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from secure_bloom.delta.commit import LOG_FOLDER, log_file
+from secure_bloom.delta.new_paths import is_of_run
+from secure_bloom.errors import MissingPathError, SecureBloomError
+from secure_bloom.parquet.key_material_files import key_material_name
+from secure_bloom.storage import is_object_uri, join, name_of, open_input, sibling
+from secure_bloom.storage.durable_writes import read_all, write_all
+from secure_bloom.storage.locks import try_lock
+from secure_bloom.storage.open_folder import OpenFolder, close
+from secure_bloom.storage.os_errors import system_errors
+from secure_bloom.storage.siblings import remove_file
+from secure_bloom.storage.staged_file import temporary_name
+from secure_bloom.storage.tree_of import tree_of
+from secure_bloom.tables.log_paths import resolve
+
+_NAME = re.compile(r"\.secure-bloom-run-([0-9a-f]{16})\.json")
+#: A new one with each start of the kernel.  Locks are the kernel's, so they say nothing elsewhere.
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+_MOST_BYTES = 1 << 30
+
+
+@contextmanager
+def recorded(folder: str, run: str, version: int, files: Sequence[str]) -> Iterator[None]:
+    """Note the new files of a run, by their paths in the log, as long as it lives.
+
+    Where it ends by an error, they may be there still: then the record stays for the next run.
+    """
+    boot = _boot()
+    if is_object_uri(folder) or boot is None:
+        yield
+        return
+    name = f".secure-bloom-run-{run}.json"
+    content = json.dumps({"version": version, "boot": boot, "files": list(files)}).encode()
+    with OpenFolder(os.path.abspath(folder)) as opened:
+        fd = _begin(opened, folder, name, content)
+        try:
+            yield
+            opened.unlink(name)
+        finally:
+            close(fd)
+
+
+def _begin(opened: OpenFolder, folder: str, name: str, content: bytes) -> int:
+    with system_errors(folder):
+        fd = opened.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        # Without a lock nobody could see that this run lives, so nobody may clean up after it.
+        if try_lock(fd) and opened.holds(name, fd):
+            write_all(fd, [content], 0)
+            os.fsync(fd)
+    return fd
+
+
+def remove_files(folder: str, files: Iterable[str]) -> None:
+    """Remove new files that no version names, with what stands beside them."""
+    for file in files:
+        path = resolve(folder, file)
+        beside = [key_material_name(name_of(path))]
+        if not is_object_uri(path):
+            beside.append(temporary_name(name_of(path)))
+        for one in (*(sibling(path, name) for name in beside), path):
+            with suppress(MissingPathError):
+                remove_file(one)
+
+
+def clean_up(folder: str) -> None:
+    """Remove what dead runs have left; what cannot be removed stays for the next run."""
+    boot = _boot()
+    if is_object_uri(folder) or boot is None:
+        return
+    with system_errors(folder), OpenFolder(os.path.abspath(folder)) as opened:
+        for name in tree_of(folder).names(folder):
+            found = _NAME.fullmatch(name)
+            if found is not None:
+                with suppress(OSError, SecureBloomError):
+                    _clean_up_after(opened, folder, name, found[1], boot)
+
+
+def _clean_up_after(opened: OpenFolder, folder: str, name: str, run: str, boot: str) -> None:
+    fd = opened.open(name, os.O_RDONLY)
+    try:
+        if not try_lock(fd):
+            return
+        record = _record(fd)
+        if record is not None and record["boot"] != boot:
+            return
+        if record is not None:
+            mine = [path for path in record["files"] if is_of_run(path, run)]
+            remove_files(folder, set(mine) - _committed(folder, run, record["version"]))
+        opened.unlink(name)
+    finally:
+        close(fd)
+
+
+def _record(fd: int) -> dict[str, Any] | None:
+    """A record as it was written; None for one whose writer died before it wrote a file."""
+    try:
+        record = json.loads(read_all(fd, 0, min(os.fstat(fd).st_size, _MOST_BYTES)))
+        if isinstance(record["version"], int) and all(
+            isinstance(it, str) for it in record["files"]
+        ):
+            return {name: record[name] for name in ("version", "boot", "files")}
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return None
+
+
+def _committed(folder: str, run: str, version: int) -> set[str]:
+    """The files of a run that commits after a version name.
+
+    MissingPathError where one of these commits is gone: then nobody knows.
+    """
+    names = set(tree_of(folder).names(join(folder, LOG_FOLDER)))
+    last = max((int(it[:20]) for it in names if re.fullmatch(r"[0-9]{20}\.json", it)), default=0)
+    found: set[str] = set()
+    for number in range(version + 1, last + 1):
+        with open_input(log_file(folder, number)) as file:
+            content = file.read_at(0, file.size)
+        if run.encode() in content:
+            actions = (json.loads(line) for line in content.splitlines() if line.strip())
+            found |= {action["add"]["path"] for action in actions if "add" in action}
+    return found
+
+
+def _boot() -> str | None:
+    try:
+        return _BOOT.read_text().strip()
+    except OSError:
+        return None

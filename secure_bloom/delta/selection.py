@@ -1,0 +1,95 @@
+"""Which live files of a table a run takes: by partition, and by the version they came with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from secure_bloom.delta.actions import file_key
+from secure_bloom.errors import FormatError, PolicyError
+from secure_bloom.predicates.binding import bind
+from secure_bloom.predicates.evaluation import true_rows
+from secure_bloom.predicates.from_text import from_text
+from secure_bloom.predicates.tree import leaves
+from secure_bloom.tables import LiveFile, Snapshot, snapshot
+
+#: Delta's primitive types in pyarrow; a decimal is read apart.
+_TYPES: dict[str, pa.DataType] = {
+    "string": pa.string(),
+    "long": pa.int64(),
+    "integer": pa.int32(),
+    "short": pa.int16(),
+    "byte": pa.int8(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """What a caller wrote: ``where`` on partition columns, ``since`` a version of the table."""
+
+    where: str | None = None
+    since: int | None = None
+
+    def files(self, table: Snapshot) -> list[LiveFile]:
+        """The files of the table that are wanted."""
+        files = list(table.files)
+        if self.since is not None:
+            files = _since(table, files, self.since)
+        return files if self.where is None else _where(table, files, self.where)
+
+
+def _since(table: Snapshot, files: Sequence[LiveFile], version: int) -> list[LiveFile]:
+    """The files that came after a version."""
+    if version > table.version:
+        raise PolicyError(
+            f"since is version {version}, the table has come to {table.version}", path=table.folder
+        )
+    before = snapshot(table.folder, version=version)
+    known = set() if before is None else {file_key(file.add)[0] for file in before.files}
+    return [file for file in files if file.add["path"] not in known]
+
+
+def _where(table: Snapshot, files: Sequence[LiveFile], text: str) -> list[LiveFile]:
+    predicate = from_text(text)
+    columns = table.metadata.partition_columns
+    for condition in leaves(predicate):
+        if condition.column not in columns:
+            known = f"they are {', '.join(columns)}" if columns else "the table has none"
+            raise PolicyError(
+                f"{condition.column} is no partition column of the table",
+                hint=f"where chooses files by partition columns alone; {known}",
+                path=table.folder,
+            )
+    values = pa.table({name: _values(table, files, name) for name in columns})
+    chosen = true_rows(bind(predicate, values.schema), values).to_pylist()
+    return [file for file, is_chosen in zip(files, chosen, strict=True) if is_chosen]
+
+
+def _values(table: Snapshot, files: Sequence[LiveFile], name: str) -> pa.Array:
+    kinds = {field["name"]: field["type"] for field in table.metadata.schema["fields"]}
+    texts = [file.partition_values[name] for file in files]
+    wanted = _type(kinds[name])
+    try:
+        return pa.array(texts, pa.string()).cast(wanted)
+    except pa.ArrowException as exc:
+        raise FormatError(
+            f"the log has a value of partition column {name} that is no {wanted}",
+            path=table.folder,
+        ) from exc
+
+
+def _type(kind: Any) -> pa.DataType:
+    if isinstance(kind, str) and kind.startswith("decimal("):
+        precision, scale = kind.removeprefix("decimal(").rstrip(")").split(",")
+        return pa.decimal128(int(precision), int(scale))
+    # Texts of binary values are escaped: they are compared as the log writes them.
+    return _TYPES.get(kind, pa.string()) if isinstance(kind, str) else pa.string()

@@ -1,0 +1,52 @@
+# File descriptors and strings, not Path objects, throughout.
+"""Create a small file where none stands: of all writers that try at once, exactly one succeeds.
+
+A commit of a table's log is such a file.  The whole content becomes visible at once, and durably.
+"""
+
+from __future__ import annotations
+
+import os
+
+from secure_bloom.errors import UnsupportedFeatureError
+from secure_bloom.storage.durable_writes import write_all
+from secure_bloom.storage.local import open_local
+from secure_bloom.storage.os_errors import system_errors
+from secure_bloom.storage.paths import is_object_uri, local_path
+from secure_bloom.storage.staged_file import NO_LINKS, StagedFile, staged_file
+
+
+def create_file(path: str, content: bytes, *, like: str) -> None:
+    """Create ``path`` with this content; :class:`FileChangedError` where something stands there.
+
+    The file gets the permissions of the file ``like``.  After any other error it may stand there or
+    not: read it to know.  Raises UnsupportedFeatureError where the disk or the store has no way to
+    do this.
+    """
+    if is_object_uri(path):
+        from secure_bloom.storage.objects import create_object
+
+        create_object(path, content)
+        return
+    with (
+        open_local(like) as pattern,
+        system_errors(path),
+        staged_file(os.path.realpath(local_path(path))) as staged,
+    ):
+        pattern.carry_attributes(staged.fd)
+        write_all(staged.fd, [content], 0)
+        staged.sync()
+        _publish(staged, path)
+
+
+def _publish(staged: StagedFile, path: str) -> None:
+    try:
+        staged.publish_if_absent()
+    except OSError as exc:
+        if exc.errno not in NO_LINKS:
+            raise
+        raise UnsupportedFeatureError(
+            "this file system has no hard links, so a file cannot be put where none is in one step",
+            hint="write to the table from another file system, or from an object store",
+            path=path,
+        ) from exc
