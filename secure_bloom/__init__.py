@@ -12,7 +12,7 @@ from secure_bloom.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from secure_bloom import hudi, paimon
-        from secure_bloom.adding.report import AddReport
+    from secure_bloom.adding.report import AddReport
     from secure_bloom.adding.request import Columns
     from secure_bloom.advising import ColumnAdvice, TableAdvice, advise
     from secure_bloom.auditing import audit

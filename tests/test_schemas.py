@@ -15,7 +15,7 @@ from secure_bloom.reports import SCHEMA_VERSION
 from tests.command_line import run
 from tests.hudi.files import base_file
 from tests.project import ROOT
-from tests.tables import Mode, customers, keyring_json, write
+from tests.tables import Mode, customers, delta_logs, keyring_json, write
 
 SCHEMAS = ROOT / "docs" / "schemas"
 POLICY = """
@@ -36,6 +36,7 @@ RUNS: dict[str, list[str]] = {
         "add {0}/lake --policy {0}/policy.toml --dry-run",
         "add {0}/lake --policy {0}/policy.toml",
         "add {0}/lake {0}/damaged.parquet --policy {0}/policy.toml -v",
+        "add {0}/delta --column id",
     ],
     "probe": [
         "probe {0}/lake city rome nowhere --policy {0}/policy.toml",
@@ -103,6 +104,8 @@ def prepare(folder: Path) -> None:
     write(folder / "signed/0.parquet", customers(40), Mode.SIGNED, column_keys=column_keys)
     sb.add_bloom_filters(folder / "signed", policy=folder / "signed.toml")
     pq.write_table(customers(40), folder / "plain/0.parquet")
+    delta_logs.commit(folder / "delta", 0, *delta_logs.start(), delta_logs.add("0.parquet"))
+    pq.write_table(customers(40).select(["id"]), folder / "delta/0.parquet")
     base_file(folder / "hudi/0.parquet", ["key-1", "key-2"])
     damaged = (folder / "plain/0.parquet").read_bytes()
     (folder / "damaged.parquet").write_bytes(damaged[:-8] + bytes(8))

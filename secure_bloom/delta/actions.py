@@ -11,6 +11,7 @@ import json
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any
 
 Action = Mapping[str, Any]
@@ -138,6 +139,4 @@ def now_ms() -> int:
 
 
 def _engine() -> str:
-    from secure_bloom import __version__
-
-    return f"secure-bloom/{__version__}"
+    return f"secure-bloom/{version('secure-bloom')}"

@@ -26,7 +26,7 @@ from secure_bloom.delta.columns import ColumnNames
 from secure_bloom.delta.commit import open_table
 from secure_bloom.delta.recognition import delta_table
 from secure_bloom.delta.rewrite_table import TableChange, rewrite_table
-from secure_bloom.delta.selection import Selection
+from secure_bloom.delta.selection import TableSelection
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
 from secure_bloom.storage.paths import Paths, as_paths
 
@@ -108,7 +108,7 @@ def add_bloom_filters(
     mode = WriteMode(dry_run=dry_run, only_changes=True)
     open_rewriter = partial(_rewriter, in_files, keys, mode, allow_unprotected=allow_unprotected)
     rewriter = open_rewriter()
-    files = Selection(where=where, since=since).files(table)
+    files = TableSelection(where=where, since=since).files(table)
     chunks = check_few([file.path for file in files], in_files, rewriter.resolver)
     reports: list[FileAddReport] = []
 

@@ -39,7 +39,7 @@ def rewrite_table(
     dry_run: bool = False,
 ) -> TableChange:
     """Do the work on some files of a table, and commit it, after every ``commit_every`` of them."""
-    run = _Run(table, files, operation, is_dry=dry_run)
+    run = _TableRun(table, files, operation, is_dry=dry_run)
     if not dry_run:
         clean_up(table.folder)
     with nullcontext() if dry_run else recorded(table.folder, run.name, table.version, run.paths):
@@ -49,7 +49,7 @@ def rewrite_table(
     return TableChange(commits=tuple(run.commits), gone=frozenset(run.gone))
 
 
-class _Run:
+class _TableRun:
     """The commits of one run, one after the other."""
 
     def __init__(

@@ -45,7 +45,7 @@ _MOST_BYTES = 1 << 30
 def recorded(folder: str, run: str, version: int, files: Sequence[str]) -> Iterator[None]:
     """Note the new files of a run, by their paths in the log, as long as it lives.
 
-    Where it ends by an error, they may be there still: then the record stays for the next run.
+    Where it ends by an error, and some of them are there still, the record stays for the next run.
     """
     boot = _boot()
     if is_object_uri(folder) or boot is None:
@@ -57,6 +57,11 @@ def recorded(folder: str, run: str, version: int, files: Sequence[str]) -> Itera
         fd = _begin(opened, folder, name, content)
         try:
             yield
+        except BaseException:
+            if not any(tree_of(folder).is_file(resolve(folder, file)) for file in files):
+                opened.unlink(name)
+            raise
+        else:
             opened.unlink(name)
         finally:
             close(fd)

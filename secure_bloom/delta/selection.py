@@ -33,7 +33,7 @@ _TYPES: dict[str, pa.DataType] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class TableSelection:
     """What a caller wrote: ``where`` on partition columns, ``since`` a version of the table."""
 
     where: str | None = None

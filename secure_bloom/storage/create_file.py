@@ -1,4 +1,3 @@
-# File descriptors and strings, not Path objects, throughout.
 """Create a small file where none stands: of all writers that try at once, exactly one succeeds.
 
 A commit of a table's log is such a file.  The whole content becomes visible at once, and durably.
@@ -9,10 +8,11 @@ from __future__ import annotations
 import os
 
 from secure_bloom.errors import UnsupportedFeatureError
+from secure_bloom.storage.dispatch import open_input, replace_tail
 from secure_bloom.storage.durable_writes import write_all
-from secure_bloom.storage.local import open_local
+from secure_bloom.storage.inputs import InputFile
 from secure_bloom.storage.os_errors import system_errors
-from secure_bloom.storage.paths import is_object_uri, local_path
+from secure_bloom.storage.paths import OBJECT_SCHEMES, is_object_uri, local_path, object_uri
 from secure_bloom.storage.staged_file import NO_LINKS, StagedFile, staged_file
 
 
@@ -23,16 +23,25 @@ def create_file(path: str, content: bytes, *, like: str) -> None:
     not: read it to know.  Raises UnsupportedFeatureError where the disk or the store has no way to
     do this.
     """
-    if is_object_uri(path):
-        from secure_bloom.storage.objects import create_object
+    with open_input(like) as pattern:
+        if is_object_uri(path):
+            _create_object(path, content, pattern)
+        else:
+            _create_local(path, content, pattern)
 
-        create_object(path, content)
-        return
-    with (
-        open_local(like) as pattern,
-        system_errors(path),
-        staged_file(os.path.realpath(local_path(path))) as staged,
-    ):
+
+def _create_object(path: str, content: bytes, pattern: InputFile) -> None:
+    if OBJECT_SCHEMES[object_uri(path).scheme.lower()] != "s3":
+        raise UnsupportedFeatureError(
+            "only in S3 can a file be put where none is in one step",
+            hint="use the table's own engine for other stores",
+            path=path,
+        )
+    replace_tail(pattern, 0, [content], output=path, must_be_new=True)
+
+
+def _create_local(path: str, content: bytes, pattern: InputFile) -> None:
+    with system_errors(path), staged_file(os.path.realpath(local_path(path))) as staged:
         pattern.carry_attributes(staged.fd)
         write_all(staged.fd, [content], 0)
         staged.sync()

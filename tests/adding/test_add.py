@@ -275,10 +275,10 @@ def test_what_cannot_be_is_told_before_a_file_is_written(
 
 
 def test_a_managed_table_is_refused(table_folder: Path) -> None:
-    (table_folder / "_delta_log").mkdir()
-    (table_folder / "_delta_log" / "00000000000000000000.json").write_text("{}")
+    (table_folder / ".hoodie").mkdir()
+    (table_folder / ".hoodie" / "hoodie.properties").write_text("")
     before = _contents(table_folder)
-    with pytest.raises(sb.SecureBloomError, match="Delta"):
+    with pytest.raises(sb.SecureBloomError, match="Hudi"):
         _add(table_folder)
     assert _contents(table_folder) == before
 

@@ -60,6 +60,8 @@ def test_every_verb_refuses_it(tmp_path: Path, kind: str, path: str) -> None:
         if verb.startswith("hudi") and kind == "Hudi":
             call(f"{tmp_path}/{path}")
             continue
+        if (verb, kind, path) == ("add", "Delta", "lake/table"):
+            continue  # its log is honoured: tests/delta
         with pytest.raises(sb.UnsupportedFeatureError, match=kind) as caught:
             call(f"{tmp_path}/{path}")
         assert "removed or never committed" in str(caught.value)

@@ -1,0 +1,147 @@
+"""`add` on a Delta table: what users and the table's other readers see afterwards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import secure_bloom as sb
+from tests.delta.delta_tables import (
+    batch,
+    data_files,
+    deltalake,
+    latest,
+    named,
+    rows,
+    unfiltered,
+    write_table,
+)
+
+
+def test_one_commit_gives_filters_to_every_live_file_and_changes_no_row(tmp_path: Path) -> None:
+    table = write_table(tmp_path / "t")
+    before = [rows(table, version) for version in range(3)]
+    old = data_files(table)
+    report = sb.add_bloom_filters(table, columns=["email", "id"])
+    assert [file.status for file in report.files] == ["added"] * 9
+    assert latest(table) == 3
+    assert [rows(table, version) for version in range(3)] == before
+    assert rows(table) == before[-1]
+    assert unfiltered(table, "email") == []
+    assert old < data_files(table)  # for time travel, until VACUUM
+    assert not [name for name in data_files(table) if name.rpartition("/")[2].startswith(".")]
+
+
+def test_the_commit_says_what_was_done_and_carries_what_the_log_knew(tmp_path: Path) -> None:
+    table = write_table(tmp_path / "t")
+    report = sb.add_bloom_filters(table, columns={"email": 0.001}, where="day = '2026-11-20'")
+    (info,) = named(table, 3, "commitInfo")
+    added, removed = named(table, 3, "add"), named(table, 3, "remove")
+    assert info["operation"] == "ADD BLOOM FILTERS"
+    assert info["operationParameters"]["predicate"] == "day = '2026-11-20'"
+    assert info["operationMetrics"]["numAddedFiles"] == str(len(added)) == "3"
+    old = {it["path"]: it for version in range(3) for it in named(table, version, "add")}
+    for new, gone in zip(added, removed, strict=True):
+        before = old[gone["path"]]
+        assert not new["dataChange"] | gone["dataChange"]
+        assert new["stats"] == before["stats"]
+        assert new["partitionValues"] == before["partitionValues"] == {"day": "2026-11-20"}
+        assert new["size"] == (Path(table) / new["path"]).stat().st_size
+    (told,) = report.commits
+    assert [(it.removed, it.added) for it in told.files] == [
+        (gone["path"], new["path"]) for new, gone in zip(added, removed, strict=True)
+    ]
+
+
+def test_a_second_run_commits_nothing(tmp_path: Path) -> None:
+    table = write_table(tmp_path / "t")
+    sb.add_bloom_filters(table, columns="email")
+    files = data_files(table)
+    report = sb.add_bloom_filters(table, columns="email")
+    assert {file.status for file in report.files} == {"unchanged"}
+    assert report.commits == ()
+    assert latest(table) == 3
+    assert data_files(table) == files
+
+
+def test_only_files_without_the_filters_are_rewritten(tmp_path: Path) -> None:
+    table = write_table(tmp_path / "t", partitioned=False)
+    sb.add_bloom_filters(table, columns="email")
+    deltalake.write_deltalake(table, batch(18), mode="append")
+    report = sb.add_bloom_filters(table, columns="email")
+    assert sorted(file.status for file in report.files) == ["added", *["unchanged"] * 3]
+    assert len(named(table, 5, "add")) == 1
+
+
+def test_since_looks_at_newer_files_alone(tmp_path: Path) -> None:
+    table = write_table(tmp_path / "t", partitioned=False)
+    report = sb.add_bloom_filters(table, columns="email", since=1)
+    assert len(report.files) == 1
+    assert len(unfiltered(table, "email")) == 2
+
+
+def test_a_dry_run_shows_the_commit_and_writes_nothing(tmp_path: Path) -> None:
+    table = write_table(tmp_path / "t")
+    files = data_files(table)
+    report = sb.add_bloom_filters(table, columns="email", dry_run=True)
+    (commit,) = report.commits
+    assert (commit.version, commit.metrics["numAddedFiles"]) == (3, "9")
+    assert (latest(table), data_files(table)) == (2, files)
+
+
+def test_a_run_may_commit_after_every_few_files(tmp_path: Path) -> None:
+    table = write_table(tmp_path / "t", partitioned=False)
+    before = rows(table)
+    report = sb.add_bloom_filters(table, columns="email", commit_every=2)
+    assert [len(commit.files) for commit in report.commits] == [2, 1]
+    assert [commit.version for commit in report.commits] == [3, 4]
+    assert rows(table) == before
+    assert unfiltered(table, "email") == []
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"in_place": True}, "never changed in place"),
+        ({"output": "elsewhere"}, "not written to another folder"),
+        ({"where": "id = 1"}, "id is no partition column"),
+        ({"since": 9}, "the table has come to 2"),
+        ({"commit_every": 0}, "must be at least 1"),
+        ({"columns": "day"}, "day is a partition column"),
+        ({"columns": "emial"}, "emial"),
+    ],
+)
+def test_what_cannot_be_done_is_told_before_anything_is_written(
+    tmp_path: Path, options: dict[str, object], told: str
+) -> None:
+    table = write_table(tmp_path / "t")
+    files = data_files(table)
+    with pytest.raises(sb.SecureBloomError, match=told):
+        sb.add_bloom_filters(table, **{"columns": "email", **options})  # type: ignore[arg-type]
+    assert (latest(table), data_files(table)) == (2, files)
+
+
+@pytest.mark.parametrize("option", ["where", "since", "commit_every"])
+def test_files_without_a_log_have_none_of_its_options(tmp_path: Path, option: str) -> None:
+    given = {"where": "a = 1", "since": 1, "commit_every": 1}
+    with pytest.raises(sb.PolicyError, match=f"{option} is for the folder of a Delta table"):
+        sb.add_bloom_filters(tmp_path, columns="a", **{option: given[option]})  # type: ignore[arg-type]
+
+
+def test_a_damaged_file_fails_and_the_others_are_committed(tmp_path: Path) -> None:
+    table = write_table(tmp_path / "t", partitioned=False)
+    (bad,) = (it["path"] for it in named(table, 0, "add"))
+    path = Path(table, bad)
+    path.write_bytes(path.read_bytes()[:-8] + bytes(8))
+    report = sb.add_bloom_filters(table, columns="email")
+    assert [file.path for file in report.failed] == [str(path)]
+    assert len(named(table, 3, "add")) == 2
+    assert bad not in {it["path"] for it in named(table, 3, "remove")}
+
+
+def test_the_history_names_no_value_and_no_key(tmp_path: Path) -> None:
+    table = write_table(tmp_path / "t", partitioned=False)
+    sb.add_bloom_filters(table, columns="email", replace_filters=True)
+    (info,) = named(table, 3, "commitInfo")
+    assert info["operationParameters"] == {"columns": '{"email": 0.01}', "replaceFilters": "true"}
