@@ -75,7 +75,8 @@ FACE = {"__init__", "__main__"}
 HEAVY = {
     "pyspark": {"spark"},
     "numba": {"kernels"},
-    "boto3": {"encryption"},
+    "boto3": {"encryption", "storage"},
+    "botocore": {"encryption", "storage"},
     "hvac": {"encryption"},
     "google": {"encryption"},
     "azure": {"encryption"},

@@ -2,10 +2,11 @@
 # ruff: noqa: D102
 """Objects of S3, Google Cloud Storage, Azure and HDFS through pyarrow.fs.
 
-Only this module imports pyarrow, and the package imports this module when it meets the first
-object-store URI.  Region and endpoint come from the URI's query (pyarrow's
-``FileSystem.from_uri``) or from the environment.  S3 is tested against a server; the others take
-the same way through pyarrow and have not been run.
+Only this module of ``storage`` imports pyarrow, and the package imports this module when it meets
+the first object-store URI.  Region and endpoint come from the URI's query (pyarrow's
+``FileSystem.from_uri``) or from the environment.  S3 is written by the package ``s3``, which loads
+boto3, and tested against servers; the others take the same way through pyarrow and have not been
+run.
 """
 
 from __future__ import annotations
@@ -14,19 +15,32 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import pyarrow
 from pyarrow import fs
 
-from secure_bloom.errors import FileChangedError, FormatError, PolicyError, located
+from secure_bloom.errors import (
+    FileChangedError,
+    FormatError,
+    PolicyError,
+    UnsupportedFeatureError,
+    located,
+)
 from secure_bloom.storage.folder_trees import Level, Tree
 from secure_bloom.storage.inputs import InputFile
 from secure_bloom.storage.os_errors import system_errors
-from secure_bloom.storage.paths import object_uri
+from secure_bloom.storage.paths import is_object_uri, object_uri
 from secure_bloom.storage.uploads import upload
+
+if TYPE_CHECKING:
+    from secure_bloom.storage.s3 import Origin, S3Object
 
 #: Names of the metadata that changes with every write.
 _WRITE_MARKS = ("ETag", "etag", "generation")
+#: Where the first of them stands in an identity.
+_ETAG_AT = 3
 #: Name of the metadata with the time of writing, if the store gives it when an object is opened.
 _WRITTEN = "Last-Modified"
 
@@ -64,7 +78,12 @@ class ObjectFile(InputFile):
 
     def _read(self, offset: int, length: int) -> bytes:
         with _store_errors(self.path):
-            data: bytes = self._file.read_at(length, offset)
+            try:
+                data: bytes = self._file.read_at(length, offset)
+            except OSError:
+                # A shorter object has no such bytes, and one that is gone has none.
+                self.check_unchanged()
+                raise
         return data
 
     def _read_sibling(self, name: str, limit: int) -> bytes | None:
@@ -96,22 +115,70 @@ def replace_object(
 ) -> int:
     """Make the object at ``path`` ``keep`` bytes of source and the tail; the new size in bytes.
 
-    Tags, access lists and user metadata of an object that stood there are not carried over.  With
-    ``must_be_new`` none may stand there: pyarrow has no conditional write, so the store is asked
-    right before the new object becomes visible.
+    With ``must_be_new`` none may stand there.  S3 takes both as conditions (see ``s3``).  Other
+    stores are asked right before the new object becomes visible, so another writer can still be
+    faster; and they carry no tags, access lists and user metadata over.
     """
     filesystem, key = _locate(path)
-    size = keep + sum(map(len, tail))
-
-    def check() -> None:
-        source.check_unchanged()
-        if must_be_new and filesystem.get_file_info(key).type != fs.FileType.NotFound:
-            raise FileChangedError("the object is there already", path=path)
-
     with _store_errors(path), source.exclusive():
+        if filesystem.type_name == "s3":
+            return _replace_in_s3(source, keep, tail, path, must_be_new=must_be_new)
+        size = keep + sum(map(len, tail))
+
+        def check() -> None:
+            source.check_unchanged()
+            if must_be_new and filesystem.get_file_info(key).type != fs.FileType.NotFound:
+                raise FileChangedError("the object is there already", path=path)
+
         check()
         upload(filesystem, key, source.chunks(keep, tail), size, check)
     return size
+
+
+def _replace_in_s3(
+    source: InputFile, keep: int, tail: Sequence[bytes], path: str, *, must_be_new: bool
+) -> int:
+    s3 = _writing_to_s3()
+    target = s3.s3_object(path, _locate(path)[0].region)
+    origin = _origin(source, target)
+    size: int = s3.replace(source, keep, tail, target, origin=origin, must_be_new=must_be_new)
+    return size
+
+
+def _origin(source: InputFile, target: S3Object) -> Origin | None:
+    """The source as an object that the store of ``target`` can copy from."""
+    if not is_object_uri(source.path):
+        return None
+    filesystem, _ = _locate(source.path)
+    etag = source.identity[_ETAG_AT]
+    if filesystem.type_name != "s3" or not isinstance(etag, bytes):
+        return None
+    s3 = _writing_to_s3()
+    found = s3.s3_object(source.path, filesystem.region)
+    return s3.Origin(object=found, etag=etag.decode()) if found.store == target.store else None
+
+
+def create_object(path: str, content: bytes) -> None:
+    """Create an object; FileChangedError where one stands: of many writers one succeeds.
+
+    Raises UnsupportedFeatureError for stores other than S3.
+    """
+    filesystem, _ = _locate(path)
+    if filesystem.type_name != "s3":
+        raise UnsupportedFeatureError(
+            f"no way to create an object of {filesystem.type_name} only where none stands",
+            path=path,
+        )
+    s3 = _writing_to_s3()
+    s3.create(s3.s3_object(path, filesystem.region), content)
+
+
+def _writing_to_s3() -> ModuleType:
+    try:
+        from secure_bloom.storage import s3
+    except ImportError as exc:
+        raise PolicyError("writing to S3 needs boto3", hint="pip install boto3") from exc
+    return s3
 
 
 def remove_object(path: str) -> None:

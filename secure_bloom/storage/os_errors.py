@@ -19,19 +19,19 @@ _HINTS = {
     errno.EDQUOT: "free some of your quota and run again",
     errno.EFBIG: "raise the file size limit (ulimit -f) and run again",
 }
-_DENIED = "the store denies access"
-_CREDENTIALS = "check the credentials (AWS_PROFILE, AWS_ACCESS_KEY_ID), and what they may do there"
+#: Messages and hints about object stores, whichever library asks them.
+DENIED = "the store denies access"
+CREDENTIALS = "check the credentials (AWS_PROFILE, AWS_ACCESS_KEY_ID), and what they may do there"
+EXPIRED = "get new credentials: these expired"
+UNREACHABLE = ("the store cannot be reached", "check the endpoint, the region and the network")
 #: Words in pyarrow's error for an answer of S3 -> our message and hint.
 _STORE_ERRORS = {
-    "AWS Error ACCESS_DENIED": (_DENIED, _CREDENTIALS),
-    "AWS Error INVALID_ACCESS_KEY_ID": (_DENIED, _CREDENTIALS),
-    "AWS Error INVALID_CLIENT_TOKEN_ID": (_DENIED, _CREDENTIALS),
-    "AWS Error SIGNATURE_DOES_NOT_MATCH": (_DENIED, _CREDENTIALS),
-    "AWS Error EXPIRED_TOKEN": (_DENIED, "get new credentials: these expired"),
-    "AWS Error NETWORK_CONNECTION": (
-        "the store cannot be reached",
-        "check the endpoint, the region and the network",
-    ),
+    "AWS Error ACCESS_DENIED": (DENIED, CREDENTIALS),
+    "AWS Error INVALID_ACCESS_KEY_ID": (DENIED, CREDENTIALS),
+    "AWS Error INVALID_CLIENT_TOKEN_ID": (DENIED, CREDENTIALS),
+    "AWS Error SIGNATURE_DOES_NOT_MATCH": (DENIED, CREDENTIALS),
+    "AWS Error EXPIRED_TOKEN": (DENIED, EXPIRED),
+    "AWS Error NETWORK_CONNECTION": UNREACHABLE,
 }
 
 
@@ -64,7 +64,7 @@ def _refusal(exc: OSError, path: str) -> PolicyError:
     line = _first_line(exc)
     for word, (message, hint) in _STORE_ERRORS.items():
         if word in line:
-            kind = AccessDeniedError if message == _DENIED else PolicyError
+            kind = AccessDeniedError if message == DENIED else PolicyError
             return kind(f"{message}: {line}", hint=hint, path=path)
     hint_of_system = None if exc.errno is None else _HINTS.get(exc.errno)
     return refused_by_system(exc, f"the system refuses: {line}", hint=hint_of_system, path=path)

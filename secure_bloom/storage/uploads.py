@@ -1,4 +1,4 @@
-"""Write an object so that it is visible whole or not at all.
+"""Write an object of a store other than S3, so that it is visible whole or not at all.
 
 pyarrow's output streams cannot be aborted.  Closing one, leaving its ``with`` block or losing the
 last reference to it completes the upload with the bytes so far (apache/arrow#40502): a cut object.
@@ -18,7 +18,7 @@ from typing import Any
 from secure_bloom.errors import FormatError
 
 # Other stores (HDFS, Azure) truncate the old object when a stream to its key is opened.
-_VISIBLE_WHEN_CLOSED = {"s3", "gcs"}
+_VISIBLE_WHEN_CLOSED = {"gcs"}
 
 
 def upload(
@@ -31,9 +31,7 @@ def upload(
     """Write the chunks, ``size`` bytes in all, as the object ``key`` of a ``pyarrow.fs`` store.
 
     ``check`` is called right before the object becomes visible, and may raise to prevent that.
-    After an exception, what stood at the key stands there still.  An S3 upload that was given up
-    leaves its parts, which no listing shows, until the bucket's lifecycle rule
-    (``AbortIncompleteMultipartUpload``) removes them.
+    After an exception, what stood at the key stands there still.
     """
     if filesystem.type_name in _VISIBLE_WHEN_CLOSED:
         _write_out_of_reach(filesystem, key, chunks, check)

@@ -65,11 +65,11 @@ def contents(folder: Path) -> dict[str, bytes]:
 class Bucket:
     """A bucket of its own for one test, seen through another client than ours."""
 
-    def __init__(self, port: str) -> None:
+    def __init__(self, port: str, **options: Any) -> None:
         self.name = f"b{uuid.uuid4().hex}"
         self.query = f"endpoint_override=127.0.0.1:{port}&scheme=http&region=us-east-1"
         self.client = s3_client(port)
-        self.client.create_bucket(Bucket=self.name)
+        self.client.create_bucket(Bucket=self.name, **options)
 
     def uri(self, key: str, scheme: str = "s3") -> str:
         return f"{scheme}://{self.name}/{key}?{self.query}"

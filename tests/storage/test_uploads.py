@@ -11,7 +11,7 @@ import io, os, signal, sys
 from secure_bloom.storage.uploads import upload
 sys.setswitchinterval(1e-6)
 class Store:
-    type_name = "s3"
+    type_name = "gcs"
     def open_output_stream(self, key, **options):
         os.kill(os.getpid(), signal.SIGINT)
         return io.BytesIO()

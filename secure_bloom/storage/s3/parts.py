@@ -1,0 +1,52 @@
+"""How a new object is cut into the parts of a multipart upload.
+
+S3 takes 10,000 parts at most, each of 5 MiB at least save the last, and copies 5 GiB at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from secure_bloom.storage.rewritten_file import OldRange
+
+MIB = 1024 * 1024
+#: Least bytes of a part that is not the last.
+LEAST_PART = 5 * MIB
+#: Bytes that the store copies in one request: far fewer than it could, because it copies side by
+#: side what is asked side by side.
+_COPIED = 256 * MIB
+_UPLOADED = 8 * MIB
+#: A quarter of the 10,000 stays free: for the tail, and for files that grow.
+_MOST_PARTS = 7_500
+
+
+def can_copy(keep: int) -> bool:
+    """Whether the kept bytes are enough for a part."""
+    return keep >= LEAST_PART
+
+
+def copied_ranges(keep: int) -> list[OldRange]:
+    """The kept bytes as ranges of almost the same length, so that none is too short."""
+    count = -(-keep // max(_COPIED, -(-keep // _MOST_PARTS)))
+    size = -(-keep // count)
+    return [OldRange(start, min(size, keep - start)) for start in range(0, keep, size)]
+
+
+def parts_after_copies(keep: int, tail: Sequence[bytes]) -> Iterator[OldRange | bytes]:
+    """The kept bytes as copies, then the tail; the store has all but the tail already."""
+    yield from copied_ranges(keep)
+    yield from (part for part in uploaded_parts(tail, 0) if part)
+
+
+def uploaded_parts(pieces: Iterable[bytes], expected: int) -> Iterator[bytes]:
+    """The pieces as parts of one size, of about ``expected`` bytes in all; at least one part."""
+    size = max(_UPLOADED, -(-expected // _MOST_PARTS))
+    waiting = bytearray()
+    for piece in pieces:
+        for start in range(0, len(piece), size):
+            waiting += memoryview(piece)[start : start + size]
+            # More than a part, so that what stays for the last one is never nothing.
+            while len(waiting) > size:
+                yield bytes(waiting[:size])
+                del waiting[:size]
+    yield bytes(waiting)
