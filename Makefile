@@ -11,6 +11,8 @@ JAVA_HINT := Java 17 or later is needed by Spark: install it (Debian, Ubuntu: ap
 # What a client of Spark Connect needs beyond .[dev].  Apart, because pyarrow loads pandas wherever it
 # is installed, and every process would start half a second later.
 CONNECT := pandas zstandard
+# DuckDB's extension for Delta comes for fewer versions than DuckDB does.  Apart, beside the other one.
+DUCKDB_DELTA := duckdb==1.5.5 duckdb-extension-delta==1.5.5
 
 # Most of what is installed is never imported, so bytecode is made by the first import.
 INSTALL := $(BIN)/python -m pip install --quiet --no-compile
@@ -92,6 +94,8 @@ $(VENV)/.installed-dev: $(VENV)/bin/python pyproject.toml
 	@$(INSTALL) --editable '.[dev]'
 	@$(INSTALL) --no-deps --target $(VENV)/connect $(CONNECT) || \
 	  echo "without $(CONNECT) the test of Spark Connect is skipped"
+	@$(INSTALL) --no-deps --target $(VENV)/duckdb-delta $(DUCKDB_DELTA) || \
+	  echo "without $(DUCKDB_DELTA) no test reads Delta tables by DuckDB"
 	@touch $@ $(VENV)/.installed-spark
 
 $(VENV)/.installed-docs: $(VENV)/bin/python pyproject.toml
