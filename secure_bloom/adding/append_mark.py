@@ -34,6 +34,7 @@ def find_marks(file: InputFile, end: int, first: int = 0) -> Iterator[tuple[int,
         block = file.read_at(start, end - start)
         at = block.rfind(_MARK)
         while at >= 0:
+            # A mark that was copied with a file into a cell of another one names another offset.
             if block.startswith(append_mark(start + at), at):
                 yield start + at, start + at + _MARK_SIZE
             at = block.rfind(_MARK, 0, at)

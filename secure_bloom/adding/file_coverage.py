@@ -40,6 +40,7 @@ def is_whole_file(file: InputFile, end: int, keys: FileKeys) -> bool:
 
 
 def _accounts_for_all(file: InputFile, footer: Footer, keys: FileKeys) -> bool:
+    # Behind the magic at the file's start.
     position = len(MAGIC)
     for start, end in [*sorted(_extents(file, footer, keys)), (footer.tail.offset,) * 2]:
         # Sorted, so an extent that starts earlier overlaps the one before it.

@@ -178,6 +178,7 @@ def _outcomes(tasks: list[Task], run: Mapper) -> list[ChunkOutcome]:
 def _work(task: Task) -> ChunkOutcome:
     old = _old_filter(task)
     if old is not None and not task.replace:
+        # It was read just now, so its tags and sizes are known to be right.
         return KeptFilter(task=task, stored=old)
     values = read_entries(task.file, task.chunk)
     before = None if old is None else old.filter
@@ -234,6 +235,7 @@ def _lay_out(
             reports.append(outcome.report)
             continue
         reports.append(_kept_report(outcome.task, outcome.stored))
+        # parquet-java 1.14.0 to 1.15.2 finds no rows in a file whose filters have no length.
         if chunk.meta_data.bloom_filter_length is None:
             places.append(FilterPlace(chunk, outcome.stored.offset, outcome.stored.length))
     return parts, places, reports

@@ -35,6 +35,7 @@ class FilterRequest:
     def resolve(self, leaves: tuple[Leaf, ...]) -> dict[int, BloomFilterOptions]:
         """Leaf ordinal -> options, in column order; a leaf's own name wins over its parent's."""
         found: dict[int, BloomFilterOptions] = {}
+        # A parent's name is shorter than its leaf's, so the leaf's options are set last.
         for name in sorted(self.columns, key=len):
             found.update(dict.fromkeys(select(leaves, name), self.columns[name]))
         return dict(sorted(found.items()))

@@ -94,6 +94,7 @@ def _ends_whole(file: InputFile, end: int) -> bool:
     """Whether a whole footer ends at ``end``."""
     try:
         tail = read_tail(file, end=end)
+        # A cell's bytes can look like a footer, and nothing before this counts its chunks.
         if tail.outline is not None:
             tail.outline.check_chunks()
     except SecureBloomError:

@@ -86,6 +86,7 @@ def _without_padding(numbers: Binary) -> Binary:
         kept[offsets[:-1] + byte] = False
     starts, ends = offsets[:-1] + numbers.prefix, offsets[1:]
     while len(starts):
+        # The last byte stays, because a number has at least one.
         has_two = ends - starts > 1
         starts, ends = starts[has_two], ends[has_two]
         sign_of_next = np.where(data[starts + 1] < 0x80, 0x00, 0xFF)

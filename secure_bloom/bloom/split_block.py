@@ -174,6 +174,7 @@ class SplitBlockBloomFilter:
         total = 0
         for start in range(0, len(blocks), _COUNTED_BLOCKS):
             bits = np.bitwise_count(blocks[start : start + _COUNTED_BLOCKS])
+            # A product is at most 2^40, so the sum over so few blocks fits 64 bits.
             total += int(bits.prod(axis=1, dtype=np.uint64).sum())
         return total / (self.block_count * 32**WORDS_PER_BLOCK)
 
@@ -271,6 +272,7 @@ def block_count_for(values: int, fpp: float, max_bytes: int) -> int:
             f" wanted at least 0 and {BYTES_PER_BLOCK}"
         )
     largest = (max_bytes // BYTES_PER_BLOCK).bit_length() - 1
+    # A power of two: Arrow C++ refuses other sizes, and each can be folded down to one block.
     return 1 << bisect_left(
         range(largest), -fpp, key=lambda exponent: -_unlucky_fpp(values, 1 << exponent)
     )

@@ -82,7 +82,7 @@ def decode_bloom_filter(
         bitset: bytes | memoryview = view[length:]
     else:
         # Two modules one after the other, with types of their own in the AAD (8 and 9): the bitset
-        # of one filter cannot be joined to the header of another chunk's.  Encryption.md 5.1.
+        # of one filter cannot be joined to the header of another chunk's.  Encryption.md 4.4.2.
         length = cipher.frame_length(view)
         header_module = view[:length]
         header = column_cipher.decrypt(ModuleType.BLOOM_FILTER_HEADER, header_module)
@@ -123,6 +123,7 @@ def _checked_size(header: BloomFilterHeader) -> int:
     header.algorithm.member()
     header.hash.member()
     header.compression.member()
+    # Any number of whole blocks is read, as the format allows; only writers need a power of two.
     if not 0 < header.numBytes <= MAX_BYTES or header.numBytes % 32:
         raise FormatError(
             f"BloomFilterHeader.numBytes is {header.numBytes}, wanted a multiple of 32 "
@@ -152,6 +153,7 @@ def filter_extent(file: InputFile, chunk: Chunk) -> tuple[int, int] | None:
     length = chunk.meta_data.bloom_filter_length
     if length is None:
         length = _measure(file, offset, chunk.cipher)
+    # So many bytes are read at once, and the number comes from the footer.
     if not 0 < length <= MAX_BYTES + _HEADER_LIMIT:
         raise FormatError(f"ColumnMetaData.bloom_filter_length is {length}")
     return offset, length

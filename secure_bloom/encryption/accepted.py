@@ -39,6 +39,7 @@ def current(accepted: Iterable[AcceptedFinding], today: datetime.date) -> list[s
 
 def _accepted(table: ConfigTable) -> AcceptedFinding:
     table.allow({"finding", "reason", "until"})
+    # Who accepts a finding must say why, because a later reader of the policy cannot ask.
     finding, reason = table.text("finding"), table.text("reason")
     if finding is None or reason is None:
         raise PolicyError(

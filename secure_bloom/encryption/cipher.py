@@ -66,6 +66,7 @@ _ORDINALS: dict[ModuleType, tuple[str, ...]] = {
     ModuleType.FOOTER: (),
     ModuleType.COLUMN_META_DATA: _CHUNK_ORDINALS,
     ModuleType.DATA_PAGE: _PAGE_ORDINALS,
+    # A chunk has at most one dictionary page, so it takes no page ordinal.
     ModuleType.DICTIONARY_PAGE: _CHUNK_ORDINALS,
     ModuleType.DATA_PAGE_HEADER: _PAGE_ORDINALS,
     ModuleType.DICTIONARY_PAGE_HEADER: _CHUNK_ORDINALS,
@@ -108,6 +109,7 @@ def _suffix(number: int, row_group: int | None, column: int | None, page: int | 
     if len(ordinals) != len(names) or ordinals != [row_group, column, page][: len(names)]:
         raise ValueError(f"a {module_type.name} module takes the ordinals {names}")
     for name, ordinal in zip(names, ordinals, strict=True):
+        # A larger ordinal would have to wrap around, and two modules of a file would share one AAD.
         if not 0 <= ordinal <= _MAX_ORDINAL:
             raise _bad_ordinal(name.replace("_", " "), ordinal)
     return _SUFFIXES[len(ordinals)].pack(module_type, *ordinals)
@@ -129,12 +131,14 @@ def frame_length(buffer: BytesLike, offset: int = 0, *, room: int | None = None)
     those.
     """
     remaining = (len(buffer) if room is None else room) - offset
+    # Bytes that are not in the buffer would be read as a shorter, wrong number.
     if min(remaining, len(buffer) - offset) < LENGTH_SIZE:
         raise FormatError(
             f"an encrypted module is truncated: {max(remaining, 0)} bytes remain, "
             f"its length field has {LENGTH_SIZE}"
         )
     length = int.from_bytes(buffer[offset : offset + LENGTH_SIZE], "little")
+    # The lower bound is the nonce alone: a CTR module may be empty.  GCM checks for its tag later.
     if not NONCE_SIZE <= length <= remaining - LENGTH_SIZE:
         raise FormatError(
             f"the length field of an encrypted module is {length}, it must lie between "
@@ -172,6 +176,8 @@ def decrypt_footer(module: BytesLike, key: bytes, file_aad: bytes) -> bytes:
         return decrypt_gcm(module, key, module_aad(file_aad, ModuleType.FOOTER))
     except IntegrityError:
         with suppress(IntegrityError):
+            # Tried only to name the cause.  The plaintext is dropped: a footer without AAD may have
+            # been taken from any file under this key.
             decrypt_gcm(module, key, b"")
             raise UnsupportedFeatureError(
                 "the footer is encrypted without the AAD that the format prescribes",
@@ -204,6 +210,7 @@ def sign_footer(
 ) -> bytes:
     """The signature of a plaintext footer: nonce | tag, 28 bytes.  Encryption.md 5.5."""
     sealed = seal(footer, key, module_aad(file_aad, ModuleType.FOOTER), _nonce=_nonce)
+    # The ciphertext is dropped, because the footer itself stands in clear before its signature.
     return sealed[:NONCE_SIZE] + sealed[-TAG_SIZE:]
 
 
@@ -312,6 +319,7 @@ def _unframe(module: BytesLike) -> memoryview:
     view = memoryview(module)
     # The good case is tested here, without a call: a scan opens millions of modules.
     stated = int.from_bytes(view[:LENGTH_SIZE], "little")
+    # Bytes after the frame are refused, because no tag covers them.
     if stated < NONCE_SIZE or LENGTH_SIZE + stated != len(view):
         length = frame_length(module)
         raise FormatError(

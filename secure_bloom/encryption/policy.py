@@ -31,7 +31,7 @@ _SPARK_SEPARATORS = ",;:"
 
 
 class Algorithm(enum.StrEnum):
-    """How page bodies are encrypted; everything else is AES-GCM in both.  Encryption.md 4.3."""
+    """How page bodies are encrypted; everything else is AES-GCM in both.  Encryption.md 4.2."""
 
     AES_GCM_V1 = "AES_GCM_V1"
     AES_GCM_CTR_V1 = "AES_GCM_CTR_V1"
@@ -151,6 +151,7 @@ class KeyPolicy:
 
         A rule that only asks for a filter does not lift the protection of the column it stands in.
         """
+        # The longest path first: the rule nearest to the leaf wins.
         for length in range(len(path), 0, -1):
             rule = self.columns.get(".".join(path[:length]))
             if rule is not None and rule.key is not None:
@@ -271,12 +272,15 @@ def _read_toml(path: Path) -> ConfigTable:
     import tomllib
 
     try:
+        # Editors of Windows put a byte order mark in front, which TOML does not know.
         return ConfigTable.of("the policy", tomllib.loads(path.read_text(encoding="utf-8-sig")))
     except OSError as exc:
         raise refused_by_system(exc, f"the policy cannot be read: {exc.strerror}") from exc
     except UnicodeDecodeError as exc:
         raise PolicyError("the policy is not UTF-8 text") from exc
     except tomllib.TOMLDecodeError as exc:
+        # The parser's text may be shown, unlike that of a keyring: a policy names keys and holds
+        # none.
         raise PolicyError(f"the policy is not TOML: {exc}") from exc
     except (ValueError, RecursionError) as exc:
         raise PolicyError("the policy is not TOML: nested too deep, or a number too long") from exc

@@ -72,6 +72,8 @@ class Trust:
     def check_column(self, path: Sequence[str], *, is_encrypted: bool) -> None:
         """Raise PolicyError for a column in clear to which the policy gives a key."""
         policy = self.measure
+        # Which key a column is under is not checked here: under a wrong key it is still not in
+        # clear.  `add` and `audit` look at the key.
         if policy is None or is_encrypted:
             return
         rule = policy.key_for(path)
@@ -81,6 +83,7 @@ class Trust:
     def check_key(self, place: str, key: DataKey) -> None:
         """Raise PolicyError for a data key with fewer bits than the policy says."""
         policy, bits = self.measure, 8 * len(key.key)
+        # The length is known only when the key is unwrapped; nothing in the file tells it.
         if policy is not None and bits < policy.encryption.data_key_bits:
             raise _weaker(
                 f"the policy says data keys of {policy.encryption.data_key_bits} bits, that of "

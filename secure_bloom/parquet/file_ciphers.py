@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 def file_aad_of(algorithm: EncryptionAlgorithm, keys: FileKeys) -> bytes:
     """``aad_prefix | aad_file_unique``; KeyUnavailableError where the prefix is not the file's."""
     parameters = _parameters(algorithm)
+    # Optional in the format, so a writer may have left it out.
     unique = parameters.aad_file_unique or b""
     stored, supplied = parameters.aad_prefix, keys.aad_prefix
     if stored is None and not parameters.supply_aad_prefix:
@@ -42,6 +43,7 @@ def file_aad_of(algorithm: EncryptionAlgorithm, keys: FileKeys) -> bytes:
             "the file was written with an AAD prefix that it does not store",
             hint='supply it as "aad_prefix" in the keyring\'s "explicit" part',
         )
+    # Whoever supplies a prefix says which file this must be (Encryption.md 4.4.1).
     if stored is not None and supplied is not None and stored != supplied:
         raise KeyUnavailableError("the AAD prefix supplied is not the one stored in the file")
     return (stored or supplied or b"") + unique
@@ -116,6 +118,8 @@ class FileCiphers:
             raise UnsupportedFeatureError(f"column encryption {crypto.member()} is not known")
         # No column has an empty name: that of the footer key.
         wanted = (name, own.key_metadata) if own is not None else ("", self.key_metadata)
+        # By the metadata too, because row groups of one file can be under different keys of a
+        # column.
         known = self._known.get(wanted)
         if known is None:
             known = self._known[wanted] = self._found(*wanted)

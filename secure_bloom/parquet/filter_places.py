@@ -51,6 +51,8 @@ def _splices(footer: Footer, plain: bytes, place: FilterPlace) -> Iterator[Splic
     chunk = place.chunk
     new = {_OFFSET: i64(place.offset), _LENGTH: i32(place.length)}
     fields = find_fields(plain, footer.outline.chunk_offsets[chunk.row_group][chunk.column])
+    # Both copies are set: readers without the column's key take the one in clear (Encryption.md
+    # 5.5).
     in_clear = fields.by_id.get(_META_DATA)
     if in_clear is not None:
         yield from set_fields(plain, find_fields(plain, in_clear.value), new)
@@ -63,5 +65,7 @@ def _sealed_again(chunk: Chunk, new: dict[int, NewValue]) -> bytes | None:
     module = chunk.column_chunk.encrypted_column_metadata
     if module is None or chunk.cipher is None:
         return None
+    # Decrypted again and not made from ``chunk.meta_data``, a record without the fields that nobody
+    # here knows.
     meta_data = chunk.cipher.decrypt(ModuleType.COLUMN_META_DATA, module)
     return chunk.cipher.encrypt(ModuleType.COLUMN_META_DATA, with_fields(meta_data, new))

@@ -166,11 +166,13 @@ def locate_footer(file: InputFile, *, end: int | None = None) -> tuple[bytes, in
         raise FormatError(f"not a Parquet file: it has {end} bytes")
     first = min(end, _FIRST_READ)
     last = file.read_at(end - first, first)
+    # The magic at the file's start says the same, and reading it would be one more request.
     magic = last[-len(MAGIC) :]
     if magic not in (MAGIC, MAGIC_ENCRYPTED):
         raise _foreign(file, last)
     length = int.from_bytes(last[-TRAILER_SIZE : -len(MAGIC)], "little")
     offset = end - TRAILER_SIZE - length
+    # The length is any number of four bytes.  A footer cannot start inside the first magic.
     if offset < len(MAGIC):
         raise FormatError(f"the footer's length is {length}, the file has {end} bytes")
     have = first - TRAILER_SIZE
@@ -197,6 +199,7 @@ def _foreign(file: InputFile, last: bytes) -> FormatError:
 
 def encrypted_tail(offset: int, body: bytes, crypto: FileCryptoMetaData, length: int) -> Tail:
     """The tail of a file whose footer is encrypted, behind ``crypto`` of ``length`` bytes."""
+    # No tag covers bytes behind the module, so there must be none.
     if cipher.frame_length(body, length) != len(body) - length:
         raise FormatError("the encrypted footer module does not fill the footer's length")
     return Tail(
@@ -224,6 +227,8 @@ def clear_tail(
     An algorithm in it says that a signature follows.  Encryption.md 5.5.
     """
     signature = 0 if algorithm is None else cipher.SIGNATURE_SIZE
+    # To the byte: what stands between a footer and its trailer could else be taken for a signature
+    # by one reader and for nothing by another.
     if len(body) != length + signature:
         raise FormatError(
             f"the footer takes {length} bytes and a signature of {signature}, "
@@ -246,11 +251,14 @@ def find_footer_key(tail: Tail, keys: FileKeys) -> FooterKey | None:
     Raises KeyUnavailableError where the key or the AAD prefix is not at hand, PolicyError for a
     footer that is weaker than the policy of the run.
     """
+    # Before any key is asked for: mode and algorithm are not authenticated yet, and a forged one
+    # must not cost a call to the KMS.
     if keys.trust.measure is not None:
         algorithm = None if tail.algorithm is None else tail.algorithm.member()
         keys.trust.check_footer(tail.mode, algorithm)
     if tail.algorithm is None:
         return None
+    # The prefix first, because checking it needs no KMS.
     file_aad = file_aad_of(tail.algorithm, keys)
     return FooterKey(key=keys.footer_key(tail.key_metadata), file_aad=file_aad)
 
@@ -263,6 +271,7 @@ def find_key_to_read(tail: Tail, keys: FileKeys) -> FooterKey | None:
     try:
         return find_footer_key(tail, keys)
     except KeyUnavailableError as error:
+        # A signed footer stands in clear for readers without its key (Encryption.md 5.5).
         if tail.mode is FooterMode.ENCRYPTED:
             raise
         if not keys.accepts_unverified:
@@ -320,7 +329,9 @@ def read_unverified(tail: Tail) -> Footer:
 
 def _unlocked(tail: Tail, key: FooterKey | None) -> Footer:
     plain = open_footer(tail, key)
+    # The outline of a signed footer is of the very bytes whose signature was checked above.
     found = outline(plain) if tail.outline is None else tail.outline
+    # Positions of chunks are used as positions in the schema from here on.
     found.check_chunks()
     row_groups = found.row_groups
     return Footer(
@@ -405,6 +416,7 @@ def close_footer(footer: Footer, plain: bytes) -> bytes:
         footer.tail.mode,
         key=footer.key,
         file_aad=footer.file_aad,
+        # As it was read: the AAD of all pages is made of the aad_file_unique in it.
         crypto=footer.tail.clear,
     )
 
@@ -431,4 +443,5 @@ def seal_footer(
 
 def with_trailer(body: bytes, magic: bytes) -> bytes:
     """A footer with its length and magic: the last bytes of a file."""
+    # The length counts a signature or FileCryptoMetaData too (Encryption.md 5.4 and 5.5).
     return body + len(body).to_bytes(4, "little") + magic

@@ -116,6 +116,8 @@ class _Schemas:
 
     def decoded(self, encoded: bytes) -> FooterSchema:
         """The schema whose elements are ``encoded``."""
+        # Without the lock: looking into a dict is atomic, and at worst two threads decode one
+        # schema.
         known = self._known.get(encoded)
         return self._enter(encoded, _decoded(encoded)) if known is None else known
 

@@ -51,6 +51,7 @@ def offset_index_extent(chunk: Chunk, size: int) -> Extent | None:
 def _extent(offset: int | None, length: int | None, size: int) -> Extent | None:
     if offset is None or length is None:
         return None
+    # No error, because an index only saves work: readers of the chunk do without it.
     is_inside = offset >= 0 and 0 < length <= min(_MAX_INDEX, size - offset)
     return (offset, length) if is_inside else None
 
@@ -77,6 +78,7 @@ def page_spans(chunk: Chunk, content: bytes | memoryview) -> list[PageSpan] | No
     """
     try:
         index = decode_offset_index(chunk, content)
+        # Rows are left out by these numbers, so all of them must fit the chunk.
         if any(in_offset_index(chunk, index)):
             return None
     except FormatError:

@@ -4,7 +4,7 @@
     encrypted:  PageHeader module | body module        types 5 and 3 (dictionary), 4 and 2 (data)
 
 In a data page of version 2, parquet-java leaves the levels in clear before the body module; Arrow
-encrypts the whole body.  Both are read.  A page's body stays compressed here.  Encryption.md 5.2.
+encrypts the whole body.  Both are read.  A page's body stays compressed here.  Encryption.md 5.1.
 """
 
 from __future__ import annotations
@@ -212,6 +212,8 @@ def walk(chunk: Chunk, read: PageReader) -> Iterator[Page]:
     expects_dictionary = has_dictionary_offset(chunk)
     while seen < wanted:
         place = DICTIONARY if expects_dictionary else (ModuleType.DATA_PAGE_HEADER, ordinal)
+        # A page is decrypted as the type that its place calls for, so one put in another's place
+        # fails.
         page, position = read(position, place)
         if expects_dictionary:
             _check_data_follows(chunk.meta_data, position)
@@ -219,6 +221,7 @@ def walk(chunk: Chunk, read: PageReader) -> Iterator[Page]:
         # Reserved by the format and written by nobody; its ordinal counts no data page.
         if page.header.type == PageType.INDEX_PAGE:
             continue
+        # The ordinal in the AAD counts data pages alone (Encryption.md 4.4.2).
         if not page.is_dictionary:
             seen += page.num_values
             ordinal += 1
@@ -316,6 +319,7 @@ def _levels_in_clear(header: PageHeader, stored: memoryview) -> int:
     if detail is None:
         return 0
     levels = detail.repetition_levels_byte_length + detail.definition_levels_byte_length
+    # Both lengths are numbers of the header, and may be negative.
     if not 0 < levels <= len(stored) - cipher.LENGTH_SIZE:
         return 0
     start = levels + cipher.LENGTH_SIZE
@@ -331,6 +335,7 @@ def _read_header(chunk: Chunk, stored: memoryview, place: Place) -> tuple[PageHe
     length = cipher.frame_length(stored)
     module_type, ordinal = place
     encoded = chunk.cipher.decrypt(module_type, stored[:length], page=ordinal)
+    # Bytes after the structure are ignored: parquet-java pads structures that it encrypts.
     return decode_record(PageHeader, encoded), encoded, length
 
 

@@ -91,8 +91,11 @@ def _levels_and_values(
     levels = detail.definition_levels_byte_length
     if detail.repetition_levels_byte_length != 0 or not 0 <= levels <= len(body):
         return None
+    # Absent means true (parquet.thrift, DataPageHeaderV2).
     is_compressed = detail.is_compressed is not False
+    # Levels of a version 2 page are never compressed.
     values = body[levels:]
+    # A page of nulls has no values, and an empty body is not what a codec wrote.
     if is_compressed and len(values):
         return _bytes(body[:levels]), _bytes(decompressed(codec, values, size - levels))
     return _bytes(body[:levels]), _bytes(values)
@@ -123,6 +126,7 @@ def _count_defined(leaf: Leaf, levels: NDArray[np.uint8], values: int) -> int | 
     highest = _max_definition_level(leaf)
     if highest == 0:
         return values
+    # The kernel reads levels of one byte; pyarrow decodes columns that nest deeper.
     if highest.bit_length() > _MAX_BIT_WIDTH:
         return None
     count = count_level(levels, highest.bit_length(), highest, values)
@@ -140,10 +144,12 @@ def _fixed(leaf: Leaf, values: NDArray[np.uint8], count: int) -> Entries | None:
 def _byte_arrays(_leaf: Leaf, values: NDArray[np.uint8], count: int) -> Entries | None:
     from secure_bloom.kernels.loops import byte_array_offsets
 
+    # Checked before an array is made for ``count`` values: each takes its length's bytes at least.
     if len(values) < count * _LENGTH_SIZE:
         return None
     offsets = np.empty(count + 1, np.int64)
     end = byte_array_offsets(values, offsets)
+    # Bytes that are left would be values that the header does not count.
     if end != len(values):
         return None
     return Binary(offsets=offsets, data=values, prefix=_LENGTH_SIZE)

@@ -40,6 +40,8 @@ def publish_material(
 ) -> None:
     """Write the new material, with what is kept, beside the data file that is to be."""
     if new:
+        # Old references stay until the data is replaced: a run that is killed here leaves a file
+        # that opens.
         write_material(file, file.path if target is None else target, {**kept, **new})
 
 

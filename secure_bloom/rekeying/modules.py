@@ -35,6 +35,7 @@ def _sealed_body(page: Page, new: ColumnCipher | None) -> bytes:
     if new is None:
         return bytes(plain)
     levels = _levels(page)
+    # Numbers of a header: a negative sum would cut the body from its end.
     if not 0 <= levels <= len(plain):
         raise FormatError(f"a page's levels take {levels} bytes, its body has {len(plain)}")
     # parquet-java reads the levels of a version 2 page in clear; Arrow seals them, and reads both.
@@ -53,6 +54,7 @@ def _levels(page: Page) -> int:
 def _sealed_header(page: Page, new: ColumnCipher | None, body: bytes) -> bytes:
     encoded = page.encoded_header
     fields = find_fields(encoded)
+    # The size counts the frame of the module, and levels in clear before it: readers step by it.
     changes = {_COMPRESSED_PAGE_SIZE: i32(len(body))}
     if _CRC in fields.by_id:
         # The format's CRC is an unsigned number in a signed field.

@@ -89,6 +89,7 @@ class NewFooter:
         fields = find_fields(group).by_id
         columns = _elements(group, fields.get(1))
         places = [self.places[ordinal, column] for column in range(len(columns))]
+        # The sizes count page headers as they are stored, and bodies as they are when decompressed.
         growth = sum(place.header_growth for place in places)
         new: dict[int, NewValue | None] = {
             1: structs(
@@ -112,9 +113,12 @@ class NewFooter:
         meta_data = with_fields(_meta_data(chunk, encoded), _new_places(chunk, places))
         new = _new_indexes(places)
         new[2] = i64(_file_offset(chunk, places, encoded))
+        # As for a column in clear: what the old protection put into 8 and 9 must not stay.
         new[3], new[8], new[9] = struct(meta_data), None, None
         if sealed is not None and self.keys is not None:
             new[8] = struct(_crypto_metadata(chunk, sealed, self.keys, column))
+            # Under the footer key of an encrypted footer the metadata stay where they are
+            # (Encryption.md 5.4).
             if column in self.keys.columns or self.mode is FooterMode.SIGNED:
                 new[3] = self._copy_in_clear(meta_data)
                 new[9] = binary(self._sealed_meta_data(chunk, column, meta_data))
@@ -194,6 +198,7 @@ def _file_offset(chunk: Chunk, places: NewPlaces, encoded: bytes) -> int:
     old = number(encoded, find_fields(encoded).by_id.get(2))
     meta_data = chunk.meta_data
     starts = {meta_data.data_page_offset, meta_data.dictionary_page_offset}
+    # Writers do not agree on this field, so the new value has the meaning that the old one had.
     if old in starts:
         return places.start
     end = min(filter(None, starts)) + meta_data.total_compressed_size

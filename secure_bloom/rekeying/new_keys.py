@@ -37,6 +37,8 @@ class NewKeks:
     def get(self, master_key_id: str, size: int) -> KeyEncryptionKey:
         """The KEK; the first time it is random, and the KMS wraps it."""
         with self._turn:
+            # The lock is held during the call to the KMS: else files begun together would each make
+            # a KEK.
             made = self._made.get((master_key_id, size))
             if made is None:
                 made = KeyEncryptionKey.create(self._kms, master_key_id, size=size)
@@ -57,6 +59,8 @@ class KeyMaker:
 
     def make(self, master_key_id: str, *, is_footer_key: bool) -> tuple[DataKey, KeyMaterial]:
         """A random key and its material; raises what the KMS raises."""
+        # A key for each file and column: so none comes near the 2^32 modules that it may serve (SP
+        # 800-38D 8.3).
         key = os.urandom(self._size)
         if self._options.double_wrapping:
             kek = self._keks.get(master_key_id, self._size)
@@ -120,6 +124,7 @@ def new_file_keys(
         if use is not None and not use.is_footer_key
     }
     return NewFileKeys(
+        # New with every writing, so that modules of the old file cannot be put into the new one.
         aad_file_unique=os.urandom(_UNIQUE_SIZE),
         uses_ctr=wanted.algorithm is Algorithm.AES_GCM_CTR_V1,
         footer=footer,

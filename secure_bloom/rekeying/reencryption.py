@@ -91,11 +91,14 @@ class Reencryption:
         """Make the calls to the KMS that one file needs, and keep the answers."""
         with open_input(path) as file:
             keys = file_keys(self.resolver, file)
+            # Only calls to the KMS are made here.  Whoever then reads the file checks the
+            # signature.
             footer = unlock(read_tail(file), keys, allow_unverified=True)
             wanted = wanted_protection(self.policy, footer.leaves)
             before = found_protection(footer, keys)
             if target is None and self._is_done(footer, keys, before, wanted):
                 return
+            # Opening the chunks unwraps the keys of the columns.
             _chunks(footer, keys)
             made = None if self.dry_run else self._new_keys(wanted, footer.leaves)
             if made is not None:
@@ -150,6 +153,8 @@ class Reencryption:
         target: str | None,
     ) -> tuple[int, tuple[str, ...]]:
         """The size of the new file, and notes on what could not be tidied up behind it."""
+        # Taken out, because keys and AAD are of one writing: a second try must not seal with them
+        # again.
         ready, new_keys = self._ready.pop(file.path, (None, None))
         # Another writer may have given the file other columns since.
         if new_keys is None or ready != wanted:

@@ -54,9 +54,11 @@ def regions(chunks: Iterable[tuple[int, Chunk, Extent | None]], end: int) -> lis
         (region for column, chunk, extent in chunks for region in _of(column, chunk, extent)),
         key=lambda region: (region.offset, region.kind),
     )
+    # Behind the magic.
     done = 4
     seen: set[tuple[int, int]] = set()
     for region in found:
+        # Shared bytes would be sealed under the keys of two columns.
         if region.length < 0 or region.offset < done or region.end > end:
             raise FormatError(
                 f"{region.kind.name} at {region.offset} with {region.length} bytes lies outside of "

@@ -72,6 +72,7 @@ class Rewrapper:
     def _wrapped(self, wrapped: str, old: str, new: str) -> str:
         with self._turn:
             once = self._done.setdefault((wrapped, old, new), _Once())
+        # A lock for each key: the call to the KMS holds up only those who want the same one.
         with once.lock:
             if once.wrapped is None:
                 once.wrapped = self._ask(wrapped, old, new)

@@ -78,6 +78,7 @@ class Rotation:
         with open_input(path) as file:
             keys = file_keys(self.resolver, file)
             tail = read_tail(file)
+            # Never with an unchecked signature: what is signed anew passes for genuine.
             footer = unlock(tail, keys)
             _refuse_plain(footer)
             before = found_protection(footer, keys)
@@ -164,6 +165,8 @@ def _renewed_file(
             external[reference.key_reference] = renewed.serialize().decode()
             metadata[stored] = stored
         else:
+            # Material that stays keeps its bytes, because other writers spell their JSON in other
+            # ways.
             metadata[stored] = stored if renewed == material else renewed.serialize()
     return _RenewedFile(
         metadata=metadata,

@@ -93,6 +93,7 @@ def reencryption(
             hint="to write files in clear: decrypt",
         )
     opening = keys_of(keys, wanted)
+    # Keys that are given may be those of the old files alone.
     sealing = wanted.kms_client() if wanted.kms else opening
     if sealing is None or isinstance(sealing, ExplicitKeys):
         raise PolicyError(

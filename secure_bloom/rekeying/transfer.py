@@ -103,6 +103,7 @@ class Transfer:
             header, body = moved_page(page, new)
             places.pages[offset] = (at, len(header) + len(body))
             places.header_growth += len(header) - old_header
+            # The metadata need the new offsets of these two pages.
             if page.is_dictionary:
                 places.dictionary = at
             elif places.first_data is None:

@@ -154,6 +154,7 @@ class AwsKmsClient:
             "re_encrypt",
             region,
             CiphertextBlob=_blob(wrapped_key),
+            # As KeyId of a decrypt does: AWS refuses a blob that another key wrapped.
             SourceKeyId=old_id,
             DestinationKeyId=new_id,
             SourceEncryptionContext=self._context,
@@ -179,6 +180,7 @@ class AwsKmsClient:
         arn = _ARN.fullmatch(master_key_id)
         if arn is None or arn[2] == self._region:
             return self._region, master_key_id
+        # A multi-region key has the same id in every region; its ARNs differ in the region alone.
         if ":key/mrk-" in arn[3]:
             return self._region, f"{arn[1]}:{self._region}:{arn[3]}"
         return arn[2], master_key_id

@@ -54,6 +54,7 @@ class AzureKmsClient:
                 hint="pip install azure-identity azure-keyvault-keys",
             ) from exc
         parts = urlsplit(vault_url)
+        # The credential's token is sent to this address.
         if parts.scheme != "https" or not parts.hostname or parts.username is not None:
             raise PolicyError(
                 "'vault_url' of [kms] is not the address of a vault",
@@ -81,6 +82,8 @@ class AzureKmsClient:
     def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
         """``key_bytes`` under the newest version; KeyUnavailableError with Azure's status."""
         answer = self._ask("wrap_key", master_key_identifier, "", key_bytes)
+        # RSA's ciphertext does not tell which version of the key made it, so the version stands
+        # beside it.
         version = str(answer.key_id).rpartition("/")[2]
         wrapped = f"azure:{version}:{base64.b64encode(answer.encrypted_key).decode('ascii')}"
         if not _WRAPPED.fullmatch(wrapped):
@@ -144,6 +147,7 @@ class AzureKmsClient:
             )
         if status is None or status in _TRANSIENT:
             return TransientFailureError(reason, answered=status is not None)
+        # Azure has no code of its own for a ciphertext that does not decrypt.
         if status == _BAD_REQUEST and operation == "unwrap_key":
             return misfit(name)
         return KeyUnavailableError(

@@ -61,6 +61,8 @@ class Calls:
         self._kms = kms
         self._retry_seconds = retry_seconds
         self._free = threading.BoundedSemaphore(at_once)
+        # Set without a lock.  Where two threads differ the last one wins, and the worst is one call
+        # too many or a rest too long.
         self._gave_up: tuple[float, TransientFailureError] | None = None
         self._has_answered = False
 
@@ -74,10 +76,13 @@ class Calls:
         start, attempt = time.monotonic(), 0
         while True:
             try:
+                # Given back before the pause: a call that only waits must not take a place from one
+                # that works.
                 with self._free:
                     answer = call()
             except TransientFailureError as failure:
                 pause = _pause(attempt, failure.pause)
+                # The pause counts, so that nobody waits for a call that would not be made any more.
                 if time.monotonic() + pause - start > self._patience(failure):
                     self._gave_up = (time.monotonic() + _REST_SECONDS, failure)
                     raise self._unavailable(failure.reason) from failure

@@ -70,6 +70,8 @@ def wrap_with(kms: KmsClient, key: bytes, master_key_id: str) -> str:
     try:
         wrapped: object = kms.wrap_key(key, master_key_id)
         text = wrapped.decode() if isinstance(wrapped, bytes) else wrapped
+    # These two tell a missing key from a KMS that is away.  A second error around them would hide
+    # it.
     except (KeyUnavailableError, KmsUnavailableError):
         raise
     except Exception as exc:

@@ -138,6 +138,7 @@ class GcpKmsClient:
             return TransientFailureError(code)
         if code == "UNAUTHENTICATED":
             return self._refused_login(exc, code)
+        # Google has no code of its own for a ciphertext that does not decrypt.
         if code == "INVALID_ARGUMENT" and operation == "decrypt":
             return misfit(master_key_id)
         return KeyUnavailableError(
@@ -157,6 +158,8 @@ def _client(kms: Any, endpoint: str | None) -> Any:
         options = {"api_endpoint": endpoint} if endpoint else None
         return kms.KeyManagementServiceClient(client_options=options)
     parts = urlsplit(endpoint)
+    # Without TLS keys would cross the network in clear, so such an endpoint must be on this
+    # machine.
     if parts.scheme != "http" or not is_this_machine(parts.hostname or ""):
         raise PolicyError(
             "'endpoint' of [kms] is neither a host nor http://127.0.0.1:PORT",

@@ -31,9 +31,12 @@ class KekCache:
         """
         with self._lock:
             slot = self._slots.setdefault(kek_id, _Slot())
+            # A dict keeps its order, so the first is the oldest.  Who waits for it holds its slot
+            # and goes on.
             if len(self._slots) > _MOST:
                 del self._slots[next(iter(self._slots))]
         with slot.lock:
+            # Not kept when it fails: a KMS that throttled one call may answer the next one.
             if slot.kek is None:
                 slot.kek = unwrap()
                 self.unwrapped += 1

@@ -73,6 +73,7 @@ class Keyring:
     def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
         """``key_bytes`` under a master key, in base64; KeyUnavailableError for an unknown id."""
         master_key = self._master_key(master_key_identifier)
+        # The id is the AAD: key material that names another master key fails its tag.
         sealed = cipher.seal(key_bytes, master_key, master_key_identifier.encode())
         return base64.b64encode(sealed).decode("ascii")
 
@@ -84,6 +85,8 @@ class Keyring:
         """
         master_key = self._master_key(master_key_identifier)
         try:
+            # Without `validate` Python skips foreign characters, and altered text would pass for
+            # the same.
             sealed = base64.b64decode(wrapped_key, validate=True)
         except ValueError as exc:
             raise FormatError("a wrapped key is not base64") from exc
@@ -133,8 +136,12 @@ def _write_new(path: Path, content: bytes) -> None:
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
+            # On disk before it has its name: after a power failure a keyring is whole or is not
+            # there.
             file.flush()
             os.fsync(file.fileno())
+        # A link fails where the name is taken.  A rename would replace keys that may be the only
+        # ones.
         os.link(name, path)
     finally:
         Path(name).unlink()
@@ -153,6 +160,7 @@ def _read_json(path: Path) -> object:
         # Without the cause, here and below: json's errors hold the text of the file, which is keys.
         raise PolicyError("the keyring is not UTF-8 text") from None
     try:
+        # The last of two equal names would win without a word, and one of the keys would be lost.
         return json.loads(content, object_pairs_hook=_unique)
     except (ValueError, RecursionError):
         raise PolicyError("the keyring is not JSON") from None
@@ -210,6 +218,7 @@ def _keys(parent: ConfigTable, word: str) -> dict[str, bytes]:
 def _key(table: ConfigTable, name: str) -> bytes:
     text = table.text(name)
     try:
+        # The error is not chained: the text that it is about is a key.
         return base64.b64decode(text or "", validate=True)
     except ValueError:
         raise PolicyError(

@@ -107,12 +107,14 @@ class KeyMaterial:
 
 
 def _json_object(key_metadata: bytes) -> dict[str, object] | None:
+    # The bytes come from a file, and JSON needs many times its size in memory.
     if len(key_metadata) > _MAX_SIZE:
         raise FormatError(
             f"key metadata of {len(key_metadata)} bytes, at most {_MAX_SIZE} are read"
         )
     try:
         value = _DECODER.decode(key_metadata.decode())
+    # Free-form metadata may be any bytes (Encryption.md 4.3), and so may nested brackets be.
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
@@ -133,9 +135,11 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique)
 
 def _kek(fields: Mapping[str, object]) -> WrappedKek:
     try:
+        # With `validate`, because Python else skips foreign characters: two texts would be one id.
         kek_id = base64.b64decode(_text(fields, "keyEncryptionKeyID"), validate=True)
     except ValueError as exc:
         raise FormatError("keyEncryptionKeyID of the key material is not base64") from exc
+    # The id is the AAD of the wrapped DEK, and KEKs are cached by it.
     if len(kek_id) != KEK_ID_SIZE:
         raise FormatError(
             f"keyEncryptionKeyID of the key material has {len(kek_id)} bytes, wanted {KEK_ID_SIZE}"

@@ -161,6 +161,8 @@ class FileKeys:
         return self._referred(material) if isinstance(material, ExternalReference) else material
 
     def _find(self, owner: str, key_metadata: bytes | None, explicit: bytes | None) -> DataKey:
+        # The metadata goes first: the file itself says which key it was written with, while a key
+        # given by its place may belong to another version of the table.
         name = None
         if key_metadata is not None:
             name, key = self._by_metadata(key_metadata)
@@ -193,6 +195,7 @@ class FileKeys:
                 hint="`_KEY_MATERIAL_FOR_<file name>.json` must be in the folder of the data file",
             )
         material = KeyMaterial.parse(stored if isinstance(stored, bytes) else stored.encode())
+        # A reference here is refused too: one that leads to another could lead round in a circle.
         if not isinstance(material, KeyMaterial):
             raise FormatError(
                 f"{reference.key_reference!r} beside the file is not PKMT1 key material"

@@ -18,6 +18,7 @@ def try_master_key(kms: KmsClient, name: str) -> SecureBloomError | None:
     """
     if isinstance(kms, KeyInventory) and not kms.has_key(name):
         return KeyUnavailableError(f"the KMS has no master key {name}")
+    # A random one, so that nothing between here and the KMS can have kept the answer.
     key = os.urandom(_TRIAL_BYTES)
     try:
         found = unwrap_with(kms, wrap_with(kms, key, name), name)

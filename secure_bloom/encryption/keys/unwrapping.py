@@ -24,6 +24,8 @@ class UnwrapsOnce:
     def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
         """The key, asked for once."""
         return self._unwrapped.get(
+            # Whether a KEK or a DEK is inside is unknown here; the text of the wrapped key tells
+            # them apart.
             (b"", master_key_identifier, wrapped_key),
             # unwrap_with, so that an error names the other client and not this one.
             lambda: unwrap_with(self._kms, wrapped_key, master_key_identifier),

@@ -38,6 +38,7 @@ class KeyEncryptionKey:
         return cls(
             key=key,
             master_key_id=master_key_id,
+            # The id is random and not made from the key, because files show it in clear.
             wrapped=WrappedKek(kek_id=os.urandom(KEK_ID_SIZE), wrapped=wrapped),
         )
 
@@ -54,6 +55,7 @@ def wrap_twice(dek: bytes, kek: KeyEncryptionKey, *, is_footer_key: bool = False
     """Double wrapping: the DEK under ``kek``, without a call to the KMS."""
     check_key_size(dek)
     # The KEK's id is the AAD, as in parquet-java and pyarrow: with another id the tag fails.
+    # One KEK wraps the keys of many files.  That is safe because `seal` draws a nonce for each.
     sealed = cipher.seal(dek, kek.key, kek.wrapped.kek_id)
     wrapped_dek = base64.b64encode(sealed).decode("ascii")
     return _material(wrapped_dek, kek.master_key_id, kek.wrapped, is_footer_key=is_footer_key)
@@ -68,6 +70,7 @@ def unwrap(material: KeyMaterial, kms: KmsClient, keks: KekCache) -> bytes:
     kek, master_key_id = material.kek, material.master_key_id
     if kek is None:
         return keks.get(
+            # An id of a KEK has 16 bytes, so no KEK of a file can be found under the empty one.
             (b"", master_key_id, material.wrapped_dek),
             lambda: unwrap_with(kms, material.wrapped_dek, master_key_id),
         )

@@ -126,6 +126,8 @@ class LaterRecords(Sequence[V]):
             return [self[i] for i in range(*index.indices(len(self)))]
         found = self._decoded.get(index)
         if found is None:
+            # Two threads may decode the same one.  Both results are equal, and records are only
+            # read.
             found = self._decoded[index] = self._source.at(self._offsets[index])
         return found
 

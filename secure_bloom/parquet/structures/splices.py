@@ -86,8 +86,6 @@ def find_fields(buffer: bytes, start: int = 0) -> Fields:
                 raise FormatError(f"Thrift field {field_id} stands twice in one structure")
             by_id[field_id] = Field(head & 0x0F, position, value, end)
             position = end
-        if position >= len(buffer):
-            raise IndexError(position)
     except (IndexError, KeyError) as exc:
         raise FormatError(
             f"Thrift structure is damaged near byte {position} of {len(buffer)}"
@@ -249,6 +247,7 @@ class _Headers:
             value = new.get(field_id) if field_id in new else None
             if field is not None:
                 place = field.start
+            # Removed, and the field behind it must now count from the one before.
             if field_id in new and value is None:
                 assert field is not None  # noqa: S101 - what is not there is not in the order
                 found.append(Splice(field.start, field.end, b""))
@@ -285,6 +284,7 @@ def _joined(splices: list[Splice]) -> list[Splice]:
 
 
 def _header(delta: int, field_id: int, wire_type: int) -> bytes:
+    # The short form holds a difference of 1 to 15 to the id before.
     if 0 < delta <= 15:
         return bytes([delta << 4 | wire_type])
     return bytes([wire_type]) + _zigzag(field_id)
@@ -307,6 +307,7 @@ def _read_varint(buffer: bytes, position: int) -> tuple[int, int]:
         if byte < 0x80:
             return number, position
         shift += 7
+        # A number of 64 bits takes ten bytes at most; a longer one would grow without end.
         if shift > 63:
             raise IndexError(position)
 
@@ -317,6 +318,7 @@ def _list_header(buffer: bytes, position: int) -> tuple[int, int, int]:
     size, position = head >> 4, position + 1
     if size == 15:
         size, position = _read_varint(buffer, position)
+    # Each element takes at least one byte, so a larger number cannot be true.
     if size > MAX_ELEMENTS or size > len(buffer) - position:
         raise FormatError(
             f"a Thrift container says it has {size} elements, {len(buffer) - position} bytes remain"
@@ -358,6 +360,7 @@ def _skip_list(buffer: bytes, position: int, depth: int) -> int:
 
 def _skip_map(buffer: bytes, position: int, depth: int) -> int:
     size, start = _read_varint(buffer, position)
+    # An empty map is one byte, without the types of keys and values.
     if size == 0:
         return start
     if size > MAX_ELEMENTS or size > len(buffer) - start:

@@ -166,6 +166,7 @@ def _load_text(value: bytes) -> str:
     try:
         return value.decode()
     except UnicodeDecodeError:
+        # Not chained: the foreign error holds the bytes, which may be a cell's value.
         raise FormatError("a string of the metadata is not UTF-8") from None
 
 
@@ -192,6 +193,7 @@ def list_of(kind: FieldType[T]) -> FieldType[list[T]]:
     """A list; the views in it stand on the tree, the list itself is a copy."""
 
     def load(sequence: trees.Sequence) -> list[T]:
+        # The type of the elements of an empty list is not looked at: there is nothing to misread.
         if sequence.items and sequence.element_type != kind.ttype:
             raise FormatError(
                 f"a list has elements of Thrift type {sequence.element_type}, wanted {kind.name}"

@@ -85,6 +85,7 @@ class VaultKmsClient:
                 if not isinstance(newest, int):
                     raise self._api.strange("no latest_version")
                 self._newest[master_key_identifier] = newest
+        # The version stands in the wrapped key in clear, so no call is needed for each.
         return wrapped_key.startswith(f"vault:v{newest}:")
 
     def _wrapped(self, data: Mapping[str, Any]) -> str:

@@ -70,6 +70,8 @@ class VaultLogin:
     def _is_accepted(self, used: _LoginToken) -> bool:
         """Whether the server still knows the token: a 403 alone may be about the key."""
         with self._lock:
+            # Another thread has replaced the token meanwhile, and the request is made again with
+            # that one.
             if self._token is not used:
                 return False
             try:
@@ -83,6 +85,8 @@ class VaultLogin:
         with self._lock:
             if self._token is used or self._token is None:
                 token = self._log_in()
+                # The file or the environment still holds the refused token: it would be refused
+                # again.
                 if token.value == used.value:
                     raise self._refused(refusal)
                 self._token = token
@@ -96,6 +100,7 @@ class VaultLogin:
             auth = self._api.request(token.client.auth.token.renew_self).get("auth")
         except RefusalError:
             return self._log_in()
+        # A renewal keeps the token, and its answer may leave the text out.
         return self._of_lease(auth, fallback=token.value)
 
     def _log_in(self) -> _LoginToken:

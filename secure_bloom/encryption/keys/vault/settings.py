@@ -155,6 +155,7 @@ def _checked_address(address: str, *, allow_http: bool) -> str:
 def _split(address: str) -> SplitResult:
     try:
         parts = urlsplit(address)
+        # urlsplit looks at the port only when it is asked for it.
         _ = parts.port
     except ValueError:
         raise PolicyError("'address' of [kms] is not an address") from None
