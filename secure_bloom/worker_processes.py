@@ -32,7 +32,7 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 #: Items that a worker has under way: while one waits for the disk, another one computes.
-AT_ONCE: Final = 4
+AT_ONCE: Final = 8
 #: Items that a worker has been sent: those under way, and some that wait, so that it never idles.
 _SENT: Final = 2 * AT_ONCE
 #: Enough for all items sent and not read yet, so that sending never waits for a worker.

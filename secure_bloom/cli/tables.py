@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import click
 
@@ -27,13 +28,31 @@ def print_table(
     headers: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None
 ) -> None:
     """Rows under headers; headers that end in ``>`` head columns of numbers.  Cells never wrap."""
+    heads = [written_out(header.removesuffix(">")) for header in headers]
+    right = [header.endswith(">") for header in headers]
+    cells = [["" if cell is None else written_out(str(cell)) for cell in row] for row in rows]
+    told = title and written_out(title)
+    color = wanted_color()
+    if sys.stdout.isatty() or color:
+        _draw(heads, right, cells, told, color=color)
+    else:
+        click.echo("\n".join(_plain_lines(heads, right, cells, told)))
+
+
+def _draw(
+    heads: Sequence[str],
+    right: Sequence[bool],
+    rows: Iterable[Sequence[str]],
+    title: str | None,
+    *,
+    color: bool | None,
+) -> None:
+    """A table for a terminal: in its colors, cut to its width."""
     from rich import box
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
-    # In a file or a pipe a path must not be cut to fit 80 columns.
-    color = wanted_color()
     console = Console(
         width=None if sys.stdout.isatty() else _WIDE,
         highlight=False,
@@ -41,20 +60,55 @@ def print_table(
         no_color=color is False or None,
     )
     table = Table(
-        title=title and escape(written_out(title)),
+        title=title and escape(title),
         title_justify="left",
         title_style="bold",
         box=box.SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
     )
-    for header in headers:
-        justify: Literal["left", "right"] = "right" if header.endswith(">") else "left"
-        table.add_column(
-            escape(written_out(header.removesuffix(">"))), justify=justify, no_wrap=True
-        )
+    for head, is_right in zip(heads, right, strict=True):
+        table.add_column(escape(head), justify="right" if is_right else "left", no_wrap=True)
     for row in rows:
-        table.add_row(*("" if cell is None else escape(written_out(str(cell))) for cell in row))
+        table.add_row(*map(escape, row))
     console.print(table)
+
+
+def _plain_lines(
+    heads: Sequence[str], right: Sequence[bool], rows: Sequence[Sequence[str]], title: str | None
+) -> Iterator[str]:
+    """The same for a file or a pipe, where no path may be cut.
+
+    Thousands of rows are as many files: what draws for a terminal takes longer than the work on
+    small ones.
+    """
+    widths = [max(map(_columns, column)) for column in zip(heads, *rows, strict=True)]
+    if title:
+        yield title
+    yield ""
+    yield _plain_line(heads, widths, right)
+    yield f" {'─' * (sum(widths) + 2 * len(widths) - 1)} "
+    for row in rows:
+        yield _plain_line(row, widths, right)
+    yield ""
+
+
+def _plain_line(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
+    cells = []
+    for cell, width, is_right in zip(row, widths, right, strict=True):
+        space = " " * (width - _columns(cell))
+        cells.append(f"{space}{cell}" if is_right else f"{cell}{space}")
+    return f" {'  '.join(cells)}  "
+
+
+def _columns(text: str) -> int:
+    """The columns that a text takes on a terminal."""
+    return len(text) if text.isascii() else len(text) + sum(map(_extra_column, text))
+
+
+def _extra_column(char: str) -> int:
+    if unicodedata.combining(char):
+        return -1
+    return 1 if unicodedata.east_asian_width(char) in "FW" else 0
 
 
 def short_names(paths: Sequence[str]) -> dict[str, str]:

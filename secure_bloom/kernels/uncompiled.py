@@ -22,6 +22,7 @@ Blocks: TypeAlias = NDArray[np.uint32]
 Hashes: TypeAlias = NDArray[np.uint64]
 
 DAMAGED: Final = -1
+_STRIPE: Final = 32
 _LENGTH: Final = struct.Struct("<I")
 _SALT: Final = np.array(SALT, U32)
 _PRIME64_1: Final = U64(0x9E3779B185EBCA87)
@@ -29,38 +30,69 @@ _PRIME64_2: Final = U64(0xC2B2AE3D27D4EB4F)
 _PRIME64_3: Final = U64(0x165667B19E3779F9)
 _PRIME64_4: Final = U64(0x85EBCA77C2B2AE63)
 _PRIME64_5: Final = U64(0x27D4EB2F165667C5)
+#: PRIME64_1 + PRIME64_2, PRIME64_2, 0 and -PRIME64_1: the accumulators at first, without a seed.
+_SEEDS: Final = (0x60EA27EEADC0B5D6, 0xC2B2AE3D27D4EB4F, 0, 0x61C8864E7A143579)
 
 
 def hash_rows(rows: Bytes, hashes: Hashes) -> None:
     """Hash the rows of ``rows``, which is (n, width)."""
     width = rows.shape[1]
-    if width == 8:
-        hashes[:] = _hash_8(rows.view("<u8")[:, 0])
-        return
-    every = np.arange(len(rows) + 1, dtype=np.int64) * width
-    hash_spans(every, 0, rows.reshape(-1), hashes)
-
-
-def hash_spans(offsets: NDArray[Any], prefix: int, data: Bytes, hashes: Hashes) -> None:
-    """Hash ``data[offsets[i] + prefix:offsets[i + 1]]`` into ``hashes[i]``; checked before."""
-    first = int(offsets[0])
-    content, digest = data[first : int(offsets[-1])].tobytes(), xxhash.xxh64_intdigest
-    bounds = pairwise((offsets - first).tolist())
-    found = [digest(content[start + prefix : end]) for start, end in bounds]
-    hashes[:] = np.array(found, U64)
-
-
-def _hash_8(words: NDArray[np.uint64]) -> Hashes:
-    """XXH64 of values of eight bytes: their one lane (step 5), and the avalanche (step 6)."""
-    lane = _rotate(words * _PRIME64_2, 31) * _PRIME64_1
-    h = _rotate((_PRIME64_5 + U64(8)) ^ lane, 27) * _PRIME64_1 + _PRIME64_4
+    h = _striped(rows) if width >= _STRIPE else np.full(len(rows), _PRIME64_5)
+    h = h + U64(width)
+    for at in range(width - width % _STRIPE, width - 7, 8):
+        h = _rotate(h ^ _round(U64(0), _words(rows, at, "<u8")), 27) * _PRIME64_1 + _PRIME64_4
+    if width & 4:
+        word = _words(rows, width & ~7, "<u4").astype(U64)
+        h = _rotate(h ^ word * _PRIME64_1, 23) * _PRIME64_2 + _PRIME64_3
+    for at in range(width & ~3, width):
+        h = _rotate(h ^ rows[:, at].astype(U64) * _PRIME64_5, 11) * _PRIME64_1
     h = (h ^ (h >> U64(33))) * _PRIME64_2
     h = (h ^ (h >> U64(29))) * _PRIME64_3
-    return h ^ (h >> U64(32))
+    hashes[:] = h ^ (h >> U64(32))
+
+
+def _striped(rows: Bytes) -> Hashes:
+    """The stripes of 32 bytes, in four accumulators, which converge (steps 1 to 3)."""
+    accumulators = [np.full(len(rows), seed, U64) for seed in _SEEDS]
+    for at in range(0, rows.shape[1] - _STRIPE + 1, _STRIPE):
+        for i, v in enumerate(accumulators):
+            accumulators[i] = _round(v, _words(rows, at + 8 * i, "<u8"))
+    h: Hashes = np.zeros(len(rows), U64)
+    for v, bits in zip(accumulators, (1, 7, 12, 18), strict=True):
+        h += _rotate(v, bits)
+    for v in accumulators:
+        h = (h ^ _round(U64(0), v)) * _PRIME64_1 + _PRIME64_4
+    return h
+
+
+def _round(accumulator: Hashes | np.uint64, lane: Hashes) -> Hashes:
+    return _rotate(accumulator + lane * _PRIME64_2, 31) * _PRIME64_1
+
+
+def _words(rows: Bytes, at: int, word: str) -> NDArray[Any]:
+    """The number that starts at byte ``at`` of each row."""
+    columns = rows[:, at : at + np.dtype(word).itemsize]
+    return np.ascontiguousarray(columns).view(word)[:, 0]
 
 
 def _rotate(x: Hashes, bits: int) -> Hashes:
     return (x << U64(bits)) | (x >> U64(64 - bits))
+
+
+def hash_spans(offsets: NDArray[Any], prefix: int, data: Bytes, hashes: Hashes) -> None:
+    """Hash ``data[offsets[i] + prefix:offsets[i + 1]]`` into ``hashes[i]``; checked before."""
+    if not len(hashes):
+        return
+    first, end = int(offsets[0]), int(offsets[-1])
+    step = int(offsets[1]) - first
+    if first + step * len(hashes) == end and (np.diff(offsets) == step).all():
+        # Values of one length, such as identifiers in hexadecimal, are a table of bytes.
+        hash_rows(data[first:end].reshape(len(hashes), step)[:, prefix:], hashes)
+        return
+    content, digest = data[first:end].tobytes(), xxhash.xxh64_intdigest
+    bounds = pairwise((offsets - first).tolist())
+    found = [digest(content[start + prefix : end]) for start, end in bounds]
+    hashes[:] = np.array(found, U64)
 
 
 def insert_hashes(blocks: Blocks, hashes: Hashes) -> None:
@@ -69,7 +101,9 @@ def insert_hashes(blocks: Blocks, hashes: Hashes) -> None:
         return
     index = _block_index(blocks, hashes)
     # Sorted by block, so that all masks of a block are put together before it is written once.
-    order = np.argsort(index, kind="stable")
+    # Narrow numbers are sorted digit by digit, ten times as fast.
+    narrow = index.astype(np.uint16) if len(blocks) <= 1 << 16 else index
+    order = np.argsort(narrow, kind="stable")
     index = index[order]
     starts = np.flatnonzero(np.concatenate([[True], index[1:] != index[:-1]]))
     blocks[index[starts]] |= np.bitwise_or.reduceat(_masks(hashes[order]), starts, axis=0)
@@ -97,6 +131,8 @@ def byte_array_offsets(data: Bytes, offsets: NDArray[np.int64]) -> int:
 
     Returns the end, or ``DAMAGED`` if they do not all fit ``data``.
     """
+    if (end := _equal_lengths(data, offsets)) is not None:
+        return end
     content, at, read = data.tobytes(), 0, _LENGTH.unpack_from
     found = [0]
     try:
@@ -109,6 +145,22 @@ def byte_array_offsets(data: Bytes, offsets: NDArray[np.int64]) -> int:
         return DAMAGED
     offsets[:] = found
     return at
+
+
+def _equal_lengths(data: Bytes, offsets: NDArray[np.int64]) -> int | None:
+    """As :func:`byte_array_offsets` where all values have one length; None where they do not."""
+    count = len(offsets) - 1
+    if count < 1 or len(data) < _LENGTH.size:
+        return None
+    step = _LENGTH.size + int(_words(data[None, :], 0, "<u4")[0])
+    end = step * count
+    if len(data) < end:
+        return None
+    lengths = _words(data[:end].reshape(count, step), 0, "<u4")
+    if (lengths != lengths[0]).any():
+        return None
+    offsets[:] = np.arange(0, end + 1, step)
+    return end
 
 
 def count_level(data: Bytes, bit_width: int, wanted: int, values: int) -> int:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 #: Notes and errors that are told one by one.
 _TOLD = 10
 #: Files at work in a task: while one waits for the disk's sync, or for a store, others go on.
-_AT_ONCE = 4
+_AT_ONCE = 8
 #: A report names columns and keys and holds no value: it is written in clear in any session.
 _IN_CLEAR = {"parquet.encryption.footer.key": "", "parquet.encryption.column.keys": ""}
 

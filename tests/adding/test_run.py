@@ -19,6 +19,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.adding.report import AddReport, FileAddReport
 from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.worker_processes import AT_ONCE
 from tests.adding.worker_kms import DeadlyKms, LockedKms, WorkerKms
 from tests.project import ROOT
 from tests.surgery import filter_of
@@ -105,7 +106,7 @@ def test_a_client_of_the_callers_goes_to_the_workers_and_is_asked_once_a_key(
     assert 1 <= len(seen) <= 2
     # A footer and a column key, both under keys that all files share.
     calls = (tmp_path / "calls").read_text().split()
-    assert all(calls.count(path.stem) <= 2 * 4 for path in seen)
+    assert all(calls.count(path.stem) <= 2 * AT_ONCE for path in seen)
 
 
 def test_a_client_that_cannot_be_pickled_is_asked_here(tmp_path: Path) -> None:
@@ -117,7 +118,7 @@ def test_a_client_that_cannot_be_pickled_is_asked_here(tmp_path: Path) -> None:
 def test_a_killed_worker_fails_the_files_it_had_and_no_others(tmp_path: Path) -> None:
     lake = _lake(tmp_path / "lake", 30)
     report = _add(lake, keys=DeadlyKms(str(tmp_path)), jobs=2)
-    assert 1 <= len(report.failed) <= 4
+    assert 1 <= len(report.failed) <= AT_ONCE
     for file in report.failed:
         assert "has died (SIGKILL)" in str(file.error)
         assert str(file.error).startswith(file.path)
@@ -250,6 +251,6 @@ def test_when_a_run_ends_its_workers_finish_their_files_and_end(
         assert "interrupted; files already done stay done" in said
     assert {path: path.read_bytes() for path in lake.iterdir()}.keys() == before.keys()
     changed = [path for path, content in before.items() if path.read_bytes() != content]
-    assert len(changed) <= 8
+    assert len(changed) <= 2 * AT_ONCE
     for path in changed:
         assert filter_of(path, 0, "email").byte_count > 0

@@ -39,6 +39,19 @@ def test_a_text_of_a_file_does_not_drive_a_terminal() -> None:
     assert visible(None) is None
 
 
+def test_a_pipe_gets_what_a_terminal_of_enough_columns_does(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [["日本", 7], ["[red]e\u0301", None], [None, 1_000]]
+    print_table(["name", "n>"], rows, title="all [x]")
+    piped = capsys.readouterr().out
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    print_table(["name", "n>"], rows, title="all [x]")
+    drawn = capsys.readouterr().out
+    assert [it.rstrip() for it in piped.splitlines()] == [it.rstrip() for it in drawn.splitlines()]
+
+
 def test_cells_never_wrap(capsys: pytest.CaptureFixture[str]) -> None:
     print_table(["name", "n>"], [["x" * 150, 1], ["y", 22]])
     lines = [line for line in capsys.readouterr().out.splitlines() if line.strip()]

@@ -33,7 +33,7 @@ def test_it_is_where_it_is_loaded_already(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.usefixtures("unloaded")
 def test_small_savings_add_up() -> None:
     compiled_code = CompiledCode()
-    assert [compiled_code.is_worth(0.125) for _ in range(6)] == [False] * 4 + [True] * 2
+    assert [compiled_code.is_worth(0.125) for _ in range(6)] == [False] * 2 + [True] * 4
     assert not CompiledCode().is_worth(0.125)
 
 
@@ -41,6 +41,15 @@ def test_small_savings_add_up() -> None:
 def test_a_large_saving_is_worth_it_at_once() -> None:
     assert CompiledCode().is_worth(10)
     assert not CompiledCode().is_worth(0)
+
+
+@pytest.mark.usefixtures("unloaded")
+@pytest.mark.parametrize(("times", "is_worth"), [(1000, True), (1, False)])
+def test_what_is_to_come_counts(times: int, is_worth: bool) -> None:
+    compiled_code = CompiledCode()
+    compiled_code.is_worth(0.001)
+    compiled_code.foresee(times)
+    assert compiled_code.is_worth(0.001) is is_worth
 
 
 @pytest.mark.usefixtures("unloaded")
@@ -55,7 +64,7 @@ def test_threads_add_to_one_count() -> None:
     with ThreadPoolExecutor(max_workers=4) as pool:
         found = list(pool.map(compiled_code.is_worth, [0.001] * 2000))
     # What is lost between threads only makes it come later.
-    assert found.count(False) >= 490
+    assert found.count(False) >= 290
     assert compiled_code.is_worth(0.5)
 
 
