@@ -40,6 +40,7 @@ SUITES: Final = (
     "encrypted",
     "spark",
     "rekeying",
+    "kms_calls",
     "small_files",
     "reading",
     "other_filters",

@@ -11,7 +11,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -25,15 +24,13 @@ from benchmarks.data import fresh_copy, write_keyring, write_wide
 from benchmarks.results import Measure, Result
 from benchmarks.sessions import local_session
 from benchmarks.timing import Side, medians, python
-from secure_bloom.encryption.keys.vault.client import VaultKmsClient
 from secure_bloom.encryption.policy import ColumnRule
 from secure_bloom.ordered_pool import in_order
 from secure_bloom.parquet.footer import close_footer
 from secure_bloom.spark import session_config
 from secure_bloom.storage import replace_tail
-from tests.openbao import openbao_server
 from tests.surgery import opened
-from tests.tables import KEYRING, crypto_factory, customers
+from tests.tables import KEYRING, crypto_factory
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,11 +41,10 @@ _FILE_ROWS = 125_000
 
 
 def cases(folder: Path, *, quick: bool) -> Iterator[Result]:
-    """All five."""
+    """Files, one and many."""
     rows, runs = (200_000, 1) if quick else (4_000_000, 5)
     yield from _one_file(folder, rows, runs)
-    yield from _many_files(folder / "lake", 20 if quick else 1000, 1 if quick else 2)
-    yield from _calls(folder, 50 if quick else 10_000)
+    yield from _many_files(folder / "lake", 20 if quick else 300, 1 if quick else 3)
 
 
 def _one_file(folder: Path, rows: int, runs: int) -> Iterator[Result]:
@@ -203,69 +199,6 @@ def copy_again(files: list[Path], kms: sb.Keyring) -> None:
 
     for _ in in_order(copy, files, os.cpu_count() or 1):
         pass
-
-
-def _calls(folder: Path, count: int) -> Iterator[Result]:
-    """On a real OpenBao, whose engine renews wrapped keys by itself."""
-    (folder / "bao").mkdir()
-    with openbao_server(folder / "bao") as server:
-        os.environ["VAULT_TOKEN"] = server.root
-        for name in ("k_footer", "k_pii"):
-            server.make_key(name)
-        policy = sb.KeyPolicy(
-            kms=server.table(),
-            footer_key="k_footer",
-            columns={"email": ColumnRule(path="email", key="k_pii")},
-        )
-        for keks in (count, 1):
-            lake = folder / f"under{keks}"
-            write_lake(lake, policy, count, keks)
-            for name in ("k_footer", "k_pii"):
-                server.ask("POST", f"transit/keys/{name}/rotate", {})
-            asked = rotated_calls(lake, policy)
-            each = f"under {keks:,} KEKs a master key" if keks > 1 else "under one KEK a master key"
-            yield Result(
-                case=f"KMS calls to renew the keys of {count:,} files {each}",
-                unit="calls a KEK",
-                ours=asked["rewrap"] / (2 * keks),
-                measure=Measure.VALUE,
-                goal=1.0,
-                note=f"OpenBao's rewrap; besides {asked['unwrap']:,} to open the footers, which "
-                f"hold the columns' wrapped keys, and {asked['read']} for the newest versions",
-            )
-
-
-def write_lake(folder: Path, policy: sb.KeyPolicy, files: int, keks: int) -> None:
-    """Small files that are written in so many runs, each with KEKs of its own."""
-    folder.mkdir()
-    pq.write_table(customers(5), folder / "plain")
-    for run in range(keks):
-        part = folder / f"{run:05}.parquet"
-        shutil.copyfile(folder / "plain", part)
-        reencrypt(part, policy)
-    made = sorted(folder.glob("*.parquet"))
-    for number in range(keks, files):
-        shutil.copyfile(made[number % keks], folder / f"{number:05}.parquet")
-    (folder / "plain").unlink()
-
-
-def rotated_calls(folder: Path, policy: sb.KeyPolicy) -> Counter[str]:
-    """Rotate all files; how often our client asked for what."""
-    asked: Counter[str] = Counter()
-    ask = VaultKmsClient._transit
-
-    def counted(self: VaultKmsClient, verb: str, name: str, *texts: str) -> object:
-        asked[verb] += 1
-        return ask(self, verb, name, *texts)
-
-    VaultKmsClient._transit = counted  # type: ignore[method-assign,assignment]
-    try:
-        report = sb.rotate_keys(folder, policy=policy)
-    finally:
-        VaultKmsClient._transit = ask  # type: ignore[method-assign]
-    if {file.status for file in report.files} != {"rotated"}:
-        raise SystemExit(f"not rotated: {report.failed[:1]}")
-    return asked
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@ import json
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from secure_bloom.text import counted
 
@@ -81,6 +82,44 @@ class Report(ABC):
     @abstractmethod
     def _summary(self) -> str:
         """What came out, in a few words without values."""
+
+
+class FileOutcome(Protocol):
+    """The report of one file, a dataclass."""
+
+    @property
+    def status(self) -> str:
+        """What became of the file; "failed" is one of the words."""
+
+
+F = TypeVar("F", bound=FileOutcome)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class WritingReport(Report, Generic[F]):
+    """A run that writes files; ``dry_run`` when nothing was written.
+
+    ``notes`` tell of what the run left and should not stay so; they repeat those of single files.
+    """
+
+    files: tuple[F, ...]
+    notes: tuple[str, ...] = ()
+    dry_run: bool = False
+
+    @property
+    def failed(self) -> tuple[F, ...]:
+        """The files that could not be done; they are as they were, unless the error says more."""
+        return tuple(file for file in self.files if file.status == "failed")
+
+    def _document(self) -> dict[str, Any]:
+        return {
+            "files": [asdict(file) for file in self.files],  # type: ignore[call-overload]
+            "notes": list(self.notes),
+            "dry_run": self.dry_run,
+        }
+
+    def _summary(self) -> str:
+        return counted_files((file.status for file in self.files), dry_run=self.dry_run)
 
 
 def counted_files(states: Iterable[str], *, dry_run: bool = False) -> str:

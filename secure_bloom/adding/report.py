@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal, Protocol
 
-from secure_bloom.reports import Report, counted_files
+from secure_bloom.reports import WritingReport
 from secure_bloom.text import counted
 
 FileStatus = Literal["added", "unchanged", "failed"]
@@ -91,35 +91,21 @@ class NotedFile(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class AddReport(Report):
+class AddReport(WritingReport[FileAddReport]):
     """A whole run; ``dry_run`` when nothing was written.
 
     ``notes`` tell of files that were left alone and should not be, summary files that describe
     changed ones, and repeat the notes of single files.  ``commits`` are those of a table's log.
     """
 
-    files: tuple[FileAddReport, ...]
-    notes: tuple[str, ...] = ()
-    dry_run: bool = False
     commits: tuple[TableCommit, ...] = ()
 
     ROWS: ClassVar = ("files", "filters")
 
-    @property
-    def failed(self) -> tuple[FileAddReport, ...]:
-        """The files that could not be done; they are as they were, unless the error says more."""
-        return tuple(file for file in self.files if file.status == "failed")
-
     def _document(self) -> dict[str, Any]:
-        return {
-            "files": [asdict(file) for file in self.files],
-            "notes": list(self.notes),
-            "dry_run": self.dry_run,
-            "commits": [asdict(commit) for commit in self.commits],
-        }
-
-    def _summary(self) -> str:
-        return counted_files((file.status for file in self.files), dry_run=self.dry_run)
+        # super() without arguments knows another class than a dataclass with slots.
+        document = WritingReport._document(self)
+        return {**document, "commits": [asdict(commit) for commit in self.commits]}
 
 
 def hard_link_note(names: int) -> str:

@@ -19,6 +19,32 @@ if TYPE_CHECKING:
 _PAGE_BODIES = {ModuleType.DATA_PAGE, ModuleType.DICTIONARY_PAGE}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedKey:
+    """A key, and the same key expanded for AES-GCM: a file has many modules under few keys."""
+
+    key: DataKey
+    gcm: AESGCM = field(repr=False)
+
+    @classmethod
+    def of(cls, key: DataKey) -> PreparedKey:
+        """The key, expanded."""
+        return cls(key=key, gcm=cipher.prepare(key.key))
+
+    def column_cipher(
+        self, file_aad: bytes, row_group_ordinal: int, column_ordinal: int, *, uses_ctr: bool
+    ) -> ColumnCipher:
+        """The cipher of the column chunk at these ordinals of a file."""
+        return ColumnCipher(
+            key=self.key,
+            gcm=self.gcm,
+            file_aad=file_aad,
+            uses_ctr=uses_ctr,
+            row_group_ordinal=row_group_ordinal,
+            column_ordinal=column_ordinal,
+        )
+
+
 # Never changed after it is made, but not a frozen dataclass: a table has thousands of these, and
 # making a frozen one takes longer than decrypting a small module with it.
 @dataclass(slots=True, kw_only=True)

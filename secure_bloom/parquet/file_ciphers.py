@@ -7,10 +7,8 @@ column key    the column's own, or the footer's    Encryption.md 5.3, ColumnCryp
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from secure_bloom.encryption import cipher
-from secure_bloom.encryption.column_cipher import ColumnCipher
+from secure_bloom.encryption.column_cipher import ColumnCipher, PreparedKey
 from secure_bloom.encryption.keys import DataKey, FileKeys
 from secure_bloom.errors import FormatError, KeyUnavailableError, UnsupportedFeatureError
 from secure_bloom.parquet.structures.metadata import (
@@ -19,9 +17,6 @@ from secure_bloom.parquet.structures.metadata import (
     ColumnCryptoMetaData,
     EncryptionAlgorithm,
 )
-
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 
 def file_aad_of(algorithm: EncryptionAlgorithm, keys: FileKeys) -> bytes:
@@ -64,14 +59,6 @@ class FooterKey:
     file_aad: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _PreparedKey:
-    """A key, and the same key expanded for AES-GCM: a file has many modules under few keys."""
-
-    key: DataKey
-    gcm: AESGCM = field(repr=False)
-
-
 @dataclass(slots=True, kw_only=True, eq=False)
 class FileCiphers:
     """Makes the cipher of any column chunk of a file; looks each key up once.
@@ -84,7 +71,7 @@ class FileCiphers:
     footer: FooterKey | None
     key_metadata: bytes | None
     keys: FileKeys
-    _known: dict[tuple[str, bytes | None], _PreparedKey | KeyUnavailableError] = field(
+    _known: dict[tuple[str, bytes | None], PreparedKey | KeyUnavailableError] = field(
         default_factory=dict, repr=False
     )
 
@@ -99,20 +86,16 @@ class FileCiphers:
             return None
         if self.algorithm is None:
             raise FormatError("the column is encrypted, the footer names no encryption algorithm")
-        prepared = self._prepared_key(crypto, name)
-        return ColumnCipher(
-            key=prepared.key,
-            gcm=prepared.gcm,
+        prepared, footer = self._prepared_key(crypto, name), self.footer
+        return prepared.column_cipher(
             # A column may be read where the footer key is not at hand; the AAD needs no key.
-            file_aad=self.footer.file_aad
-            if self.footer is not None
-            else file_aad_of(self.algorithm, self.keys),
+            footer.file_aad if footer is not None else file_aad_of(self.algorithm, self.keys),
+            row_group_ordinal,
+            column,
             uses_ctr=self.algorithm.AES_GCM_CTR_V1 is not None,
-            row_group_ordinal=row_group_ordinal,
-            column_ordinal=column,
         )
 
-    def _prepared_key(self, crypto: ColumnCryptoMetaData, name: str) -> _PreparedKey:
+    def _prepared_key(self, crypto: ColumnCryptoMetaData, name: str) -> PreparedKey:
         own = crypto.ENCRYPTION_WITH_COLUMN_KEY
         if own is None and crypto.ENCRYPTION_WITH_FOOTER_KEY is None:
             raise UnsupportedFeatureError(f"column encryption {crypto.member()} is not known")
@@ -128,12 +111,12 @@ class FileCiphers:
             raise type(known)(known.message, hint=known.hint) from known.__cause__
         return known
 
-    def _found(self, name: str, key_metadata: bytes | None) -> _PreparedKey | KeyUnavailableError:
+    def _found(self, name: str, key_metadata: bytes | None) -> PreparedKey | KeyUnavailableError:
         try:
             if name:
                 key = self.keys.column_key(name, key_metadata)
             else:
                 key = self.footer.key if self.footer else self.keys.footer_key(key_metadata)
-            return _PreparedKey(key=key, gcm=cipher.prepare(key.key))
+            return PreparedKey.of(key)
         except KeyUnavailableError as error:
             return error

@@ -11,8 +11,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from secure_bloom.encryption.cipher import prepare
-from secure_bloom.encryption.column_cipher import ColumnCipher
+from secure_bloom.encryption.column_cipher import ColumnCipher, PreparedKey
 from secure_bloom.encryption.keys import DataKey, KeyMaterial, KmsClient
 from secure_bloom.encryption.keys.material import ExternalReference
 from secure_bloom.encryption.keys.wrapping import KeyEncryptionKey, wrap_once, wrap_twice
@@ -75,8 +74,13 @@ class KeyMaker:
 class SealedWith:
     """The key of a footer or a column, and the key_metadata that tells a reader of it."""
 
-    key: DataKey
+    prepared: PreparedKey
     key_metadata: bytes
+
+    @property
+    def key(self) -> DataKey:
+        """The key itself."""
+        return self.prepared.key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,13 +106,8 @@ class NewFileKeys:
         sealed = self.sealed_with(column)
         if sealed is None:
             return None
-        return ColumnCipher(
-            key=sealed.key,
-            gcm=prepare(sealed.key.key),
-            file_aad=self.aad_file_unique,
-            uses_ctr=self.uses_ctr,
-            row_group_ordinal=row_group,
-            column_ordinal=column,
+        return sealed.prepared.column_cipher(
+            self.aad_file_unique, row_group, column, uses_ctr=self.uses_ctr
         )
 
 
@@ -147,7 +146,9 @@ def _sealed(
     if use is None or use.name is None:
         raise ValueError("a key without the name of its master key cannot be made")
     key, material = maker.make(use.name, is_footer_key=is_footer_key)
-    return SealedWith(key=key, key_metadata=storage.key_metadata(material, reference))
+    return SealedWith(
+        prepared=PreparedKey.of(key), key_metadata=storage.key_metadata(material, reference)
+    )
 
 
 class _MaterialStorage:

@@ -44,7 +44,6 @@ from secure_bloom.rekeying.leftovers import leftovers, shown_record_keys
 from secure_bloom.rekeying.new_footer import NewFooter
 from secure_bloom.rekeying.new_keys import KeyMaker, NewFileKeys, new_file_keys
 from secure_bloom.rekeying.protection import (
-    KeyUse,
     Protection,
     found_protection,
     wanted_protection,
@@ -52,10 +51,10 @@ from secure_bloom.rekeying.protection import (
 )
 from secure_bloom.rekeying.regions import regions
 from secure_bloom.rekeying.rekey_report import (
-    ColumnChange,
     RekeyedFile,
     RekeyStatus,
     failed_file,
+    rekeyed_file,
 )
 from secure_bloom.rekeying.transfer import Transfer
 from secure_bloom.storage import InputFile, open_input, replace_tail
@@ -127,14 +126,30 @@ class Reencryption:
             if target is None and self._is_done(footer, keys, before, wanted):
                 if not self.dry_run:
                     tidy_material(file, footer)
-                return _report(file, footer, before, before, "unchanged", file.size, started)
+                return rekeyed_file(
+                    file,
+                    footer.leaves,
+                    "unchanged",
+                    before=before,
+                    after=before,
+                    size=file.size,
+                    started=started,
+                )
             notes = () if target is not None else tuple(leftovers(file, wanted))
             size = file.size
             if not self.dry_run:
                 size, left = self._write(file, footer, keys, wanted, target)
                 notes += left
             status: RekeyStatus = "decrypted" if wanted.is_plain else "reencrypted"
-            report = _report(file, footer, before, wanted, status, size, started)
+            report = rekeyed_file(
+                file,
+                footer.leaves,
+                status,
+                before=before,
+                after=wanted,
+                size=size,
+                started=started,
+            )
             return replace(report, notes=notes, verified=footer.is_verified)
 
     def _is_done(
@@ -236,39 +251,3 @@ def _chunks(footer: Footer, keys: FileKeys) -> tuple[tuple[Chunk, ...], ...]:
         tuple(open_chunk(footer, row_group, column, keys) for column in range(len(footer.leaves)))
         for row_group in range(len(footer.row_groups))
     )
-
-
-def _report(
-    file: InputFile,
-    footer: Footer,
-    before: Protection,
-    after: Protection,
-    status: RekeyStatus,
-    size: int,
-    started: float,
-) -> RekeyedFile:
-    columns = zip(footer.leaves, before.columns, after.columns, strict=True)
-    return RekeyedFile(
-        path=file.path,
-        status=status,
-        bytes_before=file.size,
-        bytes_after=size,
-        seconds=round(time.perf_counter() - started, 6),
-        footer_before=str(before.footer_mode),
-        footer=str(after.footer_mode),
-        columns=tuple(
-            ColumnChange(column=leaf.name, key_before=_name(old), key=_name(new))
-            for leaf, old, new in columns
-        ),
-        master_keys_before=_master_keys(before),
-        master_keys=_master_keys(after),
-    )
-
-
-def _name(use: KeyUse | None) -> str | None:
-    return None if use is None else use.name
-
-
-def _master_keys(protection: Protection) -> tuple[str, ...]:
-    uses = (protection.footer, *protection.columns)
-    return tuple(sorted({use.name for use in uses if use is not None and use.name is not None}))

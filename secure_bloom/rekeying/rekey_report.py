@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Literal
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 from secure_bloom.errors import SecureBloomError, failure_of
-from secure_bloom.reports import Report, counted_files
+from secure_bloom.parquet.schema import Leaf
+from secure_bloom.rekeying.protection import KeyUse, Protection
+from secure_bloom.reports import WritingReport
+from secure_bloom.storage import InputFile
 
 RekeyStatus = Literal["reencrypted", "decrypted", "rotated", "unchanged", "failed"]
 
@@ -51,35 +56,54 @@ class RekeyedFile:
         return self.status not in ("unchanged", "failed")
 
 
+def rekeyed_file(
+    file: InputFile,
+    leaves: Sequence[Leaf],
+    status: RekeyStatus,
+    *,
+    before: Protection,
+    after: Protection,
+    size: int,
+    started: float,
+) -> RekeyedFile:
+    """The report of ``file`` as it was, now ``size`` bytes; ``started`` is of ``perf_counter``."""
+    columns = zip(leaves, before.columns, after.columns, strict=True)
+    return RekeyedFile(
+        path=file.path,
+        status=status,
+        bytes_before=file.size,
+        bytes_after=size,
+        seconds=round(time.perf_counter() - started, 6),
+        footer_before=str(before.footer_mode),
+        footer=str(after.footer_mode),
+        columns=tuple(
+            ColumnChange(column=leaf.name, key_before=_name(old), key=_name(new))
+            for leaf, old, new in columns
+        ),
+        master_keys_before=_master_keys(before),
+        master_keys=_master_keys(after),
+    )
+
+
+def _name(use: KeyUse | None) -> str | None:
+    return None if use is None else use.name
+
+
+def _master_keys(protection: Protection) -> tuple[str, ...]:
+    uses = (protection.footer, *protection.columns)
+    return tuple(sorted({use.name for use in uses if use is not None and use.name is not None}))
+
+
 def failed_file(path: str, error: SecureBloomError, seconds: float) -> RekeyedFile:
     """The report of a file that could not be done and is as it was."""
     return RekeyedFile(path=path, status="failed", seconds=round(seconds, 6), **failure_of(error))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class RekeyReport(Report):
+class RekeyReport(WritingReport[RekeyedFile]):
     """A whole run; ``notes`` tell of files beside the changed ones that should not stay so.
 
     They repeat the notes of single files.
     """
 
-    files: tuple[RekeyedFile, ...]
-    notes: tuple[str, ...] = ()
-    dry_run: bool = False
-
     ROWS: ClassVar = ("files", "columns")
-
-    @property
-    def failed(self) -> tuple[RekeyedFile, ...]:
-        """The files that could not be done; they are as they were."""
-        return tuple(file for file in self.files if file.status == "failed")
-
-    def _document(self) -> dict[str, Any]:
-        return {
-            "files": [asdict(file) for file in self.files],
-            "notes": list(self.notes),
-            "dry_run": self.dry_run,
-        }
-
-    def _summary(self) -> str:
-        return counted_files((file.status for file in self.files), dry_run=self.dry_run)

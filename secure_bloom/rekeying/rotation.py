@@ -37,12 +37,12 @@ from secure_bloom.parquet.structures.splices import (
 )
 from secure_bloom.rekeying.key_files import key_metadata_of, write_material
 from secure_bloom.rekeying.leftovers import leftovers
-from secure_bloom.rekeying.protection import Protection, found_protection, wanted_protection
+from secure_bloom.rekeying.protection import KeyUse, Protection, found_protection, wanted_protection
 from secure_bloom.rekeying.rekey_report import (
-    ColumnChange,
     RekeyedFile,
     RekeyStatus,
     failed_file,
+    rekeyed_file,
 )
 from secure_bloom.rekeying.rewrapper import Rewrapper
 from secure_bloom.storage import InputFile, open_input, replace_tail
@@ -89,7 +89,15 @@ class Rotation:
             size = file.size
             if renewed.changes and not self.dry_run:
                 size = _write(file, footer, renewed)
-            report = _report(file, footer, before, renewed, status, size, started)
+            report = rekeyed_file(
+                file,
+                footer.leaves,
+                status,
+                before=before,
+                after=_after(footer, before, renewed.master_keys),
+                size=size,
+                started=started,
+            )
             return replace(report, notes=notes)
 
     def _wanted(self, footer: Footer, before: Protection) -> Protection | None:
@@ -275,37 +283,15 @@ def _elements(buffer: bytes, found: Field) -> list[bytes]:
     return [buffer[start:end] for start, end in list_elements(buffer, found)]
 
 
-def _report(
-    file: InputFile,
-    footer: Footer,
-    before: Protection,
-    renewed: _RenewedFile,
-    status: RekeyStatus,
-    size: int,
-    started: float,
-) -> RekeyedFile:
-    footer_key = renewed.master_keys.get(footer.tail.key_metadata or b"")
-    chunks = footer.columns[0] if footer.columns else ()
-    columns = []
-    for leaf, use, chunk in zip(footer.leaves, before.columns, chunks, strict=bool(chunks)):
-        crypto = chunk.crypto_metadata
-        own = None if crypto is None else crypto.ENCRYPTION_WITH_COLUMN_KEY
-        name = None if use is None else footer_key
-        if own is not None:
-            name = renewed.master_keys.get(own.key_metadata or b"")
-        columns.append(
-            ColumnChange(column=leaf.name, key_before=None if use is None else use.name, key=name)
-        )
-    old = {use.name for use in (before.footer, *before.columns) if use is not None and use.name}
-    return RekeyedFile(
-        path=file.path,
-        status=status,
-        bytes_before=file.size,
-        bytes_after=size,
-        seconds=round(time.perf_counter() - started, 6),
-        footer_before=str(before.footer_mode),
-        footer=str(before.footer_mode),
-        columns=tuple(columns),
-        master_keys_before=tuple(sorted(name for name in old if name is not None)),
-        master_keys=tuple(sorted(set(renewed.master_keys.values()))),
-    )
+def _after(footer: Footer, before: Protection, master_keys: Mapping[bytes, str]) -> Protection:
+    """The protection with the master keys that wrap the keys now, by key metadata before."""
+    footer_key = master_keys.get(footer.tail.key_metadata or b"")
+    columns = list(before.columns)
+    for column, chunk in enumerate(footer.columns[0] if footer.columns else ()):
+        crypto, use = chunk.crypto_metadata, columns[column]
+        if crypto is None or use is None:
+            continue
+        own = crypto.ENCRYPTION_WITH_COLUMN_KEY
+        name = footer_key if own is None else master_keys.get(own.key_metadata or b"")
+        columns[column] = replace(use, name=name)
+    return replace(before, footer=KeyUse(name=footer_key), columns=tuple(columns))

@@ -5,7 +5,10 @@ from __future__ import annotations
 import base64
 import os
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -90,6 +93,39 @@ def test_no_key_shows_anywhere(
     assert "1 failed" in shown[-2]
     for key in secrets:
         assert not any(form in everything for form in forms(key))
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc")
+def test_lists_of_processes_show_what_was_typed_and_no_more(tmp_path: Path) -> None:
+    (tmp_path / "keyring.json").write_text(keyring_json())
+    (tmp_path / "keyring.json").chmod(0o600)
+    kms = '[kms]\nclient = "keyring"\nkeyring = "keyring.json"\n'
+    (tmp_path / "policy.toml").write_text(kms + policy())
+    write_lake(tmp_path / "lake")
+    typed = [sys.executable, "-m", "secure_bloom", "reencrypt", "lake", "--policy", "policy.toml"]
+    run = subprocess.Popen(typed, cwd=tmp_path, stdout=subprocess.DEVNULL, start_new_session=True)
+    seen: set[tuple[str, ...]] = set()
+    while run.poll() is None:
+        seen |= command_lines(group=run.pid)
+    assert run.returncode == 0
+    # The first look may come before the process has become another one.
+    assert tuple(typed) in seen
+    assert seen <= {tuple(typed), command_line(Path("/proc/self"))}
+
+
+def command_lines(group: int) -> set[tuple[str, ...]]:
+    """The words of all processes of a group, as `ps` shows them."""
+    found = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if os.getpgid(int(process.name)) == group:
+                found.add(command_line(process))
+    return found - {()}
+
+
+def command_line(process: Path) -> tuple[str, ...]:
+    words = (process / "cmdline").read_bytes().split(b"\0")
+    return tuple(word.decode() for word in words[:-1])
 
 
 def kek_ids(everything: bytes) -> set[bytes]:
