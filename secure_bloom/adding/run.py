@@ -68,7 +68,7 @@ def rewrite_files(
             # After an interrupt a file at work finds no pool for its next chunk, and so it ends
             # before it writes.
             stop=partial(chunks.shutdown, wait=False, cancel_futures=True),
-            ahead=partial(_with_keys_ahead, rewriter),
+            ahead=partial(with_keys_ahead, KeysAhead(rewriter.resolver)),
         )
         with closing(done):
             for index, report in done:
@@ -77,9 +77,10 @@ def rewrite_files(
     return [reports[index] for index in range(len(tasks))]
 
 
-def _with_keys_ahead(rewriter: FileRewriter, tasks: Sequence[FileTask]) -> Iterator[FileTask]:
+def with_keys_ahead(ahead: KeysAhead, tasks: Sequence[FileTask]) -> Iterator[FileTask]:
+    """The tasks, each when the keys of its file are there."""
     by_path = {task.path: task for task in tasks}
-    return map(by_path.__getitem__, KeysAhead(rewriter.resolver).each(list(by_path)))
+    return map(by_path.__getitem__, ahead.each(list(by_path)))
 
 
 def _work(

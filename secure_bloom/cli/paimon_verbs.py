@@ -12,6 +12,7 @@ from secure_bloom.cli.arguments import (
     parse_settings,
     with_access_to_read,
     with_common_options,
+    with_jobs_option,
 )
 from secure_bloom.cli.exit_codes import complain, verdict_code
 from secure_bloom.cli.loudness import VERBOSE
@@ -79,6 +80,7 @@ def show_command(paths: tuple[str, ...], keyring: Path | None, as_json: bool, ve
     help="Write a new index in the place of one that cannot be read; what it held is lost.",
 )
 @click.option("--dry-run", is_flag=True, help="Work everything out, write nothing.")
+@with_jobs_option
 @with_access_to_read
 @with_common_options
 def build_command(
@@ -87,6 +89,7 @@ def build_command(
     allow_clear_index: bool,
     replace_damaged: bool,
     dry_run: bool,
+    jobs: int | None,
     access: Access,
     as_json: bool,
     verbose: bool,
@@ -114,6 +117,7 @@ def build_command(
         allow_clear_index=allow_clear_index,
         replace_damaged=replace_damaged,
         dry_run=dry_run,
+        jobs=jobs,
     )
     if as_json:
         print_json(report.to_dict())

@@ -13,6 +13,7 @@ from secure_bloom.cli.arguments import (
     load_policy,
     with_access_to_read,
     with_common_options,
+    with_jobs_option,
 )
 from secure_bloom.cli.exit_codes import complain
 from secure_bloom.cli.print_rekey import print_rekey_report
@@ -44,6 +45,7 @@ _PATHS = click.argument("paths", nargs=-1, required=True, metavar="PATH...")
     "--new-data-keys", is_flag=True, help="New data keys for files that are as they should be too."
 )
 @_DRY_RUN
+@with_jobs_option
 @with_common_options
 def reencrypt_command(
     paths: tuple[str, ...],
@@ -51,6 +53,7 @@ def reencrypt_command(
     output: str | None,
     new_data_keys: bool,
     dry_run: bool,
+    jobs: int | None,
     keyring: Path | None,
     as_json: bool,
     verbose: bool,
@@ -79,6 +82,7 @@ def reencrypt_command(
             output=output,
             new_data_keys=new_data_keys,
             dry_run=dry_run,
+            jobs=jobs,
             progress=progress,
         )
     return _finish(report, as_json=as_json, verbose=verbose)
@@ -87,11 +91,13 @@ def reencrypt_command(
 @click.command("decrypt")
 @_PATHS
 @click.option("--output", metavar="DIR", required=True, help="Where the files in clear go.")
+@with_jobs_option
 @with_access_to_read
 @with_common_options
 def decrypt_command(
     paths: tuple[str, ...],
     output: str,
+    jobs: int | None,
     access: Access,
     as_json: bool,
     verbose: bool,
@@ -108,7 +114,7 @@ def decrypt_command(
     from secure_bloom.rekeying import decrypt
 
     with progress_bar("decrypting", quiet=as_json) as progress:
-        report = decrypt(paths, output=output, **access.arguments(), progress=progress)
+        report = decrypt(paths, output=output, **access.arguments(), jobs=jobs, progress=progress)
     if not as_json:
         tell(f"note: what stands below {legible(output)} is in clear", err=True)
     return _finish(report, as_json=as_json, verbose=verbose)
@@ -120,6 +126,7 @@ def decrypt_command(
 @click.option("--from", "old_keys", multiple=True, metavar="KEY", help="A master key to leave.")
 @click.option("--to", "new_keys", multiple=True, metavar="KEY", help="The one in its place.")
 @_DRY_RUN
+@with_jobs_option
 @with_common_options
 def rotate_command(
     paths: tuple[str, ...],
@@ -127,6 +134,7 @@ def rotate_command(
     old_keys: tuple[str, ...],
     new_keys: tuple[str, ...],
     dry_run: bool,
+    jobs: int | None,
     keyring: Path | None,
     as_json: bool,
     verbose: bool,
@@ -157,6 +165,7 @@ def rotate_command(
             moves=dict(zip(old_keys, new_keys, strict=True)),
             keys=load_keys(keyring, policy),
             dry_run=dry_run,
+            jobs=jobs,
             progress=progress,
         )
     return _finish(report, as_json=as_json, verbose=verbose)

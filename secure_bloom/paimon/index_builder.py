@@ -6,7 +6,9 @@ against it, so an index of an encrypted column is refused unless the caller insi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from functools import partial
 from os import PathLike, fspath
 from typing import TypeAlias
 
@@ -28,6 +30,7 @@ from secure_bloom.paimon.index_files import index_path
 from secure_bloom.paimon.index_merge import IndexMerge
 from secure_bloom.parquet.footer import Footer, read_tail, unlock_to_read
 from secure_bloom.parquet.key_material_files import file_keys
+from secure_bloom.spreading import chosen_spread, each_file
 from secure_bloom.storage import InputFile, find_unmanaged, open_input
 from secure_bloom.storage.paths import Paths, as_paths
 
@@ -81,20 +84,50 @@ def build_indexes(
     dry_run: bool = False,
     allow_unverified: bool = False,
     allow_unprotected: bool = False,
+    jobs: int | None = None,
 ) -> BuildReport:
     """:func:`build_index` of all data files that ``paths`` mean; one that fails stops no other.
+
+    They are done on at most ``jobs`` cores, by default all: many small ones by processes, each of
+    which asks the policy's KMS itself.
 
     >>> sb.paimon.build_indexes("plain/", "email")
     <BuildReport: 1 file (1 built)>
     """
-    trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
-    merge = IndexMerge(replace_damaged=replace_damaged, dry_run=dry_run)
-    builder = _Builder(
-        columns, resolver_of(keys, trust), allow_clear_index=allow_clear_index, merge=merge
+    open_work = partial(
+        _reporter,
+        columns,
+        keys,
+        policy,
+        IndexMerge(replace_damaged=replace_damaged, dry_run=dry_run),
+        allow_clear_index=allow_clear_index,
+        allow_unverified=allow_unverified,
+        allow_unprotected=allow_unprotected,
     )
-    files = tuple(builder.report(path) for path in find_unmanaged(as_paths(paths)))
+    work = open_work()
+    paths = find_unmanaged(as_paths(paths))
+    done = each_file(work, open_work, paths, chosen_spread(paths, jobs), lost=_failed)
+    with closing(done):
+        found = dict(done)
+    files = tuple(found[index] for index in range(len(paths)))
     warn_unverified(file.path for file in files if not file.verified)
     return BuildReport(files=files, dry_run=dry_run)
+
+
+def _reporter(
+    columns: Columns,
+    keys: GivenKeys,
+    policy: GivenPolicy,
+    merge: IndexMerge,
+    *,
+    allow_clear_index: bool,
+    allow_unverified: bool,
+    allow_unprotected: bool,
+) -> Callable[[str], IndexReport]:
+    """The work on one file, in whichever process."""
+    trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
+    resolver = resolver_of(keys, trust)
+    return _Builder(columns, resolver, allow_clear_index=allow_clear_index, merge=merge).report
 
 
 class _Builder:
@@ -113,7 +146,7 @@ class _Builder:
         try:
             return self.build(path)
         except SecureBloomError as error:
-            return IndexReport(path=path, status="failed", **failure_of(error))
+            return _failed(path, error)
 
     def build(self, path: str) -> IndexReport:
         """Build one index and write it."""
@@ -150,6 +183,10 @@ class _Builder:
                 "allow_clear_index (--allow-clear-index) builds this one all the same",
             )
         return sources
+
+
+def _failed(path: str, error: SecureBloomError) -> IndexReport:
+    return IndexReport(path=path, status="failed", **failure_of(error))
 
 
 def _as_options(columns: Columns) -> dict[str, IndexOptions]:

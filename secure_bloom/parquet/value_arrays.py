@@ -80,4 +80,5 @@ def _fixed_values(leaf: Leaf, array: pa.Array) -> NDArray[Any]:
 
 def is_float16(leaf: Leaf) -> bool:
     """Whether the column holds two-byte floating-point numbers."""
-    return logical_type(leaf.element).kind is Kind.FLOAT16
+    is_fixed = leaf.type is Type.FIXED_LEN_BYTE_ARRAY
+    return is_fixed and logical_type(leaf.element).kind is Kind.FLOAT16

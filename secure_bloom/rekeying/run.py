@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
+from functools import partial
 from os import PathLike
+from typing import TypeAlias
 
 from secure_bloom.adding.report import file_notes
+from secure_bloom.adding.run import FileTask, with_keys_ahead
 from secure_bloom.adding.summary_files import summary_notes
 from secure_bloom.adding.targets import files_to_write
 from secure_bloom.encryption.access import (
@@ -30,7 +32,6 @@ from secure_bloom.encryption.keys import (
 from secure_bloom.encryption.policy import KeyPolicy, check_master_keys
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import PolicyError, SecureBloomError
-from secure_bloom.ordered_pool import in_order
 from secure_bloom.parquet.footer import read_tail, unlock
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.keys_ahead import KeysAhead
@@ -38,14 +39,16 @@ from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.rekeying.new_keys import KeyMaker
 from secure_bloom.rekeying.protection import missing_columns
 from secure_bloom.rekeying.reencryption import Reencryption
-from secure_bloom.rekeying.rekey_report import RekeyedFile, RekeyReport
+from secure_bloom.rekeying.rekey_report import RekeyedFile, RekeyReport, failed_file
 from secure_bloom.rekeying.rewrapper import Rewrapper
 from secure_bloom.rekeying.rotation import Rotation
+from secure_bloom.spreading import chosen_spread, each_file
 from secure_bloom.storage import open_input
 from secure_bloom.storage.paths import Paths
 
 #: Called with the number of files done and the number of them in all.
 FileProgress = Callable[[int, int], None]
+_Work: TypeAlias = Reencryption | Rotation
 
 
 def reencrypt(
@@ -56,6 +59,7 @@ def reencrypt(
     output: str | PathLike[str] | None = None,
     new_data_keys: bool = False,
     dry_run: bool = False,
+    jobs: int | None = None,
     progress: FileProgress | None = None,
 ) -> RekeyReport:
     """Bring files under ``policy``, from whatever protection they have; no page is decoded.
@@ -64,7 +68,8 @@ def reencrypt(
     columns, another mode of the footer or another algorithm.  A file that already is as the policy
     says is left alone, unless ``new_data_keys`` is given.  ``keys`` opens the old files, and seals
     the new ones where the policy has no KMS.  Files are replaced atomically, or written below
-    ``output``.  A file that fails is reported and stays as it was.
+    ``output``, on at most ``jobs`` cores, by default all: many small ones by processes, each of
+    which asks the policy's KMS itself.  A file that fails is reported and stays as it was.
 
     Raises PolicyError before any file is written where the policy encrypts nothing, or names a
     master key that its KMS does not have.
@@ -72,10 +77,12 @@ def reencrypt(
     >>> sb.reencrypt("plain/", policy="keys/policy.toml")
     <RekeyReport: 1 file (1 reencrypted)>
     """
-    work = reencryption(policy, keys, new_data_keys=new_data_keys, dry_run=dry_run)
+    open_work = partial(reencryption, policy, keys, new_data_keys=new_data_keys, dry_run=dry_run)
+    work = open_work()
     files, targets = files_to_write(paths, in_place=False, output=output)
     check_columns(files, work)
-    return _run(work.reencrypt, files, targets, _ahead(work, targets), progress, dry_run=dry_run)
+    tasks = [FileTask(path=path, target=targets.get(path)) for path in files]
+    return _run(work, open_work, tasks, _ahead(work, targets), jobs=jobs, progress=progress)
 
 
 def reencryption(
@@ -117,6 +124,7 @@ def decrypt(
     keys: GivenKeys = None,
     allow_unverified: bool = False,
     allow_unprotected: bool = False,
+    jobs: int | None = None,
     progress: FileProgress | None = None,
 ) -> RekeyReport:
     """Write files in clear below ``output``, never in their place.
@@ -128,10 +136,24 @@ def decrypt(
     >>> sb.decrypt("out/", output="clear/", policy="keys/policy.toml")
     <RekeyReport: 1 file (1 decrypted)>
     """
-    trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
-    work = Reencryption(resolver=resolver_of(keys, trust), policy=None, maker=None)
+    open_work = partial(
+        _decryption,
+        policy,
+        keys,
+        allow_unverified=allow_unverified,
+        allow_unprotected=allow_unprotected,
+    )
+    work = open_work()
     files, targets = files_to_write(paths, in_place=False, output=output)
-    return _run(work.reencrypt, files, targets, _ahead(work, targets), progress)
+    tasks = [FileTask(path=path, target=targets.get(path)) for path in files]
+    return _run(work, open_work, tasks, _ahead(work, targets), jobs=jobs, progress=progress)
+
+
+def _decryption(
+    policy: GivenPolicy, keys: GivenKeys, *, allow_unverified: bool, allow_unprotected: bool
+) -> Reencryption:
+    trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
+    return Reencryption(resolver=resolver_of(keys, trust), policy=None, maker=None)
 
 
 def _ahead(work: Reencryption, targets: Mapping[str, str]) -> KeysAhead:
@@ -145,23 +167,27 @@ def rotate_keys(
     moves: Mapping[str, str] | None = None,
     keys: GivenKeys = None,
     dry_run: bool = False,
+    jobs: int | None = None,
     progress: FileProgress | None = None,
 ) -> RekeyReport:
     """Wrap the keys of files anew, under other master keys or their newest versions.
 
     Without ``moves`` every file comes to the master keys that ``policy`` names; ``moves`` maps old
     master keys to new ones, and all else stays.  Data keys stay, and so do pages, filters and
-    indexes.  Wrapped key encryption keys are renewed once a run each, inside the KMS where it can.
+    indexes.  Wrapped key encryption keys are renewed inside the KMS where it can, once for each
+    process that works: on at most ``jobs`` cores, by default all, where small files are many.
 
     Raises PolicyError before any file is written for a master key that the KMS does not have.
 
     >>> sb.rotate_keys("out/", policy="keys/policy.toml")
     <RekeyReport: 1 file (1 unchanged)>
     """
-    work = rotation(policy, moves or {}, keys, dry_run=dry_run)
-    files, targets = files_to_write(paths, in_place=False, output=None)
+    open_work = partial(rotation, policy, moves or {}, keys, dry_run=dry_run)
+    work = open_work()
+    files, _ = files_to_write(paths, in_place=False, output=None)
+    tasks = [FileTask(path=path) for path in files]
     ahead = KeysAhead(work.resolver, work.ask)
-    return _run(work.rotate, files, targets, ahead, progress, dry_run=dry_run)
+    return _run(work, open_work, tasks, ahead, jobs=jobs, progress=progress)
 
 
 def rotation(
@@ -224,22 +250,46 @@ def _check_moves(moves: Mapping[str, str], kms: KmsClient) -> None:
 
 
 def _run(
-    work: Callable[[str, str | None], RekeyedFile],
-    files: Sequence[str],
-    targets: Mapping[str, str],
+    work: _Work,
+    open_work: Callable[[], _Work],
+    tasks: Sequence[FileTask],
     ahead: KeysAhead,
-    progress: FileProgress | None,
     *,
-    dry_run: bool = False,
+    jobs: int | None,
+    progress: FileProgress | None,
 ) -> RekeyReport:
-    reports: list[RekeyedFile] = []
-    workers = min(len(files), os.cpu_count() or 1)
-    for report in in_order(lambda it: work(it, targets.get(it)), ahead.each(files), workers):
-        reports.append(report)
-        if progress is not None:
-            progress(len(reports), len(files))
+    found: dict[int, RekeyedFile] = {}
+    done = each_file(
+        partial(_rekey, work),
+        partial(_rekeyer, open_work),
+        tasks,
+        chosen_spread([task.path for task in tasks], jobs),
+        lost=lambda task, error: failed_file(task.path, error, 0.0),
+        ahead=partial(with_keys_ahead, ahead),
+    )
+    with closing(done):
+        for index, report in done:
+            found[index] = report
+            if progress is not None:
+                progress(len(found), len(tasks))
+    reports = tuple(found[index] for index in range(len(tasks)))
     warn_unverified(report.path for report in reports if not report.verified)
-    changed = [targets.get(report.path, report.path) for report in reports if report.changes]
-    summaries = () if dry_run else summary_notes(changed, what="have other keys now")
+    changed = [
+        task.target or task.path
+        for task, report in zip(tasks, reports, strict=True)
+        if report.changes
+    ]
+    summaries = () if work.dry_run else summary_notes(changed, what="have other keys now")
     notes = (*file_notes(reports), *summaries)
-    return RekeyReport(files=tuple(reports), notes=notes, dry_run=dry_run)
+    return RekeyReport(files=reports, notes=notes, dry_run=work.dry_run)
+
+
+def _rekeyer(open_work: Callable[[], _Work]) -> Callable[[FileTask], RekeyedFile]:
+    """The work of another process."""
+    return partial(_rekey, open_work())
+
+
+def _rekey(work: _Work, task: FileTask) -> RekeyedFile:
+    if isinstance(work, Rotation):
+        return work.rotate(task.path, None)
+    return work.reencrypt(task.path, task.target)

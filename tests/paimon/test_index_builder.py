@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import shutil
 import signal
 import subprocess
 import sys
@@ -250,6 +251,15 @@ def test_a_single_text_is_the_name_of_one_column(data_file: Path) -> None:
 def test_columns_of_a_wrong_type_are_refused(data_file: Path, columns: Any) -> None:
     with pytest.raises(PolicyError):
         paimon.build_index(data_file, columns)
+
+
+def test_processes_build_what_one_builds(data_file: Path) -> None:
+    other = data_file.with_name("other.parquet")
+    shutil.copyfile(data_file, other)
+    wanted = paimon.build_index(other, ["name"])
+    report = paimon.build_indexes(data_file.parent, ["name"], jobs=2)
+    assert [(file.status, file.bytes) for file in report.files] == [("built", wanted.bytes)] * 2
+    assert read(data_file) == read(other)
 
 
 def test_a_failing_file_does_not_stop_the_others(data_file: Path) -> None:

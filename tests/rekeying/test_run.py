@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -71,6 +72,26 @@ def test_record_keys_of_hudi_stay_where_they_show_nothing(file: Path, tmp_path: 
         entry = hudi.read_record_key_filter(file, keys=KEYS)
         assert entry is not None
         assert entry.min_key == "lyon"
+
+
+def test_processes_do_what_one_does(file: Path, signed: Path, tmp_path: Path) -> None:
+    for name in "abc":
+        shutil.copyfile(file, file.parent / f"{name}.parquet")
+    (file.parent / "torn.parquet").write_bytes(b"PAR1")
+    seen = list[tuple[int, int]]()
+    report = sb.reencrypt(
+        file.parent, policy=signed, keys=KEYS, jobs=2, progress=lambda *step: seen.append(step)
+    )
+    names = [f"{name}.parquet" for name in ("a", "b", "c", "torn", "x")]
+    assert [Path(it.path).name for it in report.files] == names
+    assert [it.status == "failed" for it in report.files] == [name[0] == "t" for name in names]
+    assert seen == [(done + 1, 5) for done in range(5)]
+    moved = sb.rotate_keys(file.parent, policy=signed, keys=KEYS, moves={"k_pii": "k_new"}, jobs=2)
+    assert [it.status for it in moved.files] == ["rotated"] * 3 + ["failed", "rotated"]
+    clear = tmp_path / "clear"
+    assert len(sb.decrypt(file.parent, output=clear, keys=KEYS, jobs=2).failed) == 1
+    for name in set(names) - {"torn.parquet"}:
+        assert pq.read_table(clear / name).equals(customers(50))
 
 
 def test_what_still_shows_the_old_content_is_told(file: Path, signed: Path) -> None:

@@ -340,7 +340,8 @@ def _skip_fixed(width: int) -> Callable[[bytes, int, int], int]:
 
 
 def _skip_varint(buffer: bytes, position: int, _depth: int) -> int:
-    return _read_varint(buffer, position)[1]
+    # Most numbers are one byte, and a footer has thousands.
+    return position + 1 if buffer[position] < 0x80 else _read_varint(buffer, position)[1]
 
 
 def _skip_binary(buffer: bytes, position: int, _depth: int) -> int:
