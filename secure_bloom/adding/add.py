@@ -7,7 +7,7 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 from secure_bloom.adding.preflight import check_few
-from secure_bloom.adding.report import AddReport, file_notes
+from secure_bloom.adding.report import AddReport, file_notes, left_filters_notes
 from secure_bloom.adding.request import (
     Columns,
     FilterRequest,
@@ -75,7 +75,8 @@ def add_bloom_filters(
         progress=progress,
     )
     changed = [targets.get(report.path, report.path) for report in reports if report.changes]
-    notes = (*file_notes(reports), *summary_notes(changed))
+    left = left_filters_notes(reports) if in_place else ()
+    notes = (*file_notes(reports), *left, *summary_notes(changed))
     return AddReport(files=tuple(reports), notes=notes, dry_run=dry_run)
 
 

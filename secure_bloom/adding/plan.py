@@ -13,6 +13,7 @@ from typing import TypeAlias
 from secure_bloom.adding.append_mark import append_mark
 from secure_bloom.adding.report import FilterReport
 from secure_bloom.adding.request import FilterRequest
+from secure_bloom.adding.superseded import reclaimed_end
 from secure_bloom.bloom.build import BuiltFilter, build_filter
 from secure_bloom.bloom.stored import StoredBloomFilter, encode_bloom_filter, read_bloom_filter
 from secure_bloom.encryption.keys import FileKeys
@@ -113,7 +114,7 @@ def plan_rewrite(
     # the last row group is told at once.
     tasks = list(_tasks(file, footer, keys, request, row_groups))
     outcomes = _outcomes(tasks, run)
-    keep = file.size if append else _reclaimed_end(footer, outcomes)
+    keep = file.size if append else _reclaimed_end(file, footer, keys, outcomes)
     parts, places, filters = _lay_out(outcomes, keep + len(_mark(keep, append=append)))
     skipped = _skipped(footer, request)
     # Nothing to write: an unchanged footer is not encrypted again, and the file stays as it is.
@@ -201,23 +202,20 @@ def _old_filter(task: Task) -> StoredBloomFilter | None:
         raise
 
 
-def _reclaimed_end(footer: Footer, outcomes: list[ChunkOutcome]) -> int:
-    """The offset where new filters may start: the old footer's, or that of filters before it.
+def _reclaimed_end(
+    file: InputFile, footer: Footer, keys: FileKeys, outcomes: list[ChunkOutcome]
+) -> int:
+    """The offset where new filters may start.
 
-    Filters that are replaced give their room back if they stand right before the footer, one after
-    the other.  Each of them was read as a filter before, so a footer with wrong offsets cannot make
-    us overwrite data.
+    Each filter that gives its room back was read as a filter before, so a footer with wrong offsets
+    cannot make us overwrite data.
     """
-    end = footer.tail.offset
     replaced = {
         outcome.old.offset + outcome.old.length: outcome.old.offset
         for outcome in outcomes
         if isinstance(outcome, NewFilter) and outcome.old is not None
     }
-    # From the footer backwards, filter by filter; a gap or a filter that stays ends it.
-    while end in replaced:
-        end = replaced[end]
-    return end
+    return reclaimed_end(file, footer, keys, replaced)
 
 
 def _lay_out(

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal, Protocol
 
 from secure_bloom.reports import WritingReport
-from secure_bloom.text import counted
+from secure_bloom.text import counted, human_bytes
 
 FileStatus = Literal["added", "unchanged", "failed"]
 FilterAction = Literal["added", "kept", "replaced", "skipped"]
@@ -111,6 +111,20 @@ class AddReport(WritingReport[FileAddReport]):
 def hard_link_note(names: int) -> str:
     """The note of a file with so many names that was replaced under one of them."""
     return f"the old content stays behind {counted(names - 1, 'other name')} (hard link)"
+
+
+def left_filters_notes(files: Iterable[FileAddReport]) -> Iterator[str]:
+    """What an append leaves of filters that it replaced, in all files together."""
+    grown = [
+        (file.bytes_after or 0) - (file.bytes_before or 0)
+        for file in files
+        if any(it.action == "replaced" for it in file.filters)
+    ]
+    if grown:
+        yield (
+            f"{counted(len(grown), 'file')} grew by {human_bytes(sum(grown))}: --in-place leaves "
+            "the filters that it replaces in them; --replace-filters without it gives the room back"
+        )
 
 
 def file_notes(files: Iterable[NotedFile]) -> Iterator[str]:

@@ -26,7 +26,10 @@ def print_add_report(report: AddReport, *, verbose: bool) -> None:
     actions = Counter(f.action for file in report.files for f in file.filters)
     grown = sum((f.bytes_after or 0) - (f.bytes_before or 0) for f in report.files)
     would = "would be " if report.dry_run else ""
-    told = ", ".join(f"{count:,} {would}{action}" for action, count in sorted(actions.items()))
+    told = ", ".join(
+        f"{count:,} {_told(action, dry_run=report.dry_run)}"
+        for action, count in sorted(actions.items())
+    )
     size = f"{human_bytes(abs(grown))} {'smaller' if grown < 0 else 'larger'}"
     tell(f"filters: {told or 'none'}; the files {would or 'are '}{size}")
     for commit in report.commits:
@@ -48,11 +51,15 @@ def _file_row(file: FileAddReport, name: str, *, dry_run: bool) -> tuple[object,
     return (
         name,
         f"would be {file.status}" if dry_run and file.changes else file.status,
-        ", ".join(f"{count} {action}" for action, count in sorted(actions.items())),
+        ", ".join(f"{count} {_told(it, dry_run=dry_run)}" for it, count in sorted(actions.items())),
         human_bytes(file.bytes_before),
         human_bytes(file.bytes_after),
         f"{file.seconds:.2f}",
     )
+
+
+def _told(action: str, *, dry_run: bool) -> str:
+    return f"would be {action}" if dry_run and action in ("added", "replaced") else action
 
 
 def _remark(report: FilterReport) -> str | None:
@@ -76,7 +83,7 @@ def _print_filters(report: AddReport) -> None:
             (
                 f.row_group,
                 f.column,
-                f.action,
+                _told(f.action, dry_run=report.dry_run),
                 f.source,
                 f.values,
                 f.bytes,

@@ -3,15 +3,17 @@
     data, as it is | footer with new key_metadata
 
 Data keys stay, so pages, filters and indexes stay, byte for byte.  The file is replaced, never
-appended to: an append would leave the old footer, with the old wrapped keys, in the file.
+appended to: an append would leave the old footer, with the old wrapped keys, in the file.  Footers
+that earlier appends have left in it are overwritten with zeros.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from secure_bloom.adding.superseded import superseded_footers
 from secure_bloom.encryption.keys import ExternalReference, FileKeys, KeyMaterial, KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import (
@@ -46,6 +48,7 @@ from secure_bloom.rekeying.rekey_report import (
 )
 from secure_bloom.rekeying.rewrapper import Rewrapper
 from secure_bloom.storage import InputFile, open_input, replace_tail
+from secure_bloom.storage.rewritten_file import OldRange, RewrittenFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,7 +233,22 @@ def _write(file: InputFile, footer: Footer, renewed: _RenewedFile) -> int:
         file_aad=footer.file_aad,
         crypto=_new_crypto(tail, renewed.metadata),
     )
-    return replace_tail(file, tail.offset, [end])
+    superseded = superseded_footers(file, footer)
+    if not superseded:
+        return replace_tail(file, tail.offset, [end])
+    # Offsets stay, so the footers that appends have left behind become zeros.
+    parts = [*_blanked(superseded, tail.offset), end]
+    return replace_tail(RewrittenFile(file, parts), 0, ())
+
+
+def _blanked(extents: Iterable[tuple[int, int]], end: int) -> Iterator[bytes | OldRange]:
+    """The old file up to ``end``, with zeros for ``extents``."""
+    position = 0
+    for start, stop in extents:
+        yield OldRange(position, start - position)
+        yield bytes(stop - start)
+        position = stop
+    yield OldRange(position, end - position)
 
 
 def _new_crypto(tail: Tail, metadata: Mapping[bytes, bytes]) -> bytes:

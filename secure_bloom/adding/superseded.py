@@ -1,0 +1,103 @@
+"""Footers that appends have superseded: each stands right before the mark of the next append.
+
+    data | old footer | mark | filters | zeros | footer
+
+Nothing points to them.  They hold the wrapped keys and the metadata of an earlier time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from secure_bloom.adding.append_mark import find_marks
+from secure_bloom.bloom.stored import filter_extent
+from secure_bloom.encryption.keys import FileKeys
+from secure_bloom.errors import KeyUnavailableError, SecureBloomError
+from secure_bloom.parquet.footer import Footer, open_chunk, read_tail
+from secure_bloom.parquet.pages import chunk_extent
+from secure_bloom.parquet.structures.metadata import ColumnChunk
+from secure_bloom.storage import APPEND_ALIGNMENT, InputFile
+
+#: First byte, and the byte behind the last one.
+Extent = tuple[int, int]
+
+
+def superseded_footers(file: InputFile, footer: Footer) -> list[Extent]:
+    """Each old footer with the mark behind it, in the file's order; no key is needed."""
+    # A cell may hold a file with marks of its own: only what stands behind all data counts.
+    first, found = _known_end(footer), []
+    for mark, behind in find_marks(file, footer.tail.offset, first):
+        try:
+            start = read_tail(file, end=mark).offset
+        except SecureBloomError:
+            continue
+        if start >= first:
+            found.append((start, behind))
+    return found[::-1]
+
+
+def reclaimed_end(
+    file: InputFile, footer: Footer, keys: FileKeys, replaced: Mapping[int, int]
+) -> int:
+    """The offset where new filters may start if the file is replaced.
+
+    ``replaced`` has the filters that go, their starts by their ends.  Those that stand right before
+    the footer give their room back, and so does all that appends have left: superseded footers, and
+    filters that nothing points to.
+    """
+    end = _walked_back(footer.tail.offset, replaced)
+    # Appends end on a block: most files without one are known by it, and not looked through.
+    old = [] if file.size % APPEND_ALIGNMENT else superseded_footers(file, footer)
+    kept = _kept_end(file, footer, keys, replaced) if old else None
+    if kept is None:
+        return end
+    # From the first superseded footer on, everything is ours.
+    first = old[0][0]
+    return min(end, _walked_back(first, replaced) if kept <= first else kept)
+
+
+def _walked_back(end: int, replaced: Mapping[int, int]) -> int:
+    """From ``end`` backwards, filter by filter; a gap or a filter that stays ends it."""
+    while end in replaced:
+        end = replaced[end]
+    return end
+
+
+def _known_end(footer: Footer) -> int:
+    """Where pages and indexes end, as far as the footer tells it without the keys of columns."""
+    ends = [0]
+    for group, chunks in zip(footer.row_groups, footer.columns, strict=True):
+        ends.append((group.file_offset or 0) + (group.total_compressed_size or 0))
+        for chunk in chunks:
+            ends += _index_ends(chunk)
+            meta = chunk.meta_data
+            if meta is not None:
+                starts = filter(None, (meta.dictionary_page_offset, meta.data_page_offset))
+                ends.append(min(starts, default=0) + meta.total_compressed_size)
+    return min(max(ends), footer.tail.offset)
+
+
+def _kept_end(
+    file: InputFile, footer: Footer, keys: FileKeys, replaced: Mapping[int, int]
+) -> int | None:
+    """Where the last thing ends that the footer points to and that stays.
+
+    None where a key is not at hand: the filters of that column are not known.
+    """
+    ends = [0]
+    try:
+        for row_group, chunks in enumerate(footer.columns):
+            for column, entry in enumerate(chunks):
+                chunk = open_chunk(footer, row_group, column, keys)
+                ends += [sum(chunk_extent(chunk)), *_index_ends(entry)]
+                extent = filter_extent(file, chunk)
+                if extent is not None and replaced.get(sum(extent)) != extent[0]:
+                    ends.append(sum(extent))
+    except KeyUnavailableError:
+        return None
+    return max(ends)
+
+
+def _index_ends(chunk: ColumnChunk) -> Iterator[int]:
+    yield (chunk.offset_index_offset or 0) + (chunk.offset_index_length or 0)
+    yield (chunk.column_index_offset or 0) + (chunk.column_index_length or 0)
