@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -26,8 +27,9 @@ from secure_bloom.parquet.logical_types import describe
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import ColumnChunk
 from secure_bloom.reports import Report, counted_files
-from secure_bloom.storage import InputFile, find_unmanaged, open_input
+from secure_bloom.storage import InputFile
 from secure_bloom.storage.paths import Paths, as_paths
+from secure_bloom.tables import TableListing, TableVersion, list_tables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,28 +123,34 @@ def inspect(
     keys: GivenKeys = None,
     policy: GivenPolicy = None,
     check: bool = False,
+    version: int | None = None,
+    timestamp: str | datetime | None = None,
 ) -> InspectReport:
     """Describe files, as far as the keys at hand go; what needs no key works without any.
 
     Without ``keys``, those of the policy's KMS are taken.  With ``check`` the values of every
     column that has a filter are read, and looked for in it.  A file that cannot be read is
-    reported with its error and does not stop the others.
+    reported with its error and does not stop the others.  Of a Delta table the live files are
+    shown, of its latest version or of ``version``, or of the last one until ``timestamp``.
 
     >>> sb.inspect("out/", policy="keys/policy.toml")
     <InspectReport: 1 file (1 encrypted)>
     """
     resolver = KeyResolver(keys_of(keys, loaded_policy(policy)))
+    listing = list_tables(as_paths(paths), TableVersion(version=version, timestamp=timestamp))
     return InspectReport(
         files=tuple(
-            _inspect_file(path, resolver, check)
-            for path in KeysAhead(resolver).each(find_unmanaged(as_paths(paths)))
+            _inspect_file(listing, path, resolver, check)
+            for path in KeysAhead(resolver).each(listing.paths)
         )
     )
 
 
-def _inspect_file(path: str, resolver: KeyResolver, check: bool) -> FileInspection:
+def _inspect_file(
+    listing: TableListing, path: str, resolver: KeyResolver, check: bool
+) -> FileInspection:
     try:
-        with located(path=path), open_input(path) as file:
+        with located(path=path), listing.open(path) as file:
             inspected = _inspect_open(file, file_keys(resolver, file), check)
             return replace(inspected, paimon=describe_beside(file))
     except SecureBloomError as error:

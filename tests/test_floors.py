@@ -23,6 +23,7 @@ from tests.project import PACKAGE, ROOT
 FLOORS: list[dict[str, str]] = [
     {
         "errors": "every exception",
+        "column_names": "what a table calls the columns of its files",
         "text": "words for people: counts, names of columns, what may be shown",
         "options": "what a caller may ask of a filter",
         "lazy_names": "public names that are imported when they are first asked for",

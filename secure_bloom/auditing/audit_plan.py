@@ -20,8 +20,8 @@ from secure_bloom.encryption.accepted import current
 from secure_bloom.encryption.keys import ExplicitKeys
 from secure_bloom.encryption.policy import KeyPolicy, draft_policy
 from secure_bloom.errors import PolicyError
-from secure_bloom.storage import find_unmanaged
 from secure_bloom.storage.paths import Paths, as_paths
+from secure_bloom.tables import TableListing, TableVersion, list_tables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,8 @@ class AuditPlan:
     """The ``files`` to be held against ``request``, and what was found already.
 
     For a policy that cannot be used ``request`` is None, and there are no files.  ``roots`` are the
-    paths as given.  ``listed`` are all files there, also those that a sample leaves out.
+    paths as given.  ``listed`` are all files there, also those that a sample leaves out; ``tables``
+    opens them.
     """
 
     request: AuditRequest | None
@@ -38,6 +39,7 @@ class AuditPlan:
     roots: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     listed: tuple[str, ...] = ()
+    tables: TableListing = field(default_factory=lambda: TableListing(paths=()))
     properties: Mapping[str, str] | None = None
     keys: Keys | None = field(default=None, repr=False)
     scope: AuditScope = field(default_factory=AuditScope)
@@ -53,6 +55,7 @@ class AuditOptions:
     without_keys: bool = False
     check_values: bool = False
     spark_properties: Mapping[str, str] | None = None
+    at: TableVersion = field(default_factory=TableVersion)
 
 
 def plan_audit(
@@ -80,7 +83,8 @@ def plan_audit(
         findings += tuple(policies.check_master_keys(taken, at_hand))
     roots = as_paths(paths)
     refused: list[PolicyError] = []
-    files = find_unmanaged(roots, refused=refused)
+    tables = list_tables(roots, options.at, refused=refused)
+    files = tables.paths
     findings += tuple(file_failure(error.path or "", error) for error in refused)
     return AuditPlan(
         request=request,
@@ -88,7 +92,8 @@ def plan_audit(
         selection=selected,
         roots=tuple(roots),
         files=_sample(files, options.sample),
-        listed=tuple(files),
+        listed=files,
+        tables=tables,
         properties=options.spark_properties,
         keys=at_hand,
         scope=scope,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from os import PathLike
 
@@ -25,6 +26,7 @@ from secure_bloom.ordered_pool import in_order
 from secure_bloom.parquet.keys_ahead import KeysAhead
 from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.storage.paths import Paths, is_object_uri, local_path
+from secure_bloom.tables import TableVersion
 
 #: Called with the number of files done and the number of files in all.
 Progress = Callable[[int, int], None]
@@ -48,6 +50,8 @@ def audit(
     check_values: bool = False,
     spark_properties: Mapping[str, str] | None = None,
     progress: Progress | None = None,
+    version: int | None = None,
+    timestamp: str | datetime | None = None,
 ) -> AuditReport:
     """Hold every Parquet file at ``paths`` against ``policy``; docs/audit.md lists all findings.
 
@@ -59,9 +63,10 @@ def audit(
     evenly.  ``check_values`` reads the first page of each column chunk that has a filter, and looks
     its values up in the filter.  ``spark_properties`` are held against the policy too.
 
-    Only footers, Bloom filters, and bytes that nothing refers to are read.  A file that cannot be
-    read or opened is a finding as well.  Raises PolicyError where there is nothing to audit: no
-    file, no readable policy, no KMS to ask.
+    Only footers, Bloom filters, and bytes that nothing refers to are read.  Of a Delta table the
+    live files are looked at, of its latest version or of ``version``, or of the last one until
+    ``timestamp``.  A file that cannot be read or opened is a finding as well.  Raises PolicyError
+    where there is nothing to audit: no file, no readable policy, no KMS to ask.
 
     >>> sb.audit("out/", policy="keys/policy.toml")
     <AuditReport: 0 findings in 1 file>
@@ -73,6 +78,7 @@ def audit(
         without_keys=without_keys,
         check_values=check_values,
         spark_properties=spark_properties,
+        at=TableVersion(version=version, timestamp=timestamp),
     )
     plan = plan_audit(paths, policy, keys, options)
     return conclude(plan, _audits(plan, progress))
@@ -84,7 +90,7 @@ def _audits(plan: AuditPlan, progress: Progress | None) -> Iterator[FileAudit]:
     if request is None:
         return
     resolver = KeyResolver(plan.keys)
-    work = partial(audit_file, request=request, resolver=resolver)
+    work = partial(audit_file, request=request, resolver=resolver, open_file=plan.tables.open)
     paths = KeysAhead(resolver).each(plan.files) if request.with_keys else plan.files
     are_remote = any(map(is_object_uri, plan.files))
     audits = in_order(work, paths, _THREADS if are_remote else 1, room=_WAITING)
@@ -106,7 +112,9 @@ def conclude(plan: AuditPlan, files: Iterable[FileAudit]) -> AuditReport:
     found += summed.mixture.findings()
     found += guarded(folders.check_folders(plan.files, plan.roots, policy))
     if plan.request.has_secrets:
-        found += guarded(copies.check_copies(map(local_path, plan.roots), plan.listed))
+        found += guarded(
+            copies.check_copies(map(local_path, plan.roots), plan.listed, plan.tables.folders)
+        )
     left_out = len(plan.listed) - len(plan.files)
     if summed.all_read and not left_out:
         found += _unknown_columns(policy, set(summed.columns), plan.files)

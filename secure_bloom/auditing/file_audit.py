@@ -106,13 +106,18 @@ class FileAudit:
     protection: Protection | None = None
 
 
-def audit_file(path: str, request: AuditRequest, resolver: KeyResolver) -> FileAudit:
+def audit_file(
+    path: str,
+    request: AuditRequest,
+    resolver: KeyResolver,
+    open_file: Callable[[str], InputFile] = open_input,
+) -> FileAudit:
     """Hold one file against the policy; an error is a finding of that file.
 
     Only KmsUnavailableError is raised.
     """
     try:
-        with located(path=path), open_input(path) as file:
+        with located(path=path), open_file(path) as file:
             return _audit(MeteredFile(file), request, resolver)
     except Exception as error:
         return FileAudit(path=path, findings=(file_failure(path, error),))

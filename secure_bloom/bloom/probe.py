@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, ClassVar
 
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
@@ -23,8 +24,9 @@ from secure_bloom.parquet.keys_ahead import KeysAhead
 from secure_bloom.parquet.literals import physical_values
 from secure_bloom.parquet.schema import Leaf, require_filterable, select, unknown_column
 from secure_bloom.reports import Report
-from secure_bloom.storage import InputFile, find_unmanaged, open_input
+from secure_bloom.storage import InputFile
 from secure_bloom.storage.paths import Paths, as_paths
+from secure_bloom.tables import TableVersion, list_tables
 from secure_bloom.text import counted
 
 
@@ -128,6 +130,8 @@ def probe(
     policy: GivenPolicy = None,
     allow_unverified: bool = False,
     allow_unprotected: bool = False,
+    version: int | None = None,
+    timestamp: str | datetime | None = None,
 ) -> ProbeReport:
     """Ask the filters of ``column`` for each of ``values``, per file and row group.
 
@@ -136,7 +140,9 @@ def probe(
     A file that cannot be probed is reported with its error and does not stop the others: so is a
     signed one whose key is not at hand although ``keys`` or a ``policy`` are given, unless
     ``allow_unverified``, and one that is protected less than the policy says, unless
-    ``allow_unprotected``.  Without keys, those of the policy's KMS are taken.  Raises
+    ``allow_unprotected``.  Without keys, those of the policy's KMS are taken.  Of a Delta table
+    the live files are probed, of its latest version or of ``version``, or of the last one until
+    ``timestamp``; a value of a row that a deletion vector removed may be there.  Raises
     PolicyError for a column that no file has, or a value that cannot be one of the column.
 
     >>> sb.probe("out/", "email", "ada@example.org", policy="keys/policy.toml")
@@ -146,9 +152,10 @@ def probe(
     resolver = resolver_of(keys, trust)
     every = _as_values(values)
     reports, known = [], set[str]()
-    for path in KeysAhead(resolver).each(find_unmanaged(as_paths(paths))):
+    listing = list_tables(as_paths(paths), TableVersion(version=version, timestamp=timestamp))
+    for path in KeysAhead(resolver).each(listing.paths):
         try:
-            with located(path=path), open_input(path) as file:
+            with located(path=path), listing.open(path) as file:
                 reports.append(_probe_file(file, column, every, resolver, known))
         except SecureBloomError as error:
             if isinstance(error, PolicyError) and error.column is not None:

@@ -105,6 +105,26 @@ def with_access_to_sign(function: Callable[..., int]) -> Callable[..., int]:
     return _POLICY(_ALLOW_UNPROTECTED(_with_access(function)))
 
 
+def with_table_version(function: Callable[..., int]) -> Callable[..., int]:
+    """``--version`` and ``--timestamp`` of a Delta table; the verb gets them as ``at``."""
+
+    @functools.wraps(function)
+    def call(*args: Any, version: int | None, timestamp: str | None, **options: Any) -> int:
+        return function(*args, at={"version": version, "timestamp": timestamp}, **options)
+
+    for option in (_TIMESTAMP, _VERSION):
+        call = option(call)
+    return call
+
+
+_VERSION = click.option(
+    "--version", type=click.IntRange(min=0), metavar="N", help="A version of a Delta table."
+)
+_TIMESTAMP = click.option(
+    "--timestamp", metavar="T", help="Its last version until then: 2026-01-31T12:00:00Z."
+)
+
+
 def with_unprotected_option(function: F) -> F:
     """``--allow-unprotected`` alone."""
     return _ALLOW_UNPROTECTED(function)

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from secure_bloom.cli.arguments import load_keys, policy_option, with_common_options
+from secure_bloom.cli.arguments import (
+    load_keys,
+    policy_option,
+    with_common_options,
+    with_table_version,
+)
 from secure_bloom.cli.print_audit import FORMS, write_report
 from secure_bloom.cli.progress_bar import progress_bar
 from secure_bloom.errors import PolicyError
@@ -48,6 +54,7 @@ _PATH = click.Path(path_type=Path)
     help="How to write the report.",
 )
 @click.option("-o", "--output", type=_PATH, metavar="FILE", help="Where to write it.")
+@with_table_version
 @with_common_options
 def audit_command(
     paths: tuple[str, ...],
@@ -61,6 +68,7 @@ def audit_command(
     form: str,
     output: Path | None,
     keyring: Path | None,
+    at: dict[str, Any],
     as_json: bool,
     verbose: bool,
 ) -> int:
@@ -92,6 +100,7 @@ def audit_command(
                 check_values=check_values,
                 spark_properties=_properties(spark_properties),
                 progress=progress,
+                **at,
             )
     except KeyboardInterrupt:
         click.echo("secure-bloom: error: interrupted; an audit changes nothing", err=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -11,6 +12,7 @@ from secure_bloom.cli.arguments import (
     load_policy,
     policy_option,
     with_common_options,
+    with_table_version,
 )
 from secure_bloom.cli.exit_codes import complain
 
@@ -21,12 +23,14 @@ EXIT_WRONG_FILTER = 1
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @policy_option("For its [kms].")
 @click.option("--check", is_flag=True, help="Read the values too, and look for each in its filter.")
+@with_table_version
 @with_common_options
 def inspect_command(
     paths: tuple[str, ...],
     policy_path: Path | None,
     check: bool,
     keyring: Path | None,
+    at: dict[str, Any],
     as_json: bool,
     verbose: bool,
 ) -> int:
@@ -45,7 +49,7 @@ def inspect_command(
     from secure_bloom.cli.tables import print_json
     from secure_bloom.inspection import inspect
 
-    report = inspect(paths, keys=load_keys(keyring, load_policy(policy_path)), check=check)
+    report = inspect(paths, keys=load_keys(keyring, load_policy(policy_path)), check=check, **at)
     if as_json:
         print_json(report.to_dict())
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -13,6 +14,7 @@ from secure_bloom.cli.arguments import (
     load_policy,
     policy_option,
     with_common_options,
+    with_table_version,
 )
 from secure_bloom.cli.exit_codes import complain
 from secure_bloom.cli.loudness import VERBOSE
@@ -115,11 +117,13 @@ def new_command(file: Path, names: tuple[str, ...], policy_path: Path | None, bi
 @keys.command("used")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @policy_option("For its [kms].")
+@with_table_version
 @with_common_options
 def used_command(
     paths: tuple[str, ...],
     policy_path: Path | None,
     keyring: Path | None,
+    at: dict[str, Any],
     as_json: bool,
     verbose: bool,
 ) -> int:
@@ -135,7 +139,7 @@ def used_command(
     from secure_bloom.cli.print_rekey import print_used_keys
     from secure_bloom.rekeying import keys_used
 
-    report = keys_used(paths, keys=load_keys(keyring, load_policy(policy_path)))
+    report = keys_used(paths, keys=load_keys(keyring, load_policy(policy_path)), **at)
     if as_json:
         print_json(report.to_dict())
     else:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from secure_bloom.cli.arguments import (
     Access,
     with_access_to_read,
     with_common_options,
+    with_table_version,
 )
 from secure_bloom.cli.exit_codes import complain, verdict_code
 from secure_bloom.cli.inputs import read_lines
@@ -22,6 +25,7 @@ from secure_bloom.errors import PolicyError
     "--from", "source", metavar="FILE", help="Values from a file, one a line; - for stdin."
 )
 @with_access_to_read
+@with_table_version
 @with_common_options
 def probe_command(
     path: str,
@@ -29,6 +33,7 @@ def probe_command(
     values: tuple[str, ...],
     source: str | None,
     access: Access,
+    at: dict[str, Any],
     as_json: bool,
     verbose: bool,
 ) -> int:
@@ -55,6 +60,7 @@ def probe_command(
         column,
         _values(values, source),
         **access.arguments(),
+        **at,
     )
     if as_json:
         print_json(report.to_dict())

@@ -12,9 +12,10 @@ Reading goes in two steps, because the first needs no key: :func:`read_tail` fin
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from secure_bloom.column_names import ColumnNames
 from secure_bloom.encryption import cipher
 from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.encryption.column_cipher import ColumnCipher
@@ -29,6 +30,7 @@ from secure_bloom.errors import (
 from secure_bloom.options import FooterMode
 from secure_bloom.parquet.file_ciphers import FileCiphers, FooterKey, file_aad_of
 from secure_bloom.parquet.footer_outline import FooterOutline, outline
+from secure_bloom.parquet.renamed_schema import renamed_leaves
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import (
     ColumnChunk,
@@ -58,7 +60,7 @@ class Tail:
 
     ``offset`` is where the footer starts, which is where the file's data ends.  ``sealed`` is the
     encrypted FileMetaData module, or the signature, or empty; ``clear`` is what stands before it.
-    ``outline`` is that of a FileMetaData in clear.
+    ``outline`` is that of a FileMetaData in clear.  ``column_names`` are those of the table.
     """
 
     mode: FooterMode
@@ -68,6 +70,7 @@ class Tail:
     outline: FooterOutline | None
     algorithm: EncryptionAlgorithm | None
     key_metadata: bytes | None
+    column_names: ColumnNames | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +147,11 @@ def read_tail(file: InputFile, *, end: int | None = None) -> Tail:
 
     ``end`` is where the footer ends: the end of the file, unless an append was cut short.
     """
-    magic, offset, body = locate_footer(file, end=end)
+    tail = _tail(*locate_footer(file, end=end))
+    return tail if file.column_names is None else replace(tail, column_names=file.column_names)
+
+
+def _tail(magic: bytes, offset: int, body: bytes) -> Tail:
     if magic == MAGIC_ENCRYPTED:
         crypto, length = measured_record(FileCryptoMetaData, body)
         return encrypted_tail(offset, body, crypto, length)
@@ -333,13 +340,15 @@ def _unlocked(tail: Tail, key: FooterKey | None) -> Footer:
     found = outline(plain) if tail.outline is None else tail.outline
     # Positions of chunks are used as positions in the schema from here on.
     found.check_chunks()
-    row_groups = found.row_groups
+    row_groups, names = found.row_groups, tail.column_names
     return Footer(
         tail=tail,
         outline=found,
         key=None if key is None else key.key,
         file_aad=b"" if key is None else key.file_aad,
-        leaves=found.schema.leaves,
+        leaves=found.schema.leaves
+        if names is None
+        else renamed_leaves(found.schema.elements, names),
         row_groups=row_groups,
         columns=tuple(row_group.columns for row_group in row_groups),
     )
@@ -392,7 +401,7 @@ def decrypt_chunk(
     if meta_data is None:
         raise FormatError("ColumnChunk.meta_data is missing")
     # The AAD binds a module to its ordinals, and nothing binds those to a name: check it.
-    if tuple(meta_data.path_in_schema) != leaf.path:
+    if tuple(meta_data.path_in_schema) != leaf.stored_path:
         raise FormatError("ColumnMetaData.path_in_schema is not the column's path")
     return Chunk(
         row_group=rows.row_group,

@@ -27,17 +27,23 @@ _WIDTHS = {Type.INT32: 4, Type.INT64: 8, Type.INT96: 12, Type.FLOAT: 4, Type.DOU
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaf:
-    """One column: its path, its own schema element, and the repetition of each node above it."""
+    """One column: its path, its own schema element, and the repetition of each node above it.
+
+    ``stored_path`` is what the file itself calls it, where its table has other names.
+    """
 
     path: tuple[str, ...]
     element: SchemaElement
     type: Type
     repetitions: tuple[FieldRepetitionType, ...]
+    stored_path: tuple[str, ...] = ()
     name: str = field(init=False, repr=False, compare=False)
     """The dotted path."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", ".".join(self.path))
+        if not self.stored_path:
+            object.__setattr__(self, "stored_path", self.path)
 
     @property
     def width(self) -> int | None:

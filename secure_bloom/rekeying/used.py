@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any, ClassVar
 
 from secure_bloom.encryption.access import GivenKeys
@@ -15,8 +16,8 @@ from secure_bloom.parquet.footer import Footer, read_tail, read_unverified, unlo
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.keys_ahead import KeysAhead
 from secure_bloom.reports import Report
-from secure_bloom.storage import find_unmanaged, open_input
 from secure_bloom.storage.paths import Paths, as_paths
+from secure_bloom.tables import TableListing, TableVersion, list_tables
 from secure_bloom.text import counted
 
 #: Vault, OpenBao and our client of Azure write the version of the master key into what it wraps.
@@ -89,23 +90,32 @@ class KeyUseReport(Report):
         return f"{counted(len(keys), 'master key')} in {counted(len(self.files), 'file')}"
 
 
-def keys_used(paths: Paths, *, keys: GivenKeys = None) -> KeyUseReport:
+def keys_used(
+    paths: Paths,
+    *,
+    keys: GivenKeys = None,
+    version: int | None = None,
+    timestamp: str | datetime | None = None,
+) -> KeyUseReport:
     """Which master keys, and versions of them, open the footers and columns of files.
 
     Names stand in clear: only an encrypted footer hides those of its columns, and ``keys`` opens
-    it.  A file that cannot be read is reported.
+    it.  A file that cannot be read is reported.  Of a Delta table the live files count, of its
+    latest version or of ``version``, or of the last one until ``timestamp``.
 
     >>> sb.keys_used("out/").files_by_key[("k_footer", None)]
     1
     """
     resolver = KeyResolver(asked_once(keys))
-    files = KeysAhead(resolver).each(find_unmanaged(as_paths(paths)))
-    return KeyUseReport(files=tuple(in_order(lambda p: _file(p, resolver), files, _WORKERS)))
+    listing = list_tables(as_paths(paths), TableVersion(version=version, timestamp=timestamp))
+    files = KeysAhead(resolver).each(listing.paths)
+    found = in_order(lambda path: _file(listing, path, resolver), files, _WORKERS)
+    return KeyUseReport(files=tuple(found))
 
 
-def _file(path: str, resolver: KeyResolver) -> FileKeyUse:
+def _file(listing: TableListing, path: str, resolver: KeyResolver) -> FileKeyUse:
     try:
-        with located(path=path), open_input(path) as file:
+        with located(path=path), listing.open(path) as file:
             keys = file_keys(resolver, file)
             tail = read_tail(file)
             footer: Footer | None

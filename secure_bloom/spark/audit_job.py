@@ -20,7 +20,7 @@ from secure_bloom.auditing.file_audit import FileAudit, audit_file
 from secure_bloom.auditing.findings import AuditReport, Severity
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
-from secure_bloom.errors import KmsUnavailableError
+from secure_bloom.errors import KmsUnavailableError, UnsupportedFeatureError
 from secure_bloom.spark.progress import Progress, task_progress
 from secure_bloom.spark.shipping import opened_once, ship
 from secure_bloom.spark.tasks import run_tasks, task_count
@@ -69,6 +69,11 @@ def audit(
     )
     roots = list(map(absolute_path, as_paths(paths)))
     plan = plan_audit(roots, policy, None, options)
+    if plan.tables.names:
+        raise UnsupportedFeatureError(
+            "a Delta table with column mapping is not audited on executors",
+            hint="secure-bloom audit and secure_bloom.audit know the names of its columns",
+        )
     plan = replace(
         plan,
         files=tuple(map(absolute_path, plan.files)),

@@ -27,6 +27,7 @@ class CountedFile(InputFile):
             size=file.size,
             identity=file.identity,
         )
+        self.column_names = file.column_names
         self._file = file
         self.bytes_read = 0
         self.requests = 0

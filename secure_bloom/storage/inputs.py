@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from secure_bloom.column_names import ColumnNames
 from secure_bloom.errors import FormatError, PolicyError
 from secure_bloom.storage.durable_writes import write_all
 
@@ -30,7 +31,7 @@ class InputFile(ABC):
     ``path`` is the path as the user gave it, ``location`` the same made absolute, ``name`` its
     last part, ``size`` the bytes and ``names`` the hard links at the time of opening.
     ``identity`` is opaque: equal as long as nobody changed the file; all but its first part is
-    the same on every machine.
+    the same on every machine.  ``column_names`` are those of its table, where they differ.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class InputFile(ABC):
         self.size = size
         self.identity = identity
         self.names = 1
+        self.column_names: ColumnNames | None = None
 
     @property
     def descriptor(self) -> int | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 
 from secure_bloom.errors import MissingPathError, PolicyError
 from secure_bloom.storage.folder_trees import Tree
@@ -22,8 +22,9 @@ SUMMARY_NAME = "_metadata"
 _PATTERN = frozenset("*?[")
 
 Path = str | os.PathLike[str]
-#: Called with a folder and the names of all its subfolders; it may raise.
-FolderCheck = Callable[[Tree, str, Collection[str]], None]
+#: Called with a folder and the names of all its subfolders; it may raise.  Where it gives files,
+#: these are the folder's, and nobody looks further into it.
+FolderCheck = Callable[[Tree, str, Collection[str]], Sequence[str] | None]
 
 
 def find_files(
@@ -160,8 +161,11 @@ def _data_files_below(
     check: FolderCheck | None,
 ) -> Iterator[str]:
     for folder, folders, files in tree.walk(top, refused):
-        if check is not None:
-            check(tree, folder, folders)
+        managed = None if check is None else check(tree, folder, folders)
+        if managed is not None:
+            folders.clear()
+            yield from managed
+            continue
         folders[:] = filter(is_data_name, folders)
         yield from (tree.join(folder, name) for name in files if is_data_file(name, suffixes))
 

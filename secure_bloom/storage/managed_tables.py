@@ -74,10 +74,11 @@ def refuse_managed(paths: Paths, *, honoured: Collection[TableLog] = ()) -> None
                 refuse_folder(tree, folder, folders, honoured=honoured)
 
 
-def refuse_above(paths: Paths, honoured: Collection[TableLog] = ()) -> None:
-    """Refuse paths that are or lie in a managed table, by the folders above them.
+def refuse_above(paths: Paths, honoured: Collection[TableLog] = ()) -> dict[str, TableLog]:
+    """Refuse paths that lie in a managed table, by the folders above them.
 
-    Looks at each folder once, and at those of a store side by side.
+    Looks at each folder once, and at those of a store side by side.  Returns the folders with an
+    ``honoured`` log.
     """
     above: dict[str, Tree] = {}
     for path in _there(paths):
@@ -90,8 +91,12 @@ def refuse_above(paths: Paths, honoured: Collection[TableLog] = ()) -> None:
             present = list(executor.map(_logs_in, above.values(), above))
     else:
         present = [_logs_in(tree, folder) for folder, tree in above.items()]
+    found = {}
     for (folder, tree), folders in zip(above.items(), present, strict=True):
-        refuse_folder(tree, folder, folders, honoured=honoured)
+        log = refuse_folder(tree, folder, folders, honoured=honoured)
+        if log is not None:
+            found[folder] = log
+    return found
 
 
 def _there(paths: Paths) -> Iterable[str]:
@@ -110,10 +115,18 @@ def _logs_in(tree: Tree, folder: str) -> list[str]:
 
 def refuse_folder(
     tree: Tree, folder: str, folders: Collection[str], *, honoured: Collection[TableLog] = ()
-) -> None:
-    """Refuse a folder whose subfolders have a log among them."""
-    for name, log in _FOLDERS.items():
-        if name in folders and log not in honoured and _is_log(tree, folder, name):
+) -> TableLog | None:
+    """Refuse a folder whose subfolders have a log among them; the log, if it is honoured.
+
+    A table may have logs of several formats.  Each of them tells its files, so one is enough.
+    """
+    present = {
+        log: name
+        for name, log in _FOLDERS.items()
+        if name in folders and _is_log(tree, folder, name)
+    }
+    for log, name in present.items():
+        if present.keys().isdisjoint(honoured):
             raise UnsupportedFeatureError(
                 f"{log}: its own log ({name}) records which files are part of it, and their "
                 "sizes; a file that is replaced under it breaks the table, and its files without "
@@ -121,6 +134,7 @@ def refuse_folder(
                 hint="read the table with its own engine, or write its rows to plain Parquet files",
                 path=folder,
             )
+    return next((log for log in present if log in honoured), None)
 
 
 def _is_log(tree: Tree, folder: str, name: str) -> bool:

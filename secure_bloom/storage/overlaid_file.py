@@ -24,6 +24,7 @@ class OverlaidFile(InputFile):
             size=size,
             identity=(*file.identity, size),
         )
+        self.column_names = file.column_names
 
     def check_unchanged(self) -> None:
         self._file.check_unchanged()

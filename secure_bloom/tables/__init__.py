@@ -1,6 +1,7 @@
 """Tables whose own log says which files live: read, so that verbs look at live files alone.
 
-The door for a Delta table is :func:`snapshot`.  The rules are those of Delta's PROTOCOL.md.
+:func:`snapshot` is the state of a Delta table, by the rules of Delta's PROTOCOL.md;
+:func:`list_tables` gives the files that the paths of a verb mean.
 """
 
 from secure_bloom.tables.delta_snapshot import snapshot
@@ -11,12 +12,16 @@ from secure_bloom.tables.live_file import (
     Snapshot,
     TableMetadata,
 )
+from secure_bloom.tables.table_listing import TableListing, TableVersion, list_tables
 
 __all__ = [
     "DeletionVector",
     "LiveFile",
     "Protocol",
     "Snapshot",
+    "TableListing",
     "TableMetadata",
+    "TableVersion",
+    "list_tables",
     "snapshot",
 ]

@@ -5,7 +5,7 @@ Their names are hidden or have another ending; their first and last bytes tell w
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Hashable, Iterable, Iterator
 from itertools import islice
 
 from secure_bloom.auditing.findings import Finding
@@ -25,15 +25,19 @@ _MOST_FOLDERS, _MOST_OPENED = 10_000, 1_000
 _LONGEST_NAME = 60
 
 
-def check_copies(roots: Iterable[str], listed: Collection[str]) -> Iterator[Finding]:
+def check_copies(
+    roots: Iterable[str], listed: Collection[str], tables: Iterable[str] = ()
+) -> Iterator[Finding]:
     """One finding for each folder that holds Parquet files which are not ``listed``.
 
-    Files with an encrypted footer do not count: they show nothing.
+    Files with an encrypted footer do not count: they show nothing.  Folders of ``tables`` whose own
+    log says which files live are left out.
     """
     names = frozenset(listed)
+    managed = frozenset(map(file_key, tables))
     for root in roots:
         by_folder: dict[str, list[str]] = {}
-        for folder, path in islice(_candidates(root, names), _MOST_OPENED):
+        for folder, path in islice(_candidates(root, names, managed), _MOST_OPENED):
             if _is_readable_parquet(path):
                 by_folder.setdefault(folder, []).append(path)
         keys = {file_key(path) for path in names} if by_folder else set()
@@ -50,14 +54,19 @@ def _told(folder: str, paths: list[str]) -> Finding:
     )
 
 
-def _candidates(root: str, listed: Collection[str]) -> Iterator[tuple[str, str]]:
+def _candidates(
+    root: str, listed: Collection[str], managed: Collection[Hashable]
+) -> Iterator[tuple[str, str]]:
     """The folder and path of each file that may be data."""
     tree = tree_of(root)
     if not tree.can_see_folder(root):
         return
     # Folders that cannot be read are findings already, from listing the files.
     refused: list[PolicyError] = []
-    for folder, _, names in islice(tree.walk(root, refused), _MOST_FOLDERS):
+    for folder, folders, names in islice(tree.walk(root, refused), _MOST_FOLDERS):
+        if tree.key(folder) in managed:
+            folders.clear()
+            continue
         yield from _in_folder(tree, folder, names, listed)
 
 

@@ -186,6 +186,7 @@ class SchemaElement(View):
     converted_type = Optional(6, enum_of(ConvertedType))
     scale = Optional(7, I32)
     precision = Optional(8, I32)
+    field_id = Optional(9, I32)
     logicalType = Optional(10, struct_of(LogicalType))  # noqa: N815 - the specification's name
 
 

@@ -1,0 +1,46 @@
+"""What the columns of a table are called, where its files call them something else.
+
+Delta's column mapping: a file has physical names, or the ids of fields, and the table's log says
+which column is meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+#: What a file calls a field: its physical name, or its id.
+StoredName = str | int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnNames:
+    """The names of the fields of a structure, and of those inside them.
+
+    ``members`` are a structure's fields by what a file calls them.  ``inner`` is what a list or a
+    map holds: its element, or key and value; None for what has no fields.
+    """
+
+    members: Mapping[StoredName, NamedField] = field(default_factory=dict)
+    inner: Sequence[ColumnNames | None] = ()
+
+    def find(self, name: str, field_id: int | None) -> NamedField | None:
+        """The field that a file calls so, by its name or its id."""
+        found = self.members.get(name)
+        return found if found or field_id is None else self.members.get(field_id)
+
+    def unused(self, name: str) -> str:
+        """A name for a field that the table has no more, which none of its own has."""
+        taken = {member.name for member in self.members.values()}
+        shown = f"{name} (not in the table)"
+        while shown in taken:
+            shown += "'"
+        return shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedField:
+    """A field's name in the table, and those of the fields inside it."""
+
+    name: str
+    inside: ColumnNames | None = None

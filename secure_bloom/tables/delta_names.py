@@ -1,0 +1,61 @@
+"""Column mapping of a Delta table: what its files call the columns.
+
+    "metadata": {"delta.columnMapping.id": 4, "delta.columnMapping.physicalName": "col-a7f4159c"}
+
+In mode ``name`` a file has physical names, in mode ``id`` it has ids of fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from secure_bloom.column_names import ColumnNames, NamedField, StoredName
+from secure_bloom.errors import FormatError
+from secure_bloom.tables.delta_actions import count, fields_of, text
+from secure_bloom.tables.live_file import TableMetadata
+
+#: Schemas of tables are not so deep; a hostile one would exhaust Python's stack.
+_DEEPEST = 100
+
+
+def column_names(metadata: TableMetadata) -> ColumnNames | None:
+    """The names that the table gives the columns of its files; None without column mapping."""
+    mode = metadata.column_mapping_mode
+    return None if mode == "none" else _of_structure(metadata.schema, mode, _DEEPEST)
+
+
+def _of_structure(kind: Mapping[str, Any], mode: str, depth: int) -> ColumnNames:
+    members: dict[StoredName, NamedField] = {}
+    for column in kind.get("fields") or ():
+        if not isinstance(column, dict):
+            raise FormatError("a field of the table's schema is no object")
+        stored = _stored_name(column, mode)
+        if stored in members:
+            raise FormatError("two columns of the table's schema have one place in its files")
+        inside = _inside(column.get("type"), mode, depth - 1)
+        members[stored] = NamedField(name=text(column, "name"), inside=inside)
+    return ColumnNames(members=members)
+
+
+def _stored_name(column: Mapping[str, Any], mode: str) -> StoredName:
+    metadata = fields_of(dict(column), "metadata") or {}
+    if mode == "id":
+        return count(metadata, "delta.columnMapping.id")
+    return text(metadata, "delta.columnMapping.physicalName")
+
+
+def _inside(kind: object, mode: str, depth: int) -> ColumnNames | None:
+    """The names inside a type; None for one without fields."""
+    if depth < 0:
+        raise FormatError(f"the table's schema nests deeper than {_DEEPEST} levels")
+    if not isinstance(kind, dict):
+        return None
+    if kind.get("type") == "struct":
+        return _of_structure(kind, mode, depth)
+    held = _HELD.get(str(kind.get("type")), ())
+    inner = tuple(_inside(kind.get(name), mode, depth - 1) for name in held)
+    return ColumnNames(inner=inner) if any(inner) else None
+
+
+_HELD = {"array": ("elementType",), "map": ("keyType", "valueType")}

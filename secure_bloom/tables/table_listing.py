@@ -1,0 +1,195 @@
+"""The files that paths mean, of a table with a log the live ones alone.
+
+A path may be the table's folder, a folder or a file in it, or a pattern; what the log does not name
+is not looked at.  Tables whose log is not honoured are refused, as everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from secure_bloom.column_names import ColumnNames
+from secure_bloom.errors import FormatError, PolicyError
+from secure_bloom.storage import InputFile, TableLog, below, find_files, join, open_input
+from secure_bloom.storage.folder_trees import Tree
+from secure_bloom.storage.listing import expand
+from secure_bloom.storage.managed_tables import refuse_above, refuse_folder
+from secure_bloom.storage.tree_of import tree_of
+from secure_bloom.tables.delta_names import column_names
+from secure_bloom.tables.delta_snapshot import snapshot
+from secure_bloom.tables.live_file import LiveFile, Snapshot
+
+#: The logs that verbs which only read can honour.
+_READERS = frozenset({TableLog.DELTA})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableVersion:
+    """Which version of a table is meant: a number, the last until a time, or the latest."""
+
+    version: int | None = None
+    timestamp: str | datetime | None = None
+
+    @property
+    def is_latest(self) -> bool:
+        """Whether no version was asked for."""
+        return self.version is None and self.timestamp is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableListing:
+    """Files in the order of their paths, and for those of a Delta table its state and theirs.
+
+    ``folders`` are tables with a log, and paths that lead into one.
+    """
+
+    paths: tuple[str, ...]
+    folders: tuple[str, ...] = ()
+    snapshots: tuple[Snapshot, ...] = ()
+    live: Mapping[str, LiveFile] = field(default_factory=dict)
+    names: Mapping[str, ColumnNames] = field(default_factory=dict)
+
+    def open(self, path: str) -> InputFile:
+        """Open one of the files, whose columns then have the names of the table."""
+        file = open_input(path)
+        file.column_names = self.names.get(path)
+        return file
+
+
+def list_tables(
+    paths: Collection[str],
+    at: TableVersion | None = None,
+    *,
+    refused: list[PolicyError] | None = None,
+) -> TableListing:
+    """The files that ``paths`` mean, as :func:`secure_bloom.storage.find_unmanaged` finds them.
+
+    ``at`` asks for a version of the Delta tables among them; PolicyError where there is none.
+    """
+    found = _Found(at or TableVersion())
+    above = refuse_above(paths, _READERS)
+    plain: list[str] = []
+    for path in paths:
+        inside = {match: _table_above(match, above) for match in _matches(path)}
+        if not any(inside.values()):
+            plain.append(path)
+            continue
+        for match, table in inside.items():
+            found.take_path(match, table)
+    try:
+        found.take(find_files(plain, refused=refused, check=found.check))
+    except PolicyError as error:
+        if len(plain) > 1 or not found.is_empty_table(error.path):
+            raise
+    return found.listing()
+
+
+def _matches(path: str) -> list[str]:
+    """What a path means; nothing for one that is not there, which is told with the others."""
+    try:
+        return expand([path])
+    except PolicyError:
+        return []
+
+
+def _table_above(path: str, above: Mapping[str, TableLog]) -> str | None:
+    """The innermost folder above a path that has a log; None for none."""
+    folders = [folder for folder in tree_of(path).parents(path) if folder in above]
+    return max(folders, key=len, default=None)
+
+
+class _Found:
+    """The files found so far, each once however many paths lead to it."""
+
+    def __init__(self, at: TableVersion) -> None:
+        self._at = at
+        self._paths: dict[Hashable, str] = {}
+        self._folders: list[str] = []
+        self._snapshots: dict[Hashable, Snapshot] = {}
+        self._live: dict[str, LiveFile] = {}
+        self._names: dict[str, ColumnNames] = {}
+
+    def listing(self) -> TableListing:
+        """All that was found."""
+        if not self._at.is_latest and not self._snapshots:
+            raise PolicyError(
+                "a version was asked for, and only Delta tables have versions that can be read"
+            )
+        return TableListing(
+            paths=tuple(sorted(self._paths.values())),
+            folders=tuple(self._folders),
+            snapshots=tuple(self._snapshots.values()),
+            live=self._live,
+            names=self._names,
+        )
+
+    def is_empty_table(self, path: str | None) -> bool:
+        """Whether the path is a table whose log names no file: it has a schema, and no rows."""
+        state = None if path is None else self._snapshots.get(tree_of(path).key(path))
+        return state is not None and not state.files
+
+    def take(self, paths: Collection[str]) -> None:
+        """Take files that are there."""
+        for path in paths:
+            self._paths.setdefault(tree_of(path).key(path), path)
+
+    def check(self, tree: Tree, folder: str, folders: Collection[str]) -> Sequence[str] | None:
+        """The live files of a folder that is a table; None for another."""
+        log = refuse_folder(tree, folder, folders, honoured=_READERS)
+        return None if log is None else self._files_of(folder, folder)
+
+    def take_path(self, path: str, table: str | None) -> None:
+        """Take what a path in a table means."""
+        if table is None:
+            self.take(find_files([path], check=self.check))
+            return
+        files = self._files_of(table, path)
+        if not files:
+            raise PolicyError(
+                "no file of the table's version lies there",
+                hint="the table's log tells which of its files live; others are not looked at",
+                path=path,
+            )
+        self.take(files)
+
+    def _files_of(self, table: str, path: str) -> list[str]:
+        """The live files of a table that are or lie in ``path``, which leads into it."""
+        tree = tree_of(path)
+        state = self._snapshot(tree, table)
+        self._folders.append(path)
+        names = column_names(state.metadata)
+        top = tree.key(path)
+        found = []
+        for file in state.files:
+            below = _below(tree.key(file.path), top)
+            if below is None and path != table:
+                continue
+            # Spelled as the path that was given, as files of other folders are.
+            shown = file.path if below is None else join(path, below) if below else path
+            found.append(shown)
+            self._live[shown] = file
+            if names is not None:
+                self._names[shown] = names
+        return found
+
+    def _snapshot(self, tree: Tree, table: str) -> Snapshot:
+        key = tree.key(table)
+        if key not in self._snapshots:
+            found = snapshot(table, version=self._at.version, timestamp=self._at.timestamp)
+            if found is None:
+                raise FormatError("the table's log is gone", path=table)
+            self._snapshots[key] = found
+        return self._snapshots[key]
+
+
+def _below(file: Hashable, top: Hashable) -> str | None:
+    """The path of a file below another, by their keys; empty for the file itself."""
+    if file == top:
+        return ""
+    if isinstance(file, str) and isinstance(top, str):
+        return below(file, top)
+    if isinstance(file, tuple) and isinstance(top, tuple) and file[0] == top[0]:
+        return below(f"/{file[1]}", f"/{top[1]}")
+    return None
