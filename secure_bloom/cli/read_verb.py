@@ -14,6 +14,7 @@ from secure_bloom.cli.arguments import (
     Access,
     with_access_to_read,
     with_common_options,
+    with_table_version,
 )
 from secure_bloom.cli.inputs import read_parameters, read_text
 from secure_bloom.cli.outputs import output_file, refuse_part_of_table
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Leave conditions out whose column's key is missing: rows come that may not match.",
 )
+@with_table_version
 @with_common_options
 def read_command(
     paths: tuple[str, ...],
@@ -78,6 +80,7 @@ def read_command(
     for_spreadsheets: bool,
     access: Access,
     without_filter_keys: bool,
+    at: dict[str, Any],
     as_json: bool,
     verbose: bool,
 ) -> int:
@@ -107,6 +110,7 @@ def read_command(
         columns=None if columns is None else column_names(columns),
         limit=TABLE_ROWS + 1 if cut else limit,
         **access.arguments(),
+        **at,
         without_filter_keys=without_filter_keys,
         explain=explain,
     )

@@ -16,7 +16,7 @@ from secure_bloom.predicates.tree import Predicate
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Request:
-    """The schema of the whole table, partition columns last; output columns; the predicate."""
+    """The schema of the whole table; output columns; the predicate."""
 
     schema: pa.Schema
     partitions: tuple[str, ...]
@@ -52,10 +52,16 @@ def request(
     columns: Sequence[str] | None,
     predicate: Predicate | None,
     paths: Sequence[str],
+    order: Sequence[str] = (),
 ) -> Request:
-    """The request against a table; PolicyError for a column that it does not have."""
+    """The request against a table; PolicyError for a column that it does not have.
+
+    Partition columns come last, unless ``order`` names all columns.
+    """
     names = {field.name for field in partitions}
     whole = pa.schema([*(field for field in schema if field.name not in names), *partitions])
+    if order:
+        whole = pa.schema([whole.field(name) for name in order])
     output = tuple(whole.names if columns is None else dict.fromkeys(columns))
     if not output:
         raise PolicyError("no column is asked for")

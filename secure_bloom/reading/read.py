@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from datetime import datetime
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -40,10 +41,10 @@ from secure_bloom.reading.rows.units import Unit, tables_of, units
 from secure_bloom.reading.rows.value_scan import ValueScan
 from secure_bloom.reading.table.footer import FileFooter, read_footer
 from secure_bloom.reading.table.footer_scan import FooterScanner
-from secure_bloom.reading.table.hive_partitions import partition_fields
 from secure_bloom.reading.table.table_files import TableFiles
 from secure_bloom.storage import CountedFile, open_input
 from secure_bloom.storage.paths import Paths, as_paths
+from secure_bloom.tables import TableVersion
 
 _MAX_DECODERS = 8
 #: Search values early if a plan leaves at most this many units per file; and in how many units at
@@ -86,6 +87,8 @@ class TableRead:
         without_filter_keys: bool = False,
         allow_unverified: bool = False,
         allow_unprotected: bool = False,
+        version: int | None = None,
+        timestamp: str | datetime | None = None,
         explain: bool = False,
     ) -> None:
         limit = _whole_limit(limit)
@@ -106,15 +109,17 @@ class TableRead:
         self._open_readers: list[FileReader] = []
         self._rows = 0
         with self._timed("footers"):
-            self._files = TableFiles(given, self._resolver)
+            at = TableVersion(version=version, timestamp=timestamp)
+            self._files = TableFiles(given, self._resolver, at)
             warn_unverified(self._files.unverified)
             _refuse_members(wanted or (), self._files.schema)
             self.request = request(
                 self._files.schema,
-                partition_fields(self._files.partitions),
+                self._files.state.partition_fields,
                 wanted,
                 self._predicate,
                 self._files.paths,
+                self._files.state.order,
             )
         self._context = PruningContext(
             self.request, without_filter_keys=without_filter_keys, explain=explain
@@ -152,6 +157,7 @@ class TableRead:
                 row_groups=plan.surviving,
                 partition=plan.partition,
                 unchecked=plan.unchecked,
+                deleted=plan.deleted,
             )
             for found in self._runs()
             for plan in found.plans
@@ -164,6 +170,7 @@ class TableRead:
             partitions=self.request.partitions,
             predicate=self._predicate,
             trust=self._trust,
+            names=self._files.state.names,
         )
 
     def planned(self) -> ReadReport:
@@ -322,6 +329,8 @@ def read_table(
     without_filter_keys: bool = False,
     allow_unverified: bool = False,
     allow_unprotected: bool = False,
+    version: int | None = None,
+    timestamp: str | datetime | None = None,
 ) -> pa.Table:
     """The rows of files, folders or globs for which ``where`` is true.
 
@@ -335,6 +344,9 @@ def read_table(
     ``limit`` stops after so many rows; ``keys`` decrypt, or the KMS of a ``policy``, which may be
     the path of one.  The schema is the union of the files' schemas,
     hive partition columns last.
+
+    Of a Delta table the live files are read, without deleted rows, of its latest version or of
+    ``version``, or of the last one until ``timestamp``; its log tells columns and partitions.
 
     A row group is decrypted only as far as its statistics, dictionary, Bloom filter and page index
     leave it open.  Raises KeyUnavailableError for a key that rows are left to be read with;
@@ -359,6 +371,8 @@ def read_table(
         without_filter_keys=without_filter_keys,
         allow_unverified=allow_unverified,
         allow_unprotected=allow_unprotected,
+        version=version,
+        timestamp=timestamp,
     )
     return pa.Table.from_batches(read.batches(), schema=read.schema)
 
@@ -374,6 +388,8 @@ def read_batches(
     without_filter_keys: bool = False,
     allow_unverified: bool = False,
     allow_unprotected: bool = False,
+    version: int | None = None,
+    timestamp: str | datetime | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of :func:`read_table` in batches, with few of them in memory at a time.
 
@@ -391,6 +407,8 @@ def read_batches(
         without_filter_keys=without_filter_keys,
         allow_unverified=allow_unverified,
         allow_unprotected=allow_unprotected,
+        version=version,
+        timestamp=timestamp,
     ).batches()
 
 
@@ -405,6 +423,8 @@ def explain(
     without_filter_keys: bool = False,
     allow_unverified: bool = False,
     allow_unprotected: bool = False,
+    version: int | None = None,
+    timestamp: str | datetime | None = None,
 ) -> ReadReport:
     """Do :func:`read_table`, drop the rows, and say what was read and why.
 
@@ -422,6 +442,8 @@ def explain(
         without_filter_keys=without_filter_keys,
         allow_unverified=allow_unverified,
         allow_unprotected=allow_unprotected,
+        version=version,
+        timestamp=timestamp,
         explain=True,
     )
     for _ in read.batches():
@@ -440,6 +462,8 @@ def plan_read(
     without_filter_keys: bool = False,
     allow_unverified: bool = False,
     allow_unprotected: bool = False,
+    version: int | None = None,
+    timestamp: str | datetime | None = None,
 ) -> ReadPlan:
     """The row groups that :func:`read_table` would read, for :func:`read_row_groups` elsewhere.
 
@@ -459,6 +483,8 @@ def plan_read(
         without_filter_keys=without_filter_keys,
         allow_unverified=allow_unverified,
         allow_unprotected=allow_unprotected,
+        version=version,
+        timestamp=timestamp,
     ).plan()
 
 
@@ -478,7 +504,7 @@ def read_row_groups(
     # What the plan was made of is not asked for its KMS: whoever carries it out has the keys.
     resolver = KeyResolver(asked_once(keys), plan.trust)
     with located(path=file.path), open_input(file.path) as opened:
-        footer = read_footer(CountedFile(opened), resolver, FooterScanner())
+        footer = read_footer(CountedFile(opened), resolver, FooterScanner(plan.names))
         if (_written(footer), footer.digest) != (file.written, file.digest):
             raise FileChangedError(
                 "the file was changed after it was planned",
@@ -490,6 +516,7 @@ def read_row_groups(
         partition=file.partition,
         row_groups=file.row_groups,
         unchecked=file.unchecked,
+        deleted=file.deleted,
     )
     reader = FileReader(planned, plan.request(), SourceOpener(resolver))
     try:

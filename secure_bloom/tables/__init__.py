@@ -4,6 +4,7 @@
 :func:`list_tables` gives the files that the paths of a verb mean.
 """
 
+from secure_bloom.tables.delta_names import column_names
 from secure_bloom.tables.delta_snapshot import snapshot
 from secure_bloom.tables.live_file import (
     DeletionVector,
@@ -22,6 +23,7 @@ __all__ = [
     "TableListing",
     "TableMetadata",
     "TableVersion",
+    "column_names",
     "list_tables",
     "snapshot",
 ]

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from secure_bloom.column_names import ColumnNames
 from secure_bloom.encryption.trust import Trust
 from secure_bloom.predicates.request import Request, request
 from secure_bloom.predicates.tree import Predicate
 from secure_bloom.reading.table.footer import FileFooter
 from secure_bloom.reading.table.hive_partitions import Values
 from secure_bloom.storage.counted_file import Extent
+from secure_bloom.tables.deletion_vectors import DeletedRows
 
 
 class Step(enum.StrEnum):
@@ -87,6 +89,7 @@ class FilePlan:
 
     Skipped row groups are listed if the read is explained; else they may be left out.
     ``unchecked`` has ordinals of conditions; ``extents`` are the bytes that planning read.
+    ``deleted`` are rows that the table has no more.
     """
 
     path: str
@@ -95,6 +98,7 @@ class FilePlan:
     row_groups: tuple[RowGroupPlan, ...]
     unchecked: frozenset[int] = frozenset()
     extents: tuple[Extent, ...] = ()
+    deleted: DeletedRows | None = None
 
     @property
     def surviving(self) -> tuple[RowGroupPlan, ...]:
@@ -118,6 +122,7 @@ class PlannedFile:
     row_groups: tuple[RowGroupPlan, ...]
     partition: Values
     unchecked: frozenset[int]
+    deleted: DeletedRows | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,8 +130,8 @@ class ReadPlan:
     """What a read of a table will read: it can be pickled and carried out elsewhere.
 
     ``schema`` is that of the rows; ``files`` has only those with row groups left.  The rest is what
-    was asked of the whole table: its schema, its partition columns, the predicate, and what the
-    read accepts of files.
+    was asked of the whole table: its schema, its partition columns, the predicate, what the read
+    accepts of files, and the names of columns where files have others.
     """
 
     schema: pa.Schema
@@ -135,6 +140,7 @@ class ReadPlan:
     partitions: tuple[str, ...] = field(repr=False)
     predicate: Predicate | None = field(repr=False)
     trust: Trust = field(default_factory=Trust, repr=False)
+    names: ColumnNames | None = field(default=None, repr=False)
 
     def request(self) -> Request:
         """The request to the table."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from secure_bloom.errors import located
 from secure_bloom.ordered_pool import in_order
@@ -55,10 +55,10 @@ class PlannedFiles:
         self._files.prepare_keys(ordinals)
         started = deque(in_lockstep(self._begin(ordinal) for ordinal in ordinals))
         for ordinal in ordinals:
-            yield self._finish(ordinal, started.popleft())
+            yield self._planned(ordinal, started.popleft())
 
     def _alone(self, ordinal: int) -> FilePlan:
-        return self._finish(ordinal, in_lockstep([self._begin(ordinal)])[0])
+        return self._planned(ordinal, in_lockstep([self._begin(ordinal)])[0])
 
     def _begin(self, ordinal: int) -> Job[StartedFile | None]:
         """Prune by a footer that is kept in memory; None if it is not."""
@@ -67,6 +67,11 @@ class PlannedFiles:
             return None
         with located(path=footer.path):
             return (yield from self._planner.begin(footer, self._files.partitions[ordinal]))
+
+    def _planned(self, ordinal: int, outcome: JobResult[StartedFile | None]) -> FilePlan:
+        """The plan of a file, with the rows that the table's log says are deleted."""
+        plan, deleted = self._finish(ordinal, outcome), self._files.state.deleted(ordinal)
+        return plan if deleted is None else replace(plan, deleted=deleted)
 
     def _finish(self, ordinal: int, outcome: JobResult[StartedFile | None]) -> FilePlan:
         """The plan of a file, which is opened only if its footer did not tell enough."""

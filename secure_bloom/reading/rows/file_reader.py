@@ -9,6 +9,7 @@ A unit is a run of row groups of one file that is decoded together (``units``):
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
@@ -39,6 +40,10 @@ from secure_bloom.storage.counted_file import Extent
 _PARTS = 8
 #: If more than this share of the rows match, the other columns are decoded whole.
 _DENSE = 0.1
+
+
+#: Positions of rows in a file or a row group.
+Positions = NDArray[np.int64]
 
 
 class Parts:
@@ -92,7 +97,14 @@ class FileReader:
             row_groups=[group.row_group for group in plan.surviving],
             open_file=open_file,
         )
+        self._first_rows = np.cumsum([0, *plan.footer.row_groups.rows])
         self._decoder = ColumnDecoder(self._opened, threads=threads, count_bytes=count_bytes)
+
+    @functools.cached_property
+    def _deleted(self) -> Positions | None:
+        """The positions of rows that the table has no more; None for none."""
+        deleted = self.plan.deleted
+        return None if deleted is None else deleted.positions(int(self._first_rows[-1]))
 
     @property
     def _decoded(self) -> list[str]:
@@ -132,7 +144,8 @@ class FileReader:
                 rows = max(1, harmless_size() // _PARTS * group.rows // size)
                 start = self._found[group.row_group] = 0
                 for columns, count in self._decoder.pieces(group, self._decoded, rows):
-                    table = self._kept(columns, count)
+                    first = int(self._first_rows[group.row_group]) + start
+                    table = self._kept(columns, first, count)
                     start += count
                     self._found[group.row_group] += table.num_rows
                     yield table
@@ -140,11 +153,15 @@ class FileReader:
                     raise FormatError(f"pyarrow read {start} rows, the footer says {group.rows}")
             self._done_with_unit()
 
-    def _kept(self, columns: Columns, count: int) -> pa.Table:
-        """The rows for which the predicate is true; of whole columns it is asked for each row."""
-        if self._predicate is None:
+    def _kept(self, columns: Columns, first: int, count: int) -> pa.Table:
+        """Of so many rows from the ``first`` on those that the table has and that match."""
+        if self._predicate is None and self._deleted is None:
             return self._rows_of(columns, count)
-        keep = self._matches(self._predicate, columns, count)
+        keep = np.ones(count, bool)
+        if self._predicate is not None:
+            keep &= self._matches(self._predicate, columns, count)
+        if self._deleted is not None:
+            keep &= _others_than(self._deleted, np.arange(first, first + count))
         mask = pa.array(keep)
         left = {name: column.filter(mask) for name, column in columns.items()}
         return self._rows_of(left, int(np.count_nonzero(keep)))
@@ -204,10 +221,10 @@ class FileReader:
         count = sum(map(_count, groups))
         columns = self._decoder.checked_rows(groups, self._filtered)
         if self._predicate is None:
-            others = self._decoder.rows(groups, self._others)
-            self._found |= {group.row_group: _count(group) for group in groups}
-            return self._rows_of({**columns, **others}, count)
+            return self._all_rows(groups, count)
         keep = self._matches(self._predicate, columns, count)
+        if self._deleted is not None:
+            keep = keep & self._lives(self._deleted, groups)
         found = self._count_found(groups, keep)
         if found == 0:
             return self.no_rows
@@ -217,9 +234,25 @@ class FileReader:
             columns = {name: column.filter(mask) for name, column in columns.items()}
         return self._rows_of({**columns, **others}, found)
 
+    def _all_rows(self, groups: Sequence[RowGroupPlan], count: int) -> pa.Table:
+        """The rows of row groups that the table has, where nothing else is asked of them."""
+        columns = self._decoder.rows(groups, self._others)
+        if self._deleted is None:
+            self._found |= {group.row_group: _count(group) for group in groups}
+            return self._rows_of(columns, count)
+        keep = self._lives(self._deleted, groups)
+        mask, found = pa.array(keep), self._count_found(groups, keep)
+        return self._rows_of({n: column.filter(mask) for n, column in columns.items()}, found)
+
     def _rows_of(self, columns: Columns, count: int) -> pa.Table:
         """Rows of the result."""
         return conformed(self.plan, self._request, columns, count, self._request.output)
+
+    def _lives(self, deleted: Positions, groups: Sequence[RowGroupPlan]) -> NDArray[np.bool_]:
+        """Which of the rows that are decoded are not ``deleted``, by their place in the file."""
+        first = self._first_rows
+        rows = np.concatenate([first[group.row_group] + _rows(group) for group in groups])
+        return _others_than(deleted, rows)
 
     def _matches(
         self, predicate: BoundPredicate, columns: Columns, count: int
@@ -262,6 +295,10 @@ class FileReader:
         }
 
 
+def _others_than(deleted: Positions, rows: Positions) -> NDArray[np.bool_]:
+    return ~np.isin(rows, deleted, assume_unique=True)
+
+
 def _count(group: RowGroupPlan) -> int:
     """How many rows of a row group are decoded."""
     if group.ranges is None:
@@ -269,11 +306,15 @@ def _count(group: RowGroupPlan) -> int:
     return sum(end - start for start, end in group.ranges)
 
 
+def _rows(group: RowGroupPlan) -> Positions:
+    """The positions in its row group of the rows that are decoded."""
+    ranges = [(0, group.rows)] if group.ranges is None else group.ranges
+    return np.concatenate([np.arange(start, end) for start, end in ranges])
+
+
 def _runs_of(group: RowGroupPlan, looked_at: NDArray[np.intp]) -> Ranges:
     """Positions among the decoded rows -> ranges of rows of the row group."""
-    rows = looked_at
-    if group.ranges is not None:
-        rows = np.concatenate([np.arange(start, end) for start, end in group.ranges])[looked_at]
+    rows = _rows(group)[looked_at]
     breaks = np.flatnonzero(np.diff(rows) != 1)
     starts = rows[np.concatenate([[0], breaks + 1])]
     ends = rows[np.concatenate([breaks, [len(rows) - 1]])] + 1

@@ -6,6 +6,7 @@ supplied.  For these pyarrow gets a footer made here: the file's own, but its ke
 keys that were found.  Data pages and their AADs stay those of the file.
 
 For an object pyarrow gets the footer that was read before: to fetch it again costs two requests.
+For a file of a table with other names of columns it gets one with those.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ from secure_bloom.parquet.structures.splices import (
     set_fields,
     splice,
     struct,
+    structs,
     with_fields,
 )
 from secure_bloom.reading.table.footer import FileFooter
@@ -79,12 +81,12 @@ class SourceOpener:
     def _open(
         self, footer: FileFooter, columns: Sequence[int], row_groups: Sequence[int]
     ) -> pq.ParquetFile:
-        is_far = is_object_uri(footer.path)
+        ours = is_object_uri(footer.path) or bool(footer.columns.renamed)
         # A footer that was not checked gets no signature of ours: of its file only columns in clear
         # are read with pyarrow.
         if not footer.is_verified or not _is_encrypted(footer, columns, row_groups):
-            return _open(footer.path, metadata=_metadata(footer.plain) if is_far else None)
-        if not is_far and self._has_internal_keys(footer, columns):
+            return _open(footer.path, metadata=_metadata(_shown(footer)) if ours else None)
+        if not ours and self._has_internal_keys(footer, columns):
             properties = self._factory.file_decryption_properties(pe.KmsConnectionConfig())
             return _open(footer.path, decryption_properties=properties)
         keys = _Found()
@@ -164,12 +166,22 @@ class _Found(pe.KmsClient):  # type: ignore[misc]
         return self._keys[master_key_identifier]
 
 
+def _shown(footer: FileFooter, plain: bytes | None = None) -> bytes:
+    """The FileMetaData, its schema under the names of the table."""
+    plain = footer.plain if plain is None else plain
+    if not footer.columns.renamed:
+        return plain
+    schema = structs(node.encode() for node in footer.columns.renamed)
+    return with_fields(plain, {FileMetaData.schema.id: schema})
+
+
 def _footer_of_ours(
     footer: FileFooter, columns: Sequence[int], row_groups: Sequence[int], keys: _Found
 ) -> bytes:
     """A file without data: its footer is the file's, but key metadata name the keys in ``keys``."""
     places = [(row_group, column) for row_group in row_groups for column in columns]
-    plain = splice(footer.plain, (it for at in places for it in _renamed(footer, *at, keys)))
+    named = splice(footer.plain, (it for at in places for it in _renamed(footer, *at, keys)))
+    plain = _shown(footer, named)
     algorithm, file_aad = _with_prefix(footer)
     if footer.ciphers.footer is None:
         raise KeyUnavailableError("the footer was not checked, and is not signed anew")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from secure_bloom.column_names import ColumnNames
 from secure_bloom.errors import FormatError
 from secure_bloom.kernels.loading import compiled_code
 from secure_bloom.parquet.footer_outline import outline
@@ -39,10 +40,13 @@ class FooterScan:
 
 
 class FooterScanner:
-    """Scans the footers of one table, most of which have one schema; safe for threads."""
+    """Scans the footers of one table, most of which have one schema; safe for threads.
 
-    def __init__(self) -> None:
-        self._schemas = SchemaCache()
+    ``names`` are what the table calls the columns, where its files call them something else.
+    """
+
+    def __init__(self, names: ColumnNames | None = None) -> None:
+        self._schemas = SchemaCache(names)
         self._last: tuple[tuple[bytes, bytes], FileMetaData, FileColumns] | None = None
 
     def of(self, plain: bytes) -> FooterScan:

@@ -15,6 +15,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from secure_bloom.errors import PolicyError
+from secure_bloom.reading.table.delta_types import partition_value
 from secure_bloom.storage import below, local_path
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -67,4 +68,4 @@ def partition_scalar(field: pa.Field, values: Values) -> pa.Scalar:
     text = values.get(field.name)
     if text is None:
         return pa.scalar(None, field.type)
-    return pa.scalar(int(text) if pa.types.is_integer(field.type) else text, field.type)
+    return pa.scalar(text) if pa.types.is_string(field.type) else partition_value(text, field.type)

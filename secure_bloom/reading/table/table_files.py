@@ -22,9 +22,10 @@ from secure_bloom.reading.table.footer import (
     read_footer,
 )
 from secure_bloom.reading.table.footer_scan import FooterScanner
-from secure_bloom.reading.table.hive_partitions import partition_values
 from secure_bloom.reading.table.table_schema import unite
-from secure_bloom.storage import CountedFile, find_unmanaged, is_object_uri, open_input
+from secure_bloom.reading.table.table_state import table_state
+from secure_bloom.storage import CountedFile, is_object_uri, open_input
+from secure_bloom.tables import TableVersion, list_tables
 
 #: Requests to an object store at a time, because it answers late; a local disk answers at once.
 _REMOTE_WORKERS = 16
@@ -37,17 +38,23 @@ _TOGETHER = 8 * 1024 * 1024
 class TableFiles:
     """All files that ``given`` leads to, by their ordinals; ``schema`` is the table's.
 
+    ``at`` is the version of a Delta table; ``state`` is what its log says.
+
     ``unverified`` has the paths of files whose footer is signed and could not be checked.
     ``workers`` is how many files are worth reading side by side.
     """
 
-    def __init__(self, given: Sequence[str], resolver: KeyResolver) -> None:
-        self.paths = find_unmanaged(given)
-        self.partitions = [partition_values(path, given) for path in self.paths]
+    def __init__(
+        self, given: Sequence[str], resolver: KeyResolver, at: TableVersion | None = None
+    ) -> None:
+        listing = list_tables(given, at)
+        self.state = table_state(listing, given)
+        self.paths = list(listing.paths)
+        self.partitions = self.state.partitions
         self.workers = _REMOTE_WORKERS if any(map(is_object_uri, self.paths)) else 1
         self._resolver = resolver
         self._keys_ahead = KeysAhead(resolver)
-        self._scanner = FooterScanner()
+        self._scanner = FooterScanner(self.state.names)
         self.unverified: list[str] = []
         self._identities: list[tuple[object, ...]] = []
         self._kept: dict[int, FileFooter] = {}
@@ -97,7 +104,7 @@ class TableFiles:
         """Read all footers, keep those there is memory for, and return the table's schema."""
         schemas, size = [], 0
         for ordinal, footer in enumerate(self._footers()):
-            schemas.append((footer.path, footer.columns.arrow))
+            schemas.append((footer.path, self.state.columns_of(footer.columns.arrow)))
             if not footer.is_verified:
                 self.unverified.append(footer.path)
             self._identities.append(footer.identity)
@@ -106,7 +113,8 @@ class TableFiles:
             size += memory
             if size <= _KEPT_FOOTERS:
                 self._kept[ordinal] = footer
-        return unite(schemas)
+        stored = unite(schemas) if schemas else pa.schema([])
+        return self.state.with_columns_of_log(stored)
 
     def _footers(self) -> Iterator[FileFooter]:
         if self.workers > 1:

@@ -13,9 +13,11 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from secure_bloom.column_names import ColumnNames
 from secure_bloom.errors import FormatError, PolicyError
 from secure_bloom.parquet.footer_outline import FooterOutline, FooterSchema
 from secure_bloom.parquet.memory_files import without_data
+from secure_bloom.parquet.renamed_schema import renamed_elements, renamed_leaves
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import (
     ColumnOrder,
@@ -32,7 +34,8 @@ class FileColumns:
 
     ``ordinals`` finds a leaf by its path; a path that two leaves share leads to ``None``.
     ``elements`` finds the one leaf of a list by the list's own path.
-    ``nodes`` has the schema elements of each top-level column, depth first.
+    ``nodes`` has the schema elements of each top-level column, depth first.  ``renamed`` is the
+    whole schema under the names of the table, where the file has others.
     """
 
     leaves: tuple[Leaf, ...]
@@ -40,6 +43,7 @@ class FileColumns:
     ordinals: dict[tuple[str, ...], int | None] = field(default_factory=dict)
     elements: dict[tuple[str, ...], int | None] = field(default_factory=dict)
     nodes: dict[str, list[SchemaElement]] = field(default_factory=dict)
+    renamed: tuple[SchemaElement, ...] = ()
 
     def below(self, name: str) -> list[int]:
         """The ordinals of the leaves of a top-level column; empty where there is no such column."""
@@ -49,7 +53,8 @@ class FileColumns:
 class SchemaCache:
     """The columns of files already seen, by the bytes of their schemas."""
 
-    def __init__(self) -> None:
+    def __init__(self, names: ColumnNames | None = None) -> None:
+        self._names = names
         self._known: dict[tuple[bytes, bytes], FileColumns] = {}
         #: Footer up to the end of its schema -> that schema.
         self._prefixes: dict[bytes, FooterSchema] = {}
@@ -78,25 +83,33 @@ class SchemaCache:
         arrow = (marks[0].value or "").encode() if marks else b""
         found = self._known.get((schema.encoded, arrow))
         if found is None:
-            found = self._known[schema.encoded, arrow] = _columns(schema, marks)
+            found = self._known[schema.encoded, arrow] = _columns(schema, marks, self._names)
         return found
 
 
-def _columns(schema: FooterSchema, marks: Sequence[KeyValue]) -> FileColumns:
+def _columns(
+    schema: FooterSchema, marks: Sequence[KeyValue], names: ColumnNames | None
+) -> FileColumns:
+    leaves: tuple[Leaf, ...] = schema.leaves
+    elements_of_file = schema.elements
+    if names is not None:
+        leaves = renamed_leaves(schema.elements, names)
+        elements_of_file = renamed_elements(schema.elements, names)
     ordinals: dict[tuple[str, ...], int | None] = {}
     elements: dict[tuple[str, ...], int | None] = {}
-    for ordinal, leaf in enumerate(schema.leaves):
+    for ordinal, leaf in enumerate(leaves):
         ordinals[leaf.path] = None if leaf.path in ordinals else ordinal
         if leaf.is_repeated:
             for length in range(1, len(leaf.path) + 1):
                 above = leaf.path[:length]
                 elements[above] = None if above in elements else ordinal
     return FileColumns(
-        leaves=schema.leaves,
-        arrow=_arrow_schema(schema.elements, marks),
+        leaves=leaves,
+        arrow=_arrow_schema(elements_of_file, marks),
         ordinals=ordinals,
         elements=elements,
-        nodes={nodes[0].name: nodes for nodes in _top_level(schema.elements)},
+        nodes={nodes[0].name: nodes for nodes in _top_level(elements_of_file)},
+        renamed=() if names is None else tuple(elements_of_file),
     )
 
 

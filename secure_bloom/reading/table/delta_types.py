@@ -1,0 +1,114 @@
+"""The types of a Delta table's schema as Arrow types, and partition values in them.
+
+A partition value is a text in the log: ``2026-01-31``, ``2026-01-31 12:00:00.123456``, ``true``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from secure_bloom.errors import FormatError, UnsupportedFeatureError
+
+_PRIMITIVES: dict[str, pa.DataType] = {
+    "string": pa.string(),
+    "long": pa.int64(),
+    "integer": pa.int32(),
+    "short": pa.int16(),
+    "byte": pa.int8(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+    "void": pa.null(),
+}
+_DECIMAL = re.compile(r"decimal\((\d{1,2}),\s*(\d{1,2})\)")
+_DEEPEST = 100
+
+
+def arrow_type(kind: object, depth: int = _DEEPEST) -> pa.DataType:
+    """The Arrow type of a type in the schema of a Delta table.
+
+    Raises UnsupportedFeatureError, by name, for one that is not known here.
+    """
+    if depth < 0:
+        raise FormatError(f"the table's schema nests deeper than {_DEEPEST} levels")
+    if isinstance(kind, dict):
+        nested = _NESTED.get(str(kind.get("type")))
+        if nested is not None:
+            return nested(kind, depth - 1)
+    if isinstance(kind, str):
+        if kind in _PRIMITIVES:
+            return _PRIMITIVES[kind]
+        if (found := _DECIMAL.fullmatch(kind)) and 0 < int(found[1]) <= 38:
+            return pa.decimal128(int(found[1]), int(found[2]))
+    name = kind if isinstance(kind, str) else "of a nested kind"
+    raise UnsupportedFeatureError(f"the Delta table has a column of type {name}, not known here")
+
+
+def arrow_field(column: Mapping[str, Any], depth: int = _DEEPEST) -> pa.Field:
+    """A field of a structure; any may be null, whatever the schema says."""
+    name = column.get("name")
+    if not isinstance(name, str):
+        raise FormatError("a field of the table's schema has no name")
+    return pa.field(name, arrow_type(column.get("type"), depth))
+
+
+def _structure(kind: Mapping[str, Any], depth: int) -> pa.DataType:
+    return pa.struct([arrow_field(column, depth) for column in kind.get("fields") or ()])
+
+
+def _array(kind: Mapping[str, Any], depth: int) -> pa.DataType:
+    return pa.list_(arrow_type(kind.get("elementType"), depth))
+
+
+def _map(kind: Mapping[str, Any], depth: int) -> pa.DataType:
+    key = arrow_type(kind.get("keyType"), depth)
+    return pa.map_(key, arrow_type(kind.get("valueType"), depth))
+
+
+_NESTED: dict[str, Callable[[Mapping[str, Any], int], pa.DataType]] = {
+    "struct": _structure,
+    "array": _array,
+    "map": _map,
+}
+
+
+def partition_value(text: str, of: pa.DataType) -> pa.Scalar:
+    """A partition value of the log as a scalar; FormatError for one that is none of the type."""
+    try:
+        if pa.types.is_timestamp(of):
+            # Those of instants are written in UTC, with the zone or without.
+            naive = pa.scalar(text.removesuffix("Z")).cast(pa.timestamp(of.unit))
+            return naive.cast(of)
+        return pa.scalar(text).cast(of)
+    except pa.ArrowException:
+        # Without the cause: its text quotes the value.
+        raise FormatError(f"a partition value of the log is no {of}") from None
+
+
+def of_table(stored: pa.DataType, table: pa.DataType) -> pa.DataType:
+    """The type in which a file has a column, without members that the table does not have."""
+    if pa.types.is_struct(stored) and pa.types.is_struct(table):
+        return pa.struct([_member(stored, member) for member in table])
+    if pa.types.is_list(stored) and pa.types.is_list(table):
+        value = stored.value_field
+        return pa.list_(value.with_type(of_table(value.type, table.value_type)))
+    if pa.types.is_map(stored) and pa.types.is_map(table):
+        item = stored.item_field
+        return pa.map_(stored.key_field, item.with_type(of_table(item.type, table.item_type)))
+    return stored
+
+
+def _member(stored: pa.StructType, member: pa.Field) -> pa.Field:
+    index = stored.get_field_index(member.name)
+    if index < 0:
+        return member
+    found = stored.field(index)
+    return found.with_type(of_table(found.type, member.type))

@@ -1,0 +1,115 @@
+"""Deletion vectors of Delta tables: the positions of a file's deleted rows.
+
+    inline   Z85 of the data
+    file     version 1 (1) | ... | at the offset: size (4, BE) | data | CRC-32 of it (4, BE)
+    data     1681511377 (4, LE) | a roaring bitmap of 64 bits
+
+PROTOCOL.md, "Deletion Vector Format".
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secure_bloom.errors import FormatError, UnsupportedFeatureError, located
+from secure_bloom.storage import join, open_input
+from secure_bloom.tables.live_file import DeletionVector
+from secure_bloom.tables.log_paths import resolve
+from secure_bloom.tables.roaring_bitmaps import positions
+
+_MAGIC: Final = (1681511377).to_bytes(4, "little")
+_FILE_VERSION = b"\x01"
+#: The last characters of a file's name in the log: the Z85 of a UUID.
+_ENCODED_UUID = 20
+_Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+_DIGITS = {character: value for value, character in enumerate(_Z85)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletedRows:
+    """The deleted rows of a file of the table in ``folder``; read when they are needed."""
+
+    folder: str
+    vector: DeletionVector
+
+    def positions(self, rows: int) -> NDArray[np.int64]:
+        """The positions of deleted rows, ascending, in a file that has so many ``rows``.
+
+        Raises FormatError for a vector that is damaged or belongs to another file.
+        """
+        with located(path=self.folder):
+            data = _data(self.folder, self.vector)
+            if data[:4] != _MAGIC:
+                raise FormatError("a deletion vector does not begin with its magic number")
+            found = positions(data[4:], most=rows)
+        if len(found) != self.vector.cardinality:
+            raise FormatError(
+                f"a deletion vector has {len(found)} rows, the log says {self.vector.cardinality}"
+            )
+        if len(found) and found[-1] >= rows:
+            raise FormatError(f"a deletion vector has row {found[-1]}, the file has {rows} rows")
+        return found
+
+
+def _data(folder: str, vector: DeletionVector) -> bytes:
+    if vector.storage_type == "i":
+        return _inline(vector)
+    if vector.storage_type == "u":
+        return _stored(_file_of_uuid(folder, vector.path_or_inline_dv), vector)
+    if vector.storage_type == "p":
+        return _stored(resolve(folder, vector.path_or_inline_dv), vector)
+    raise UnsupportedFeatureError("a deletion vector is stored in a way that is not known here")
+
+
+def _inline(vector: DeletionVector) -> bytes:
+    data = decode_z85(vector.path_or_inline_dv)
+    if not 0 <= len(data) - vector.size_in_bytes < 4:
+        raise FormatError("an inline deletion vector has another size than the log says")
+    return data[: vector.size_in_bytes]
+
+
+def _file_of_uuid(folder: str, text: str) -> str:
+    prefix, encoded = text[:-_ENCODED_UUID], text[-_ENCODED_UUID:]
+    uuid = decode_z85(encoded)
+    if len(uuid) != 16:
+        raise FormatError("the name of a deletion vector's file holds no UUID")
+    name = f"deletion_vector_{UUID(bytes=uuid)}.bin"
+    return resolve(folder, f"{prefix}/{name}") if prefix else join(folder, name)
+
+
+def _stored(path: str, vector: DeletionVector) -> bytes:
+    if vector.offset is None:
+        raise FormatError("a deletion vector in a file has no offset")
+    with located(path=path), open_input(path) as file:
+        if file.read_at(0, 1) != _FILE_VERSION:
+            raise FormatError("the file of deletion vectors is not of version 1")
+        framed = file.read_at(vector.offset, vector.size_in_bytes + 8)
+    data = framed[4:-4]
+    if int.from_bytes(framed[:4], "big") != len(data):
+        raise FormatError("a deletion vector has another size than the log says", path=path)
+    if int.from_bytes(framed[-4:], "big") != zlib.crc32(data):
+        raise FormatError("the checksum of a deletion vector is wrong", path=path)
+    return data
+
+
+def decode_z85(text: str) -> bytes:
+    """Z85: five characters for four bytes, the highest digit first."""
+    if len(text) % 5:
+        raise FormatError("a text in Z85 is cut short")
+    parts = []
+    for start in range(0, len(text), 5):
+        number = 0
+        for character in text[start : start + 5]:
+            if character not in _DIGITS:
+                raise FormatError("a text in Z85 has a character that is none of it")
+            number = number * 85 + _DIGITS[character]
+        if number >= 2**32:
+            raise FormatError("a text in Z85 has a number that is too large")
+        parts.append(number.to_bytes(4, "big"))
+    return b"".join(parts)

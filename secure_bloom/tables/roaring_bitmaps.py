@@ -1,0 +1,124 @@
+"""Roaring bitmaps of 64 bits -> the numbers in them.
+
+    64 bits   count (8) | count times: the upper 32 bits (4) | a bitmap of 32 bits
+    32 bits   12346 (4) | containers (4) | keys | offsets | data
+              12347 (2) | containers - 1 (2) | which are runs | keys | offsets, if 4 or more | data
+    keys      for each container: the upper 16 bits (2) | how many numbers - 1 (2)
+    data      an array of up to 4,096 numbers (2 each), runs (2, then 2 + 2 each), or 65,536 bits
+
+All little-endian; https://github.com/RoaringBitmap/RoaringFormatSpec.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secure_bloom.errors import FormatError
+
+_NO_RUNS, _WITH_RUNS = 12346, 12347
+#: From so many containers on, a bitmap with runs has offsets too.
+_OFFSETS_FROM: Final = 4
+_LONGEST_ARRAY: Final = 4096
+_BITSET_BYTES: Final = 8192
+_U16 = np.dtype("<u2")
+
+
+def positions(data: bytes, *, most: int) -> NDArray[np.int64]:
+    """The numbers in a bitmap, ascending; FormatError for damage, or more than ``most`` of them."""
+    cursor = _Cursor(data)
+    parts: list[NDArray[np.int64]] = []
+    last_key = -1
+    for _ in range(cursor.number(8)):
+        key = cursor.number(4)
+        if not last_key < key < 2**31:
+            raise FormatError("the parts of a bitmap are out of order")
+        last_key = key
+        found = _bitmap32(cursor, most - sum(map(len, parts)))
+        parts.append(found + (key << 32))
+    if cursor.left:
+        raise FormatError(f"{cursor.left} bytes follow a bitmap")
+    return np.concatenate(parts) if parts else np.empty(0, np.int64)
+
+
+class _Cursor:
+    """Bytes that are read one part after the other."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    @property
+    def left(self) -> int:
+        """How many bytes are left."""
+        return len(self._data) - self._at
+
+    def bytes(self, count: int) -> bytes:
+        """The next bytes; FormatError where there are not so many."""
+        if count > self.left:
+            raise FormatError(f"a bitmap wants {count} bytes, {self.left} are left")
+        start, self._at = self._at, self._at + count
+        return self._data[start : self._at]
+
+    def number(self, width: int) -> int:
+        """The next number."""
+        return int.from_bytes(self.bytes(width), "little")
+
+    def numbers(self, count: int) -> NDArray[np.int64]:
+        """The next numbers of two bytes."""
+        return np.frombuffer(self.bytes(2 * count), _U16).astype(np.int64)
+
+
+def _bitmap32(cursor: _Cursor, most: int) -> NDArray[np.int64]:
+    cookie = cursor.number(2)
+    if cookie == _WITH_RUNS:
+        count = cursor.number(2) + 1
+        marks = np.frombuffer(cursor.bytes((count + 7) // 8), np.uint8)
+        are_runs = np.unpackbits(marks, bitorder="little")[:count].astype(bool)
+    elif cookie == _NO_RUNS and cursor.number(2) == 0:
+        count = cursor.number(4)
+        are_runs = np.zeros(min(count, 2**16), bool)
+    else:
+        raise FormatError("a bitmap does not begin as one does")
+    keys = cursor.numbers(2 * count).reshape(-1, 2)
+    sizes = keys[:, 1] + 1
+    # Before any is built: a run of a few bytes stands for 65,536 numbers.
+    if int(sizes.sum()) > most:
+        raise FormatError("a deletion vector has more rows than the file")
+    if (np.diff(keys[:, 0]) <= 0).any():
+        raise FormatError("the containers of a bitmap are out of order")
+    if cookie == _NO_RUNS or count >= _OFFSETS_FROM:
+        cursor.bytes(4 * count)
+    parts = [
+        (int(key) << 16) + _container(cursor, int(size), is_run=bool(is_run))
+        for key, size, is_run in zip(keys[:, 0], sizes, are_runs, strict=True)
+    ]
+    return np.concatenate(parts) if parts else np.empty(0, np.int64)
+
+
+def _container(cursor: _Cursor, size: int, *, is_run: bool) -> NDArray[np.int64]:
+    if is_run:
+        found = _runs(cursor, size)
+    elif size <= _LONGEST_ARRAY:
+        found = cursor.numbers(size)
+    else:
+        bits = np.frombuffer(cursor.bytes(_BITSET_BYTES), np.uint8)
+        found = np.flatnonzero(np.unpackbits(bits, bitorder="little")).astype(np.int64)
+    if len(found) != size:
+        raise FormatError(f"a container has {len(found)} numbers, {size} were announced")
+    if (np.diff(found) <= 0).any():
+        raise FormatError("the numbers of a container are out of order")
+    return found
+
+
+def _runs(cursor: _Cursor, size: int) -> NDArray[np.int64]:
+    """Runs of numbers: each has its first number, and how many follow."""
+    runs = cursor.numbers(2 * cursor.number(2)).reshape(-1, 2)
+    first, more = runs[:, 0], runs[:, 1]
+    if int(more.sum()) + len(runs) != size or (first + more >= 2**16).any():
+        raise FormatError("the runs of a container do not add up")
+    if not len(runs):
+        return np.empty(0, np.int64)
+    return np.concatenate([np.arange(a, a + b + 1) for a, b in runs.tolist()])
