@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyroaring
 
 from secure_bloom.tables import snapshot
 
+Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 MAP = pa.map_(pa.string(), pa.string())
 VECTOR = pa.struct(
     {
@@ -123,3 +127,50 @@ def live(table: Path, **which: Any) -> list[str]:
     found = snapshot(table, **which)
     assert found is not None
     return [file.path.removeprefix(f"{table}/") for file in found.files]
+
+
+def vector_file(table: Path, *rows: Sequence[int], prefix: str = "") -> list[dict[str, Any]]:
+    """Write a file of deletion vectors; the descriptor of each."""
+    uuid = uuid4()
+    content, found = b"\x01", []
+    for deleted in rows:
+        data = bitmap(deleted)
+        found.append(
+            {
+                "storageType": "u",
+                "pathOrInlineDv": prefix + z85(uuid.bytes),
+                "offset": len(content),
+                "sizeInBytes": len(data),
+                "cardinality": len(deleted),
+            }
+        )
+        content += len(data).to_bytes(4, "big") + data + zlib.crc32(data).to_bytes(4, "big")
+    path = table / prefix / f"deletion_vector_{uuid}.bin"
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(content)
+    return found
+
+
+def inline_vector(deleted: Sequence[int]) -> dict[str, Any]:
+    """The descriptor that holds a deletion vector itself."""
+    data = bitmap(deleted)
+    return {
+        "storageType": "i",
+        "pathOrInlineDv": z85(data + bytes(-len(data) % 4)),
+        "sizeInBytes": len(data),
+        "cardinality": len(deleted),
+    }
+
+
+def bitmap(rows: Sequence[int]) -> bytes:
+    """The data of a deletion vector."""
+    return (1681511377).to_bytes(4, "little") + pyroaring.BitMap64(rows).serialize()
+
+
+def z85(data: bytes) -> str:
+    """The mirror of reading it."""
+    found = ""
+    for start in range(0, len(data), 4):
+        number = int.from_bytes(data[start : start + 4], "big")
+        found += "".join(Z85[number // 85**power % 85] for power in range(4, -1, -1))
+    return found
