@@ -6,7 +6,7 @@ is not looked at.  Tables whose log is not honoured are refused, as everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -20,9 +20,10 @@ from secure_bloom.storage.tree_of import tree_of
 from secure_bloom.tables.delta_names import column_names
 from secure_bloom.tables.delta_snapshot import snapshot
 from secure_bloom.tables.live_file import LiveFile, Snapshot
+from secure_bloom.tables.streaming_sink import committed_files
 
 #: The logs that verbs which only read can honour.
-_READERS = frozenset({TableLog.DELTA})
+_READERS = frozenset({TableLog.DELTA, TableLog.STREAMING})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +77,7 @@ def list_tables(
         if not any(inside.values()):
             plain.append(path)
             continue
-        for match, table in inside.items():
-            found.take_path(match, table)
+        found.take_inside(path, inside, above)
     try:
         found.take(find_files(plain, refused=refused, check=found.check))
     except PolicyError as error:
@@ -138,14 +138,18 @@ class _Found:
     def check(self, tree: Tree, folder: str, folders: Collection[str]) -> Sequence[str] | None:
         """The live files of a folder that is a table; None for another."""
         log = refuse_folder(tree, folder, folders, honoured=_READERS)
-        return None if log is None else self._files_of(folder, folder)
+        return None if log is None else self._files_of(log, folder, folder)
 
-    def take_path(self, path: str, table: str | None) -> None:
-        """Take what a path in a table means."""
-        if table is None:
-            self.take(find_files([path], check=self.check))
-            return
-        files = self._files_of(table, path)
+    def take_inside(
+        self, path: str, inside: Mapping[str, str | None], logs: Mapping[str, TableLog]
+    ) -> None:
+        """Take what a path means that leads into tables: its matches, each with its table."""
+        files = []
+        for match, table in inside.items():
+            if table is None:
+                files += find_files([match], check=self.check)
+            else:
+                files += self._files_of(logs[table], table, match)
         if not files:
             raise PolicyError(
                 "no file of the table's version lies there",
@@ -154,25 +158,27 @@ class _Found:
             )
         self.take(files)
 
-    def _files_of(self, table: str, path: str) -> list[str]:
+    def _files_of(self, log: TableLog, table: str, path: str) -> list[str]:
         """The live files of a table that are or lie in ``path``, which leads into it."""
         tree = tree_of(path)
-        state = self._snapshot(tree, table)
         self._folders.append(path)
+        if log is TableLog.STREAMING:
+            self._refuse_version(table)
+            return [shown for _, shown in _within(tree, table, path, committed_files(table))]
+        state = self._snapshot(tree, table)
         names = column_names(state.metadata)
-        top = tree.key(path)
+        files = {file.path: file for file in state.files}
         found = []
-        for file in state.files:
-            below = _below(tree.key(file.path), top)
-            if below is None and path != table:
-                continue
-            # Spelled as the path that was given, as files of other folders are.
-            shown = file.path if below is None else join(path, below) if below else path
+        for stored, shown in _within(tree, table, path, files):
             found.append(shown)
-            self._live[shown] = file
+            self._live[shown] = files[stored]
             if names is not None:
                 self._names[shown] = names
         return found
+
+    def _refuse_version(self, table: str) -> None:
+        if not self._at.is_latest:
+            raise PolicyError("only Delta tables have versions that can be read", path=table)
 
     def _snapshot(self, tree: Tree, table: str) -> Snapshot:
         key = tree.key(table)
@@ -182,6 +188,18 @@ class _Found:
                 raise FormatError("the table's log is gone", path=table)
             self._snapshots[key] = found
         return self._snapshots[key]
+
+
+def _within(tree: Tree, table: str, path: str, files: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """The files of a table that are or lie in ``path``, each also spelled as the path was given."""
+    top = tree.key(path)
+    for file in files:
+        inside = _below(tree.key(file), top)
+        if inside is not None:
+            yield file, join(path, inside) if inside else path
+        elif path == table:
+            # A table may name files elsewhere, as clones do.
+            yield file, file
 
 
 def _below(file: Hashable, top: Hashable) -> str | None:

@@ -22,9 +22,11 @@ LOGS = {
     "Spark Structured Streaming": "_spark_metadata/0",
 }
 PATHS = ["lake", "lake/table", "lake/table/day=1", "lake/table/day=1/x.parquet", "lake/*/day=1/*"]
+READING = {"read", "probe", "audit", "inspect"}
 #: What honours a log; tests/tables shows how.
 HONOUR = {
-    "Delta": {"probe", "audit", "inspect"},
+    "Delta": READING,
+    "Spark Structured Streaming": READING,
     "Hudi": {"hudi lookup", "hudi show"},
 }
 POLICY = sb.KeyPolicy(columns={})
@@ -84,10 +86,10 @@ def test_other_folders_are_read(tmp_path: Path) -> None:
 
 
 def test_the_command_line_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    _table(tmp_path, "Delta")
+    _table(tmp_path, "Iceberg")
     with pytest.raises(SystemExit) as end:
         main(["read", str(tmp_path / "lake"), "--json"])
     assert end.value.code == 2
     told = capsys.readouterr()
-    assert "a Delta table: its own log (_delta_log)" in told.err
+    assert "an Iceberg table: its own log (metadata)" in told.err
     assert json.loads(told.out)["error"]
