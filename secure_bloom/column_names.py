@@ -14,7 +14,7 @@ StoredName = str | int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnNames:
+class NamesOfTable:
     """The names of the fields of a structure, and of those inside them.
 
     ``members`` are a structure's fields by what a file calls them.  ``inner`` is what a list or a
@@ -22,7 +22,7 @@ class ColumnNames:
     """
 
     members: Mapping[StoredName, NamedField] = field(default_factory=dict)
-    inner: Sequence[ColumnNames | None] = ()
+    inner: Sequence[NamesOfTable | None] = ()
 
     def find(self, name: str, field_id: int | None) -> NamedField | None:
         """The field that a file calls so, by its name or its id."""
@@ -43,4 +43,4 @@ class NamedField:
     """A field's name in the table, and those of the fields inside it."""
 
     name: str
-    inside: ColumnNames | None = None
+    inside: NamesOfTable | None = None

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from secure_bloom.column_names import ColumnNames
+from secure_bloom.column_names import NamesOfTable
 from secure_bloom.encryption import cipher
 from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.encryption.column_cipher import ColumnCipher
@@ -70,7 +70,7 @@ class Tail:
     outline: FooterOutline | None
     algorithm: EncryptionAlgorithm | None
     key_metadata: bytes | None
-    column_names: ColumnNames | None = None
+    column_names: NamesOfTable | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

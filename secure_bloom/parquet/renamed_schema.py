@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from secure_bloom.column_names import ColumnNames
+from secure_bloom.column_names import NamesOfTable
 from secure_bloom.errors import FormatError
 from secure_bloom.parquet.schema import Leaf, Leaves, leaves
 from secure_bloom.parquet.structures import trees
@@ -18,7 +18,7 @@ from secure_bloom.parquet.structures.metadata import SchemaElement
 _DEEPEST = 200
 
 
-def renamed_elements(schema: Sequence[SchemaElement], names: ColumnNames) -> list[SchemaElement]:
+def renamed_elements(schema: Sequence[SchemaElement], names: NamesOfTable) -> list[SchemaElement]:
     """The nodes of a whole schema, renamed; one that the table does not have gets a free name."""
     nodes = iter(schema)
     root = next(nodes, None)
@@ -27,7 +27,7 @@ def renamed_elements(schema: Sequence[SchemaElement], names: ColumnNames) -> lis
     return [root, *_fields(nodes, root.num_children or 0, names, _DEEPEST)]
 
 
-def renamed_leaves(schema: Sequence[SchemaElement], names: ColumnNames) -> Leaves:
+def renamed_leaves(schema: Sequence[SchemaElement], names: NamesOfTable) -> Leaves:
     """The leaves of a schema by the table's names; each knows the path that its file has."""
     stored = leaves(list(schema))
     named = leaves(renamed_elements(schema, names))
@@ -45,7 +45,7 @@ def _renamed(stored: Leaf, named: Leaf) -> Leaf:
 
 
 def _fields(
-    nodes: Iterator[SchemaElement], count: int, names: ColumnNames, depth: int
+    nodes: Iterator[SchemaElement], count: int, names: NamesOfTable, depth: int
 ) -> Iterator[SchemaElement]:
     """The fields of a structure, and all nodes below them."""
     _refuse_too_deep(depth)
@@ -54,14 +54,14 @@ def _fields(
         found = names.find(node.name, node.field_id)
         if found is None:
             yield _with_name(node, names.unused(node.name))
-            yield from _below(nodes, node, ColumnNames(), depth)
+            yield from _below(nodes, node, NamesOfTable(), depth)
         else:
             yield _with_name(node, found.name)
             yield from _below(nodes, node, found.inside, depth)
 
 
 def _below(
-    nodes: Iterator[SchemaElement], node: SchemaElement, names: ColumnNames | None, depth: int
+    nodes: Iterator[SchemaElement], node: SchemaElement, names: NamesOfTable | None, depth: int
 ) -> Iterator[SchemaElement]:
     count = node.num_children or 0
     if names is None or not (names.members or names.inner):
@@ -73,7 +73,7 @@ def _below(
 
 
 def _container(
-    nodes: Iterator[SchemaElement], count: int, inner: Sequence[ColumnNames | None], depth: int
+    nodes: Iterator[SchemaElement], count: int, inner: Sequence[NamesOfTable | None], depth: int
 ) -> Iterator[SchemaElement]:
     """The nodes of a list or a map: a repeated node, with what it holds below it."""
     _refuse_too_deep(depth)

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from secure_bloom.column_names import ColumnNames
+from secure_bloom.column_names import NamesOfTable
 from secure_bloom.errors import FormatError, PolicyError
 from secure_bloom.storage.durable_writes import write_all
 
@@ -45,7 +45,7 @@ class InputFile(ABC):
         self.size = size
         self.identity = identity
         self.names = 1
-        self.column_names: ColumnNames | None = None
+        self.column_names: NamesOfTable | None = None
 
     @property
     def descriptor(self) -> int | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from secure_bloom.column_names import ColumnNames, NamedField, StoredName
+from secure_bloom.column_names import NamedField, NamesOfTable, StoredName
 from secure_bloom.errors import FormatError
 from secure_bloom.tables.delta_actions import count, fields_of, text
 from secure_bloom.tables.live_file import TableMetadata
@@ -19,13 +19,13 @@ from secure_bloom.tables.live_file import TableMetadata
 _DEEPEST = 100
 
 
-def column_names(metadata: TableMetadata) -> ColumnNames | None:
+def column_names(metadata: TableMetadata) -> NamesOfTable | None:
     """The names that the table gives the columns of its files; None without column mapping."""
     mode = metadata.column_mapping_mode
     return None if mode == "none" else _of_structure(metadata.schema, mode, _DEEPEST)
 
 
-def _of_structure(kind: Mapping[str, Any], mode: str, depth: int) -> ColumnNames:
+def _of_structure(kind: Mapping[str, Any], mode: str, depth: int) -> NamesOfTable:
     members: dict[StoredName, NamedField] = {}
     for column in kind.get("fields") or ():
         if not isinstance(column, dict):
@@ -35,7 +35,7 @@ def _of_structure(kind: Mapping[str, Any], mode: str, depth: int) -> ColumnNames
             raise FormatError("two columns of the table's schema have one place in its files")
         inside = _inside(column.get("type"), mode, depth - 1)
         members[stored] = NamedField(name=text(column, "name"), inside=inside)
-    return ColumnNames(members=members)
+    return NamesOfTable(members=members)
 
 
 def _stored_name(column: Mapping[str, Any], mode: str) -> StoredName:
@@ -45,7 +45,7 @@ def _stored_name(column: Mapping[str, Any], mode: str) -> StoredName:
     return text(metadata, "delta.columnMapping.physicalName")
 
 
-def _inside(kind: object, mode: str, depth: int) -> ColumnNames | None:
+def _inside(kind: object, mode: str, depth: int) -> NamesOfTable | None:
     """The names inside a type; None for one without fields."""
     if depth < 0:
         raise FormatError(f"the table's schema nests deeper than {_DEEPEST} levels")
@@ -55,7 +55,7 @@ def _inside(kind: object, mode: str, depth: int) -> ColumnNames | None:
         return _of_structure(kind, mode, depth)
     held = _HELD.get(str(kind.get("type")), ())
     inner = tuple(_inside(kind.get(name), mode, depth - 1) for name in held)
-    return ColumnNames(inner=inner) if any(inner) else None
+    return NamesOfTable(inner=inner) if any(inner) else None
 
 
 _HELD = {"array": ("elementType",), "map": ("keyType", "valueType")}

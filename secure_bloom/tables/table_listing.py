@@ -10,7 +10,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from secure_bloom.column_names import ColumnNames
+from secure_bloom.column_names import NamesOfTable
 from secure_bloom.errors import FormatError, PolicyError
 from secure_bloom.storage import InputFile, TableLog, below, find_files, join, open_input
 from secure_bloom.storage.folder_trees import Tree
@@ -50,7 +50,7 @@ class TableListing:
     folders: tuple[str, ...] = ()
     snapshots: tuple[Snapshot, ...] = ()
     live: Mapping[str, LiveFile] = field(default_factory=dict)
-    names: Mapping[str, ColumnNames] = field(default_factory=dict)
+    names: Mapping[str, NamesOfTable] = field(default_factory=dict)
 
     def open(self, path: str) -> InputFile:
         """Open one of the files, whose columns then have the names of the table."""
@@ -69,7 +69,7 @@ def list_tables(
 
     ``at`` asks for a version of the Delta tables among them; PolicyError where there is none.
     """
-    found = _Found(at or TableVersion())
+    found = _Listed(at or TableVersion())
     above = refuse_above(paths, _READERS)
     plain: list[str] = []
     for path in paths:
@@ -100,7 +100,7 @@ def _table_above(path: str, above: Mapping[str, TableLog]) -> str | None:
     return max(folders, key=len, default=None)
 
 
-class _Found:
+class _Listed:
     """The files found so far, each once however many paths lead to it."""
 
     def __init__(self, at: TableVersion) -> None:
@@ -109,7 +109,7 @@ class _Found:
         self._folders: list[str] = []
         self._snapshots: dict[Hashable, Snapshot] = {}
         self._live: dict[str, LiveFile] = {}
-        self._names: dict[str, ColumnNames] = {}
+        self._names: dict[str, NamesOfTable] = {}
 
     def listing(self) -> TableListing:
         """All that was found."""

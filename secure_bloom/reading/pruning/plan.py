@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from secure_bloom.column_names import ColumnNames
+from secure_bloom.column_names import NamesOfTable
 from secure_bloom.encryption.trust import Trust
 from secure_bloom.predicates.request import Request, request
 from secure_bloom.predicates.tree import Predicate
@@ -140,7 +140,7 @@ class ReadPlan:
     partitions: tuple[str, ...] = field(repr=False)
     predicate: Predicate | None = field(repr=False)
     trust: Trust = field(default_factory=Trust, repr=False)
-    names: ColumnNames | None = field(default=None, repr=False)
+    names: NamesOfTable | None = field(default=None, repr=False)
 
     def request(self) -> Request:
         """The request to the table."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from secure_bloom.column_names import ColumnNames
+from secure_bloom.column_names import NamesOfTable
 from secure_bloom.errors import FormatError
 from secure_bloom.kernels.loading import compiled_code
 from secure_bloom.parquet.footer_outline import outline
@@ -45,7 +45,7 @@ class FooterScanner:
     ``names`` are what the table calls the columns, where its files call them something else.
     """
 
-    def __init__(self, names: ColumnNames | None = None) -> None:
+    def __init__(self, names: NamesOfTable | None = None) -> None:
         self._schemas = SchemaCache(names)
         self._last: tuple[tuple[bytes, bytes], FileMetaData, FileColumns] | None = None
 

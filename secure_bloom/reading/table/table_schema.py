@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from secure_bloom.column_names import ColumnNames
+from secure_bloom.column_names import NamesOfTable
 from secure_bloom.errors import FormatError, PolicyError
 from secure_bloom.parquet.footer_outline import FooterOutline, FooterSchema
 from secure_bloom.parquet.memory_files import without_data
@@ -53,7 +53,7 @@ class FileColumns:
 class SchemaCache:
     """The columns of files already seen, by the bytes of their schemas."""
 
-    def __init__(self, names: ColumnNames | None = None) -> None:
+    def __init__(self, names: NamesOfTable | None = None) -> None:
         self._names = names
         self._known: dict[tuple[bytes, bytes], FileColumns] = {}
         #: Footer up to the end of its schema -> that schema.
@@ -88,7 +88,7 @@ class SchemaCache:
 
 
 def _columns(
-    schema: FooterSchema, marks: Sequence[KeyValue], names: ColumnNames | None
+    schema: FooterSchema, marks: Sequence[KeyValue], names: NamesOfTable | None
 ) -> FileColumns:
     leaves: tuple[Leaf, ...] = schema.leaves
     elements_of_file = schema.elements

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from secure_bloom.column_names import ColumnNames
+from secure_bloom.column_names import NamesOfTable
 from secure_bloom.errors import PolicyError, located
 from secure_bloom.reading.table.delta_types import arrow_field, of_table
 from secure_bloom.reading.table.hive_partitions import Values, partition_fields, partition_values
@@ -25,7 +25,7 @@ class FolderState:
     def __init__(self, paths: Sequence[str], given: Sequence[str]) -> None:
         self.partitions = [partition_values(path, given) for path in paths]
 
-    names: ColumnNames | None = None
+    names: NamesOfTable | None = None
     order: tuple[str, ...] = ()
 
     @property
