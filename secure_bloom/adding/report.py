@@ -13,7 +13,9 @@ FileStatus = Literal["added", "unchanged", "failed"]
 FilterAction = Literal["added", "kept", "replaced", "skipped"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# Reports come from other processes, one for each file.  Records with slots are taken apart and put
+# together in Python, so their way takes five times as long.
+@dataclass(frozen=True, kw_only=True)
 class FilterReport:
     """The filter of one column chunk, and what the run did with it.
 
@@ -35,7 +37,7 @@ class FilterReport:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class FileAddReport:
     """One file: sizes in bytes, wall-clock seconds, its filters in row-group and column order.
 

@@ -10,10 +10,9 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from typing import Final
+from typing import Final, NamedTuple
 
 from secure_bloom.adding.plan import ChunkOutcome, Task
 from secure_bloom.adding.report import FileAddReport
@@ -32,8 +31,7 @@ Progress = Callable[[int, int], None]
 _SAMPLE: Final = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileTask:
+class FileTask(NamedTuple):
     """One file that is to be rewritten, in its place or to ``target``."""
 
     path: str

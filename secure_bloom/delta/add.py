@@ -21,16 +21,14 @@ from secure_bloom.adding.request import (
 )
 from secure_bloom.adding.rewrite import Rewriter, WriteMode
 from secure_bloom.adding.run import FileTask, Progress, rewrite_files
-from secure_bloom.delta.actions import Operation
-from secure_bloom.delta.columns import ColumnNames
-from secure_bloom.delta.commit import open_table
 from secure_bloom.delta.recognition import delta_table
-from secure_bloom.delta.rewrite_table import TableChange, rewrite_table
-from secure_bloom.delta.selection import TableSelection
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
 from secure_bloom.storage.paths import Paths, as_paths
 
+# What tables need is loaded for tables: most runs are over files, and many are short.
 if TYPE_CHECKING:
+    from secure_bloom.delta.actions import Operation
+    from secure_bloom.delta.rewrite_table import TableChange
     from secure_bloom.encryption.policy import KeyPolicy
 
 #: What the table's history calls a commit of filters.
@@ -99,6 +97,11 @@ def add_bloom_filters(
             jobs=jobs,
             progress=progress,
         )
+    from secure_bloom.delta.columns import ColumnNames
+    from secure_bloom.delta.commit import open_table
+    from secure_bloom.delta.rewrite_table import rewrite_table
+    from secure_bloom.delta.selection import TableSelection
+
     refuse_options_of_files(folder, in_place=in_place, output=output is not None)
     _check_commit_every(commit_every)
     request = filter_request(columns, policy, replace_filters=replace_filters)
@@ -140,6 +143,8 @@ def add_bloom_filters(
 
 def add_operation(request: FilterRequest, *, where: str | None, since: int | None) -> Operation:
     """What the table's history says of a run: names of columns, and which files it took."""
+    from secure_bloom.delta.actions import Operation
+
     fpps = {name: options.fpp for name, options in request.columns.items()}
     given = {
         "columns": json.dumps(fpps, ensure_ascii=False),
@@ -194,6 +199,8 @@ def _told_of_gone(
     reports: Sequence[FileAddReport], change: TableChange, folder: str
 ) -> Iterable[FileAddReport]:
     """The reports, and what became of files that other writers removed while this run worked."""
+    from secure_bloom.delta.commit import open_table
+
     failed = [report.path for report in reports if report.status == "failed"]
     live = {file.path for file in open_table(folder).files} if failed else frozenset[str]()
     gone = change.gone | {path for path in failed if path not in live}

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from secure_bloom.delta.actions import Operation, Replacement, commit_info, encode, file_key, now_ms
 from secure_bloom.delta.features import has_in_commit_timestamps, refuse_unwritable
+from secure_bloom.delta.recognition import LOG_FOLDER
 from secure_bloom.errors import (
     FileChangedError,
     FormatError,
@@ -26,7 +27,6 @@ from secure_bloom.storage import join, open_input
 from secure_bloom.storage.create_file import create_file
 from secure_bloom.tables import Snapshot, snapshot
 
-LOG_FOLDER = "_delta_log"
 #: So often other writers may be first; each time they have written a version.
 _ATTEMPTS = 100
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.5

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from secure_bloom.delta.commit import LOG_FOLDER
 from secure_bloom.storage import is_object_uri, join, local_path
 from secure_bloom.storage.managed_tables import refuse_above
 from secure_bloom.storage.tree_of import tree_of
+
+LOG_FOLDER = "_delta_log"
 
 
 def delta_table(paths: Sequence[str]) -> str | None:

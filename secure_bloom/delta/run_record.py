@@ -21,8 +21,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from secure_bloom.delta.commit import LOG_FOLDER, log_file
+from secure_bloom.delta.commit import log_file
 from secure_bloom.delta.new_paths import is_of_run
+from secure_bloom.delta.recognition import LOG_FOLDER
 from secure_bloom.errors import MissingPathError, SecureBloomError
 from secure_bloom.parquet.key_material_files import key_material_name
 from secure_bloom.storage import is_object_uri, join, name_of, open_input, sibling

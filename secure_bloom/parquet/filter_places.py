@@ -16,7 +16,7 @@ from secure_bloom.parquet.structures.splices import (
     NewValue,
     Splice,
     binary,
-    find_fields,
+    find_nested,
     i32,
     i64,
     set_fields,
@@ -50,12 +50,12 @@ def with_filters(footer: Footer, places: Iterable[FilterPlace]) -> bytes:
 def _splices(footer: Footer, plain: bytes, place: FilterPlace) -> Iterator[Splice]:
     chunk = place.chunk
     new = {_OFFSET: i64(place.offset), _LENGTH: i32(place.length)}
-    fields = find_fields(plain, footer.outline.chunk_offsets[chunk.row_group][chunk.column])
+    start = footer.outline.chunk_offsets[chunk.row_group][chunk.column]
+    fields, in_clear = find_nested(plain, start, _META_DATA)
     # Both copies are set: readers without the column's key take the one in clear (Encryption.md
     # 5.5).
-    in_clear = fields.by_id.get(_META_DATA)
     if in_clear is not None:
-        yield from set_fields(plain, find_fields(plain, in_clear.value), new)
+        yield from set_fields(plain, in_clear, new)
     sealed = _sealed_again(chunk, new)
     if sealed is not None:
         yield from set_fields(plain, fields, {_SEALED: binary(sealed)})

@@ -123,14 +123,10 @@ class LocalTree(Tree):
             return os.stat(path).st_mtime_ns
 
     def parents(self, path: str) -> list[str]:
-        above = []
-        for start in {os.path.abspath(path), os.path.realpath(path)}:
-            while (parent := os.path.dirname(start)) != start:
-                above.append(parent)
-                start = parent
-        return list(dict.fromkeys(above))
+        given, real = os.path.abspath(path), self.key(path)
+        return list(_above(os.path.dirname(given), os.path.dirname(real)))
 
-    def key(self, path: str) -> Hashable:
+    def key(self, path: str) -> str:
         folder, name = os.path.split(path)
         # Following links is slow, and most files of a table are in few folders: so the real path of
         # each folder is kept.
@@ -138,6 +134,17 @@ class LocalTree(Tree):
             self._real_folders[folder] = os.path.realpath(folder)
         found = os.path.join(self._real_folders[folder], name)
         return os.path.realpath(found) if os.path.islink(found) or name in _NO_NAMES else found
+
+
+@functools.lru_cache(maxsize=64)
+def _above(*folders: str) -> tuple[str, ...]:
+    """These folders and all above them, each once."""
+    found: dict[str, None] = {}
+    for folder in folders:
+        while folder not in found:
+            found[folder] = None
+            folder = os.path.dirname(folder)
+    return tuple(found)
 
 
 def _refuse(error: OSError, refused: list[PolicyError] | None) -> None:

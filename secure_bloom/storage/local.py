@@ -59,10 +59,14 @@ class LocalFile(InputFile):
 
         The bits come last, because chown clears some of them.
         """
-        status = os.fstat(self._fd)
-        for owner in ((-1, status.st_gid), (status.st_uid, -1)):
+        status, new = os.fstat(self._fd), os.fstat(fd)
+        # Nothing is asked for that is so already: each call is a change of the inode to be synced.
+        if new.st_gid != status.st_gid:
             with contextlib.suppress(PermissionError):
-                os.fchown(fd, *owner)
+                os.fchown(fd, -1, status.st_gid)
+        if new.st_uid != status.st_uid:
+            with contextlib.suppress(PermissionError):
+                os.fchown(fd, status.st_uid, -1)
         self._carry_xattrs(fd)
         # Without setuid and setgid: data has no use for them, and writing clears them anyway.
         mode = status.st_mode & (stat.S_IRWXU | stat.S_IRWXG | stat.S_IRWXO)

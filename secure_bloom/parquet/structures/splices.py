@@ -76,12 +76,25 @@ def find_fields(buffer: bytes, start: int = 0) -> Fields:
     Raises FormatError for damaged bytes, and for a field that stands twice: readers do not agree on
     which one counts.
     """
+    return find_nested(buffer, start, None)[0]
+
+
+def find_nested(buffer: bytes, start: int, within: int | None) -> tuple[Fields, Fields | None]:
+    """As :func:`find_fields`, and the fields of the structure that stands in field ``within``.
+
+    Both in one go: most bytes of a column chunk are those of its metadata.
+    """
+    inner: Fields | None = None
     by_id: dict[int, Field] = {}
     position, field_id = start, 0
     try:
         while (head := buffer[position]) != 0:
             field_id, value = _field_id(buffer, position, head, field_id)
-            end = _SKIP[head & 0x0F](buffer, value, MAX_DEPTH)
+            if field_id == within and head & 0x0F == WireType.STRUCT:
+                inner = find_fields(buffer, value)
+                end = inner.stop + 1
+            else:
+                end = _SKIP[head & 0x0F](buffer, value, MAX_DEPTH)
             if field_id in by_id:
                 raise FormatError(f"Thrift field {field_id} stands twice in one structure")
             by_id[field_id] = Field(head & 0x0F, position, value, end)
@@ -90,7 +103,7 @@ def find_fields(buffer: bytes, start: int = 0) -> Fields:
         raise FormatError(
             f"Thrift structure is damaged near byte {position} of {len(buffer)}"
         ) from exc
-    return Fields(by_id, start, position)
+    return Fields(by_id, start, position), inner
 
 
 def list_elements(buffer: bytes, field: Field) -> list[tuple[int, int]]:
