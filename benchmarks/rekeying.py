@@ -42,7 +42,7 @@ _FILE_ROWS = 125_000
 
 def cases(folder: Path, *, quick: bool) -> Iterator[Result]:
     """Files, one and many."""
-    rows, runs = (200_000, 1) if quick else (4_000_000, 5)
+    rows, runs = (200_000, 1) if quick else (4_000_000, 3)
     yield from _one_file(folder, rows, runs)
     yield from _many_files(folder / "lake", 20 if quick else 300, 1 if quick else 3)
 
