@@ -38,6 +38,10 @@ RUNS: dict[str, list[str]] = {
         "add {0}/lake {0}/damaged.parquet --policy {0}/policy.toml -v",
         "add {0}/delta --column id",
     ],
+    "advise": [
+        "advise {0}/plain",
+        "advise {0}/lake --policy {0}/policy.toml --queries {0}/queries.sql",
+    ],
     "probe": [
         "probe {0}/lake city rome nowhere --policy {0}/policy.toml",
         "probe {0}/damaged.parquet city rome",
@@ -95,6 +99,7 @@ def prepare(folder: Path) -> None:
     footer = 'key = "k_footer"'
     signed = POLICY.replace(footer, f'{footer}\nmode = "plaintext"')
     (folder / "signed.toml").write_text(signed)
+    (folder / "queries.sql").write_text("select * from t where id in (1, 2)\nnonsense (\n")
     (folder / "wrong.toml").write_text(f"{POLICY}[columns.absent]\nblom = true\n")
     (folder / "unknown.toml").write_text(POLICY.replace("k_pii", "k_gone"))
     for name in ("lake", "plain", "signed", "hudi"):
