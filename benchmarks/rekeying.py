@@ -24,12 +24,13 @@ from benchmarks.data import fresh_copy, write_keyring, write_wide
 from benchmarks.results import Measure, Result
 from benchmarks.sessions import local_session
 from benchmarks.timing import Side, medians, python
+from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.encryption.policy import ColumnRule
 from secure_bloom.ordered_pool import in_order
-from secure_bloom.parquet.footer import close_footer
+from secure_bloom.parquet.footer import close_footer, read_tail, unlock
+from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.spark import session_config
-from secure_bloom.storage import replace_tail
-from tests.surgery import opened
+from secure_bloom.storage import open_input, replace_tail
 from tests.tables import KEYRING, crypto_factory
 
 if TYPE_CHECKING:
@@ -194,8 +195,9 @@ def copy_again(files: list[Path], kms: sb.Keyring) -> None:
     """Open each footer, write the file again with the same one."""
 
     def copy(path: Path) -> None:
-        with opened(path, kms) as it:
-            replace_tail(it.file, it.footer.tail.offset, [close_footer(it.footer, it.footer.plain)])
+        with open_input(str(path)) as file:
+            footer = unlock(read_tail(file), file_keys(KeyResolver(kms), file))
+            replace_tail(file, footer.tail.offset, [close_footer(footer, footer.plain)])
 
     for _ in in_order(copy, files, os.cpu_count() or 1):
         pass
