@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
+import os
 import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import click
 import pyarrow as pa
@@ -14,8 +17,12 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.cli.verbs import cli
+from tests.hudi.files import base_file
 from tests.pages import Session, blocks, development_keys, pages
 from tests.project import ROOT
+from tests.tables import Mode, customers, keyring_json
+
+Names: TypeAlias = dict[str, Any]
 
 
 @pytest.fixture
@@ -60,16 +67,71 @@ def test_the_start_of_a_security_team_leads_to_a_clean_audit(reader: Session) ->
     assert "column-in-clear" in Path("audit.sarif").read_text()
 
 
-#: Pages and what they find in the folder; blocks that need Spark are run in tests/spark.
-SETTINGS: dict[str, Callable[[], None]] = {
+def hudi_tables() -> Names:
+    """A table with filters, and a copy without."""
+    Path("keyring.json").write_text(keyring_json())
+    Path("keyring.json").chmod(0o600)
+    kms = '[kms]\nclient = "keyring"\nkeyring = "keyring.json"\n'
+    Path("policy.toml").write_text(f'{kms}[footer]\nkey = "k_footer"\n')
+    for name, mode in (("table", Mode.PLAIN), ("copy", Mode.ENCRYPTED)):
+        Path(name).mkdir()
+        base_file(Path(name, "a.parquet"), ["some-key", "key-1"], mode)
+    sb.hudi.add_record_key_filter("table")
+    return {"keys": sb.Keyring.load("keyring.json")}
+
+
+def paimon_files() -> Names:
+    """Data files, and indexes beside files of another format."""
+    Path("data").mkdir()
+    tags = pa.array([[("city", "rome")], [("city", "oslo")]], pa.map_(pa.string(), pa.string()))
+    ids = pa.array([5, 6], pa.int64())
+    days = pa.array([datetime.date(2024, 3, 1)] * 2)
+    rows = {"id": ids, "k": ids, "name": ["anna", "bo"], "day": days, "tags": tags}
+    pq.write_table(pa.table(rows), "data/part-0.parquet")
+    sb.paimon.build_index("data/part-0.parquet", ["id", "day"])
+    made = Path("data/part-0.parquet.index")
+    for name in ("bucket-0", "bucket-1"):
+        Path(name).mkdir()
+        Path(name, "data-0.orc").write_bytes(b"ORC")
+        Path(name, "data-0.orc.index").write_bytes(made.read_bytes())
+    Path("data-1.orc.index").write_bytes(made.read_bytes())
+    embedded = made.read_bytes()
+    made.unlink()
+    [index] = sb.paimon.FileIndex.from_bytes(embedded).indexes("id")
+    return {"keys": None, "embedded": embedded, "body": index.body}
+
+
+def lake_under_an_older_key() -> Names:
+    """A table, and a policy that names a newer key for a column."""
+    names = ("k_footer", "k_pii_2025", "k_pii_2026")
+    keyring = Path("keyring.json")
+    keyring.write_text(keyring_json({name: os.urandom(16) for name in names}))
+    keyring.chmod(0o600)
+    policy = '[kms]\nclient = "keyring"\nkeyring = "keyring.json"\n[footer]\nkey = "k_footer"\n'
+    Path("old.toml").write_text(f'{policy}[columns.email]\nkey = "k_pii_2025"\n')
+    Path("policy.toml").write_text(
+        f'{policy}[columns.email]\nkey = "k_pii_2026"\n[keys.k_pii_2025]\nretired = true\n'
+    )
+    Path("lake").mkdir()
+    pq.write_table(customers(5), "lake/0.parquet")
+    sb.reencrypt("lake", policy="old.toml")
+    return {}
+
+
+#: Pages, and what makes the folder that they find, with the names that their Python knows; blocks
+#: that need Spark are run in tests/spark.
+SETTINGS: dict[str, Callable[[], Names | None]] = {
     "audit.md": lambda: customers_under_the_policy("out"),
+    "hudi.md": hudi_tables,
+    "paimon.md": paimon_files,
     "reading.md": lambda: customers_under_the_policy("customers"),
+    "rotation.md": lake_under_an_older_key,
 }
 
 
 @pytest.mark.parametrize("page", SETTINGS)
 def test_a_page_can_be_typed(page: str, reader: Session) -> None:
-    SETTINGS[page]()
+    reader.names |= SETTINGS[page]() or {}
     for block in blocks(page, "console", "python"):
         if "spark" not in block.text.partition("\n")[0] and "--explain\n" not in block.text:
             getattr(reader, f"_{block.language}")(block)
