@@ -38,14 +38,14 @@ if TYPE_CHECKING:
 
 SENSITIVE = {"id": "k_finance", "email": "k_pii"}
 #: Bytes of a file of a lake, of which many are rotated.
-_FILE_ROWS = 125_000
+_FILE_ROWS = 83_000
 
 
 def cases(folder: Path, *, quick: bool) -> Iterator[Result]:
     """Files, one and many."""
     rows, runs = (200_000, 1) if quick else (4_000_000, 3)
     yield from _one_file(folder, rows, runs)
-    yield from _many_files(folder / "lake", 20 if quick else 300, 1 if quick else 3)
+    yield from _many_files(folder / "lake", 20 if quick else 1000, 1)
 
 
 def _one_file(folder: Path, rows: int, runs: int) -> Iterator[Result]:

@@ -1,20 +1,76 @@
-"""The start of a data engineer, typed as written, in the session that these tests share."""
+"""Blocks of the docs that need Spark, typed as written, in the session that these tests share."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+import secure_bloom as sb
+from secure_bloom import hudi
+from secure_bloom.spark import register
 from tests.pages import Session, blocks, development_keys
+from tests.tables import Mode, customers, write
+from tests.test_pages import lake_under_an_older_key
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.spark
 
 
+def placed(text: str, folder: Path) -> str:
+    """The text with whole paths: the JVM has the folder that it was started in."""
+    return re.sub(r'"(?=(?:keys/)?\w+(?:/|\.toml)")', f'"{folder}/', text)
+
+
+def test_the_block_on_changing_keys(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lake_under_an_older_key()
+    [block] = blocks("rotation.md", "python")
+    exec(placed(block.text, tmp_path), {"spark": spark})
+    assert "error" in capsys.readouterr().out
+    used = sb.keys_used("lake", keys=sb.Keyring.load("keyring.json")).files_by_key
+    assert used == {("k_footer", None): 1, ("k_pii_2026", None): 1}
+
+
+def test_the_block_on_record_keys_of_hudi(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    development_keys()
+    columns = "email string, iban string, national_id long, country string"
+    rows = [(f"key-{n}", f"DE{n}", n, "it") for n in range(9)]
+    spark.createDataFrame(rows, columns).coalesce(1).write.parquet(f"{tmp_path}/table")
+    hudi.add_record_key_filter("table", column="email", policy="keys/policy.toml")
+    incoming = spark.createDataFrame([("key-7",), ("nowhere",)], "record_key string")
+    names = {"spark": spark, "incoming": incoming}
+    [block] = [block for block in blocks("hudi.md", "python") if "spark" in block.text]
+    exec(placed(block.text, tmp_path), names)
+    paths = {row.record_key: row.path for row in names["tagged"].collect()}  # type: ignore[attr-defined]
+    assert paths["nowhere"] is None
+    assert str(paths["key-7"]).endswith(".parquet")
+
+
+def test_the_block_of_sql(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path / "customers.parquet", customers(5), Mode.PLAIN)
+    register(spark)
+    [block] = blocks("spark.md", "sql")
+    text = block.text.replace("/lake/customers", f"{tmp_path}/customers.parquet")
+    text = text.replace(", policy 'keys/policy.toml'", "")
+    spark.sql(text.strip().rstrip(";"))
+    assert spark.table("customers").count() == 5
+    spark.catalog.dropTempView("customers")
+
+
+@pytest.mark.slow
 def test_the_start_of_a_data_engineer_leads_to_a_clean_audit(
     spark: SparkSession,
     tmp_path: Path,
