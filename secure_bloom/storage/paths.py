@@ -33,6 +33,8 @@ OBJECT_SCHEMES = {
 Paths = str | PathLike[str] | Iterable[str | PathLike[str]]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+#: How the path of a file: URI of Windows begins.
+_DRIVE = re.compile(r"/[A-Za-z]:(/|$)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +126,10 @@ def name_of(path: str) -> str:
 
 
 def local_path(path: str | PathLike[str]) -> str:
-    """The file system's path for a local path or a ``file:`` URI (file:/x, file:///x)."""
+    """The file system's path for a local path or a ``file:`` URI.
+
+    file:/x, file:///x; on Windows file:///C:/x too.
+    """
     text = os.fspath(path)
     if not text.lower().startswith("file:/"):
         return with_slashes(text)
@@ -133,7 +138,9 @@ def local_path(path: str | PathLike[str]) -> str:
         host, _, rest = rest[2:].partition("/")
         if host not in ("", "localhost"):
             raise PolicyError(f"the file URI names the host {host!r}", path=text)
-    return unquote("/" + rest.lstrip("/"))
+    local = unquote("/" + rest.lstrip("/"))
+    # Elsewhere /C:/x is a path like any other.
+    return local[1:] if os.sep == "\\" and _DRIVE.match(local) else local
 
 
 def with_slashes(path: str) -> str:

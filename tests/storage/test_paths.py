@@ -39,6 +39,14 @@ def test_file_uris_are_decoded_and_paths_are_not(uri: str, path: str) -> None:
     assert not is_object_uri(uri)
 
 
+def test_a_file_uri_of_windows_has_a_drive_there_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert local_path("file:///C:/data/x.parquet") == "/C:/data/x.parquet"
+    monkeypatch.setattr("os.sep", "\\")
+    assert local_path("file:///C:/data/x.parquet") == "C:/data/x.parquet"
+    assert local_path("file:/d:/a%20b") == "d:/a b"
+    assert local_path("file:///data/x.parquet") == "/data/x.parquet"
+
+
 def test_a_file_uri_of_another_host_is_refused() -> None:
     with pytest.raises(PolicyError, match="nas"):
         local_path("file://nas/data/x.parquet")
