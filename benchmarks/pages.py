@@ -4,11 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from benchmarks import PAGE
+from benchmarks import PAGE, SUITES
 from benchmarks.results import Result, Run
 from benchmarks.tables import markdown
 
 BEGIN, END = "<!-- results: `make bench` writes what follows -->\n", "<!-- end of results -->\n"
+
+
+#: Suite -> the heading over its table.
+TITLES = {
+    "kernels": "Hashing and inserting, beside C",
+    "files": "Filters for plain files, beside pyarrow",
+    "dictionary": "Columns of few values",
+    "scaling": "Larger files",
+    "probing": "Asking for one value",
+    "footers": "Files of many chunks",
+    "memory": "Memory",
+    "rates": "False positives",
+    "compiling": "The first run",
+    "sizes": "Sizes of filters, beside pyarrow and Spark",
+    "encrypted": "Filters for encrypted files, beside Spark",
+    "spark": "The step on Spark",
+    "rekeying": "Files under other keys, beside Spark, pyarrow and cp",
+    "kms_calls": "Calls to a KMS",
+    "small_files": "Many small files, and wide ones",
+    "reading": "Finding rows, beside other engines",
+    "other_filters": "Filters of Hudi and Paimon",
+}
 
 
 def write_page(run: Run) -> None:
@@ -20,7 +42,14 @@ def write_page(run: Run) -> None:
 
 def results_part(run: Run) -> str:
     """What stands between the marks."""
-    return f"\n{machine(run)}\n\n{markdown(run.results)}\n{notes(run.results)}\n"
+    sections = (section(suite, run.of(suite)) for suite in SUITES if run.of(suite))
+    return f"\n{machine(run)}\n\n{''.join(sections)}"
+
+
+def section(suite: str, results: list[Result]) -> str:
+    """The table of one suite, and what has to be known of it."""
+    said = notes(results)
+    return f"### {TITLES[suite]}\n\n{markdown(results)}\n{said}{said and chr(10)}"
 
 
 def machine(run: Run) -> str:
@@ -38,7 +67,9 @@ def machine(run: Run) -> str:
 
 def notes(results: Iterable[Result]) -> str:
     """What has to be known of single cases."""
-    said = (
-        f"- {r.case}{r.against and ', against '}{r.against}: {r.note}" for r in results if r.note
-    )
-    return "\n".join(said) + "\n"
+    cases: dict[str, list[str]] = {}
+    for result in results:
+        if result.note:
+            against = f"{result.case}{result.against and ', against '}{result.against}"
+            cases.setdefault(result.note, []).append(against)
+    return "".join(f"- {'; '.join(named)}: {note}\n" for note, named in cases.items())

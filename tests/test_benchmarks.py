@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import PAGE, PICTURES, RESULTS, ROOT, SUITES
-from benchmarks.pages import BEGIN, END, results_part
+from benchmarks.pages import BEGIN, END, TITLES, results_part
 from benchmarks.results import Measure, Result, Run, read_run, write_run
 from benchmarks.tables import cells
 
@@ -82,7 +82,7 @@ def test_the_page_says_what_the_results_say() -> None:
     run = read_run(RESULTS)
     assert not run.quick
     # A suite that was never run whole has no row yet.
-    assert {result.suite for result in run.results} <= set(SUITES)
+    assert {result.suite for result in run.results} <= set(SUITES) == set(TITLES)
     page = PAGE.read_text()
     assert page.partition(BEGIN)[2].partition(END)[0] == results_part(run)
 
