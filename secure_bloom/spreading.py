@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 
 from secure_bloom.errors import PolicyError, WorkerLostError
 from secure_bloom.ordered_pool import in_order
-from secure_bloom.storage.paths import is_object_uri, local_path
+from secure_bloom.storage.paths import files_at_once, is_object_uri, local_path
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -30,10 +30,15 @@ _SAMPLE: Final = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """How many processes share the files of a run; with one, how many threads it has."""
+    """How many processes share the files of a run; with one, how many threads it has.
+
+    ``files`` of them are worked on at once: more than there are threads to compute, where each
+    waits for a store most of the time.
+    """
 
     processes: int
     threads: int
+    files: int
 
 
 def chosen_spread(paths: Sequence[str], jobs: int | None) -> Spread:
@@ -47,8 +52,9 @@ def chosen_spread(paths: Sequence[str], jobs: int | None) -> Spread:
     # Whoever names a number of jobs need not have many files, only enough to share.
     processes = min(threads, len(paths) // (_FILES_A_PROCESS if jobs is None else 2))
     if processes < 2 or not _are_small(paths):
-        return Spread(processes=1, threads=threads)
-    return Spread(processes=processes, threads=threads)
+        files = max(threads, files_at_once(paths))
+        return Spread(processes=1, threads=threads, files=files)
+    return Spread(processes=processes, threads=threads, files=threads)
 
 
 def each_file(
@@ -76,7 +82,7 @@ def each_file(
             del left[index]
             yield index, result
     files_here = ahead(list(left.values()))
-    results = in_order(work, files_here, spread.threads, room=len(left), stop=stop)
+    results = in_order(work, files_here, spread.files, room=len(left), stop=stop)
     yield from zip(left, results, strict=True)
 
 

@@ -45,7 +45,7 @@ def test_many_small_files_go_to_processes(
     tmp_path: Path, count: int, jobs: int | None, processes: int, threads: int
 ) -> None:
     chosen = chosen_spread(_files(tmp_path, count), jobs)
-    assert chosen == Spread(processes=processes, threads=threads)
+    assert chosen == Spread(processes=processes, threads=threads, files=threads)
 
 
 @pytest.mark.parametrize("jobs", [None, 2])
@@ -66,7 +66,7 @@ def _pid_of_worker() -> Callable[[str], int]:
 
 
 def _pids(open_work: Callable[[], Callable[[str], int]]) -> dict[int, int]:
-    spread = Spread(processes=2, threads=2)
+    spread = Spread(processes=2, threads=2, files=2)
     files = [str(i) for i in range(20)]
     return dict(each_file(lambda _: os.getpid(), open_work, files, spread, lost=lambda *_: 0))
 

@@ -29,8 +29,10 @@ from secure_bloom.parquet.footer import (
     read_tail,
     unlock,
 )
+from secure_bloom.parquet.pages import chunk_extent
 from secure_bloom.parquet.schema import require_filterable
 from secure_bloom.storage import APPEND_ALIGNMENT, InputFile
+from secure_bloom.storage.inputs import Extent
 
 #: Runs the builds of one file, in order: ``map`` itself, or that of an executor.
 Mapper = Callable[[Callable[["Task"], "ChunkOutcome"], Sequence["Task"]], Iterator["ChunkOutcome"]]
@@ -113,6 +115,7 @@ def plan_rewrite(
     # All chunks are opened before the first filter is built, so a missing key or a broken policy in
     # the last row group is told at once.
     tasks = list(_tasks(file, footer, keys, request, row_groups))
+    file.read_ahead([_extent(task) for task in tasks if _is_to_be_built(task)], to_replace=True)
     outcomes = _outcomes(tasks, run)
     keep = file.size if append else _reclaimed_end(file, footer, keys, outcomes)
     parts, places, filters = _lay_out(outcomes, keep + len(_mark(keep, append=append)))
@@ -163,6 +166,15 @@ def _tasks(
             # or written under another key.
             request.check_key(chunk)
             yield Task(file=file, chunk=chunk, options=options, replace=request.replace_filters)
+
+
+def _is_to_be_built(task: Task) -> bool:
+    return task.replace or task.chunk.meta_data.bloom_filter_offset is None
+
+
+def _extent(task: Task) -> Extent:
+    start, length = chunk_extent(task.chunk)
+    return start, start + length
 
 
 def _outcomes(tasks: list[Task], run: Mapper) -> list[ChunkOutcome]:

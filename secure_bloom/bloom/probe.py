@@ -15,16 +15,18 @@ from typing import Any, ClassVar
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.bloom.stored import read_bloom_filter
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
-from secure_bloom.encryption.keys import FileKeys, KeyResolver
+from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import PolicyError, SecureBloomError, failure_of, located
-from secure_bloom.parquet.footer import Footer, open_chunk, read_tail, unlock_to_read
+from secure_bloom.ordered_pool import in_order
+from secure_bloom.parquet.footer import Chunk, open_chunk, read_tail, unlock_to_read
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.keys_ahead import KeysAhead
 from secure_bloom.parquet.literals import physical_values
 from secure_bloom.parquet.schema import Leaf, require_filterable, select, unknown_column
 from secure_bloom.reports import Report
-from secure_bloom.storage import InputFile
+from secure_bloom.storage import InputFile, files_at_once
+from secure_bloom.storage.inputs import Extent
 from secure_bloom.storage.paths import Paths, as_paths
 from secure_bloom.tables import TableVersion, list_tables
 from secure_bloom.text import counted
@@ -151,17 +153,22 @@ def probe(
     trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
     resolver = resolver_of(keys, trust)
     every = _as_values(values)
-    reports, known = [], set[str]()
+    known = set[str]()
     listing = list_tables(as_paths(paths), TableVersion(version=version, timestamp=timestamp))
-    for path in KeysAhead(resolver).each(listing.paths):
+
+    def probed(path: str) -> FileProbe:
         try:
             with located(path=path), listing.open(path) as file:
-                reports.append(_probe_file(file, column, every, resolver, known))
+                return _probe_file(file, column, every, resolver, known)
         except SecureBloomError as error:
             if isinstance(error, PolicyError) and error.column is not None:
                 # The request itself is wrong, so it is wrong for all other files too.
                 raise
-            reports.append(FileProbe(path=path, **failure_of(error)))
+            return FileProbe(path=path, **failure_of(error))
+
+    files = listing.paths
+    ahead = KeysAhead(resolver).each(files)
+    reports = list(in_order(probed, ahead, files_at_once(files), room=len(files)))
     if known and column not in known:
         raise unknown_column(column, known, (report.path for report in reports))
     warn_unverified(report.path for report in reports if not report.verified)
@@ -191,16 +198,25 @@ def _probe_file(
             column=column,
         )
     probed = _encoded(footer.leaves[ordinals[0]], values) if ordinals else {}
+    chunks = [
+        open_chunk(footer, row_group, ordinals[0], keys) if ordinals else None
+        for row_group in range(len(footer.row_groups))
+    ]
+    file.read_ahead(_filter_extents(filter(None, chunks)))
     return FileProbe(
         path=file.path,
         verified=footer.is_verified,
         row_groups=tuple(
-            _probe_row_group(
-                file, footer, row_group, ordinals, probed or dict.fromkeys(values), keys
-            )
-            for row_group in range(len(footer.row_groups))
+            _probe_row_group(file, row_group, chunk, probed or dict.fromkeys(values))
+            for row_group, chunk in enumerate(chunks)
         ),
     )
+
+
+def _filter_extents(chunks: Iterable[Chunk]) -> list[Extent]:
+    """Where filters stand, as far as the footer says it."""
+    every = [(it.meta_data.bloom_filter_offset, it.meta_data.bloom_filter_length) for it in chunks]
+    return [(start, start + length) for start, length in every if start and length]
 
 
 def _encoded(leaf: Leaf, values: list[object]) -> dict[object, tuple[bytes, ...] | None]:
@@ -210,16 +226,11 @@ def _encoded(leaf: Leaf, values: list[object]) -> dict[object, tuple[bytes, ...]
 
 def _probe_row_group(
     file: InputFile,
-    footer: Footer,
     row_group: int,
-    ordinals: list[int],
+    chunk: Chunk | None,
     probed: Mapping[object, tuple[bytes, ...] | None],
-    keys: FileKeys,
 ) -> RowGroupProbe:
-    stored = None
-    if ordinals:
-        chunk = open_chunk(footer, row_group, ordinals[0], keys)
-        stored = read_bloom_filter(file, chunk)
+    stored = None if chunk is None else read_bloom_filter(file, chunk)
     return RowGroupProbe(
         row_group=row_group,
         filter=stored is not None,

@@ -12,7 +12,8 @@ from secure_bloom.errors import SecureBloomError
 from secure_bloom.reading.pruning.plan import FilePlan, Note, RowGroupPlan, Step
 from secure_bloom.reading.rows.column_decoder import stored_extents
 from secure_bloom.reading.table.footer import FileFooter
-from secure_bloom.storage.counted_file import Extent, covered
+from secure_bloom.storage.counted_file import covered
+from secure_bloom.storage.inputs import Extent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,10 +23,7 @@ from secure_bloom.reading.table.table_schema import FileColumns, unite
 from secure_bloom.spark.partition_types import folder_type
 from secure_bloom.spark.spark_types import merged_type, spark_type
 from secure_bloom.spark.written_intervals import written_intervals
-from secure_bloom.storage import CountedFile, find_unmanaged, is_object_uri, open_input
-
-#: The requests to an object store that wait at a time; a local disk answers at once.
-_REMOTE_WORKERS = 16
+from secure_bloom.storage import CountedFile, files_at_once, find_unmanaged, open_input
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +56,7 @@ def table_schema(
 
     kinds: dict[int, _FileSchema] = {}
     schemas = []
-    workers = _REMOTE_WORKERS if any(map(is_object_uri, files)) else 1
+    workers = files_at_once(files)
     for footer in in_order(footer_of, files, workers):
         schemas.append((footer.path, footer.columns.arrow))
         if id(footer.columns) not in kinds:

@@ -11,7 +11,15 @@ from secure_bloom.storage.dispatch import append_tail, open_input, refuse_append
 from secure_bloom.storage.inputs import InputFile
 from secure_bloom.storage.listing import DATA_SUFFIXES, file_key, find_files, summary_files
 from secure_bloom.storage.managed_tables import TableLog, find_unmanaged, refuse_managed
-from secure_bloom.storage.paths import below, is_object_uri, join, local_path, name_of, sibling
+from secure_bloom.storage.paths import (
+    below,
+    files_at_once,
+    is_object_uri,
+    join,
+    local_path,
+    name_of,
+    sibling,
+)
 
 __all__ = [
     "APPEND_ALIGNMENT",
@@ -22,6 +30,7 @@ __all__ = [
     "append_tail",
     "below",
     "file_key",
+    "files_at_once",
     "find_files",
     "find_unmanaged",
     "is_object_uri",

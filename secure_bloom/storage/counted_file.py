@@ -4,12 +4,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from secure_bloom.storage.inputs import InputFile
-
-#: Start and end of a read, in bytes of the file.
-Extent = tuple[int, int]
+from secure_bloom.storage.inputs import Extent, InputFile
 
 
 class CountedFile(InputFile):
@@ -36,12 +33,19 @@ class CountedFile(InputFile):
     def check_unchanged(self) -> None:
         self._file.check_unchanged()
 
+    def read_ahead(self, extents: Sequence[Extent], *, to_replace: bool = False) -> None:
+        self._file.read_ahead(extents, to_replace=to_replace)
+
+    def holds(self, offset: int, length: int) -> bool:
+        return self._file.holds(offset, length)
+
     def close(self) -> None:
         self._file.close()
 
     def _read(self, offset: int, length: int) -> bytes:
         self.bytes_read += length
-        self.requests += 1
+        # An object's end comes in one request, and then counts for what is read of it.
+        self.requests += not self._file.holds(offset, length)
         start = offset
         if self.extents and self.extents[-1][1] == offset:
             start, _ = self.extents.pop()

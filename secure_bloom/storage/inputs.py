@@ -21,6 +21,8 @@ from secure_bloom.storage.durable_writes import write_all
 
 #: Most bytes of a file beside a data file.  Key material takes a few hundred bytes a column.
 MAX_SIBLING_BYTES = 16 * 1024 * 1024
+#: Start and end of a read, in bytes of the file.
+Extent = tuple[int, int]
 _CHUNK_BYTES = 64 * 1024 * 1024
 _DEFAULT_MODE = 0o666
 
@@ -91,6 +93,23 @@ class InputFile(ABC):
             raise FormatError(
                 f"wants bytes {offset}..{offset + length}, the file has {self.size}", path=self.path
             )
+
+    def read_ahead(self, extents: Sequence[Extent], *, to_replace: bool = False) -> None:
+        """Fetch what will be read soon, in few requests, where each read would be one.
+
+        Little is held in memory, so it need not be all.  ``to_replace``: a file that will be put
+        whole in the place of this one may be fetched whole.
+        """
+        del extents, to_replace
+
+    def holds(self, offset: int, length: int) -> bool:
+        """Whether these bytes are in memory, so that to read them is no request."""
+        del offset, length
+        return False
+
+    def set_aside(self) -> None:
+        """Note that time may pass: later reads are of this file still, or FileChangedError."""
+        return
 
     def read_sibling(self, name: str, *, limit: int = MAX_SIBLING_BYTES) -> bytes | None:
         """The content of a file in the same folder, at most ``limit`` bytes; ``None`` for none."""

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import enum
 import os
-from collections.abc import Collection, Iterable
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
 from secure_bloom.storage.folder_trees import Tree
 from secure_bloom.storage.listing import DATA_SUFFIXES, expand, find_files
-from secure_bloom.storage.paths import is_object_uri
+from secure_bloom.storage.paths import files_at_once
 from secure_bloom.storage.tree_of import tree_of
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
@@ -37,8 +38,6 @@ _FOLDERS = {
     "metadata": TableLog.ICEBERG,
 }
 _ICEBERG_MARK = ".metadata.json"
-#: Requests to an object store that wait at a time.
-_REMOTE_WORKERS = 16
 
 
 def find_unmanaged(
@@ -84,16 +83,13 @@ def refuse_above(paths: Paths, honoured: Collection[TableLog] = ()) -> dict[str,
     for path in _there(paths):
         tree = tree_of(path)
         above |= dict.fromkeys((p for p in tree.parents(path) if p not in above), tree)
-    if any(map(is_object_uri, above)):
-        from concurrent.futures import ThreadPoolExecutor
-
-        with ThreadPoolExecutor(_REMOTE_WORKERS) as executor:
-            present = list(executor.map(_logs_in, above.values(), above))
-    else:
-        present = [_logs_in(tree, folder) for folder, tree in above.items()]
+    looks = [(tree, folder, name) for folder, tree in above.items() for name in _FOLDERS]
+    present: dict[str, list[str]] = defaultdict(list)
+    for (_, folder, name), is_there in zip(looks, _seen(looks), strict=True):
+        present[folder] += [name] if is_there else []
     found = {}
-    for (folder, tree), folders in zip(above.items(), present, strict=True):
-        log = refuse_folder(tree, folder, folders, honoured=honoured)
+    for folder, tree in above.items():
+        log = refuse_folder(tree, folder, present[folder], honoured=honoured)
         if log is not None:
             found[folder] = log
     return found
@@ -108,9 +104,20 @@ def _there(paths: Paths) -> Iterable[str]:
             continue
 
 
-def _logs_in(tree: Tree, folder: str) -> list[str]:
+def _seen(looks: Sequence[tuple[Tree, str, str]]) -> Iterable[bool]:
+    """Which of the folders (tree, folder, name in it) are there."""
+    workers = files_at_once(folder for _, folder, _ in looks)
+    if workers == 1:
+        return [_can_see(*look) for look in looks]
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(workers) as executor:
+        return list(executor.map(_can_see, *zip(*looks, strict=True)))
+
+
+def _can_see(tree: Tree, folder: str, name: str) -> bool:
     # Access to a bucket is often granted below one prefix only: no reason to give up.
-    return [name for name in _FOLDERS if tree.can_see_folder(tree.join(folder, name))]
+    return tree.can_see_folder(tree.join(folder, name))
 
 
 def refuse_folder(

@@ -29,7 +29,7 @@ from secure_bloom.errors import (
     located,
 )
 from secure_bloom.storage.folder_trees import Level, Tree
-from secure_bloom.storage.inputs import InputFile
+from secure_bloom.storage.inputs import Extent, InputFile
 from secure_bloom.storage.os_errors import system_errors
 from secure_bloom.storage.paths import is_object_uri, object_uri
 from secure_bloom.storage.uploads import upload
@@ -41,6 +41,15 @@ if TYPE_CHECKING:
 _WRITE_MARKS = ("ETag", "etag", "generation")
 #: Where the first of them stands in an identity.
 _ETAG_AT = 3
+#: One request brings so much of the end of an object: the footer, and the filters before it.  In
+#: the time that a store takes to answer, far more would arrive.
+_END = 128 * 1024
+#: Bytes that are fetched ahead of one object.
+_AHEAD = 8 * 1024 * 1024
+#: Smaller objects are put whole, as S3 has no parts that are smaller.
+_WHOLE = 5 * 1024 * 1024
+#: A request of its own costs more than to fetch so many bytes for nothing.
+_GAP = 64 * 1024
 #: Name of the metadata with the time of writing, if the store gives it when an object is opened.
 _WRITTEN = "Last-Modified"
 
@@ -58,6 +67,8 @@ class ObjectFile(InputFile):
             size=self._file.size(),
             identity=identity,
         )
+        self._held = _Held()
+        self._is_aside = False
 
     def check_unchanged(self) -> None:
         with _store_errors(self.path):
@@ -75,8 +86,38 @@ class ObjectFile(InputFile):
 
     def close(self) -> None:
         self._file.close()
+        self._held = _Held()
+
+    def set_aside(self) -> None:
+        self._is_aside = True
+
+    def holds(self, offset: int, length: int) -> bool:
+        return self._held.find(offset, length) is not None
+
+    def read_ahead(self, extents: Sequence[Extent], *, to_replace: bool = False) -> None:
+        if to_replace and extents and self.size <= _WHOLE:
+            extents = [(0, self._held.end_from(self.size))]
+        # A footer may lie about them; whoever reads them says so.
+        there = [(start, end) for start, end in extents if 0 <= start < end <= self.size]
+        for start, end in _joined(there):
+            if self._held.room >= end - start and not self.holds(start, end - start):
+                self._held.add(start, self._fetched(start, end - start))
 
     def _read(self, offset: int, length: int) -> bytes:
+        found = self._held.find(offset, length)
+        if found is not None:
+            return found
+        if offset + length < self.size or length > _END:
+            return self._fetched(offset, length)
+        start = max(0, self.size - _END)
+        self._held.add(start, self._fetched(start, self.size - start))
+        return self._read(offset, length)
+
+    def _fetched(self, offset: int, length: int) -> bytes:
+        if self._is_aside:
+            # What is held is of the object as it was; the rest must not be of another.
+            self.check_unchanged()
+            self._is_aside = False
         with _store_errors(self.path):
             try:
                 data: bytes = self._file.read_at(length, offset)
@@ -97,6 +138,47 @@ class ObjectFile(InputFile):
             except FileNotFoundError:
                 return None
         return data
+
+
+class _Held:
+    """Bytes of an object that are in memory."""
+
+    def __init__(self) -> None:
+        self.room = _AHEAD
+        self._pieces: list[tuple[int, bytes]] = []
+
+    def add(self, offset: int, content: bytes) -> None:
+        """Hold bytes from an offset on; with those that follow them they are one piece."""
+        self.room -= len(content)
+        for piece in self._pieces:
+            if piece[0] == offset + len(content):
+                self._pieces.remove(piece)
+                content += piece[1]
+                break
+        self._pieces.append((offset, content))
+
+    def end_from(self, size: int) -> int:
+        """Where the piece starts that reaches to the end, which is at ``size``."""
+        return min((start for start, it in self._pieces if start + len(it) == size), default=size)
+
+    def find(self, offset: int, length: int) -> bytes | None:
+        """The bytes, if all of them are here in one piece."""
+        for start, content in self._pieces:
+            if start <= offset and offset + length <= start + len(content):
+                return content[offset - start : offset - start + length]
+        return None
+
+
+def _joined(extents: Sequence[Extent]) -> Iterator[Extent]:
+    """The extents in order, those that lie close as one."""
+    joined: list[Extent] = []
+    for start, end in sorted(extents):
+        if joined and start <= joined[-1][1] + _GAP:
+            before, until = joined.pop()
+            joined.append((before, max(until, end)))
+        else:
+            joined.append((start, end))
+    yield from joined
 
 
 def open_object(path: str) -> ObjectFile:

@@ -30,6 +30,8 @@ OBJECT_SCHEMES = {
     "abfss": "abfss",
     "hdfs": "hdfs",
 }
+#: pyarrow has 25 connections to a store; with more the requests wait for each other.
+_OBJECTS_AT_ONCE = 24
 Paths = str | PathLike[str] | Iterable[str | PathLike[str]]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
@@ -73,6 +75,11 @@ def is_object_uri(path: str) -> bool:
             f"no way to read {scheme[0]} paths", hint=f"local paths, file: and {known} can be read"
         )
     return True
+
+
+def files_at_once(paths: Iterable[str]) -> int:
+    """How many of the files are worth opening side by side: an object store answers late."""
+    return _OBJECTS_AT_ONCE if any(map(is_object_uri, paths)) else 1
 
 
 def object_uri(path: str) -> ObjectUri:

@@ -13,7 +13,7 @@ from secure_bloom.predicates.request import Request, request
 from secure_bloom.predicates.tree import Predicate
 from secure_bloom.reading.table.footer import FileFooter
 from secure_bloom.reading.table.hive_partitions import Values
-from secure_bloom.storage.counted_file import Extent
+from secure_bloom.storage.inputs import Extent
 from secure_bloom.tables.deletion_vectors import DeletedRows
 
 

@@ -32,7 +32,7 @@ from secure_bloom.reading.rows.page_reads import (
     read_slices,
 )
 from secure_bloom.reading.table.footer import FileFooter
-from secure_bloom.storage.counted_file import Extent
+from secure_bloom.storage.inputs import Extent
 
 Columns = Mapping[str, pa.ChunkedArray]
 

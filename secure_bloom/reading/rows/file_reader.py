@@ -34,7 +34,7 @@ from secure_bloom.reading.rows.pyarrow_source import SourceOpener
 from secure_bloom.reading.rows.table_rows import conformed
 from secure_bloom.reading.rows.value_scan import ValueScan
 from secure_bloom.storage import CountedFile, InputFile, open_input
-from secure_bloom.storage.counted_file import Extent
+from secure_bloom.storage.inputs import Extent
 
 #: A row group that is too large for memory is cut into so many parts: of 32 MiB by default.
 _PARTS = 8

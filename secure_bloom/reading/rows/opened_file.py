@@ -10,7 +10,7 @@ from secure_bloom.errors import FileChangedError
 from secure_bloom.reading.rows.pyarrow_source import SourceOpener
 from secure_bloom.reading.table.footer import FileFooter
 from secure_bloom.storage import CountedFile, InputFile, open_input
-from secure_bloom.storage.counted_file import Extent
+from secure_bloom.storage.inputs import Extent
 
 
 class OpenedFile:

@@ -48,7 +48,7 @@ from secure_bloom.reading.table.footer_scan import FooterScan, FooterScanner
 from secure_bloom.reading.table.row_groups import FooterRowGroups
 from secure_bloom.reading.table.table_schema import FileColumns
 from secure_bloom.storage import CountedFile
-from secure_bloom.storage.counted_file import Extent
+from secure_bloom.storage.inputs import Extent
 
 _DIGEST_SIZE = 16
 #: So many chunks of a file are kept decoded; each takes some kilobytes.

@@ -6,7 +6,7 @@ A footer is kept until its file is planned, as long as all kept ones take little
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pyarrow as pa
 
@@ -24,15 +24,15 @@ from secure_bloom.reading.table.footer import (
 from secure_bloom.reading.table.footer_scan import FooterScanner
 from secure_bloom.reading.table.table_schema import unite
 from secure_bloom.reading.table.table_state import table_state
-from secure_bloom.storage import CountedFile, is_object_uri, open_input
+from secure_bloom.storage import CountedFile, InputFile, files_at_once, open_input
 from secure_bloom.tables import TableVersion, list_tables
 
-#: Requests to an object store at a time, because it answers late; a local disk answers at once.
-_REMOTE_WORKERS = 16
 #: Bytes of footers that are kept from the schema to the plan.
 _KEPT_FOOTERS = 64 * 1024 * 1024
 #: Bytes of footers whose files are handled in lockstep.
 _TOGETHER = 8 * 1024 * 1024
+#: Objects whose end is kept from the schema to the plan: 128 KiB each.
+_MOST_ASIDE = 2048
 
 
 class TableFiles:
@@ -51,13 +51,15 @@ class TableFiles:
         self.state = table_state(listing, given)
         self.paths = list(listing.paths)
         self.partitions = self.state.partitions
-        self.workers = _REMOTE_WORKERS if any(map(is_object_uri, self.paths)) else 1
+        self.workers = files_at_once(self.paths)
         self._resolver = resolver
         self._keys_ahead = KeysAhead(resolver)
         self._scanner = FooterScanner(self.state.names)
         self.unverified: list[str] = []
         self._identities: list[tuple[object, ...]] = []
         self._kept: dict[int, FileFooter] = {}
+        #: Objects whose end is in memory, as long as all ends take little of it.
+        self._aside: dict[int, InputFile] = {}
         self._largest = 1
         self.schema = self._read_footers()
 
@@ -86,10 +88,17 @@ class TableFiles:
     def forget(self, ordinal: int) -> None:
         """Drop a footer that is not needed any more."""
         self._kept.pop(ordinal, None)
+        if (file := self._aside.pop(ordinal, None)) is not None:
+            file.close()
 
     @contextmanager
     def opened(self, ordinal: int) -> Iterator[tuple[CountedFile, FileFooter]]:
         """Open a file again, with its footer; FileChangedError if the file was changed since."""
+        aside, kept = self._aside.get(ordinal), self.kept(ordinal)
+        if aside is not None and kept is not None:
+            with located(path=self.paths[ordinal]):
+                yield CountedFile(aside), kept
+            return
         with located(path=self.paths[ordinal]), open_input(self.paths[ordinal]) as opened:
             if opened.identity != self._identities[ordinal]:
                 raise FileChangedError(
@@ -118,20 +127,27 @@ class TableFiles:
 
     def _footers(self) -> Iterator[FileFooter]:
         if self.workers > 1:
-            yield from in_order(lambda path: run(self._footer(path)), self.paths, self.workers)
+            ordinals = range(len(self.paths))
+            yield from in_order(lambda it: run(self._footer(it)), ordinals, self.workers)
             return
         for ordinals in growing_runs(len(self.paths), lambda _: _TOGETHER // self._largest):
             self.prepare_keys(ordinals)
-            for outcome in in_lockstep(self._footer(self.paths[ordinal]) for ordinal in ordinals):
+            for outcome in in_lockstep(map(self._footer, ordinals)):
                 yield outcome.result()
 
     def prepare_keys(self, ordinals: range) -> None:
         """Unwrap the keys of files side by side, if each has keys of its own."""
         self._keys_ahead.prepare(self.paths[ordinals.start : ordinals.stop])
 
-    def _footer(self, path: str) -> Job[FileFooter]:
+    def _footer(self, ordinal: int) -> Job[FileFooter]:
+        path = self.paths[ordinal]
         with located(path=path):
-            with open_input(path) as file:
+            with ExitStack() as stack:
+                file = stack.enter_context(open_input(path))
                 stored = fetch_footer(CountedFile(file), self._resolver)
+                if self.workers > 1 and len(self._aside) < _MOST_ASIDE:
+                    file.set_aside()
+                    self._aside[ordinal] = file
+                    stack.pop_all()
             yield
             return (yield from decode_footer(stored, self._scanner))
