@@ -45,7 +45,7 @@ class Failure:
     """Requests that fail: the one with this number (from 0), or all ``from_then_on``.
 
     ``status`` 0 closes the connection; ``after`` is whether the store does what it was asked for
-    before; ``only`` is what the line of the request has in it.
+    before.  Only requests count whose head has ``only`` in it, and not ``but``.
     """
 
     number: int = 0
@@ -54,6 +54,7 @@ class Failure:
     code: str = "SlowDown"
     after: bool = False
     only: str = ""
+    but: str | None = None
 
 
 @dataclass(slots=True)
@@ -128,7 +129,7 @@ class Proxy:
         store: _Store,
     ) -> bool:
         method, target, _ = head.first.split(" ", 2)
-        failure = self._failing(head.first)
+        failure = self._failing(head.raw.decode("latin-1"))
         if head.fields.get("expect"):
             writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         if self._delay:
@@ -154,9 +155,11 @@ class Proxy:
         self._count(method, target, up, down)
         return await _fail(writer, failure, method) if failure else True
 
-    def _failing(self, line: str) -> Failure | None:
+    def _failing(self, head: str) -> Failure | None:
         failure = self._failure
-        if failure is None or failure.only not in line:
+        if failure is None or failure.only not in head:
+            return None
+        if failure.but is not None and failure.but in head:
             return None
         number, self._seen = self._seen, self._seen + 1
         is_it = number >= failure.number if failure.from_then_on else number == failure.number

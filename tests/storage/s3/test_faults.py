@@ -1,0 +1,262 @@
+"""The store fails: each request of a run once, and from then on, and what a run makes of it.
+
+Requests go through a proxy that fails them, to both servers.  Whatever fails, the old object stands
+there or the new one, and no upload is left open that could have been aborted.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from benchmarks.store_proxy import StoreProxy, store_proxy
+from secure_bloom.errors import (
+    AccessDeniedError,
+    FileChangedError,
+    PolicyError,
+    SecureBloomError,
+    UnsupportedFeatureError,
+)
+from secure_bloom.storage import open_input, replace_tail
+from secure_bloom.storage.objects import create_object
+from tests.storage.conftest import Bucket
+from tests.storage.s3.conftest import KEY, LARGE, SIZES, SMALL, TAIL, new, open_uploads
+
+#: The SDK would pause between attempts; how often it tries is its own setting.
+TRIES = {"AWS_MAX_ATTEMPTS": "2", "AWS_RETRY_MODE": "standard"}
+
+
+@pytest.fixture(scope="module")
+def proxies(ports: dict[str, str]) -> Iterator[dict[str, StoreProxy]]:
+    with store_proxy(ports["moto"]) as one, store_proxy(ports["ministack"]) as other:
+        yield {"moto": one, "ministack": other}
+
+
+@pytest.fixture
+def few_tries(s3_rights: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in TRIES.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture(params=["moto", "ministack"])
+def proxy(
+    request: pytest.FixtureRequest, proxies: dict[str, StoreProxy], few_tries: None
+) -> Iterator[StoreProxy]:
+    found = proxies[request.param]
+    found.tell(fail=None)
+    found.counts()
+    yield found
+    found.tell(fail=None)
+
+
+def fill(proxy: StoreProxy, old: bytes) -> tuple[Bucket, Any]:
+    """A bucket with an object, and that opened for reading, behind a proxy that works."""
+    bucket = Bucket(proxy.port)
+    bucket.put(KEY, body=old)
+    file = open_input(bucket.uri(KEY))
+    # As adding does: what is put whole is in memory by then.
+    file.read_ahead([(0, file.size)], to_replace=True)
+    return bucket, file
+
+
+def requests_of_a_write(proxy: StoreProxy, old: bytes) -> list[str]:
+    _, file = fill(proxy, old)
+    proxy.counts()
+    replace_tail(file, len(old) - 100, TAIL)
+    return [method for method, *_ in proxy.counts().log]
+
+
+@SIZES
+def test_only_what_is_new_is_uploaded(proxy: StoreProxy, old: bytes) -> None:
+    _, file = fill(proxy, old)
+    proxy.counts()
+    replace_tail(file, len(old) - 100, TAIL)
+    counts = proxy.counts()
+    if old is SMALL:
+        assert counts.bytes_up < len(old) + 200
+        # Two are about access lists, the first of them once for a bucket.
+        assert [method for method, *_ in counts.log] in (
+            ["HEAD", "GET", "PUT"],
+            ["HEAD", "GET", "GET", "PUT"],
+        )
+    else:
+        # The list of parts goes up too.
+        assert counts.bytes_up < 2000
+        assert counts.bytes_down < 10_000
+        assert counts.requests <= 8
+
+
+#: Which server, how large an object; the other two take long.
+RUNS = pytest.mark.parametrize(
+    ("server", "old"),
+    [
+        pytest.param("moto", LARGE, id="moto-large"),
+        pytest.param("ministack", SMALL, id="ministack-small"),
+        pytest.param("moto", SMALL, id="moto-small", marks=pytest.mark.slow),
+        pytest.param("ministack", LARGE, id="ministack-large", marks=pytest.mark.slow),
+    ],
+)
+
+
+@RUNS
+@pytest.mark.parametrize("from_then_on", [False, True], ids=["once", "from-then-on"])
+@pytest.mark.parametrize("after", [False, True], ids=["not-done", "answer-lost"])
+def test_a_request_that_fails_leaves_the_old_object_or_the_new_one(
+    proxies: dict[str, StoreProxy],
+    few_tries: None,
+    server: str,
+    old: bytes,
+    from_then_on: bool,
+    after: bool,
+) -> None:
+    proxy = proxies[server]
+    for number in range(len(requests_of_a_write(proxy, old))):
+        bucket, file = fill(proxy, old)
+        # Only what concerns this object, and not that an upload is aborted: with the store away for
+        # good nobody could.
+        proxy.tell(
+            fail={
+                "number": number,
+                "from_then_on": from_then_on,
+                "after": after,
+                "code": "InternalError",
+                "status": 500,
+                "only": bucket.name,
+                "but": "DELETE",
+            }
+        )
+        failed = None
+        try:
+            replace_tail(file, len(old) - 100, TAIL)
+        except SecureBloomError as error:
+            failed = error
+        proxy.tell(fail=None)
+        found = bucket.objects()[KEY]
+        assert found in (old, new(old))
+        if failed is None:
+            assert found == new(old)
+        elif not from_then_on:
+            # Only an answer that was lost can make it so.
+            assert after
+        if not after:
+            assert open_uploads(bucket) == []
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "kind", "text"),
+    [
+        (503, "SlowDown", PolicyError, "too busy"),
+        (500, "InternalError", PolicyError, "the store failed"),
+        (403, "AccessDenied", AccessDeniedError, "denies access"),
+        (400, "ExpiredToken", AccessDeniedError, "ExpiredToken"),
+        (501, "NotImplemented", UnsupportedFeatureError, "conditional"),
+        (409, "ConditionalRequestConflict", FileChangedError, "changed"),
+        (0, "", PolicyError, "cannot be reached"),
+    ],
+)
+def test_why_a_write_failed_is_told(
+    proxies: dict[str, StoreProxy],
+    few_tries: None,
+    status: int,
+    code: str,
+    kind: type[Exception],
+    text: str,
+) -> None:
+    proxy = proxies["moto"]
+    bucket, file = fill(proxy, SMALL)
+    proxy.tell(fail={"from_then_on": True, "status": status, "code": code, "only": "PUT"})
+    try:
+        with pytest.raises(kind, match=text) as caught:
+            replace_tail(file, len(SMALL) - 100, TAIL)
+    finally:
+        proxy.tell(fail=None)
+    assert bucket.uri(KEY) in str(caught.value)
+    assert bucket.objects() == {KEY: SMALL}
+
+
+def test_an_error_in_an_answer_that_says_200_is_one(proxy: StoreProxy) -> None:
+    bucket, file = fill(proxy, LARGE)
+    proxy.tell(
+        fail={
+            "from_then_on": True,
+            "status": 200,
+            "code": "InternalError",
+            "only": "uploadId",
+            "but": "DELETE",
+        }
+    )
+    with pytest.raises(PolicyError, match="the store failed"):
+        replace_tail(file, len(LARGE) - 100, TAIL)
+    proxy.tell(fail=None)
+    assert bucket.objects() == {KEY: LARGE}
+    assert open_uploads(bucket) == []
+
+
+@pytest.mark.parametrize("code", ["AccessDenied", "NotImplemented"])
+def test_where_the_store_does_not_copy_all_bytes_go_up(proxy: StoreProxy, code: str) -> None:
+    bucket, file = fill(proxy, LARGE)
+    proxy.tell(
+        fail={
+            "from_then_on": True,
+            "status": 403,
+            "code": code,
+            "only": "x-amz-copy-source",
+        }
+    )
+    replace_tail(file, len(LARGE) - 100, TAIL)
+    proxy.tell(fail=None)
+    assert proxy.counts().bytes_up > len(LARGE)
+    assert bucket.objects() == {KEY: new(LARGE)}
+    assert open_uploads(bucket) == []
+
+
+def test_a_commit_whose_answer_was_lost_is_ours(proxy: StoreProxy) -> None:
+    """The second attempt meets the object of the first one, which is no other writer's."""
+    bucket = Bucket(proxy.port)
+    proxy.tell(fail={"after": True, "status": 500, "code": "InternalError", "only": "PUT"})
+    create_object(bucket.uri("_delta_log/1.json"), b"version 1")
+    proxy.tell(fail=None)
+    assert bucket.objects() == {"_delta_log/1.json": b"version 1"}
+    with pytest.raises(FileChangedError, match="there already"):
+        create_object(bucket.uri("_delta_log/1.json"), b"version 1")
+
+
+def test_an_object_replaced_while_it_is_read_is_noticed(bucket: Bucket) -> None:
+    bucket.put(KEY, body=LARGE)
+    with open_input(bucket.uri(KEY)) as file:
+        file.read_at(0, 10)
+        bucket.put(KEY, body=SMALL)
+        with pytest.raises(FileChangedError, match="changed"):
+            file.read_at(len(SMALL) + 10, 10)
+    bucket.put(KEY, body=LARGE)
+    with open_input(bucket.uri(KEY)) as file:
+        end = file.read_at(len(LARGE) - 10, 10)
+        file.set_aside()
+        bucket.put(KEY, body=LARGE[::-1])
+        assert file.read_at(len(LARGE) - 10, 10) == end
+        with pytest.raises(FileChangedError, match="changed"):
+            file.read_at(0, 10)
+
+
+def test_many_writers_of_one_object_lose_no_update(bucket: Bucket) -> None:
+    bucket.put(KEY, body=b"start" * 100)
+
+    def add(number: int) -> None:
+        while True:
+            try:
+                with open_input(bucket.uri(KEY)) as file:
+                    replace_tail(file, file.size, [f"+{number}".encode()])
+            except FileChangedError:
+                continue
+            return
+
+    threads = [threading.Thread(target=add, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    (content,) = bucket.objects().values()
+    assert sorted(content.removeprefix(b"start" * 100).decode()[1:].split("+")) == list("0123")
