@@ -62,7 +62,7 @@ def keep(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 @pytest.fixture
 def as_objects(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look at files in several threads, as at those of an object store."""
-    monkeypatch.setattr(table_files, "is_object_uri", lambda _path: True)
+    monkeypatch.setattr(table_files, "files_at_once", lambda _paths: 24)
 
 
 # --- All files ---
@@ -88,7 +88,7 @@ def test_files_of_one_disk_are_not_looked_at_side_by_side(
 ) -> None:
     path = write(tmp_path / "x.parquet", customers(ROWS))
     assert table(path).workers == 1
-    monkeypatch.setattr(table_files, "is_object_uri", lambda _path: True)
+    monkeypatch.setattr(table_files, "files_at_once", lambda _paths: 24)
     assert table(path).workers > 1
 
 
@@ -166,7 +166,7 @@ def test_answers_in_several_threads_are_the_same(
     found = [sb.read_table(tmp_path, where=where, keys=KEYRING)]
     keep(0)
     found.append(sb.read_table(tmp_path, where=where, keys=KEYRING))
-    monkeypatch.setattr(table_files, "is_object_uri", lambda _path: False)
+    monkeypatch.setattr(table_files, "files_at_once", lambda _paths: 1)
     rows = sb.read_table(tmp_path, where=where, keys=KEYRING)
     assert rows.num_rows > 0
     assert [one.equals(rows) for one in found] == [True, True]
