@@ -67,9 +67,15 @@ def machine(run: Run) -> str:
 
 def notes(results: Iterable[Result]) -> str:
     """What has to be known of single cases."""
-    cases: dict[str, list[str]] = {}
+    results = list(results)
+    told: dict[str, dict[str, None]] = {}
     for result in results:
         if result.note:
-            against = f"{result.case}{result.against and ', against '}{result.against}"
-            cases.setdefault(result.note, []).append(against)
-    return "".join(f"- {'; '.join(named)}: {note}\n" for note, named in cases.items())
+            told.setdefault(result.note, {})[_told_of(result, results)] = None
+    return "".join(f"- {'; '.join(named)}: {note}\n" for note, named in told.items())
+
+
+def _told_of(result: Result, results: Iterable[Result]) -> str:
+    """The case, with what it is held against where the note is not of all its lines."""
+    is_of_all = all(other.note == result.note for other in results if other.case == result.case)
+    return result.case if is_of_all or not result.against else f"{result.case}, {result.against}"
