@@ -24,6 +24,11 @@ class NamesOfTable:
     members: Mapping[StoredName, NamedField] = field(default_factory=dict)
     inner: Sequence[NamesOfTable | None] = ()
 
+    @property
+    def are_ids(self) -> bool:
+        """Whether fields are found by their ids alone."""
+        return bool(self.members) and all(isinstance(name, int) for name in self.members)
+
     def find(self, name: str, field_id: int | None) -> NamedField | None:
         """The field that a file calls so, by its name or its id."""
         found = self.members.get(name)

@@ -97,6 +97,7 @@ HEAVY = {
         "auditing",
         "spark",
     },
+    "pyiceberg": {"tables"},
     "sqlglot": {"advising"},
 }
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from secure_bloom.column_names import NamesOfTable
-from secure_bloom.errors import FormatError
+from secure_bloom.errors import FormatError, UnsupportedFeatureError
 from secure_bloom.parquet.schema import Leaf, Leaves, leaves
 from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.metadata import SchemaElement
@@ -51,6 +51,11 @@ def _fields(
     _refuse_too_deep(depth)
     for _ in range(count):
         node = _next(nodes)
+        if names.are_ids and node.field_id is None:
+            raise UnsupportedFeatureError(
+                "the file has no ids of fields, by which its table finds the columns",
+                hint="read the table with its own engine",
+            )
         found = names.find(node.name, node.field_id)
         if found is None:
             yield _with_name(node, names.unused(node.name))

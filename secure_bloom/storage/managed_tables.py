@@ -37,6 +37,11 @@ _FOLDERS = {
     "_spark_metadata": TableLog.STREAMING,
     "metadata": TableLog.ICEBERG,
 }
+_HINT = "read the table with its own engine, or write its rows to plain Parquet files"
+_HINTS = {
+    TableLog.ICEBERG: "give inspect, probe, audit or read the table's metadata file, "
+    "metadata/*.metadata.json; its catalog knows which one counts",
+}
 _ICEBERG_MARK = ".metadata.json"
 
 
@@ -138,7 +143,7 @@ def refuse_folder(
                 f"{log}: its own log ({name}) records which files are part of it, and their "
                 "sizes; a file that is replaced under it breaks the table, and its files without "
                 "the log hold rows that were removed or never committed",
-                hint="read the table with its own engine, or write its rows to plain Parquet files",
+                hint=_HINTS.get(log, _HINT),
                 path=folder,
             )
     return next((log for log in present if log in honoured), None)

@@ -12,13 +12,23 @@ from datetime import datetime
 
 from secure_bloom.column_names import NamesOfTable
 from secure_bloom.errors import FormatError, PolicyError
-from secure_bloom.storage import InputFile, TableLog, below, find_files, join, open_input
+from secure_bloom.storage import (
+    InputFile,
+    TableLog,
+    below,
+    find_files,
+    join,
+    local_path,
+    name_of,
+    open_input,
+)
 from secure_bloom.storage.folder_trees import Tree
 from secure_bloom.storage.listing import expand
 from secure_bloom.storage.managed_tables import refuse_above, refuse_folder
 from secure_bloom.storage.tree_of import tree_of
 from secure_bloom.tables.delta_names import column_names
 from secure_bloom.tables.delta_snapshot import snapshot
+from secure_bloom.tables.iceberg_table import METADATA_SUFFIX, IcebergTable, iceberg_table
 from secure_bloom.tables.live_file import LiveFile, Snapshot
 from secure_bloom.tables.streaming_sink import committed_files
 
@@ -43,12 +53,14 @@ class TableVersion:
 class TableListing:
     """Files in the order of their paths, and for those of a Delta table its state and theirs.
 
-    ``folders`` are tables with a log, and paths that lead into one.
+    ``folders`` are tables with a log, and paths that lead into one; ``iceberg`` are the tables
+    whose metadata files were given.
     """
 
     paths: tuple[str, ...]
     folders: tuple[str, ...] = ()
     snapshots: tuple[Snapshot, ...] = ()
+    iceberg: tuple[IcebergTable, ...] = ()
     live: Mapping[str, LiveFile] = field(default_factory=dict)
     names: Mapping[str, NamesOfTable] = field(default_factory=dict)
 
@@ -70,20 +82,30 @@ def list_tables(
     ``at`` asks for a version of the Delta tables among them; PolicyError where there is none.
     """
     found = _Listed(at or TableVersion())
-    above = refuse_above(paths, _READERS)
-    plain: list[str] = []
+    folders = [path for path in paths if not _is_metadata(path)]
     for path in paths:
+        if _is_metadata(path):
+            found.take_iceberg(path)
+    above = refuse_above(folders, _READERS)
+    plain: list[str] = []
+    for path in folders:
         inside = {match: _table_above(match, above) for match in _matches(path)}
         if not any(inside.values()):
             plain.append(path)
             continue
         found.take_inside(path, inside, above)
     try:
-        found.take(find_files(plain, refused=refused, check=found.check))
+        if plain:
+            found.take(find_files(plain, refused=refused, check=found.check))
     except PolicyError as error:
         if len(plain) > 1 or not found.is_empty_table(error.path):
             raise
     return found.listing()
+
+
+def _is_metadata(path: str) -> bool:
+    """Whether the path is the metadata file of an Iceberg table, by its name."""
+    return name_of(local_path(path)).endswith(METADATA_SUFFIX)
 
 
 def _matches(path: str) -> list[str]:
@@ -108,6 +130,7 @@ class _Listed:
         self._paths: dict[Hashable, str] = {}
         self._folders: list[str] = []
         self._snapshots: dict[Hashable, Snapshot] = {}
+        self._iceberg: list[IcebergTable] = []
         self._live: dict[str, LiveFile] = {}
         self._names: dict[str, NamesOfTable] = {}
 
@@ -121,6 +144,7 @@ class _Listed:
             paths=tuple(sorted(self._paths.values())),
             folders=tuple(self._folders),
             snapshots=tuple(self._snapshots.values()),
+            iceberg=tuple(self._iceberg),
             live=self._live,
             names=self._names,
         )
@@ -139,6 +163,14 @@ class _Listed:
         """The live files of a folder that is a table; None for another."""
         log = refuse_folder(tree, folder, folders, honoured=_READERS)
         return None if log is None else self._files_of(log, folder, folder)
+
+    def take_iceberg(self, path: str) -> None:
+        """Take the data files of the table with this metadata file."""
+        self._refuse_version(path)
+        table = iceberg_table(local_path(path))
+        self._iceberg.append(table)
+        self._names |= dict.fromkeys(table.files, table.names)
+        self.take(table.files)
 
     def take_inside(
         self, path: str, inside: Mapping[str, str | None], logs: Mapping[str, TableLog]

@@ -51,9 +51,12 @@ def test_what_is_inside_is_renamed_too() -> None:
 
 
 def test_a_field_is_found_by_its_id() -> None:
-    field = pa.field("x", pa.int64(), metadata={"PARQUET:field_id": "7"})
+    x, other = (
+        pa.field(name, pa.int64(), metadata={"PARQUET:field_id": number})
+        for name, number in (("x", "7"), ("id", "8"))
+    )
     names = NamesOfTable(members={7: NamedField(name="id")})
-    schema = pa.schema([field, pa.field("id", pa.int64())])
+    schema = pa.schema([x, other])
     found = renamed_leaves(elements(schema), names)
     assert [leaf.name for leaf in found] == ["id", "id (not in the table)"]
 

@@ -6,17 +6,19 @@ and the deleted rows.  Files have the columns under names of their own with colu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 import pyarrow as pa
 
 from secure_bloom.column_names import NamesOfTable
-from secure_bloom.errors import PolicyError, located
+from secure_bloom.errors import PolicyError, UnsupportedFeatureError, located
 from secure_bloom.reading.table.delta_types import arrow_field, of_table
 from secure_bloom.reading.table.hive_partitions import Values, partition_fields, partition_values
 from secure_bloom.tables import TableListing, column_names
 from secure_bloom.tables.deletion_vectors import DeletedRows
+from secure_bloom.tables.iceberg_table import IcebergTable
 from secure_bloom.tables.live_file import LiveFile, Snapshot
+from secure_bloom.text import counted
 
 
 class FolderState:
@@ -46,21 +48,68 @@ class FolderState:
         return stored
 
 
-class DeltaState:
-    """One version of a Delta table."""
+class LoggedTable:
+    """One version of a table whose log or metadata tell its columns.
 
-    def __init__(self, table: Snapshot, files: Sequence[LiveFile]) -> None:
-        with located(path=table.folder):
-            self._fields = pa.schema(
-                [arrow_field(column) for column in table.metadata.schema["fields"]]
-            )
-            self.names = column_names(table.metadata)
-        self._folder = table.folder
-        self._files = files
-        self._own = set(table.metadata.partition_columns)
-        self.order = tuple(self._fields.names)
-        self.partitions: list[Values] = [file.partition_values for file in files]
+    ``fields`` are its columns in their order; ``partitions`` and ``deleted`` have an entry for each
+    file.  What names of folders say counts for nothing.
+    """
+
+    def __init__(
+        self,
+        fields: pa.Schema,
+        names: NamesOfTable | None,
+        partition_columns: Collection[str],
+        partitions: list[Values],
+        deleted: Sequence[DeletedRows | None],
+    ) -> None:
+        self._fields = fields
+        self.names = names
+        self._own = frozenset(partition_columns)
+        self.partitions = partitions
+        self._deleted = deleted
+        self.order = tuple(fields.names)
         self._known: dict[int, tuple[pa.Schema, pa.Schema]] = {}
+
+    @classmethod
+    def of_delta(cls, table: Snapshot, files: Sequence[LiveFile]) -> LoggedTable:
+        """A Delta table, and its live files that are read."""
+        with located(path=table.folder):
+            fields = pa.schema(map(arrow_field, table.metadata.schema["fields"]))
+            names = column_names(table.metadata)
+        vectors = [file.deletion_vector for file in files]
+        return cls(
+            fields=fields,
+            names=names,
+            partition_columns=table.metadata.partition_columns,
+            partitions=[file.partition_values for file in files],
+            deleted=[
+                None if vector is None else DeletedRows(folder=table.folder, vector=vector)
+                for vector in vectors
+            ],
+        )
+
+    @classmethod
+    def of_iceberg(cls, table: IcebergTable) -> LoggedTable:
+        """An Iceberg table; UnsupportedFeatureError where its files alone do not tell its rows."""
+        if table.with_deletes:
+            raise UnsupportedFeatureError(
+                f"delete files remove rows of {counted(len(table.with_deletes), 'data file')}",
+                hint="read the table with its own engine, or compact it; probe, inspect and audit "
+                "look at the files all the same",
+                path=table.path,
+            )
+        if table.has_defaults:
+            raise UnsupportedFeatureError(
+                "a column has a default value for files that lack it", path=table.path
+            )
+        return cls(
+            fields=table.columns,
+            names=table.names,
+            partition_columns=(),
+            partitions=[{} for _ in table.files],
+            deleted=[None for _ in table.files],
+        )
 
     @property
     def partition_fields(self) -> list[pa.Field]:
@@ -69,8 +118,7 @@ class DeltaState:
 
     def deleted(self, ordinal: int) -> DeletedRows | None:
         """The deleted rows of a file; None for none."""
-        vector = self._files[ordinal].deletion_vector
-        return None if vector is None else DeletedRows(folder=self._folder, vector=vector)
+        return self._deleted[ordinal]
 
     def columns_of(self, stored: pa.Schema) -> pa.Schema:
         """The columns of a file that the table has, and of structures the members that it has."""
@@ -96,21 +144,31 @@ class DeltaState:
         )
 
 
-TableState = FolderState | DeltaState
+TableState = FolderState | LoggedTable
 
 
 def table_state(listing: TableListing, given: Sequence[str]) -> TableState:
     """The state of what is read: bare files, or one table.
 
-    Raises PolicyError for a Delta table that is to be read together with others.
+    Raises PolicyError for a table with a log that is to be read together with others.
     """
-    if not listing.snapshots:
+    if not listing.snapshots and not listing.iceberg:
         return FolderState(listing.paths, given)
-    live: Mapping[str, LiveFile] = listing.live
-    if len(listing.snapshots) > 1 or any(path not in live for path in listing.paths):
+    _refuse_others(listing)
+    if listing.iceberg:
+        return LoggedTable.of_iceberg(listing.iceberg[0])
+    return LoggedTable.of_delta(
+        listing.snapshots[0], [listing.live[path] for path in listing.paths]
+    )
+
+
+def _refuse_others(listing: TableListing) -> None:
+    """PolicyError where there are files of more than one table."""
+    tables = [*(state.folder for state in listing.snapshots), *(it.path for it in listing.iceberg)]
+    known = set(listing.live).union(*(table.files for table in listing.iceberg))
+    if len(tables) > 1 or not known.issuperset(listing.paths):
         raise PolicyError(
-            "a Delta table is read alone, and the paths lead to other files too",
+            "a table with a log is read alone, and the paths lead to other files too",
             hint="read each table by itself",
-            path=listing.snapshots[0].folder,
+            path=tables[0],
         )
-    return DeltaState(listing.snapshots[0], [live[path] for path in listing.paths])

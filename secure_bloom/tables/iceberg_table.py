@@ -1,0 +1,151 @@
+"""An Iceberg table from its metadata file: the live data files that pyiceberg plans.
+
+Only this module imports pyiceberg, with the first such path.  Data files have the ids of fields, by
+which a column keeps its data whatever it is called.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from secure_bloom.column_names import NamedField, NamesOfTable, StoredName
+from secure_bloom.errors import (
+    FormatError,
+    PolicyError,
+    SecureBloomError,
+    UnsupportedFeatureError,
+    located,
+)
+from secure_bloom.storage import is_object_uri
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: How the name of a metadata file ends.
+METADATA_SUFFIX = ".metadata.json"
+_INSTALL = "pip install 'secure-bloom[iceberg]'"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IcebergTable:
+    """The current snapshot of a table: its columns, and its data files in their order.
+
+    ``with_deletes`` are those of which delete files remove rows.  ``has_defaults``: a column that
+    a file lacks may have a value there.
+    """
+
+    path: str
+    columns: pa.Schema = field(repr=False)
+    names: NamesOfTable = field(repr=False)
+    files: tuple[str, ...]
+    with_deletes: frozenset[str]
+    has_defaults: bool
+
+
+def iceberg_table(path: str) -> IcebergTable:
+    """The table whose metadata file stands at ``path``.
+
+    Raises UnsupportedFeatureError for a table in an object store, or with what pyiceberg does not
+    plan, and FormatError for metadata that cannot be read.
+    """
+    if is_object_uri(path):
+        raise UnsupportedFeatureError(
+            "an Iceberg table in an object store is not read here",
+            hint="its metadata file must be local",
+            path=path,
+        )
+    with located(path=path):
+        try:
+            return _planned(path)
+        except SecureBloomError:
+            raise
+        except NotImplementedError as exc:
+            raise UnsupportedFeatureError("pyiceberg does not plan this table's files") from exc
+        except Exception as exc:
+            # Without the text, which may quote bounds of columns.
+            raise FormatError("pyiceberg cannot read the table's metadata") from exc
+
+
+def _planned(path: str) -> IcebergTable:
+    table = _opened(path)
+    schema = table.schema()
+    tasks = list(table.scan().plan_files())
+    for task in tasks:
+        if str(task.file.file_format.value).upper() != "PARQUET":
+            raise UnsupportedFeatureError("the Iceberg table has data files that are not Parquet")
+        if getattr(task.file, "key_metadata", None) is not None:
+            raise UnsupportedFeatureError("the Iceberg table encrypts its files by its own keys")
+    files = {_local(task.file.file_path): bool(task.delete_files) for task in tasks}
+    return IcebergTable(
+        path=path,
+        columns=schema.as_arrow().remove_metadata(),
+        names=_names_of_structure(schema.as_struct()),
+        files=tuple(sorted(files)),
+        with_deletes=frozenset(file for file, has_deletes in files.items() if has_deletes),
+        has_defaults=any(_has_default(column) for column in schema.fields),
+    )
+
+
+def _opened(path: str) -> Any:
+    try:
+        from pyiceberg.catalog.noop import NoopCatalog
+        from pyiceberg.io.pyarrow import PyArrowFileIO
+        from pyiceberg.serializers import FromInputFile
+        from pyiceberg.table import StaticTable
+    except ImportError as exc:
+        raise PolicyError("pyiceberg is not installed", hint=_INSTALL) from exc
+
+    class LocalFiles(PyArrowFileIO):  # type: ignore[misc, unused-ignore]
+        """Opens local files alone: what metadata names is not to be believed."""
+
+        def new_input(self, location: str) -> Any:
+            return super().new_input(_local(location))
+
+    # Not StaticTable.from_metadata: properties of the table could name a class to be imported.
+    files = LocalFiles()
+    metadata = FromInputFile.table_metadata(files.new_input(path))
+    return StaticTable(
+        identifier=("static-table", path),
+        metadata=metadata,
+        metadata_location=path,
+        io=files,
+        catalog=NoopCatalog("static-table"),
+    )
+
+
+def _local(location: str) -> str:
+    """The path of a file that the metadata names; Iceberg does not encode paths."""
+    path = location.removeprefix("file://") if location.startswith("file:///") else location
+    path = path.removeprefix("file:") if path.startswith("file:/") else path
+    if "://" in path or "\0" in path or ".." in path.split("/"):
+        raise UnsupportedFeatureError("the metadata of a local Iceberg table names files elsewhere")
+    return path
+
+
+def _names_of_structure(structure: Any) -> NamesOfTable:
+    members: dict[StoredName, NamedField] = {
+        column.field_id: NamedField(name=column.name, inside=_inside(column.field_type))
+        for column in structure.fields
+    }
+    return NamesOfTable(members=members)
+
+
+def _inside(kind: Any) -> NamesOfTable | None:
+    if kind.is_struct:
+        return _names_of_structure(kind)
+    inner = tuple(_inside(held.field_type) for held in _held(kind))
+    return NamesOfTable(inner=inner) if any(inner) else None
+
+
+def _held(kind: Any) -> list[Any]:
+    """The fields inside a list or a map."""
+    names = ("element_field", "key_field", "value_field")
+    return [getattr(kind, name) for name in names if hasattr(kind, name)]
+
+
+def _has_default(column: Any) -> bool:
+    if column.initial_default is not None:
+        return True
+    kind = column.field_type
+    return any(map(_has_default, kind.fields if kind.is_struct else _held(kind)))
