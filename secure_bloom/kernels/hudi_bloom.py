@@ -7,7 +7,7 @@ of 32-bit numbers: each is cast back, which costs nothing.
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,15 +118,6 @@ def position(h: U32, vector_size: U32) -> U32:
     """The bit of the hash: the absolute value of the remainder of a signed number."""
     magnitude = h if h < U32(0x80000000) else U32(U32(0) - h)
     return U32(magnitude % vector_size)
-
-
-@kernel
-def hash_keys(
-    is_murmur: bool, offsets: Offsets, data: Bytes, seeds: NDArray[np.uint32], hashes: Any
-) -> None:
-    """The hash of every key with a seed of its own."""
-    for i in range(hashes.size):
-        hashes[i] = hash_key(is_murmur, data, U64(offsets[i]), U64(offsets[i + 1]), seeds[i])
 
 
 @kernel

@@ -203,16 +203,9 @@ class Statistics(View):
 
 
 class SizeStatistics(View):
-    """Sizes of a column chunk's values, and how many of them are at each level."""
+    """How many of a column chunk's values are at each level."""
 
-    unencoded_byte_array_data_bytes = Optional(1, I64)
     definition_level_histogram = Optional(3, list_of(I64))
-
-
-class GeospatialStatistics(View):
-    """Which geometries a column chunk holds, and where they lie."""
-
-    geospatial_types = Optional(2, list_of(I32))
 
 
 class DataPageHeader(View):
@@ -315,7 +308,7 @@ class ColumnMetaData(View):
     bloom_filter_offset = Optional(14, I64)
     bloom_filter_length = Optional(15, I32)
     size_statistics = Optional(16, struct_of(SizeStatistics))
-    geospatial_statistics = Optional(17, struct_of(GeospatialStatistics))
+    geospatial_statistics = Optional(17, empty("GeospatialStatistics"))
 
 
 class EncryptionWithColumnKey(View):
