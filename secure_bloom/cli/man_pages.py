@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 
 import click
@@ -28,7 +29,8 @@ def _page(context: click.Context, name: str) -> Iterator[str]:
     yield ".SH SYNOPSIS"
     yield f"\\fB{context.command_path}\\fR {_escaped(usage)}"
     yield ".SH DESCRIPTION"
-    yield from _paragraphs(command.help or "")
+    # Before Python 3.13 a docstring keeps the indentation of its source.
+    yield from _paragraphs(inspect.cleandoc(command.help or ""))
     records = [record for p in command.params if (record := p.get_help_record(context))]
     yield from _listed("OPTIONS", records)
     if isinstance(command, click.Group):

@@ -17,6 +17,8 @@ T = TypeVar("T")
 
 #: A token is renewed when this share of its life is over.
 _RENEWED_AT: Final = 2 / 3
+#: So many new tokens are tried for one request.
+_NEW_TOKENS: Final = 3
 _FORBIDDEN: Final = 403
 
 
@@ -49,13 +51,15 @@ class VaultLogin:
         no valid token, and what ``request`` raises.
         """
         used = self._valid_token()
-        try:
-            return request(used.client)
-        except RefusalError as refusal:
-            if refusal.status != _FORBIDDEN or self._is_accepted(used):
-                raise
-            fresh = self._replaced(used, refusal)
-        return request(fresh.client)
+        # More than one new token, because a short-lived one can end before its request is made.
+        for _ in range(_NEW_TOKENS):
+            try:
+                return request(used.client)
+            except RefusalError as refusal:
+                if refusal.status != _FORBIDDEN or self._is_accepted(used):
+                    raise
+                used = self._replaced(used, refusal)
+        return request(used.client)
 
     def _valid_token(self) -> _LoginToken:
         with self._lock:

@@ -1,0 +1,46 @@
+"""A manual page for each verb, in which roff reads no word of ours as its own."""
+
+from __future__ import annotations
+
+import click
+
+from secure_bloom.cli.man_pages import man_pages
+
+
+@click.group()
+def tool() -> None:
+    """Do things.
+
+    \b
+    tool verb --now
+    """
+
+
+@tool.command()
+@click.option("--now", is_flag=True, help="At once.")
+def verb(now: bool) -> None:
+    r"""Do one thing.
+
+    .TH is no command here, and a\b no escape.
+    """
+
+
+PAGES = dict(man_pages(click.Context(tool, info_name="tool")))
+
+
+def test_the_program_and_each_verb_have_a_page() -> None:
+    assert list(PAGES) == ["tool", "tool-verb"]
+    assert PAGES["tool-verb"].startswith('.TH "TOOL-VERB" "1"\n.SH NAME\ntool-verb \\- Do one')
+    assert ".TP\n\\fBverb\\fR\nDo one thing." in PAGES["tool"]
+
+
+def test_options_are_listed() -> None:
+    assert ".SH OPTIONS\n.TP\n\\fB\\-\\-now\\fR\nAt once." in PAGES["tool-verb"]
+
+
+def test_examples_keep_their_lines() -> None:
+    assert ".nf\ntool verb \\-\\-now\n.fi" in PAGES["tool"]
+
+
+def test_text_that_looks_like_a_command_is_text() -> None:
+    assert "\\&.TH is no command here, and a\\eb no escape." in PAGES["tool-verb"]
