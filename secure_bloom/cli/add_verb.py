@@ -17,7 +17,7 @@ from secure_bloom.cli.arguments import (
     with_jobs_option,
     with_unprotected_option,
 )
-from secure_bloom.cli.exit_codes import complain
+from secure_bloom.cli.exit_codes import finish
 from secure_bloom.cli.progress_bar import progress_bar
 
 if TYPE_CHECKING:
@@ -96,7 +96,6 @@ def add_command(
     Exit code: 0 done, 2 error.
     """
     from secure_bloom.cli.print_add import print_add_report
-    from secure_bloom.cli.tables import print_json
     from secure_bloom.delta.add import add_bloom_filters
 
     policy = load_policy(policy_path)
@@ -130,11 +129,7 @@ def add_command(
             allow_unprotected=allow_unprotected,
         )
         report = replace(report, notes=(*report.notes, *notes))
-    if as_json:
-        print_json(report.to_dict())
-    else:
-        print_add_report(report, verbose=verbose)
-    return complain(report.failed) or 0
+    return finish(report, print_add_report, as_json=as_json, verbose=verbose)
 
 
 def _new_filters(report: AddReport) -> dict[str, float]:

@@ -6,7 +6,12 @@ from pathlib import Path
 
 import click
 
-from secure_bloom.cli.arguments import Access, with_access_to_sign, with_common_options
+from secure_bloom.cli.arguments import (
+    Access,
+    with_access_to_sign,
+    with_common_options,
+    with_form_options,
+)
 from secure_bloom.cli.print_advise import FORMS, write_advice
 from secure_bloom.cli.progress_bar import progress_bar
 
@@ -34,15 +39,7 @@ _PATH = click.Path(path_type=Path)
     metavar="F",
     help="False positives of the filters; else the policy's, or 0.01.",
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(list(FORMS)),
-    default="text",
-    show_default=True,
-    help="How to write the advice.",
-)
-@click.option("-o", "--output", type=_PATH, metavar="FILE", help="Where to write it.")
+@with_form_options(FORMS, "advice")
 @with_access_to_sign
 @with_common_options
 def advise_command(

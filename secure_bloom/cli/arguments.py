@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -138,6 +138,21 @@ def with_jobs_option(function: F) -> F:
         metavar="N",
         help="Use at most N cores; all by default. Many small files go to N processes.",
     )(function)
+
+
+def with_form_options(forms: Iterable[str], document: str) -> Callable[[F], F]:
+    """``--format`` and ``--output`` of a verb that writes one document, called ``document``."""
+    form = click.option(
+        "--format",
+        "form",
+        type=click.Choice(list(forms)),
+        default="text",
+        show_default=True,
+        help=f"How to write the {document}.",
+    )
+    path = click.Path(path_type=Path)
+    output = click.option("-o", "--output", type=path, metavar="FILE", help="Where to write it.")
+    return lambda function: form(output(function))
 
 
 def _with_access(function: Callable[..., int]) -> Callable[..., int]:

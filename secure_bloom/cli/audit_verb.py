@@ -11,6 +11,7 @@ from secure_bloom.cli.arguments import (
     load_keys,
     policy_option,
     with_common_options,
+    with_form_options,
     with_table_version,
 )
 from secure_bloom.cli.print_audit import FORMS, write_report
@@ -45,15 +46,7 @@ _PATH = click.Path(path_type=Path)
     metavar="FILE",
     help="Properties of a Spark session (spark-defaults.conf) to hold against the policy too.",
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(list(FORMS)),
-    default="text",
-    show_default=True,
-    help="How to write the report.",
-)
-@click.option("-o", "--output", type=_PATH, metavar="FILE", help="Where to write it.")
+@with_form_options(FORMS, "report")
 @with_table_version
 @with_common_options
 def audit_command(

@@ -1,9 +1,9 @@
-"""Exit codes of verbs, and the files of a report that failed, told on stderr."""
+"""How a verb ends: its report, the files of it that failed, told on stderr, and its exit code."""
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from secure_bloom.cli.loudness import is_verbose
 from secure_bloom.cli.terminal import tell
@@ -28,6 +28,35 @@ class ReportedFile(Protocol):
     def hint(self) -> str | None: ...  # noqa: D102
     @property
     def causes(self) -> tuple[str, ...]: ...  # noqa: D102
+
+
+class FilesReport(Protocol):
+    """A report of many files."""
+
+    @property
+    def failed(self) -> Iterable[ReportedFile]: ...  # noqa: D102
+    def to_dict(self) -> dict[str, Any]: ...  # noqa: D102
+
+
+R = TypeVar("R", bound=FilesReport)
+R_contra = TypeVar("R_contra", contravariant=True)
+
+
+class Printer(Protocol[R_contra]):
+    """Writes a report for people."""
+
+    def __call__(self, report: R_contra, *, verbose: bool) -> None: ...  # noqa: D102
+
+
+def finish(report: R, show: Printer[R], *, as_json: bool, verbose: bool) -> int:
+    """Write a report, as JSON or with ``show``, and tell its failed files; the exit code, or 0."""
+    if as_json:
+        from secure_bloom.cli.tables import print_json
+
+        print_json(report.to_dict())
+    else:
+        show(report, verbose=verbose)
+    return complain(report.failed)
 
 
 def complain(failed: Iterable[ReportedFile]) -> int:

@@ -15,7 +15,7 @@ from secure_bloom.cli.arguments import (
     with_common_options,
     with_jobs_option,
 )
-from secure_bloom.cli.exit_codes import complain
+from secure_bloom.cli.exit_codes import complain, finish
 from secure_bloom.cli.tables import print_json
 from secure_bloom.errors import PolicyError
 
@@ -135,11 +135,7 @@ def add_command(
         dry_run=dry_run,
         jobs=jobs,
     )
-    if as_json:
-        print_json(report.to_dict())
-    else:
-        print_added(report, verbose=verbose)
-    return complain(report.failed)
+    return finish(report, print_added, as_json=as_json, verbose=verbose)
 
 
 @hudi.command("lookup")
@@ -186,12 +182,8 @@ def lookup_command(
         column=column,
         **access.arguments(),
     )
-    if as_json:
-        print_json(report.to_dict())
-    else:
-        print_lookup(report, verbose=verbose)
-    found = any(report.found.values())
-    return complain(report.failed) or (EXIT_FOUND if found else EXIT_NOWHERE)
+    code = finish(report, print_lookup, as_json=as_json, verbose=verbose)
+    return code or (EXIT_FOUND if any(report.found.values()) else EXIT_NOWHERE)
 
 
 def _refuse_paths(keys: tuple[str, ...]) -> None:

@@ -16,7 +16,7 @@ from secure_bloom.cli.arguments import (
     with_common_options,
     with_table_version,
 )
-from secure_bloom.cli.exit_codes import complain
+from secure_bloom.cli.exit_codes import finish
 from secure_bloom.cli.loudness import VERBOSE
 from secure_bloom.cli.tables import print_json
 from secure_bloom.cli.terminal import tell
@@ -140,8 +140,4 @@ def used_command(
     from secure_bloom.rekeying import keys_used
 
     report = keys_used(paths, keys=load_keys(keyring, load_policy(policy_path)), **at)
-    if as_json:
-        print_json(report.to_dict())
-    else:
-        print_used_keys(report, verbose=verbose)
-    return complain(report.failed) or 0
+    return finish(report, print_used_keys, as_json=as_json, verbose=verbose)

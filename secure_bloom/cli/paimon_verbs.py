@@ -14,9 +14,8 @@ from secure_bloom.cli.arguments import (
     with_common_options,
     with_jobs_option,
 )
-from secure_bloom.cli.exit_codes import complain, verdict_code
+from secure_bloom.cli.exit_codes import finish, verdict_code
 from secure_bloom.cli.loudness import VERBOSE
-from secure_bloom.cli.tables import print_json
 from secure_bloom.errors import PolicyError
 
 
@@ -52,11 +51,7 @@ def show_command(paths: tuple[str, ...], keyring: Path | None, as_json: bool, ve
     from secure_bloom.paimon.index_description import show
 
     report = show(paths)
-    if as_json:
-        print_json(report.to_dict())
-    else:
-        print_indexes(report, verbose=verbose)
-    return complain(report.failed)
+    return finish(report, print_indexes, as_json=as_json, verbose=verbose)
 
 
 @paimon.command("build")
@@ -119,11 +114,7 @@ def build_command(
         dry_run=dry_run,
         jobs=jobs,
     )
-    if as_json:
-        print_json(report.to_dict())
-    else:
-        print_built(report, verbose=verbose)
-    return complain(report.failed)
+    return finish(report, print_built, as_json=as_json, verbose=verbose)
 
 
 @paimon.command("probe")
@@ -179,11 +170,8 @@ def probe_command(
         **access.arguments(),
         rules=Rules.PAIMON_0_9 if as_paimon else Rules.SAFE,
     )
-    if as_json:
-        print_json(report.to_dict())
-    else:
-        print_verdicts(report, verbose=verbose)
-    return complain(report.failed) or verdict_code(report.verdicts)
+    code = finish(report, print_verdicts, as_json=as_json, verbose=verbose)
+    return code or verdict_code(report.verdicts)
 
 
 def _parse_types(texts: tuple[str, ...]) -> dict[str, str]:

@@ -12,7 +12,7 @@ from secure_bloom.cli.arguments import (
     with_common_options,
     with_table_version,
 )
-from secure_bloom.cli.exit_codes import complain, verdict_code
+from secure_bloom.cli.exit_codes import finish, verdict_code
 from secure_bloom.cli.inputs import read_lines
 from secure_bloom.errors import PolicyError
 
@@ -53,7 +53,6 @@ def probe_command(
     """
     from secure_bloom.bloom.probe import probe
     from secure_bloom.cli.print_probe import print_probe_report
-    from secure_bloom.cli.tables import print_json
 
     report = probe(
         path,
@@ -62,11 +61,8 @@ def probe_command(
         **access.arguments(),
         **at,
     )
-    if as_json:
-        print_json(report.to_dict())
-    else:
-        print_probe_report(report, verbose=verbose)
-    return complain(report.failed) or verdict_code(report.verdicts)
+    code = finish(report, print_probe_report, as_json=as_json, verbose=verbose)
+    return code or verdict_code(report.verdicts)
 
 
 def _values(given: tuple[str, ...], source: str | None) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -15,16 +14,12 @@ from secure_bloom.cli.arguments import (
     with_common_options,
     with_jobs_option,
 )
-from secure_bloom.cli.exit_codes import complain
+from secure_bloom.cli.exit_codes import finish
 from secure_bloom.cli.print_rekey import print_rekey_report
 from secure_bloom.cli.progress_bar import progress_bar
-from secure_bloom.cli.tables import print_json
 from secure_bloom.cli.terminal import tell
 from secure_bloom.errors import PolicyError
 from secure_bloom.text import legible
-
-if TYPE_CHECKING:
-    from secure_bloom.rekeying import RekeyReport
 
 _POLICY = click.option(
     "--policy",
@@ -85,7 +80,7 @@ def reencrypt_command(
             jobs=jobs,
             progress=progress,
         )
-    return _finish(report, as_json=as_json, verbose=verbose)
+    return finish(report, print_rekey_report, as_json=as_json, verbose=verbose)
 
 
 @click.command("decrypt")
@@ -117,7 +112,7 @@ def decrypt_command(
         report = decrypt(paths, output=output, **access.arguments(), jobs=jobs, progress=progress)
     if not as_json:
         tell(f"note: what stands below {legible(output)} is in clear", err=True)
-    return _finish(report, as_json=as_json, verbose=verbose)
+    return finish(report, print_rekey_report, as_json=as_json, verbose=verbose)
 
 
 @click.command("rotate")
@@ -168,12 +163,4 @@ def rotate_command(
             jobs=jobs,
             progress=progress,
         )
-    return _finish(report, as_json=as_json, verbose=verbose)
-
-
-def _finish(report: RekeyReport, *, as_json: bool, verbose: bool) -> int:
-    if as_json:
-        print_json(report.to_dict())
-    else:
-        print_rekey_report(report, verbose=verbose)
-    return complain(report.failed) or 0
+    return finish(report, print_rekey_report, as_json=as_json, verbose=verbose)

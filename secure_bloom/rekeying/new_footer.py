@@ -18,11 +18,11 @@ from secure_bloom.parquet.structures.splices import (
     NewValue,
     binary,
     content,
+    encoded_elements,
     find_fields,
     i16,
     i32,
     i64,
-    list_elements,
     number,
     struct,
     structs,
@@ -64,7 +64,7 @@ class NewFooter:
 
     def _metadata(self) -> bytes:
         fields = find_fields(self.plain).by_id
-        groups = _elements(self.plain, fields.get(_ROW_GROUPS))
+        groups = encoded_elements(self.plain, fields.get(_ROW_GROUPS))
         is_signed = self.mode is FooterMode.SIGNED and self.keys is not None
         new: dict[int, NewValue | None] = {
             _ROW_GROUPS: structs(
@@ -82,12 +82,12 @@ class NewFooter:
 
     def _kept_texts(self, field: Field) -> list[bytes]:
         dropped = {name.encode() for name in self.drop_metadata}
-        texts_of_footer = _elements(self.plain, field)
+        texts_of_footer = encoded_elements(self.plain, field)
         return [text for text in texts_of_footer if _text_name(text) not in dropped]
 
     def _row_group(self, ordinal: int, group: bytes) -> bytes:
         fields = find_fields(group).by_id
-        columns = _elements(group, fields.get(1))
+        columns = encoded_elements(group, fields.get(1))
         places = [self.places[ordinal, column] for column in range(len(columns))]
         # The sizes count page headers as they are stored, and bodies as they are when decompressed.
         growth = sum(place.header_growth for place in places)
@@ -203,12 +203,6 @@ def _file_offset(chunk: Chunk, places: NewPlaces, encoded: bytes) -> int:
         return places.start
     end = min(filter(None, starts)) + meta_data.total_compressed_size
     return places.start + places.length if old == end else 0
-
-
-def _elements(buffer: bytes, field: Field | None) -> list[bytes]:
-    if field is None:
-        return []
-    return [buffer[start:end] for start, end in list_elements(buffer, field)]
 
 
 def _text_name(encoded: bytes) -> bytes:

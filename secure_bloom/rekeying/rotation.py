@@ -27,12 +27,11 @@ from secure_bloom.options import FooterMode
 from secure_bloom.parquet.footer import Footer, Tail, read_tail, seal_footer, unlock
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.structures.splices import (
-    Field,
     NewValue,
     binary,
     content,
+    encoded_elements,
     find_fields,
-    list_elements,
     struct,
     structs,
     with_fields,
@@ -264,7 +263,7 @@ def _new_metadata(footer: Footer, metadata: Mapping[bytes, bytes]) -> bytes:
     fields = find_fields(plain).by_id
     new: dict[int, NewValue | None] = {}
     if 4 in fields:
-        groups = _elements(plain, fields[4])
+        groups = encoded_elements(plain, fields[4])
         new[4] = structs(_new_row_group(group, metadata) for group in groups)
     if footer.tail.mode is FooterMode.SIGNED and footer.tail.key_metadata is not None:
         new[9] = binary(metadata[footer.tail.key_metadata])
@@ -275,7 +274,7 @@ def _new_row_group(group: bytes, metadata: Mapping[bytes, bytes]) -> bytes:
     columns = find_fields(group).by_id.get(1)
     if columns is None:
         return group
-    chunks = [_new_chunk(chunk, metadata) for chunk in _elements(group, columns)]
+    chunks = [_new_chunk(chunk, metadata) for chunk in encoded_elements(group, columns)]
     return with_fields(group, {1: structs(chunks)})
 
 
@@ -295,10 +294,6 @@ def _new_chunk(chunk: bytes, metadata: Mapping[bytes, bytes]) -> bytes:
     old = content(column_key, stored)
     changed = with_fields(column_key, {2: binary(metadata[old])})
     return with_fields(chunk, {8: struct(with_fields(union, {2: struct(changed)}))})
-
-
-def _elements(buffer: bytes, found: Field) -> list[bytes]:
-    return [buffer[start:end] for start, end in list_elements(buffer, found)]
 
 
 def _after(footer: Footer, before: Protection, master_keys: Mapping[bytes, str]) -> Protection:

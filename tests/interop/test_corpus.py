@@ -52,7 +52,7 @@ def kinds_of_keys(name: str, *, is_ours: bool) -> list[str]:
     return [f"explicit{suffix}"] if is_ours else [f"data keys{suffix}", f"explicit{suffix}"]
 
 
-CASES = [
+FILES_AND_KEYS = [
     pytest.param(None, name, kind, id=f"sample-{name}-{kind}")
     for name in SAMPLES
     for kind in kinds_of_keys(name, is_ours=True)
@@ -72,7 +72,7 @@ def placed(source: Path | None, name: str, folder: Path) -> Path:
     return folder / name
 
 
-@pytest.mark.parametrize(("source", "name", "kind"), CASES)
+@pytest.mark.parametrize(("source", "name", "kind"), FILES_AND_KEYS)
 def test_a_file_takes_filters_and_reads_back_equal(
     source: Path | None, name: str, kind: str, tmp_path: Path
 ) -> None:

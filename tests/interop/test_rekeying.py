@@ -20,9 +20,7 @@ from secure_bloom.encryption.policy import Algorithm, ColumnRule, EncryptionOpti
 from secure_bloom.options import FooterMode
 from tests.interop.columns import CASES, DICTIONARY, Column
 from tests.interop.samples import MASTER_KEYS as CORPUS_KEYS
-from tests.interop.samples import SAMPLES
-from tests.interop.test_corpus import CORPUS_FILES, KEYS, NEEDS_CORPUS, kinds_of_keys, placed
-from tests.project import CORPUS
+from tests.interop.test_corpus import FILES_AND_KEYS, KEYS, placed
 from tests.rekeying.content import content
 from tests.tables import KEYRING, crypto_factory
 
@@ -169,18 +167,7 @@ def by_duckdb(path: Path) -> str:
         return str(error)
 
 
-CASES_OF_SAMPLES = [
-    pytest.param(None, name, kind, id=f"sample-{name}-{kind}")
-    for name in SAMPLES
-    for kind in kinds_of_keys(name, is_ours=True)
-] + [
-    pytest.param(CORPUS, name, kind, id=f"corpus-{name}-{kind}", marks=NEEDS_CORPUS)
-    for name in CORPUS_FILES or ["its files"]
-    for kind in kinds_of_keys(name, is_ours=False)
-]
-
-
-@pytest.mark.parametrize(("source", "name", "kind"), CASES_OF_SAMPLES)
+@pytest.mark.parametrize(("source", "name", "kind"), FILES_AND_KEYS)
 def test_a_file_of_any_writer_comes_under_a_policy_and_into_the_clear(
     source: Path | None, name: str, kind: str, tmp_path: Path
 ) -> None:

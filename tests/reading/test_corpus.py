@@ -9,11 +9,11 @@ import pytest
 
 import secure_bloom as sb
 from tests.interop.samples import rows
-from tests.interop.test_corpus import CASES, KEYS, NEEDS_CORPUS, placed
+from tests.interop.test_corpus import FILES_AND_KEYS, KEYS, NEEDS_CORPUS, placed
 from tests.project import CORPUS
 
 
-@pytest.mark.parametrize(("source", "name", "kind"), CASES)
+@pytest.mark.parametrize(("source", "name", "kind"), FILES_AND_KEYS)
 def test_a_file_reads_whole_and_in_part(
     source: Path | None, name: str, kind: str, tmp_path: Path
 ) -> None:

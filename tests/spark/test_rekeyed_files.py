@@ -11,9 +11,8 @@ import pytest
 
 import secure_bloom as sb
 from tests.interop.columns import CASES
-from tests.interop.test_corpus import KEYS, placed
+from tests.interop.test_corpus import FILES_AND_KEYS, KEYS, placed
 from tests.interop.test_rekeying import (
-    CASES_OF_SAMPLES,
     CHAIN,
     CODECS,
     OPTIONS,
@@ -84,7 +83,7 @@ def protections(path: Path, columns: list[str]) -> Iterator[tuple[str, Path]]:
     yield "decrypted", clear / path.name
 
 
-@pytest.mark.parametrize(("source", "name", "kind"), CASES_OF_SAMPLES)
+@pytest.mark.parametrize(("source", "name", "kind"), FILES_AND_KEYS)
 def test_a_file_of_any_writer(
     spark: SparkSession, source: Path | None, name: str, kind: str, tmp_path: Path, cold_keys: None
 ) -> None:

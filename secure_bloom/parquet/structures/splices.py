@@ -119,6 +119,12 @@ def list_elements(buffer: bytes, field: Field) -> list[tuple[int, int]]:
     return found
 
 
+def encoded_elements(buffer: bytes, field: Field | None) -> list[bytes]:
+    """The bytes of each structure of a list, none for no list; errors as of list_elements."""
+    found = [] if field is None else list_elements(buffer, field)
+    return [buffer[start:end] for start, end in found]
+
+
 def content(buffer: bytes, field: Field) -> bytes:
     """The bytes of a text or of binary; FormatError for another field."""
     if field.type != WireType.BINARY:
