@@ -22,7 +22,6 @@ from secure_bloom.errors import (
     UnsupportedFeatureError,
 )
 from secure_bloom.options import FooterMode
-from secure_bloom.parquet.file_ciphers import file_aad_of
 from secure_bloom.parquet.filter_places import FilterPlace, with_filters
 from secure_bloom.parquet.footer import (
     close_footer,
@@ -458,74 +457,7 @@ def test_a_footer_fills_its_length(tmp_path: Path, mode: Mode) -> None:
     )
 
 
-# --- AADs and ciphers -------------------------------------------------------------------------
-
-
-def _aad(
-    stored: bytes | None, supply: bool, given: bytes | None, unique: bytes | None = b"unique"
-) -> bytes:
-    parameters = AesGcmCtrV1.of(supply_aad_prefix=supply)
-    if stored is not None:
-        parameters.aad_prefix = stored
-    if unique is not None:
-        parameters.aad_file_unique = unique
-    keys = KeyResolver(ExplicitKeys(footer=bytes(16), aad_prefix=given)).for_file()
-    return file_aad_of(EncryptionAlgorithm.of(AES_GCM_CTR_V1=parameters), keys)
-
-
-def test_the_aad_of_a_file_is_prefix_and_unique_part() -> None:
-    assert _aad(None, False, None) == b"unique"
-    assert _aad(b"stored ", False, None) == b"stored unique"
-    assert _aad(b"stored ", True, None) == b"stored unique"
-    assert _aad(b"stored ", False, b"stored ") == b"stored unique"
-    assert _aad(None, True, b"given ") == b"given unique"
-    assert _aad(b"stored ", False, None, None) == b"stored "
-    assert _aad(b"", False, None, None) == b""
-
-
-@pytest.mark.parametrize(
-    ("stored", "supply", "given", "message", "hint"),
-    [
-        (
-            None,
-            False,
-            b"p",
-            "an AAD prefix was supplied, the file was written without one",
-            "leave the prefix out for this file; if it should have one, it was exchanged",
-        ),
-        (
-            None,
-            True,
-            None,
-            "the file was written with an AAD prefix that it does not store",
-            'supply it as "aad_prefix" in the keyring\'s "explicit" part',
-        ),
-        (b"a", False, b"b", "the AAD prefix supplied is not the one stored in the file", None),
-    ],
-)
-def test_a_prefix_that_does_not_fit_says_why(
-    stored: bytes | None, supply: bool, given: bytes | None, message: str, hint: str | None
-) -> None:
-    with pytest.raises(KeyUnavailableError) as caught:
-        _aad(stored, supply, given)
-    assert (caught.value.message, caught.value.hint) == (message, hint)
-
-
-@pytest.mark.parametrize("algorithm", ["AES_GCM_V1", "AES_GCM_CTR_V1"])
-def test_the_cipher_of_a_column_is_that_of_its_footer(tmp_path: Path, algorithm: str) -> None:
-    path = write(
-        tmp_path / "x.parquet",
-        customers(40),
-        Mode.UNIFORM,
-        row_group_size=20,
-        encryption={"encryption_algorithm": algorithm},
-    )
-    with opened(path) as it:
-        column_cipher = it.chunk(1, "city").cipher
-        assert column_cipher is not None
-        assert column_cipher.uses_ctr is (algorithm == "AES_GCM_CTR_V1")
-        assert (column_cipher.row_group_ordinal, column_cipher.column_ordinal) == (1, 3)
-        assert column_cipher.file_aad == it.footer.file_aad != b""
+# --- chunks of columns -------------------------------------------------------------------------
 
 
 def test_a_row_group_may_say_its_ordinal_itself(tmp_path: Path) -> None:
@@ -539,15 +471,6 @@ def test_a_row_group_may_say_its_ordinal_itself(tmp_path: Path) -> None:
     assert own is not None
     assert counted is not None
     assert (own.row_group_ordinal, counted.row_group_ordinal) == (7, 1)
-
-
-def test_a_column_under_the_footer_key_needs_no_checked_footer(tmp_path: Path) -> None:
-    with opened(write(tmp_path / "x.parquet", customers(10), Mode.UNIFORM)) as it:
-        unchecked = dataclasses.replace(it.footer.read, key=None, file_aad=b"")
-        column_cipher = open_chunk(unchecked, 0, 0, it.keys).cipher
-        assert column_cipher == it.chunk(0, "email").cipher
-    assert column_cipher is not None
-    assert column_cipher.key == it.footer.key
 
 
 def test_an_unchecked_footer_has_no_key_and_no_aad(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.cli import main
 from secure_bloom.encryption.keys import KeyMisfitError, Keyring
-from secure_bloom.reading.pruning.plan import percent
 from tests.command_line import run
 from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, keyring_json, write
 
@@ -287,22 +286,6 @@ def test_each_row_group_says_why(lake: Path) -> None:
     assert shown.count(", 250 rows: skipped by Bloom filter\n") == 15
     assert shown.count(", 250 rows: read\n") == 1
     assert "    email, Bloom filter: maybe: the filter's false-positive probability is " in shown
-
-
-@pytest.mark.parametrize(
-    ("share", "text"),
-    [
-        (0.0, "0"),
-        (1e-9, "less than 0.0001"),
-        (0.00076, "0.076"),
-        (0.0123, "1.2"),
-        (0.5, "50.0"),
-        (0.99999, "99.9"),
-        (1.0, "100"),
-    ],
-)
-def test_shares_in_percent(share: float, text: str) -> None:
-    assert percent(share) == text
 
 
 def explained(path: Path, where: str | None, *arguments: object) -> str:

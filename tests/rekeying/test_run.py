@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
 from pathlib import Path
 
@@ -11,32 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
-from secure_bloom import hudi, paimon
-from secure_bloom.parquet.key_material_files import key_material_name
-from secure_bloom.rekeying import reencryption
-from tests.rekeying.lake import KEYS, policy, rows
+from tests.rekeying.lake import KEYS, rows
 from tests.tables import customers
-
-
-@pytest.fixture
-def signed(tmp_path: Path) -> Path:
-    path = tmp_path / "signed.toml"
-    path.write_text(policy(mode="plaintext", columns={"email": "k_pii"}))
-    return path
-
-
-@pytest.fixture
-def outside(tmp_path: Path) -> Path:
-    path = tmp_path / "outside.toml"
-    path.write_text(policy(columns={"email": "k_pii"}, encryption='key_material = "external"'))
-    return path
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    (tmp_path / "t").mkdir()
-    pq.write_table(customers(50), tmp_path / "t" / "x.parquet")
-    return tmp_path / "t" / "x.parquet"
 
 
 @pytest.mark.parametrize("log", ["_delta_log", ".hoodie", "_spark_metadata", "metadata"])
@@ -53,25 +27,6 @@ def test_a_table_with_a_log_of_its_own_is_refused(file: Path, signed: Path, log:
         with pytest.raises(sb.UnsupportedFeatureError, match="its own log"):
             verb()
     assert file.read_bytes() == before
-
-
-def test_record_keys_of_hudi_go_where_anyone_could_read_them(file: Path, signed: Path) -> None:
-    hudi.add_record_key_filter(file, column="email")
-    assert b"hoodie_min_record_key" in file.read_bytes()
-    assert not sb.reencrypt(file, policy=signed, keys=KEYS).failed
-    assert hudi.read_record_key_filter(file, keys=KEYS) is None
-    assert b"user0@example.com" not in file.read_bytes()
-    assert sb.audit(file, policy=signed, keys=KEYS).findings == ()
-
-
-def test_record_keys_of_hudi_stay_where_they_show_nothing(file: Path, tmp_path: Path) -> None:
-    hudi.add_record_key_filter(file, column="city")
-    for mode, column in (("encrypted", "city"), ("plaintext", "email")):
-        (tmp_path / "p.toml").write_text(policy(mode=mode, columns={column: "k_pii"}))
-        assert not sb.reencrypt(file, policy=tmp_path / "p.toml", keys=KEYS).failed
-        entry = hudi.read_record_key_filter(file, keys=KEYS)
-        assert entry is not None
-        assert entry.min_key == "lyon"
 
 
 def test_processes_do_what_one_does(file: Path, signed: Path, tmp_path: Path) -> None:
@@ -94,18 +49,6 @@ def test_processes_do_what_one_does(file: Path, signed: Path, tmp_path: Path) ->
         assert pq.read_table(clear / name).equals(customers(50))
 
 
-def test_what_still_shows_the_old_content_is_told(file: Path, signed: Path) -> None:
-    paimon.build_index(file, ["email"])
-    os.link(file, file.parent.parent / "other.parquet")
-    report = sb.reencrypt(file, policy=signed, keys=KEYS)
-    stays = "stays as it was, and shows values in clear: remove it, or build it anew"
-    assert report.notes == (
-        f"{file}: the old content stays behind 1 other name (hard link)",
-        f"{file}: x.parquet.index {stays}",
-    )
-    assert sb.reencrypt(file, policy=signed, keys=KEYS).notes == ()
-
-
 def test_summary_files_of_changed_files_are_told(tmp_path: Path, signed: Path) -> None:
     collected: list[pq.FileMetaData] = []
     (tmp_path / "t").mkdir()
@@ -114,39 +57,6 @@ def test_summary_files_of_changed_files_are_told(tmp_path: Path, signed: Path) -
     collected[0].write_metadata_file(tmp_path / "t" / "_metadata")
     report = sb.reencrypt(tmp_path / "t", policy=signed, keys=KEYS)
     assert any("_metadata describes files that have other keys now" in n for n in report.notes)
-
-
-def test_a_crash_before_the_data_leaves_a_file_that_opens_at_the_target_too(
-    file: Path, outside: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out = tmp_path / "out"
-    sb.reencrypt(file, policy=outside, keys=KEYS, output=out)
-    before = (out / "x.parquet").read_bytes()
-
-    def crash(*_: object, **__: object) -> int:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(reencryption, "replace_tail", crash)
-    with pytest.raises(KeyboardInterrupt):
-        sb.reencrypt(file, policy=outside, keys=KEYS, output=out)
-    monkeypatch.undo()
-    assert (out / "x.parquet").read_bytes() == before
-    assert sb.read_table(out / "x.parquet", keys=KEYS).num_rows == 50
-    sb.reencrypt(file, policy=outside, keys=KEYS, output=out)
-    assert len(json.loads((out / key_material_name("x.parquet")).read_text())) == 2
-
-
-def test_material_that_a_killed_run_left_goes_with_the_next_run(file: Path, outside: Path) -> None:
-    sb.reencrypt(file, policy=outside, keys=KEYS)
-    material = file.parent / key_material_name(file.name)
-    whole = json.loads(material.read_text())
-    material.write_text(json.dumps({"old": next(iter(whole.values())), **whole}))
-    dry = sb.reencrypt(file, policy=outside, keys=KEYS, dry_run=True)
-    assert "old" in json.loads(material.read_text())
-    assert dry.files[0].status == "unchanged"
-    assert sb.reencrypt(file, policy=outside, keys=KEYS).files[0].status == "unchanged"
-    assert json.loads(material.read_text()) == whole
-    assert sb.read_table(file, keys=KEYS).num_rows == 50
 
 
 def test_a_signature_that_cannot_be_checked_is_an_error_unless_allowed(

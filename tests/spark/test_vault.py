@@ -19,7 +19,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.spark import add_bloom_filters, audit, register, session_config
-from tests.encryption.keys.vault.test_client import http_server
+from tests.encryption.keys.vault.servers import http_server
 from tests.openbao import OpenBao
 from tests.spark.cluster import VAULT_KMS, Cluster
 from tests.spark.conftest import JVM_ENVIRONMENT

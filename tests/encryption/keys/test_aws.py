@@ -25,7 +25,7 @@ from secure_bloom.errors import (
     KmsUnavailableError,
     PolicyError,
 )
-from tests.encryption.keys.vault.test_client import http_server
+from tests.encryption.keys.vault.servers import http_server
 
 boto3 = pytest.importorskip("boto3", reason="needs the extra aws")
 moto_server = pytest.importorskip("moto.server", reason="needs moto[server]")

@@ -14,10 +14,8 @@ import secure_bloom as sb
 from secure_bloom.parquet.structures.metadata import ColumnMetaData, Statistics
 from secure_bloom.parquet.structures.trees import Struct
 from secure_bloom.reading.pruning.plan import Step
-from secure_bloom.reading.table.coalesced_reads import read_extents
 from tests.live_footer import encode_footer
-from tests.surgery import edit_column, flip, opened
-from tests.tables import KEYRING, Mode, write
+from tests.surgery import edit_column, opened
 
 NAN = float("nan")
 
@@ -212,66 +210,3 @@ def test_bounds_of_a_wrong_size_bound_nothing(tmp_path: Path, size: int) -> None
     path = file_of(tmp_path, pa.array([5, 9]))
     with_statistics(path, min_value=bytes(size), max_value=bytes(size), null_count=0)
     assert sb.plan_read(path, where="x = 9").files[0].row_groups
-
-
-def test_a_dictionary_that_has_all_values_rules_others_out(tmp_path: Path) -> None:
-    table = pa.table({"x": ["ab", "cd", "zz"] * 100, "n": [1, 513, 9] * 100})
-    for mode in (Mode.PLAIN, Mode.ENCRYPTED):
-        path = write(tmp_path / f"{mode.name}.parquet", table, mode, column_keys={"k_pii": ["x"]})
-        for where, reason in {
-            "x = 'bc'": "dictionary",
-            "x in ('bd', 'mm')": "dictionary",
-            "n = 2": "dictionary",
-            # The bytes of 2 stand in 513, across two values' bounds only.
-            "n = 7": "dictionary",
-        }.items():
-            report = sb.explain(path, where=where, keys=KEYRING)
-            assert report.skipped == {reason: 1}, where
-        assert sb.read_table(path, where="x = 'cd' and n = 513", keys=KEYRING).num_rows == 100
-
-
-def test_a_dictionary_rules_nothing_out_if_pages_have_other_values(tmp_path: Path) -> None:
-    texts = [f"{i:06}" for i in range(20_000)]
-    path = tmp_path / "x.parquet"
-    table = pa.table({"x": texts})
-    pq.write_table(table, path, dictionary_pagesize_limit=1000, write_batch_size=100)
-    assert sb.read_table(path, where="x = '019999'").num_rows == 1
-    assert skipped_by(path, "x = '01500x'") is None
-
-
-def test_an_altered_dictionary_page_is_an_error(tmp_path: Path) -> None:
-    table = pa.table({"x": ["ab", "cd", "zz"] * 100})
-    path = write(tmp_path / "x.parquet", table, Mode.ENCRYPTED, column_keys={"k_pii": ["x"]})
-    with opened(path) as it:
-        start = it.chunk(0, "x").meta_data.dictionary_page_offset
-    assert start is not None
-    flip(path, start + 40)
-    with pytest.raises(sb.IntegrityError, match="row group 0, column x"):
-        sb.read_table(path, where="x = 'bc'", keys=KEYRING)
-
-
-@pytest.mark.parametrize("has_compiled_code", [False])
-def test_filters_are_read_in_one_request_a_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from secure_bloom.reading.pruning import filter_reads
-
-    rows = pa.table({"x": [f"{i * 7919 % 5000:05}" for i in range(5000)]})
-    path = write(tmp_path / "x.parquet", rows, Mode.PLAIN, row_group_size=500)
-    sb.add_bloom_filters(path, columns=["x"])
-    requests = []
-    read = read_extents
-
-    def counted(file: Any, extents: Any) -> Any:
-        before = file.requests
-        found = read(file, extents)
-        requests.append((len(extents), file.requests - before))
-        return found
-
-    monkeypatch.setattr(filter_reads, "read_extents", counted)
-    assert sb.read_table(path, where="x = '00042'").num_rows == 1
-    assert requests == [(10, 1)]
-    # A filter that could not change the answer is not read at all.
-    requests.clear()
-    assert sb.read_table(path, where="x = '00042' or x > '00041'").num_rows == 4958
-    assert requests == [(0, 0)]

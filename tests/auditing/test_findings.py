@@ -1,0 +1,44 @@
+"""Findings say where and what in one line; a report counts them by severity."""
+
+from __future__ import annotations
+
+import pytest
+
+from secure_bloom.auditing.findings import AuditReport, Finding, Severity
+
+
+def finding(severity: Severity = Severity.HIGH, **place: object) -> Finding:
+    return Finding(id="x", severity=severity, what="is wrong", fix="mend it", **place)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ({}, "is wrong"),
+        ({"path": "a.parquet"}, "a.parquet: is wrong"),
+        (
+            {"path": "a.parquet", "row_group": 0, "column": "email"},
+            "a.parquet: row group 0: column email: is wrong",
+        ),
+        ({"column": "email"}, "column email: is wrong"),
+    ],
+)
+def test_the_message_names_the_place_as_far_as_there_is_one(
+    place: dict[str, object], message: str
+) -> None:
+    assert finding(**place).message == message
+    assert finding(**place).to_dict()["message"] == message
+
+
+def test_a_report_counts_findings_by_severity() -> None:
+    report = AuditReport(
+        findings=(finding(), finding(), finding(Severity.LOW)),
+        ignored=(finding(),),
+        paths=("a", "b"),
+    )
+    assert repr(report) == "<AuditReport: 3 findings (2 high, 1 low) in 2 files>"
+    assert report.files == report.to_dict()["files"] == 2
+
+
+def test_severities_are_listed_worst_first() -> None:
+    assert [str(it) for it in Severity] == ["critical", "high", "medium", "low", "note"]

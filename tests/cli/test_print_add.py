@@ -1,0 +1,60 @@
+"""What a terminal shows of an add: files, sums, and remarks on filters that are not as asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from secure_bloom.adding.report import AddReport, FileAddReport, FilterReport
+from secure_bloom.cli.print_add import print_add_report
+
+
+def added(**filter_: object) -> FileAddReport:
+    given = {"row_group": 0, "column": "email", "action": "added", "fpp_requested": 0.01, **filter_}
+    return FileAddReport(
+        path="a.parquet",
+        status="added",
+        bytes_before=1000,
+        bytes_after=3000,
+        filters=(FilterReport(**given),),  # type: ignore[arg-type]
+    )
+
+
+def shown(capsys: pytest.CaptureFixture[str], report: AddReport, *, verbose: bool = False) -> str:
+    print_add_report(report, verbose=verbose)
+    return capsys.readouterr().out
+
+
+def test_what_was_done_is_summed_up(capsys: pytest.CaptureFixture[str]) -> None:
+    text = shown(capsys, AddReport(files=(added(), added())))
+    assert "filters: 2 added; the files are 3.9 KiB larger" in text
+
+
+def test_a_dry_run_says_would_be(capsys: pytest.CaptureFixture[str]) -> None:
+    text = shown(capsys, AddReport(files=(added(),), dry_run=True))
+    assert "would be added" in text
+    assert "filters: 1 would be added; the files would be" in text
+
+
+@pytest.mark.parametrize(
+    ("filter_", "remark"),
+    [
+        ({"fpp": 0.2, "reason": "max_bytes 32 is too small"}, "false positives above the 0.01"),
+        ({"action": "skipped", "reason": "no such column"}, "column email is missing in some"),
+        ({"action": "replaced", "reason": "the old one missed 3"}, "filters that were replaced"),
+    ],
+)
+def test_what_differs_from_the_request_is_a_note(
+    capsys: pytest.CaptureFixture[str], filter_: dict[str, object], remark: str
+) -> None:
+    files = (added(**filter_), added(**filter_))
+    assert shown(capsys, AddReport(files=files)).count(remark) == 1
+
+
+def test_a_filter_as_asked_for_has_no_note(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "note:" not in shown(capsys, AddReport(files=(added(fpp=0.009),)))
+
+
+def test_filters_are_listed_with_verbose(capsys: pytest.CaptureFixture[str]) -> None:
+    report = AddReport(files=(added(fpp=0.009, encrypted=True, key="k_pii"),))
+    assert "k_pii" in shown(capsys, report, verbose=True)
+    assert "k_pii" not in shown(capsys, report)

@@ -1,0 +1,39 @@
+"""What a terminal shows of a probe: counts for each value, and the row groups that may have it."""
+
+from __future__ import annotations
+
+import pytest
+
+from secure_bloom.bloom.probe import FileProbe, ProbeReport, RowGroupProbe, Verdict
+from secure_bloom.cli.print_probe import print_probe_report
+
+
+def report(*verdicts: Verdict) -> ProbeReport:
+    groups = (
+        RowGroupProbe(row_group=i, filter=True, verdicts={"7": verdict})
+        for i, verdict in enumerate(verdicts)
+    )
+    return ProbeReport(column="id", files=(FileProbe(path="a.parquet", row_groups=tuple(groups)),))
+
+
+def shown(capsys: pytest.CaptureFixture[str], report: ProbeReport, *, verbose: bool) -> str:
+    print_probe_report(report, verbose=verbose)
+    return capsys.readouterr().out
+
+
+def test_row_groups_that_may_have_the_value_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    text = shown(capsys, report(Verdict.ABSENT, Verdict.MAYBE), verbose=False)
+    assert "7 may be in\n  a.parquet, row group 1\n" in text
+    assert "row group 0" not in text
+
+
+def test_five_are_named_and_all_with_verbose(capsys: pytest.CaptureFixture[str]) -> None:
+    many = report(*[Verdict.MAYBE] * 7)
+    text = shown(capsys, many, verbose=False)
+    assert text.count("a.parquet, row group") == 5
+    assert "and 2 more row groups: -v names them all" in text
+    assert shown(capsys, many, verbose=True).count("a.parquet, row group") == 7
+
+
+def test_a_value_that_is_nowhere_has_no_place(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "may be in" not in shown(capsys, report(Verdict.ABSENT), verbose=True)

@@ -1,0 +1,123 @@
+"""Which AAD and which key belong to a file and to its columns."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from secure_bloom.encryption.keys import ExplicitKeys, KeyResolver
+from secure_bloom.errors import (
+    KeyUnavailableError,
+)
+from secure_bloom.parquet.file_ciphers import file_aad_of
+from secure_bloom.parquet.footer import (
+    open_chunk,
+    read_tail,
+    unlock,
+)
+from secure_bloom.parquet.structures.metadata import (
+    AesGcmCtrV1,
+    EncryptionAlgorithm,
+)
+from secure_bloom.storage import open_input
+from tests.surgery import opened
+from tests.tables import KEYRING, CountingKms, Mode, customers, write
+
+
+def _aad(
+    stored: bytes | None, supply: bool, given: bytes | None, unique: bytes | None = b"unique"
+) -> bytes:
+    parameters = AesGcmCtrV1.of(supply_aad_prefix=supply)
+    if stored is not None:
+        parameters.aad_prefix = stored
+    if unique is not None:
+        parameters.aad_file_unique = unique
+    keys = KeyResolver(ExplicitKeys(footer=bytes(16), aad_prefix=given)).for_file()
+    return file_aad_of(EncryptionAlgorithm.of(AES_GCM_CTR_V1=parameters), keys)
+
+
+def test_the_aad_of_a_file_is_prefix_and_unique_part() -> None:
+    assert _aad(None, False, None) == b"unique"
+    assert _aad(b"stored ", False, None) == b"stored unique"
+    assert _aad(b"stored ", True, None) == b"stored unique"
+    assert _aad(b"stored ", False, b"stored ") == b"stored unique"
+    assert _aad(None, True, b"given ") == b"given unique"
+    assert _aad(b"stored ", False, None, None) == b"stored "
+    assert _aad(b"", False, None, None) == b""
+
+
+@pytest.mark.parametrize(
+    ("stored", "supply", "given", "message", "hint"),
+    [
+        (
+            None,
+            False,
+            b"p",
+            "an AAD prefix was supplied, the file was written without one",
+            "leave the prefix out for this file; if it should have one, it was exchanged",
+        ),
+        (
+            None,
+            True,
+            None,
+            "the file was written with an AAD prefix that it does not store",
+            'supply it as "aad_prefix" in the keyring\'s "explicit" part',
+        ),
+        (b"a", False, b"b", "the AAD prefix supplied is not the one stored in the file", None),
+    ],
+)
+def test_a_prefix_that_does_not_fit_says_why(
+    stored: bytes | None, supply: bool, given: bytes | None, message: str, hint: str | None
+) -> None:
+    with pytest.raises(KeyUnavailableError) as caught:
+        _aad(stored, supply, given)
+    assert (caught.value.message, caught.value.hint) == (message, hint)
+
+
+@pytest.mark.parametrize("algorithm", ["AES_GCM_V1", "AES_GCM_CTR_V1"])
+def test_the_cipher_of_a_column_is_that_of_its_footer(tmp_path: Path, algorithm: str) -> None:
+    path = write(
+        tmp_path / "x.parquet",
+        customers(40),
+        Mode.UNIFORM,
+        row_group_size=20,
+        encryption={"encryption_algorithm": algorithm},
+    )
+    with opened(path) as it:
+        column_cipher = it.chunk(1, "city").cipher
+        assert column_cipher is not None
+        assert column_cipher.uses_ctr is (algorithm == "AES_GCM_CTR_V1")
+        assert (column_cipher.row_group_ordinal, column_cipher.column_ordinal) == (1, 3)
+        assert column_cipher.file_aad == it.footer.file_aad != b""
+
+
+def test_a_column_under_the_footer_key_needs_no_checked_footer(tmp_path: Path) -> None:
+    with opened(write(tmp_path / "x.parquet", customers(10), Mode.UNIFORM)) as it:
+        unchecked = dataclasses.replace(it.footer.read, key=None, file_aad=b"")
+        column_cipher = open_chunk(unchecked, 0, 0, it.keys).cipher
+        assert column_cipher == it.chunk(0, "email").cipher
+    assert column_cipher is not None
+    assert column_cipher.key == it.footer.key
+
+
+def test_a_key_is_looked_for_once_also_where_it_is_missing(tmp_path: Path) -> None:
+    class Missing(CountingKms):
+        def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
+            super().unwrap_key(wrapped_key, master_key_identifier)
+            if master_key_identifier == "k_pii":
+                raise KeyUnavailableError("no k_pii here")
+            return KEYRING.unwrap_key(wrapped_key, master_key_identifier)
+
+    kms = Missing()
+    path = write(tmp_path / "x.parquet", customers(40), Mode.ENCRYPTED, row_group_size=10)
+    with open_input(str(path)) as file:
+        keys = KeyResolver(kms).for_file()
+        footer = unlock(read_tail(file), keys)
+        before = len(kms.asked)
+        for row_group in range(4):
+            with pytest.raises(KeyUnavailableError, match="no k_pii here") as caught:
+                open_chunk(footer, row_group, 0, keys)
+            assert caught.value.row_group == row_group
+    assert len(kms.asked) == before + 1

@@ -1,0 +1,39 @@
+"""Filters of a file are read together, and only where they can change the answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import secure_bloom as sb
+from secure_bloom.reading.pruning import filter_reads
+from secure_bloom.reading.table.coalesced_reads import read_extents
+from tests.tables import Mode, write
+
+
+@pytest.mark.parametrize("has_compiled_code", [False])
+def test_filters_are_read_in_one_request_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = pa.table({"x": [f"{i * 7919 % 5000:05}" for i in range(5000)]})
+    path = write(tmp_path / "x.parquet", rows, Mode.PLAIN, row_group_size=500)
+    sb.add_bloom_filters(path, columns=["x"])
+    requests = []
+    read = read_extents
+
+    def counted(file: Any, extents: Any) -> Any:
+        before = file.requests
+        found = read(file, extents)
+        requests.append((len(extents), file.requests - before))
+        return found
+
+    monkeypatch.setattr(filter_reads, "read_extents", counted)
+    assert sb.read_table(path, where="x = '00042'").num_rows == 1
+    assert requests == [(10, 1)]
+    # A filter that could not change the answer is not read at all.
+    requests.clear()
+    assert sb.read_table(path, where="x = '00042' or x > '00041'").num_rows == 4958
+    assert requests == [(0, 0)]

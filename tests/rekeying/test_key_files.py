@@ -1,0 +1,46 @@
+"""Key material beside a file: at every moment it opens the data that stands there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import secure_bloom as sb
+from secure_bloom.parquet.key_material_files import key_material_name
+from secure_bloom.rekeying import reencryption
+from tests.rekeying.lake import KEYS
+
+
+def test_a_crash_before_the_data_leaves_a_file_that_opens_at_the_target_too(
+    file: Path, outside: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    sb.reencrypt(file, policy=outside, keys=KEYS, output=out)
+    before = (out / "x.parquet").read_bytes()
+
+    def crash(*_: object, **__: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(reencryption, "replace_tail", crash)
+    with pytest.raises(KeyboardInterrupt):
+        sb.reencrypt(file, policy=outside, keys=KEYS, output=out)
+    monkeypatch.undo()
+    assert (out / "x.parquet").read_bytes() == before
+    assert sb.read_table(out / "x.parquet", keys=KEYS).num_rows == 50
+    sb.reencrypt(file, policy=outside, keys=KEYS, output=out)
+    assert len(json.loads((out / key_material_name("x.parquet")).read_text())) == 2
+
+
+def test_material_that_a_killed_run_left_goes_with_the_next_run(file: Path, outside: Path) -> None:
+    sb.reencrypt(file, policy=outside, keys=KEYS)
+    material = file.parent / key_material_name(file.name)
+    whole = json.loads(material.read_text())
+    material.write_text(json.dumps({"old": next(iter(whole.values())), **whole}))
+    dry = sb.reencrypt(file, policy=outside, keys=KEYS, dry_run=True)
+    assert "old" in json.loads(material.read_text())
+    assert dry.files[0].status == "unchanged"
+    assert sb.reencrypt(file, policy=outside, keys=KEYS).files[0].status == "unchanged"
+    assert json.loads(material.read_text()) == whole
+    assert sb.read_table(file, keys=KEYS).num_rows == 50

@@ -1,0 +1,91 @@
+"""Modules from one protection into another: the same bytes in clear, under other keys."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import secure_bloom as sb
+from secure_bloom.bloom.stored import decode_bloom_filter, filter_extent
+from secure_bloom.encryption.cipher import ModuleType
+from secure_bloom.encryption.column_cipher import ColumnCipher
+from secure_bloom.encryption.keys import DataKey
+from secure_bloom.parquet.pages import DICTIONARY, Page, page_at, read_pages
+from secure_bloom.parquet.structures.metadata import PageHeader
+from secure_bloom.parquet.structures.records import decode_record
+from secure_bloom.rekeying.modules import moved_filter, moved_page
+from tests.surgery import Opened, opened
+from tests.tables import KEYRING, Mode, customers, write
+
+MODES = [Mode.PLAIN, Mode.ENCRYPTED]
+
+
+def new_cipher(*, uses_ctr: bool = False) -> ColumnCipher:
+    return ColumnCipher(
+        key=DataKey(key=os.urandom(16), name=None),
+        file_aad=b"new file",
+        uses_ctr=uses_ctr,
+        row_group_ordinal=0,
+        column_ordinal=0,
+    )
+
+
+def written(folder: Path, mode: Mode, **options: Any) -> Path:
+    return write(folder / "x.parquet", customers(60), mode, **options)
+
+
+def read_back(file: Opened, page: Page, new: ColumnCipher | None) -> Page:
+    """The page as readers of the new file find it."""
+    chunk = file.chunk(0, "email")
+    chunk = dataclasses.replace(chunk, cipher=new)
+    stored = memoryview(b"".join(moved_page(page, new)))
+    place = DICTIONARY if page.is_dictionary else (ModuleType.DATA_PAGE_HEADER, page.ordinal)
+    found, length = page_at(chunk, stored, len(stored), place)
+    assert length == len(stored)
+    return found
+
+
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.name)
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("new", [None, new_cipher(), new_cipher(uses_ctr=True)], ids=repr)
+def test_a_page_keeps_its_body(
+    tmp_path: Path, mode: Mode, version: str, new: ColumnCipher | None
+) -> None:
+    with opened(written(tmp_path, mode, data_page_version=version)) as it:
+        pages = read_pages(it.file, it.chunk(0, "email"))
+        assert len(pages) > 1
+        for page in pages:
+            assert bytes(read_back(it, page, new).body()) == bytes(page.body())
+
+
+def test_a_checksum_is_that_of_the_bytes_as_they_are_stored(tmp_path: Path) -> None:
+    with opened(written(tmp_path, Mode.PLAIN, write_page_checksum=True)) as it:
+        page = read_pages(it.file, it.chunk(0, "email"))[-1]
+        new = new_cipher()
+        _, body = moved_page(page, new)
+        back = read_back(it, page, new)
+        header, clear = moved_page(page, None)
+        assert (decode_record(PageHeader, header).crc or 0) % 2**32 == zlib.crc32(clear)
+    assert back.header.crc is not None
+    assert len(back.stored) == len(body)
+    assert back.header.crc % 2**32 == zlib.crc32(back.stored)
+
+
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.name)
+@pytest.mark.parametrize("is_sealed", [False, True])
+def test_a_filter_keeps_its_bits(tmp_path: Path, mode: Mode, is_sealed: bool) -> None:
+    path = written(tmp_path, mode)
+    sb.add_bloom_filters(path, columns=["email"], keys=KEYRING)
+    new = new_cipher() if is_sealed else None
+    with opened(path) as it:
+        chunk = it.chunk(0, "email")
+        stored = it.file.read_at(*(filter_extent(it.file, chunk) or (0, 0)))
+        moved = moved_filter(stored, chunk.cipher, new)
+        old = decode_bloom_filter(stored, chunk.cipher)
+    assert decode_bloom_filter(moved, new) == old
+    assert (moved == stored) is (mode is Mode.PLAIN and not is_sealed)

@@ -1,0 +1,90 @@
+"""Each wrapped key is brought under its master key once a run, inside the KMS where it can."""
+
+from __future__ import annotations
+
+import pytest
+
+from secure_bloom.encryption.keys import KeyMaterial
+from secure_bloom.encryption.keys.kek_cache import KekCache
+from secure_bloom.encryption.keys.wrapping import (
+    KeyEncryptionKey,
+    unwrap,
+    wrap_once,
+    wrap_twice,
+)
+from secure_bloom.rekeying.rewrapper import Rewrapper
+from tests.tables import KEYRING, CountingKms
+
+DEK = bytes(range(16))
+
+
+class VersionedKms(CountingKms):
+    """A KMS whose keys have a newest version, and that renews keys itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.renewed: list[str] = []
+
+    def rewrap_key(self, wrapped_key: str, master_key_identifier: str) -> str:
+        self.renewed.append(master_key_identifier)
+        return KEYRING.wrap_key(KEYRING.unwrap_key(wrapped_key, master_key_identifier), "k_pii")
+
+    def has_newest_version(self, wrapped_key: str, master_key_identifier: str) -> bool:
+        return False
+
+
+def material(kind: str) -> KeyMaterial:
+    if kind == "once":
+        return wrap_once(DEK, KEYRING, "k_pii")
+    return wrap_twice(DEK, KeyEncryptionKey.create(KEYRING, "k_pii"))
+
+
+def opened(found: KeyMaterial) -> bytes:
+    return unwrap(found, KEYRING, KekCache())
+
+
+@pytest.mark.parametrize("kind", ["once", "twice"])
+def test_a_key_comes_under_the_wanted_master_key(kind: str) -> None:
+    kms = CountingKms()
+    old = material(kind)
+    new = Rewrapper(kms, {}, kms).renewed(old, "k_finance")
+    assert new.master_key_id == "k_finance"
+    assert opened(new) == DEK
+    if old.kek is not None and new.kek is not None:
+        # The id of the KEK is the AAD of the data key, which keeps its wrapping.
+        assert (new.kek.kek_id, new.wrapped_dek) == (old.kek.kek_id, old.wrapped_dek)
+
+
+def test_moves_say_where_a_key_goes_and_others_stay() -> None:
+    kms = CountingKms()
+    rewrapper = Rewrapper(kms, {"k_pii": "k_finance"}, kms)
+    assert rewrapper.renewed(material("once"), None).master_key_id == "k_finance"
+    stays = wrap_once(DEK, KEYRING, "k_footer")
+    assert rewrapper.renewed(stays, None) == stays
+    assert len(kms.asked) == 1
+
+
+def test_one_kek_of_many_files_is_renewed_once() -> None:
+    kms, kek = CountingKms(), KeyEncryptionKey.create(KEYRING, "k_pii")
+    rewrapper = Rewrapper(kms, {}, kms)
+    files = [rewrapper.renewed(wrap_twice(bytes([i]) * 16, kek), "k_finance") for i in range(5)]
+    assert len(kms.asked) == 1
+    assert [opened(it) for it in files] == [bytes([i]) * 16 for i in range(5)]
+
+
+def test_a_newer_version_is_the_work_of_the_kms_which_gives_no_key_out() -> None:
+    kms = VersionedKms()
+    new = Rewrapper(kms, {}, kms).renewed(material("once"), "k_pii")
+    assert (kms.renewed, kms.asked) == (["k_pii"], [])
+    assert opened(new) == DEK
+
+
+def test_footers_share_a_new_kek_of_the_run() -> None:
+    kms = CountingKms()
+    rewrapper = Rewrapper(kms, {}, kms)
+    files = [rewrapper.under_new_kek(material("twice"), "k_finance", DEK) for _ in range(3)]
+    assert len({it.kek for it in files}) == 1
+    assert {opened(it) for it in files} == {DEK}
+    # A footer whose KEK is right keeps it.
+    stays = material("twice")
+    assert rewrapper.under_new_kek(stays, "k_pii", DEK) == stays

@@ -1,0 +1,57 @@
+"""A file made of new parts and ranges of the old one, in their order, whatever their sizes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from secure_bloom.storage import open_input, replace_tail
+from secure_bloom.storage.rewritten_file import OldRange, RewrittenFile
+
+OLD = bytes(range(256)) * 40
+PARTS = [b"PAR1", OldRange(10, 500), b"", b"new", OldRange(0, 0), OldRange(9000, 1240), b"end"]
+NEW = b"PAR1" + OLD[10:510] + b"new" + OLD[9000:10240] + b"end"
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    (tmp_path / "x").write_bytes(OLD)
+    return tmp_path / "x"
+
+
+def test_the_new_file_takes_the_place_of_the_old_one(old: Path) -> None:
+    with open_input(str(old)) as file:
+        assert replace_tail(RewrittenFile(file, iter(PARTS)), 0, ()) == len(NEW)
+    assert old.read_bytes() == NEW
+
+
+def test_chunks_are_the_same_bytes_as_a_copy(old: Path, tmp_path: Path) -> None:
+    with open_input(str(old)) as file:
+        assert b"".join(RewrittenFile(file, PARTS).chunks(0, ())) == NEW
+        fd = os.open(tmp_path / "copy", os.O_RDWR | os.O_CREAT)
+        try:
+            assert RewrittenFile(file, PARTS).copy_to(fd, 0, ()) == len(NEW)
+        finally:
+            os.close(fd)
+    assert (tmp_path / "copy").read_bytes() == NEW
+
+
+def test_large_parts_keep_their_order(old: Path) -> None:
+    parts = [bytes([i]) * (1 << 20) for i in range(9)]
+    with open_input(str(old)) as file:
+        replace_tail(RewrittenFile(file, [*parts, OldRange(0, 5)]), 0, ())
+    assert old.read_bytes() == b"".join(parts) + OLD[:5]
+
+
+def test_an_error_in_the_middle_leaves_the_old_file(old: Path) -> None:
+    def broken() -> Iterator[bytes]:
+        yield b"begun"
+        raise ValueError("no more")
+
+    with open_input(str(old)) as file, pytest.raises(ValueError, match="no more"):
+        replace_tail(RewrittenFile(file, broken()), 0, ())
+    assert old.read_bytes() == OLD
+    assert [path.name for path in old.parent.iterdir()] == ["x"]
