@@ -6,14 +6,21 @@ from secure_bloom.errors import FormatError, UnsupportedFeatureError
 from secure_bloom.tables.live_file import Protocol, TableMetadata
 
 _HINT = "read the table with its own engine"
-#: Reader features that are honoured here.
+#: Reader features that are honoured here.  Which files live, none of them changes.  Files of other
+#: types are promoted as those of bare folders; rows of variants are refused where they are read.
 KNOWN = frozenset(
     {
         "columnMapping",
         "deletionVectors",
         "timestampNtz",
+        "typeWidening",
+        "typeWidening-preview",
         "v2Checkpoint",
         "vacuumProtocolCheck",
+        "variantShredding",
+        "variantShredding-preview",
+        "variantType",
+        "variantType-preview",
     }
 )
 #: From this reader version on, features are listed by name; before, the version stands for them.

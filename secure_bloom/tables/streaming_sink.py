@@ -22,22 +22,16 @@ _VERSION = b"v1"
 
 
 def committed_files(folder: str) -> tuple[str, ...]:
-    """The files of the table in ``folder`` that its log names, in the order of their paths.
+    """The files that the log of the table in ``folder`` names, wherever, in order of their paths.
 
     Raises FormatError for a log that is damaged or has a gap, UnsupportedFeatureError for one of
-    another version, or of a table that was moved.
+    another version.
     """
     log = join(folder, LOG_FOLDER)
     with located(path=folder):
         live: set[str] = set()
         for name in _batches(tree_of(log).level(log, sys.maxsize)[1] or ()):
             _take(folder, read_log_file(join(log, name)), live)
-        for path in live:
-            if not path.startswith(join(folder, "")):
-                raise UnsupportedFeatureError(
-                    "the log of the streaming query names files elsewhere",
-                    hint="it has whole paths: read the table where the query has written it",
-                )
     return tuple(sorted(live))
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from secure_bloom.column_names import NamesOfTable
-from secure_bloom.errors import FormatError, PolicyError
+from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError
 from secure_bloom.storage import (
     InputFile,
     TableLog,
@@ -196,7 +196,9 @@ class _Listed:
         self._folders.append(path)
         if log is TableLog.STREAMING:
             self._refuse_version(table)
-            return [shown for _, shown in _within(tree, table, path, committed_files(table))]
+            files_of_sink = committed_files(table)
+            _refuse_moved(tree, table, files_of_sink)
+            return [shown for _, shown in _within(tree, table, path, files_of_sink)]
         state = self._snapshot(tree, table)
         names = column_names(state.metadata)
         files = {file.path: file for file in state.files}
@@ -220,6 +222,17 @@ class _Listed:
                 raise FormatError("the table's log is gone", path=table)
             self._snapshots[key] = found
         return self._snapshots[key]
+
+
+def _refuse_moved(tree: Tree, table: str, files: Iterable[str]) -> None:
+    """Raise UnsupportedFeatureError where a sink's log names files that are not in its folder."""
+    top = tree.key(table)
+    if any(_below(tree.key(file), top) is None for file in files):
+        raise UnsupportedFeatureError(
+            "the log of the streaming query names files elsewhere",
+            hint="it has whole paths: read the table where the query has written it",
+            path=table,
+        )
 
 
 def _within(tree: Tree, table: str, path: str, files: Iterable[str]) -> Iterator[tuple[str, str]]:

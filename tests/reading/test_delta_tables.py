@@ -300,6 +300,28 @@ def test_the_command_line_reads_a_version(
         assert sorted(row["id"] for row in json.loads(capsys.readouterr().out)["data"]) == wanted
 
 
+def test_types_that_were_widened_hold_all_values(tmp_path: Path) -> None:
+    for name, kind in (("old", pa.int32()), ("new", pa.int64())):
+        data = pa.table({"id": pa.array([len(name)], kind), "p": pa.array([1], kind)})
+        pq.write_table(data, tmp_path / f"{name}.parquet")
+    features = ["typeWidening"]
+    first = start(column("id"), column("p"), partitions=["p"], features=features)
+    adds = [add(f"{name}.parquet", 1, partitionValues={"p": "7"}) for name in ("old", "new")]
+    commit(tmp_path, 0, *first, *adds)
+    found = sb.read_table(tmp_path, where="id >= 3")
+    assert found.schema.field("id").type == pa.int64()
+    assert found.to_pylist() == [{"id": 3, "p": 7}, {"id": 3, "p": 7}]
+
+
+def test_variants_are_refused_where_rows_are_read(tmp_path: Path) -> None:
+    variant = pa.struct({"metadata": pa.binary(), "value": pa.binary()})
+    pq.write_table(pa.table({"v": pa.array([None], variant)}), tmp_path / "x.parquet")
+    commit(tmp_path, 0, *start(column("v", "variant"), features=["variantType"]), add("x.parquet"))
+    assert len(sb.inspect(tmp_path).files) == 1
+    with pytest.raises(sb.UnsupportedFeatureError, match="column of type variant"):
+        sb.read_table(tmp_path)
+
+
 def test_a_delta_table_is_read_alone(tmp_path: Path) -> None:
     deltalake.write_deltalake(tmp_path / "t", pa.table({"id": [1]}))
     pq.write_table(pa.table({"id": [1]}), tmp_path / "x.parquet")

@@ -69,6 +69,12 @@ def test_the_log_counts_within_the_table_too(sink: Path) -> None:
         files(sink, "day=2/uncommitted.parquet")
 
 
+def test_a_link_leads_to_the_same_files(sink: Path) -> None:
+    link = sink.parent / "link"
+    link.symlink_to(sink)
+    assert files(link) == COMMITTED
+
+
 def test_a_compacted_batch_stands_for_those_before(sink: Path) -> None:
     batch(sink, "2.compact", "day=2/y.parquet")
     batch(sink, "3", "new.parquet")
