@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import click
+import deltalake
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -118,6 +119,14 @@ def lake_under_an_older_key() -> Names:
     return {}
 
 
+def orders() -> None:
+    """A Delta table of two versions."""
+    for ids, note in (([5, 6], "early"), ([7], "late")):
+        days = [datetime.date(2026, 1, 1 + (i > 6)) for i in ids]
+        rows = pa.table({"id": pa.array(ids, pa.int64()), "day": days, "note": [note] * len(ids)})
+        deltalake.write_deltalake("orders", rows, partition_by=["day"], mode="append")
+
+
 #: Pages, and what makes the folder that they find, with the names that their Python knows; blocks
 #: that need Spark are run in tests/spark.
 SETTINGS: dict[str, Callable[[], Names | None]] = {
@@ -126,6 +135,7 @@ SETTINGS: dict[str, Callable[[], Names | None]] = {
     "paimon.md": paimon_files,
     "reading.md": lambda: customers_under_the_policy("customers"),
     "rotation.md": lake_under_an_older_key,
+    "tables.md": orders,
 }
 
 
