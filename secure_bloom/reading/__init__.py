@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from secure_bloom.reading.file_reports import FileReadReport
     from secure_bloom.reading.pruning.plan import PlannedFile, ReadPlan
     from secure_bloom.reading.read import (
-        TableRead,
-        Where,
         explain,
         plan_read,
         read_batches,
@@ -22,13 +20,12 @@ if TYPE_CHECKING:
         read_table,
     )
     from secure_bloom.reading.report import ReadReport
+    from secure_bloom.reading.table_read import TableRead, Where
 
 _HOMES = {
     "file_reports": ["FileReadReport"],
     "pruning.plan": ["PlannedFile", "ReadPlan"],
     "read": [
-        "TableRead",
-        "Where",
         "explain",
         "plan_read",
         "read_batches",
@@ -36,6 +33,7 @@ _HOMES = {
         "read_table",
     ],
     "report": ["ReadReport"],
+    "table_read": ["TableRead", "Where"],
 }
 
 __all__ = [

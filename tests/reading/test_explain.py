@@ -225,7 +225,7 @@ def test_files_behind_the_limit_are_told_of(
     lake: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # Several threads begin more files than one.
-    monkeypatch.setattr("secure_bloom.reading.read._MAX_DECODERS", 1)
+    monkeypatch.setattr("secure_bloom.reading.table_read._MAX_DECODERS", 1)
     report = sb.explain(lake, limit=1)
     assert (len(report.files), report.files_left) == (1, 3)
     assert report.to_dict()["files_left"] == 3

@@ -84,6 +84,11 @@ class FileFooter:
         return hashlib.blake2b(self.stored, digest_size=_DIGEST_SIZE).digest()
 
     @property
+    def written(self) -> tuple[object, ...]:
+        """What every machine sees of the last writing of the file."""
+        return self.identity[1:]
+
+    @property
     def memory(self) -> int:
         """About how many bytes it takes: a footer can be much larger decoded than encoded."""
         objects = len(self.row_groups) * (1 + len(self.columns.leaves))

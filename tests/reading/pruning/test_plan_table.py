@@ -22,7 +22,7 @@ from secure_bloom.errors import (
     KeyUnavailableError,
 )
 from secure_bloom.predicates.request import request
-from secure_bloom.reading import read as read_module
+from secure_bloom.reading import table_read
 from secure_bloom.reading.lockstep import run
 from secure_bloom.reading.pruning.context import PruningContext
 from secure_bloom.reading.pruning.plan import FilePlan, Step
@@ -66,7 +66,7 @@ class Asked:
 
     def __init__(self, where: Any, files: TableFiles, options: dict[str, Any]) -> None:
         fields = partition_fields(files.partitions)
-        predicate = read_module.to_predicate(where)
+        predicate = table_read.to_predicate(where)
         self.files = files
         wanted = request(files.schema, fields, None, predicate, files.paths)
         self.context = PruningContext(wanted, **options)
@@ -342,7 +342,7 @@ def test_a_limit_spares_the_planning_of_what_is_behind_it(
 ) -> None:
     paths = [str(path) for path in lake(tmp_path, 30)]
     # With more of them planning goes on while the first rows are decoded.
-    monkeypatch.setattr(read_module, "_MAX_DECODERS", 1)
+    monkeypatch.setattr(table_read, "_MAX_DECODERS", 1)
     found = sb.read_table(tmp_path, where=where, limit=1).column("id").to_pylist()
     assert found == ([0] if where is None else [60])
     assert started == paths[: len(started)]
@@ -458,7 +458,7 @@ def _decoders(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
         failed.wait(_PATIENCE)
         return read(self)
 
-    monkeypatch.setattr(read_module, "PlannedFiles", Telling)
+    monkeypatch.setattr(table_read, "PlannedFiles", Telling)
     monkeypatch.setattr(Unit, "read", waiting)
 
 

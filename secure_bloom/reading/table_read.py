@@ -1,0 +1,310 @@
+"""One read of a table: its footers first, then its batches or its plan, and a report in the end.
+
+The schema of a table is made of all footers.  After them come some files at a time: plan, decode
+what is left, filter exactly.  Batches come in the order of the files and their rows.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from datetime import datetime
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
+from secure_bloom.encryption.trust import warn_unverified
+from secure_bloom.errors import PolicyError
+from secure_bloom.options import Names, as_names
+from secure_bloom.ordered_pool import in_order
+from secure_bloom.predicates.from_pyarrow import from_expression
+from secure_bloom.predicates.from_text import from_text
+from secure_bloom.predicates.from_tuples import from_structure
+from secure_bloom.predicates.request import request
+from secure_bloom.predicates.tree import AllOf, AnyOf, Condition, Predicate
+from secure_bloom.reading.file_reports import FileReadReport, file_report
+from secure_bloom.reading.pruning.context import PruningContext
+from secure_bloom.reading.pruning.plan import PlannedFile, ReadPlan
+from secure_bloom.reading.pruning.plan_table import PlannedFiles, PlannedRun
+from secure_bloom.reading.report import ReadReport
+from secure_bloom.reading.rows.column_decoder import stored_extents
+from secure_bloom.reading.rows.file_reader import FileReader
+from secure_bloom.reading.rows.pyarrow_source import SourceOpener
+from secure_bloom.reading.rows.units import Unit, tables_of, units
+from secure_bloom.reading.rows.value_scan import ValueScan
+from secure_bloom.reading.table.table_files import TableFiles
+from secure_bloom.storage.paths import Paths, as_paths
+from secure_bloom.tables import TableVersion
+
+_MAX_DECODERS = 8
+#: Search values early if a plan leaves at most this many units per file; and in how many units at
+#: once.
+_FEW, _NARROWED_TOGETHER = 0.25, 16
+#: Bytes of decoded rows that may wait for the rows before them; the least that a table counts for.
+_WAITING_BYTES, _LEAST_BYTES = 64 * 1024 * 1024, 256 * 1024
+#: Most rows of a batch.
+BATCH_ROWS = 128 * 1024
+
+
+#: A condition in one of its three forms, as :func:`read_table` describes them.
+Where: TypeAlias = str | pc.Expression | Sequence[object]
+
+
+def to_predicate(where: object) -> Predicate | None:
+    """The predicate that ``where`` describes in one of its three forms; None if there is none."""
+    if where is None:
+        return None
+    if isinstance(where, Condition | AllOf | AnyOf):
+        return where
+    if isinstance(where, str):
+        return from_text(where)
+    if isinstance(where, pc.Expression):
+        return from_expression(where)
+    return from_structure(where)
+
+
+class TableRead:
+    """One read of a table: take its batches or its plan, then its report."""
+
+    def __init__(
+        self,
+        paths: Paths,
+        *,
+        where: Where | Predicate | None = None,
+        columns: Names | None = None,
+        limit: int | None = None,
+        keys: GivenKeys = None,
+        policy: GivenPolicy = None,
+        without_filter_keys: bool = False,
+        allow_unverified: bool = False,
+        allow_unprotected: bool = False,
+        version: int | None = None,
+        timestamp: str | datetime | None = None,
+        explain: bool = False,
+    ) -> None:
+        limit = _whole_limit(limit)
+        wanted = None if columns is None else as_names("columns", columns)
+        self._trust = trust_of(
+            policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected
+        )
+        given = as_paths(paths)
+        self._predicate = to_predicate(where)
+        self._columns = wanted
+        self._limit = limit
+        self._resolver = resolver_of(keys, self._trust)
+        self._explain = explain
+        self._workers = min(_MAX_DECODERS, os.cpu_count() or 1)
+        self._seconds = {"footers": 0.0, "planning": 0.0, "rows": 0.0}
+        self._running: list[str] = []
+        self._reports: dict[str, FileReadReport] = {}
+        self._open_readers: list[FileReader] = []
+        self._rows = 0
+        with self._timed("footers"):
+            at = TableVersion(version=version, timestamp=timestamp)
+            self._files = TableFiles(given, self._resolver, at)
+            warn_unverified(self._files.unverified)
+            _refuse_members(wanted or (), self._files.schema)
+            self.request = request(
+                self._files.schema,
+                self._files.state.partition_fields,
+                wanted,
+                self._predicate,
+                self._files.paths,
+                self._files.state.order,
+            )
+        self._context = PruningContext(
+            self.request, without_filter_keys=without_filter_keys, explain=explain
+        )
+
+    @property
+    def paths(self) -> list[str]:
+        """The files of the table."""
+        return list(self._files.paths)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the rows."""
+        return self.request.output_schema
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, in the order of the files; may be iterated once."""
+        left = self._limit
+        for table in self._tables():
+            part = table if left is None else table.slice(0, min(left, table.num_rows))
+            left = None if left is None else left - part.num_rows
+            self._rows += part.num_rows
+            yield from part.to_batches(max_chunksize=BATCH_ROWS)
+            if left == 0:
+                return
+
+    def plan(self) -> ReadPlan:
+        """The row groups that may have rows; none is read."""
+        files = [
+            PlannedFile(
+                path=plan.path,
+                size=plan.footer.size,
+                written=plan.footer.written,
+                digest=plan.footer.digest,
+                row_groups=plan.surviving,
+                partition=plan.partition,
+                unchecked=plan.unchecked,
+                deleted=plan.deleted,
+            )
+            for found in self._runs()
+            for plan in found.plans
+            if plan.surviving
+        ]
+        return ReadPlan(
+            schema=self.schema,
+            files=tuple(files),
+            table=self.request.schema,
+            partitions=self.request.partitions,
+            predicate=self._predicate,
+            trust=self._trust,
+            names=self._files.state.names,
+        )
+
+    def planned(self) -> ReadReport:
+        """A report on what would be read; no row is, and pages count as far as row groups go."""
+        for found in self._runs():
+            for plan in found.plans:
+                pages = [
+                    extent
+                    for group in plan.surviving
+                    for extent in stored_extents(plan.footer, group.row_group, self.request.needed)
+                ]
+                self._reports[plan.path] = file_report(
+                    plan, plan.row_groups, pages, self.request.needed
+                )
+        return replace(self.report(), rows=None)
+
+    def report(self) -> ReadReport:
+        """A report on what was read so far, and why."""
+        return ReadReport(
+            rows=self._rows,
+            has_condition=self._predicate is not None,
+            files_left=len(self._files) - len(self._reports),
+            unverified=tuple(self._files.unverified),
+            files=tuple(self._reports[path] for path in self._files.paths if path in self._reports),
+            seconds=dict(self._seconds),
+        )
+
+    def _runs(self) -> Iterator[PlannedRun]:
+        runs = iter(PlannedFiles(self._files, self._context))
+        while True:
+            with self._timed("planning"):
+                found = next(runs, None)
+            if found is None:
+                return
+            yield found
+
+    def _tables(self) -> Iterator[pa.Table]:
+        """The matching rows, unit by unit."""
+        if self._limit == 0:
+            return
+        tables = in_order(
+            Unit.read,
+            self._units(),
+            self._workers,
+            size=lambda rows: max(rows.nbytes, _LEAST_BYTES),
+            room=_WAITING_BYTES,
+        )
+        try:
+            while True:
+                with self._timed("rows"):
+                    rows = next(tables, None)
+                if rows is None:
+                    return
+                # Closed before files are: what is decoded as it is taken holds its file.
+                with closing(tables_of(rows)) as parts:
+                    yield from parts
+        finally:
+            tables.close()
+            for reader in tuple(self._open_readers):
+                self._finish(reader)
+
+    def _units(self) -> Iterator[Unit]:
+        """The units that the plans leave, in order.
+
+        Decoding many units runs well beside the planning of the next files.  Searching values in
+        few units does not: both need Python's lock and slow each other down.  So few units are
+        searched before the next files are planned.
+        """
+        opener, value_scan = SourceOpener(self._resolver), ValueScan(self._context)
+        for run in self._runs():
+            readers = [
+                FileReader(
+                    plan,
+                    self.request,
+                    opener,
+                    value_scan=value_scan,
+                    threads=len(self._files) < self._workers,
+                    count_bytes=self._explain,
+                )
+                for plan in run.plans
+            ]
+            self._open_readers += readers
+            found = [unit for reader in readers for unit in units(reader)]
+            yield from self._narrowed(found) if len(found) <= _FEW * run.files else found
+            for done in [reader for reader in self._open_readers if reader.units_left == 0]:
+                self._finish(done)
+
+    def _narrowed(self, found: Sequence[Unit]) -> Iterator[Unit]:
+        """The units without the row groups whose values turn out not to match."""
+        for start in range(0, len(found), _NARROWED_TOGETHER):
+            some = found[start : start + _NARROWED_TOGETHER]
+            # Yield one by one: an error in a unit must come after the units before it.
+            yield from filter(None, in_order(Unit.narrowed, some, min(self._workers, len(some))))
+
+    def _finish(self, reader: FileReader) -> None:
+        """Close the file, and report on it if that was asked for."""
+        reader.close()
+        self._open_readers.remove(reader)
+        # Files behind the limit were planned and not read: no report on them.
+        if self._explain and (reader.is_begun or reader.units_left == 0):
+            self._reports[reader.plan.path] = file_report(
+                reader.plan, reader.row_groups, reader.extents, self.request.needed
+            )
+
+    @contextmanager
+    def _timed(self, step: str) -> Iterator[None]:
+        """Add the time spent inside to a pass, and take it from the pass around it."""
+        start = time.perf_counter()
+        self._running.append(step)
+        try:
+            yield
+        finally:
+            self._running.pop()
+            spent = time.perf_counter() - start
+            self._seconds[step] += spent
+            if self._running:
+                self._seconds[self._running[-1]] -= spent
+
+
+def _whole_limit(limit: object) -> int | None:
+    """The limit as a number; PolicyError for one that is no whole number, or less than none."""
+    if limit is None:
+        return None
+    if not hasattr(limit, "__index__"):
+        raise PolicyError(f"limit is of type {type(limit).__name__}, wanted a whole number")
+    rows = operator.index(limit)
+    if rows < 0:
+        raise PolicyError(f"limit is {rows}, it must not be negative")
+    return rows
+
+
+def _refuse_members(columns: Sequence[str], schema: pa.Schema) -> None:
+    """Raise PolicyError for a part of a column: rows have their top-level columns whole."""
+    for name in columns:
+        top = next((c for c in schema.names if str(name).startswith(f"{c}.")), None)
+        if top is not None and name not in schema.names:
+            raise PolicyError(
+                f"{name} is a part of column {top}, and columns come whole",
+                hint=f"ask for {top}; conditions are taken on members of structures",
+            )
