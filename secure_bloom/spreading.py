@@ -41,9 +41,10 @@ class Spread:
     files: int
 
 
-def chosen_spread(paths: Sequence[str], jobs: int | None) -> Spread:
+def chosen_spread(paths: Sequence[str], jobs: int | None, *, by_threads: bool = False) -> Spread:
     """The way for these files, with ``jobs`` cores: by default all that this process may use.
 
+    ``by_threads`` is for work whose threads share what is far away, such as the answers of a KMS.
     PolicyError for no job at all.
     """
     if jobs is not None and jobs < 1:
@@ -51,7 +52,7 @@ def chosen_spread(paths: Sequence[str], jobs: int | None) -> Spread:
     threads = _cores() if jobs is None else jobs
     # Whoever names a number of jobs need not have many files, only enough to share.
     processes = min(threads, len(paths) // (_FILES_A_PROCESS if jobs is None else 2))
-    if processes < 2 or not _are_small(paths):
+    if by_threads or processes < 2 or not _are_small(paths):
         files = max(threads, files_at_once(paths))
         return Spread(processes=1, threads=threads, files=files)
     return Spread(processes=processes, threads=threads, files=threads)

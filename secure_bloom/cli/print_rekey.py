@@ -11,13 +11,17 @@ from secure_bloom.text import counted, human_bytes, legible
 
 if TYPE_CHECKING:
     from secure_bloom.rekeying import KeyUseReport, RekeyReport
+    from secure_bloom.rekeying.rekey_report import RekeyedFile
 
+#: What a dry run says as a run does: the file stays.
+_SAME = ("unchanged", "failed")
 #: Files that are told of one by one without -v.
 _SHOWN_FILES = 20
 
 
 def print_rekey_report(report: RekeyReport, *, verbose: bool) -> None:
     """Each file with its keys before and now, then how many of each kind."""
+    would = "would be " if report.dry_run else ""
     names = short_names([file.path for file in report.files])
     if verbose or len(report.files) <= _SHOWN_FILES:
         print_table(
@@ -25,21 +29,27 @@ def print_rekey_report(report: RekeyReport, *, verbose: bool) -> None:
             [
                 [
                     names[file.path],
-                    file.status,
+                    f"{would}{file.status}" if file.changes else file.status,
                     file.footer or "",
-                    ", ".join(file.master_keys_before) or "none",
-                    ", ".join(file.master_keys) or "none",
+                    _keys(file, file.master_keys_before),
+                    _keys(file, file.master_keys),
                     "" if file.bytes_after is None else human_bytes(file.bytes_after),
                 ]
                 for file in report.files
             ],
         )
     counts = Counter(file.status for file in report.files)
-    told = ", ".join(f"{count:,} {status}" for status, count in counts.items())
-    would = "would be: " if report.dry_run else ""
-    tell(f"{counted(len(report.files), 'file')}: {would}{told}")
+    told = ", ".join(
+        f"{count:,} {would if status not in _SAME else ''}{status}"
+        for status, count in counts.items()
+    )
+    tell(f"{counted(len(report.files), 'file')}: {told}")
     for note in report.notes:
         tell(f"note: {note}")
+
+
+def _keys(file: RekeyedFile, names: tuple[str, ...]) -> str:
+    return "" if file.status == "failed" else ", ".join(names) or "none"
 
 
 def print_used_keys(report: KeyUseReport, *, verbose: bool) -> None:

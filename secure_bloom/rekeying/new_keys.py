@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from secure_bloom.encryption.column_cipher import ColumnCipher, PreparedKey
-from secure_bloom.encryption.keys import DataKey, KeyMaterial, KmsClient
+from secure_bloom.encryption.keys import DataKey, KeyMaterial, Keyring, KmsClient
 from secure_bloom.encryption.keys.material import ExternalReference
 from secure_bloom.encryption.keys.wrapping import KeyEncryptionKey, wrap_once, wrap_twice
 from secure_bloom.encryption.policy import Algorithm, EncryptionOptions
@@ -55,6 +55,11 @@ class KeyMaker:
         self._keks = NewKeks(kms)
         #: How many keys the KMS itself wrapped, one call each.
         self.wrapped = 0
+
+    @property
+    def asks_for_each_key(self) -> bool:
+        """Whether each key is a call to a KMS that is elsewhere."""
+        return not (self._options.double_wrapping or isinstance(self._kms, Keyring))
 
     def make(self, master_key_id: str, *, is_footer_key: bool) -> tuple[DataKey, KeyMaterial]:
         """A random key and its material; raises what the KMS raises."""

@@ -86,6 +86,11 @@ class Reencryption:
             return failed_file(path, error, time.perf_counter() - started)
         return report
 
+    @property
+    def asks_for_each_key(self) -> bool:
+        """Whether a KMS wraps each new key itself, so that many calls go side by side."""
+        return self.maker is not None and self.maker.asks_for_each_key
+
     def ask(self, path: str, target: str | None) -> None:
         """Make the calls to the KMS that one file needs, and keep the answers."""
         with open_input(path) as file:

@@ -14,7 +14,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from secure_bloom.adding.superseded import superseded_footers
-from secure_bloom.encryption.keys import ExternalReference, FileKeys, KeyMaterial, KeyResolver
+from secure_bloom.encryption.keys import (
+    ExternalReference,
+    FileKeys,
+    KeyMaterial,
+    KeyResolver,
+    Keyring,
+)
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import (
     FileChangedError,
@@ -58,6 +64,11 @@ class Rotation:
     rewrapper: Rewrapper
     policy: KeyPolicy | None
     dry_run: bool = False
+
+    @property
+    def asks_for_each_key(self) -> bool:
+        """Whether a KMS is asked, whose answers the files share."""
+        return not isinstance(self.resolver.kms, Keyring)
 
     def rotate(self, path: str, _target: str | None) -> RekeyedFile:
         """Do one file in its place; our errors become a report of a failure."""
@@ -109,13 +120,22 @@ class Rotation:
         wanted = wanted_protection(self.policy, footer.leaves)
         if before.footer_mode is not wanted.footer_mode:
             raise _otherwise(
-                f"the policy says a footer that is {wanted.footer_mode}, the file's is"
+                f"the policy says that the footer is {wanted.footer_mode}, it is "
+                f"{before.footer_mode}"
             )
         for leaf, old, new in zip(footer.leaves, before.columns, wanted.columns, strict=True):
-            kinds = [None if use is None else use.is_footer_key for use in (old, new)]
-            if kinds[0] != kinds[1]:
-                raise _otherwise(f"column {leaf.name} is not protected as the policy says:")
+            said, found = _kind(new), _kind(old)
+            if said != found:
+                raise _otherwise(
+                    f"the policy says that column {leaf.name} is {said}, it is {found}"
+                )
         return wanted
+
+
+def _kind(use: KeyUse | None) -> str:
+    if use is None:
+        return "in clear"
+    return "under the footer's key" if use.is_footer_key else "under a key of its own"
 
 
 def _refuse_plain(footer: Footer) -> None:
@@ -127,7 +147,7 @@ def _refuse_plain(footer: Footer) -> None:
 
 def _otherwise(what: str) -> PolicyError:
     return PolicyError(
-        f"{what} otherwise",
+        what,
         hint="rotate changes master keys alone; reencrypt brings files under another policy",
     )
 

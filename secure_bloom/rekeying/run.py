@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import partial
@@ -44,7 +45,7 @@ from secure_bloom.rekeying.rewrapper import Rewrapper
 from secure_bloom.rekeying.rotation import Rotation
 from secure_bloom.spreading import chosen_spread, each_file
 from secure_bloom.storage import open_input
-from secure_bloom.storage.paths import Paths
+from secure_bloom.storage.paths import Paths, absolute_path, as_paths, below, is_object_uri
 
 #: Called with the number of files done and the number of them in all.
 FileProgress = Callable[[int, int], None]
@@ -80,7 +81,7 @@ def reencrypt(
     open_work = partial(reencryption, policy, keys, new_data_keys=new_data_keys, dry_run=dry_run)
     work = open_work()
     files, targets = files_to_write(paths, in_place=False, output=output)
-    check_columns(files, work)
+    check_columns(files, work.resolver, work.policy)
     tasks = [FileTask(path=path, target=targets.get(path)) for path in files]
     return _run(work, open_work, tasks, _ahead(work, targets), jobs=jobs, progress=progress)
 
@@ -145,8 +146,22 @@ def decrypt(
     )
     work = open_work()
     files, targets = files_to_write(paths, in_place=False, output=output)
+    _check_outside(os.fspath(output), as_paths(paths))
     tasks = [FileTask(path=path, target=targets.get(path)) for path in files]
     return _run(work, open_work, tasks, _ahead(work, targets), jobs=jobs, progress=progress)
+
+
+def _check_outside(output: str, paths: Iterable[str]) -> None:
+    """Raise PolicyError for an output inside the table that it is made of."""
+    target = absolute_path(output)
+    target = target if is_object_uri(target) else os.path.normpath(target)
+    for path in paths:
+        if below(f"{target}/", absolute_path(path)) is not None:
+            raise PolicyError(
+                "the files in clear would lie inside the table itself",
+                hint="name a folder beside it",
+                path=output,
+            )
 
 
 def _decryption(
@@ -174,8 +189,8 @@ def rotate_keys(
 
     Without ``moves`` every file comes to the master keys that ``policy`` names; ``moves`` maps old
     master keys to new ones, and all else stays.  Data keys stay, and so do pages, filters and
-    indexes.  Wrapped key encryption keys are renewed inside the KMS where it can, once for each
-    process that works: on at most ``jobs`` cores, by default all, where small files are many.
+    indexes.  Wrapped key encryption keys are renewed once a run each, inside the KMS where it can.
+    At most ``jobs`` cores work, by default all.
 
     Raises PolicyError before any file is written for a master key that the KMS does not have.
 
@@ -186,6 +201,8 @@ def rotate_keys(
     work = open_work()
     files, _ = files_to_write(paths, in_place=False, output=None)
     tasks = [FileTask(path=path) for path in files]
+    if not moves:
+        check_columns(files, work.resolver, work.policy)
     ahead = KeysAhead(work.resolver, work.ask)
     return _run(work, open_work, tasks, ahead, jobs=jobs, progress=progress)
 
@@ -214,19 +231,19 @@ def rotation(
     )
 
 
-def check_columns(files: Iterable[str], work: Reencryption) -> None:
+def check_columns(files: Iterable[str], resolver: KeyResolver, policy: KeyPolicy | None) -> None:
     """Raise PolicyError for a column with a key that no readable file has.
 
     Looks at footers only until each column was seen, which mostly is the first one.
     """
-    policy, known = work.policy, set[str]()
+    known = set[str]()
     missing = set() if policy is None else set(missing_columns(policy, ()))
     for path in files:
         if policy is None or not missing:
             return
         # A file that cannot be read is told of when it is its turn.
         with suppress(SecureBloomError), open_input(path) as file:
-            leaves = unlock(read_tail(file), file_keys(work.resolver, file)).leaves
+            leaves = unlock(read_tail(file), file_keys(resolver, file)).leaves
             missing.intersection_update(missing_columns(policy, leaves))
             known.update(leaf.name for leaf in leaves)
     for name in sorted(missing) if known else ():
@@ -263,7 +280,7 @@ def _run(
         partial(_rekey, work),
         partial(_rekeyer, open_work),
         tasks,
-        chosen_spread([task.path for task in tasks], jobs),
+        chosen_spread([task.path for task in tasks], jobs, by_threads=work.asks_for_each_key),
         lost=lambda task, error: failed_file(task.path, error, 0.0),
         ahead=partial(with_keys_ahead, ahead),
     )

@@ -79,7 +79,7 @@ def reencrypt(
     shipped = ("reencrypt", loaded_policy(policy), new_data_keys)
     checked = reencryption(policy, None, new_data_keys=new_data_keys)
     with job_files(spark, paths, where=where, since=since) as files:
-        check_columns(files, checked)
+        check_columns(files, checked.resolver, checked.policy)
         folder = None if output is None else absolute_path(output)
         if folder is not None:
             output_paths(files, files.roots, folder)
@@ -104,8 +104,10 @@ def rotate_keys(
     """
     wanted = reporting(on_error, report, progress)
     shipped = ("rotate", loaded_policy(policy), dict(moves or {}))
-    rotation(policy, moves or {}, None)
+    checked = rotation(policy, moves or {}, None)
     with job_files(spark, paths, where=where, since=since) as files:
+        if not moves:
+            check_columns(files, checked.resolver, checked.policy)
         return run_file_job(files, _job(shipped, files, None), wanted)
 
 

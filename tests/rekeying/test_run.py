@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
-from tests.rekeying.lake import KEYS, rows
+from tests.rekeying.lake import KEYS, policy, rows
 from tests.tables import customers
 
 
@@ -95,3 +95,33 @@ def test_progress_counts_files(tmp_path: Path, signed: Path) -> None:
     seen: list[tuple[int, int]] = []
     sb.reencrypt(tmp_path / "t", policy=signed, keys=KEYS, progress=lambda *it: seen.append(it))
     assert seen == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_an_output_inside_of_the_table_is_refused(tmp_path: Path, signed: Path) -> None:
+    lake = tmp_path / "lake"
+    lake.mkdir()
+    pq.write_table(customers(5), lake / "0.parquet")
+    sb.reencrypt(lake, policy=signed, keys=KEYS)
+    for output in (lake / "clear", tmp_path / "other" / ".." / "lake" / "clear"):
+        with pytest.raises(sb.PolicyError, match="inside the table"):
+            sb.decrypt(lake, output=output, keys=KEYS)
+    assert sb.decrypt(lake, output=tmp_path / "lake2", keys=KEYS).files[0].status == "decrypted"
+
+
+def test_rotation_says_how_a_file_is_other_than_the_policy(file: Path, tmp_path: Path) -> None:
+    (tmp_path / "old.toml").write_text(policy(columns={"email": "k_pii"}))
+    sb.reencrypt(file, policy=tmp_path / "old.toml", keys=KEYS)
+    cases = {
+        "says that the footer is signed, it is encrypted": policy(
+            mode="plaintext", columns={"email": "k_pii"}
+        ),
+        "column email is in clear, it is under a key of its own": policy(columns={}),
+        "under the footer's key, it is in clear": policy(columns={"email": "k_pii"}, uniform=True),
+    }
+    for told, text in cases.items():
+        (tmp_path / "new.toml").write_text(text)
+        [failed] = sb.rotate_keys(file, policy=tmp_path / "new.toml", keys=KEYS).failed
+        assert told in str(failed.error)
+    (tmp_path / "new.toml").write_text(policy(columns={"emial": "k_pii"}))
+    with pytest.raises(sb.PolicyError, match="no column emial"):
+        sb.rotate_keys(file, policy=tmp_path / "new.toml", keys=KEYS)
