@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import secure_bloom as sb
-from campaigns import rekeying_scenes
+from campaigns import delta_scenes, rekeying_scenes
 from campaigns.disk_model import Disk, FileState, Recorder
 from campaigns.outcome import Effort, Outcome
 from campaigns.scenes import Files, Scene, has_stale_crc, same_nonces, scenes
@@ -100,6 +100,9 @@ class Judge:
             unopened = rekeying_scenes.unopened(files, Path(opened))
         if unopened:
             yield unopened
+        lost = delta_scenes.lost(files)
+        if lost:
+            yield lost
         if has_stale_crc(files, start):
             yield "a stale .crc stands beside the new file"
 

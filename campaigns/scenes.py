@@ -22,7 +22,7 @@ from typing import Any
 from unittest import mock
 
 import secure_bloom as sb
-from campaigns import rekeying_scenes
+from campaigns import delta_scenes, rekeying_scenes
 from campaigns.disks import writes_at_once
 from secure_bloom import hudi, paimon
 from secure_bloom.adding.append_mark import append_mark
@@ -117,9 +117,10 @@ class Scene:
 
     @staticmethod
     def _unopened(now: Files) -> str | None:
+        contents = {name: content for name, (content, _) in now.items()}
         with tempfile.TemporaryDirectory(prefix="opened-") as opened:
-            contents = {name: content for name, (content, _) in now.items()}
-            return rekeying_scenes.unopened(contents, Path(opened))
+            unopened = rekeying_scenes.unopened(contents, Path(opened))
+        return unopened or delta_scenes.lost(contents)
 
     def not_ended(self, folder: Path) -> str | None:
         """Run again, with nothing in the way; what is wrong then."""
@@ -230,6 +231,8 @@ def _plays(folder: Path, rows: int, fpp: float) -> Iterator[Play]:
     yield "paimon build over an index", {**plain, **_index(folder, plain)}, _paimon, none
     for name, start, verb in rekeying_scenes.plays(folder, plain):
         yield name, start, partial(_rekey, verb=verb), none
+    delta, at_one_moment = delta_scenes.table(plain), delta_scenes.at_one_moment
+    yield "add to a Delta table", delta, partial(_add_to_delta, fpp=fpp), at_one_moment
     yield "read --output", plain, _read("csv"), none
     rows = {**plain, "rows.parquet": (b"older", 0o604)}
     yield "read --output over a file", rows, _read("parquet"), none
@@ -286,6 +289,12 @@ def _add(folder: Path, *, fpp: float, **options: Any) -> Told:
 
 def _add_output(folder: Path, *, fpp: float) -> Told:
     return _add(folder, fpp=fpp, output=folder / "out")
+
+
+def _add_to_delta(folder: Path, *, fpp: float) -> Told:
+    report = delta_scenes.add(folder, fpp)
+    told = _of_report(report.files[0])
+    return replace(told, text="; ".join((told.text, *report.notes)))
 
 
 def _hudi(folder: Path, **options: Any) -> Told:

@@ -182,3 +182,12 @@ def test_every_picture_and_link_of_the_docs_leads_somewhere() -> None:
         for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text()):
             made = target.partition("reference/")[1] and target.endswith(".md")
             assert made or (page.parent / target).exists(), (page, target)
+
+
+def test_filters_of_a_delta_table_are_committed(reader: Session) -> None:
+    deltalake = pytest.importorskip("deltalake", reason="needs the package deltalake")
+    reader.follow("delta.md")
+    assert deltalake.DeltaTable("lake/events").version() == 3
+    assert "would be version 1" in reader.shown[0]
+    assert "committed" not in reader.shown[2]
+    assert [commit.version for commit in reader.names["report"].commits] == [3]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class WriteMode:
     """How files are written: replaced, appended to (``in_place``), or not at all (``dry_run``).
 
-    With ``only_changes`` a target gets a file only where something changes, and never over another.
+    With ``only_changes`` a target gets a file where something changes, once.
     """
 
     in_place: bool = False
@@ -123,8 +123,10 @@ class FileRewriter(ABC):
         if target is not None:
             # Before the data file: at no moment there is a data file without its key material.
             _carry_key_material(file, target)
-        must_be_new = self.mode.only_changes
-        replace_tail(file, plan.keep, plan.tail, output=target, must_be_new=must_be_new)
+        if target is not None and self.mode.only_changes:
+            _write_once(file, plan, target)
+        else:
+            replace_tail(file, plan.keep, plan.tail, output=target)
 
     def _broken_links(
         self, file: InputFile, plan: RewritePlan, target: str | None
@@ -143,6 +145,18 @@ class Rewriter(FileRewriter):
     def plan(self, file: InputFile, keys: FileKeys, run: Mapper, /) -> RewritePlan:
         """See :func:`plan_rewrite`."""
         return plan_rewrite(file, keys, self.request, append=self.mode.in_place, run=run)
+
+
+def _write_once(file: InputFile, plan: RewritePlan, target: str) -> None:
+    """Write a file where none stands; one that another attempt at this has written is as good."""
+    try:
+        replace_tail(file, plan.keep, plan.tail, output=target, must_be_new=True)
+    except FileChangedError:
+        # A task of Spark may run twice.  A file is visible when it is whole, and of one size.
+        file.check_unchanged()
+        with open_input(target) as written:
+            if written.size != plan.size:
+                raise
 
 
 def _carry_key_material(file: InputFile, target: str) -> None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -28,6 +29,11 @@ _OF_BOTH = (
 )
 #: Forms that checkpoints have of other fields; a commit has none of them.
 _OF_CHECKPOINTS = ("partitionValues_parsed", "stats_parsed")
+
+
+@cache
+def _engine() -> str:
+    return f"secure-bloom/{version('secure-bloom')}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +83,8 @@ class Operation:
 
     name: str
     parameters: Mapping[str, str]
+    #: Found out here, and not when nothing may fail any more.
+    engine: str = field(default_factory=_engine)
 
 
 def file_key(add: Action) -> tuple[str, str | None]:
@@ -121,7 +129,7 @@ def commit_info(
             "isolationLevel": "SnapshotIsolation",
             "isBlindAppend": False,
             "operationMetrics": metrics(replacements),
-            "engineInfo": _engine(),
+            "engineInfo": operation.engine,
             "txnId": transaction,
         }
     }
@@ -136,7 +144,3 @@ def encode(actions: Iterable[Action]) -> bytes:
 def now_ms() -> int:
     """Milliseconds after 1970."""
     return time.time_ns() // 1_000_000
-
-
-def _engine() -> str:
-    return f"secure-bloom/{version('secure-bloom')}"

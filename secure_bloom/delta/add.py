@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -22,17 +21,14 @@ from secure_bloom.adding.request import (
 from secure_bloom.adding.rewrite import Rewriter, WriteMode
 from secure_bloom.adding.run import FileTask, Progress, rewrite_files
 from secure_bloom.delta.recognition import delta_table
-from secure_bloom.errors import PolicyError, UnsupportedFeatureError
+from secure_bloom.errors import PolicyError
 from secure_bloom.storage.paths import Paths, as_paths
 
 # What tables need is loaded for tables: most runs are over files, and many are short.
 if TYPE_CHECKING:
-    from secure_bloom.delta.actions import Operation
     from secure_bloom.delta.rewrite_table import TableChange
     from secure_bloom.encryption.policy import KeyPolicy
 
-#: What the table's history calls a commit of filters.
-OPERATION = "ADD BLOOM FILTERS"
 _GONE = "another writer took it out of the table meanwhile, so its new file was removed again"
 
 
@@ -97,22 +93,15 @@ def add_bloom_filters(
             jobs=jobs,
             progress=progress,
         )
-    from secure_bloom.delta.columns import ColumnNames
-    from secure_bloom.delta.commit import open_table
-    from secure_bloom.delta.rewrite_table import rewrite_table
-    from secure_bloom.delta.selection import TableSelection
+    from secure_bloom.delta.add_run import open_run, refuse_options_of_files
 
     refuse_options_of_files(folder, in_place=in_place, output=output is not None)
-    _check_commit_every(commit_every)
     request = filter_request(columns, policy, replace_filters=replace_filters)
-    table = open_table(folder)
-    names = ColumnNames.of(table.metadata)
-    in_files = names.in_files(request)
+    run = open_run(folder, request, where=where, since=since, commit_every=commit_every)
     mode = WriteMode(dry_run=dry_run, only_changes=True)
-    open_rewriter = partial(_rewriter, in_files, keys, mode, allow_unprotected=allow_unprotected)
+    open_rewriter = partial(_rewriter, run.request, keys, mode, allow_unprotected=allow_unprotected)
     rewriter = open_rewriter()
-    files = TableSelection(where=where, since=since).files(table)
-    chunks = check_few([file.path for file in files], in_files, rewriter.resolver)
+    chunks = check_few(run.paths, run.request, rewriter.resolver)
     reports: list[FileAddReport] = []
 
     def work(tasks: Sequence[FileTask]) -> Mapping[str, int]:
@@ -124,36 +113,13 @@ def add_bloom_filters(
             jobs=jobs,
             progress=progress,
         )
-        reports.extend(map(names.in_report, done))
+        reports.extend(map(run.names.in_report, done))
         return new_sizes(done)
 
-    change = rewrite_table(
-        table,
-        files,
-        work,
-        add_operation(request, where=where, since=since),
-        commit_every=commit_every,
-        dry_run=dry_run,
-    )
+    change = run.rewrite(work, dry_run=dry_run)
     told = tuple(_told_of_gone(reports, change, folder))
-    return AddReport(
-        files=told, notes=tuple(file_notes(told)), dry_run=dry_run, commits=change.commits
-    )
-
-
-def add_operation(request: FilterRequest, *, where: str | None, since: int | None) -> Operation:
-    """What the table's history says of a run: names of columns, and which files it took."""
-    from secure_bloom.delta.actions import Operation
-
-    fpps = {name: options.fpp for name, options in request.columns.items()}
-    given = {
-        "columns": json.dumps(fpps, ensure_ascii=False),
-        "replaceFilters": json.dumps(request.replace_filters),
-        "predicate": where,
-        "since": None if since is None else str(since),
-    }
-    parameters = {name: value for name, value in given.items() if value is not None}
-    return Operation(name=OPERATION, parameters=parameters)
+    notes = (*file_notes(told), *change.notes)
+    return AddReport(files=told, notes=notes, dry_run=dry_run, commits=change.commits)
 
 
 def new_sizes(reports: Iterable[FileAddReport]) -> dict[str, int]:
@@ -165,22 +131,6 @@ def new_sizes(reports: Iterable[FileAddReport]) -> dict[str, int]:
     }
 
 
-def refuse_options_of_files(folder: str, *, in_place: bool, output: bool) -> None:
-    """Raise for ways of writing that a table's log rules out."""
-    if in_place:
-        raise UnsupportedFeatureError(
-            "files of a Delta table are never changed in place: its log records their sizes",
-            hint="leave out --in-place: new files take their places by a commit",
-            path=folder,
-        )
-    if output:
-        raise UnsupportedFeatureError(
-            "a Delta table is not written to another folder: there it would have no log",
-            hint="leave out --output: new files take their places by a commit",
-            path=folder,
-        )
-
-
 def _refuse_options_of_tables(**given: object) -> None:
     for name, value in given.items():
         if value is not None:
@@ -188,11 +138,6 @@ def _refuse_options_of_tables(**given: object) -> None:
                 f"{name} is for the folder of a Delta table, given alone",
                 hint="name the files or folders that are wanted instead",
             )
-
-
-def _check_commit_every(commit_every: int | None) -> None:
-    if commit_every is not None and commit_every < 1:
-        raise PolicyError(f"commit_every is {commit_every}, it must be at least 1")
 
 
 def _told_of_gone(

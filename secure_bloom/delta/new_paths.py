@@ -8,8 +8,8 @@ Paths are as the log has them: URIs relative to the table's folder, percent-enco
 from __future__ import annotations
 
 import hashlib
+import os
 import re
-import secrets
 from urllib.parse import unquote
 
 from secure_bloom.storage import DATA_SUFFIXES
@@ -24,7 +24,7 @@ _NAME_MAX = 255 - len("_KEY_MATERIAL_FOR_.json")
 
 def new_run() -> str:
     """A name for one run, that no other run has."""
-    return secrets.token_hex(8)
+    return os.urandom(8).hex()
 
 
 def is_of_run(path: str, run: str) -> bool:

@@ -27,6 +27,7 @@ class TableChange:
 
     commits: tuple[TableCommit, ...]
     gone: frozenset[str]
+    notes: tuple[str, ...] = ()
 
 
 def rewrite_table(
@@ -42,11 +43,16 @@ def rewrite_table(
     run = _TableRun(table, files, operation, is_dry=dry_run)
     if not dry_run:
         clean_up(table.folder)
-    with nullcontext() if dry_run else recorded(table.folder, run.name, table.version, run.paths):
+    record = (
+        nullcontext(list[str]())
+        if dry_run
+        else recorded(table.folder, run.name, table.version, run.paths)
+    )
+    with record as notes:
         step = commit_every or max(1, len(files))
         for start in range(0, len(files), step):
             run.rewrite(files[start : start + step], work)
-    return TableChange(commits=tuple(run.commits), gone=frozenset(run.gone))
+    return TableChange(commits=tuple(run.commits), gone=frozenset(run.gone), notes=tuple(notes))
 
 
 class _TableRun:

@@ -2,7 +2,7 @@
 # ruff: noqa: PTH100
 """What a run is about to write into a table's folder, noted beside it until the run has ended.
 
-    .secure-bloom-run-<run>.json    {"version", "boot", "files": [path, ...]}
+    .run-<run>.secure-bloom    {"version", "boot", "files": [path, ...]}
 
 A run that is killed leaves new files that no version names.  The next run removes them.  It does so
 only where it can be certain: the dead run's record names them, it ran under this very start of this
@@ -36,45 +36,71 @@ from secure_bloom.storage.staged_file import temporary_name
 from secure_bloom.storage.tree_of import tree_of
 from secure_bloom.tables.log_paths import resolve
 
-_NAME = re.compile(r"\.secure-bloom-run-([0-9a-f]{16})\.json")
+_NAME = re.compile(r"\.run-([0-9a-f]{16})\.secure-bloom")
 #: A new one with each start of the kernel.  Locks are the kernel's, so they say nothing elsewhere.
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _MOST_BYTES = 1 << 30
 
 
 @contextmanager
-def recorded(folder: str, run: str, version: int, files: Sequence[str]) -> Iterator[None]:
+def recorded(folder: str, run: str, version: int, files: Sequence[str]) -> Iterator[list[str]]:
     """Note the new files of a run, by their paths in the log, as long as it lives.
+
+    The list that it gives has, after the run, what a report should say of it.
 
     Where it ends by an error, and some of them are there still, the record stays for the next run.
     """
     boot = _boot()
     if is_object_uri(folder) or boot is None:
-        yield
+        yield []
         return
-    name = f".secure-bloom-run-{run}.json"
+    name = f".run-{run}.secure-bloom"
     content = json.dumps({"version": version, "boot": boot, "files": list(files)}).encode()
-    with OpenFolder(os.path.abspath(folder)) as opened:
-        fd = _begin(opened, folder, name, content)
+    with system_errors(folder):
+        opened = OpenFolder(os.path.abspath(folder))
+    with opened:
+        with system_errors(folder):
+            fd = _begin(opened, name, content)
+        notes: list[str] = []
         try:
-            yield
+            yield notes
         except BaseException:
-            if not any(tree_of(folder).is_file(resolve(folder, file)) for file in files):
-                opened.unlink(name)
+            if not _any_left(folder, files):
+                notes += _end(opened, name)
             raise
         else:
-            opened.unlink(name)
+            notes += _end(opened, name)
         finally:
             close(fd)
 
 
-def _begin(opened: OpenFolder, folder: str, name: str, content: bytes) -> int:
-    with system_errors(folder):
-        fd = opened.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+def _any_left(folder: str, files: Iterable[str]) -> bool:
+    try:
+        return any(tree_of(folder).is_file(resolve(folder, file)) for file in files)
+    except SecureBloomError:
+        return True
+
+
+def _end(opened: OpenFolder, name: str) -> Iterator[str]:
+    try:
+        opened.unlink(name)
+    except OSError:
+        yield f"{name} stays, the next run removes it"
+
+
+def _begin(opened: OpenFolder, name: str, content: bytes) -> int:
+    """Make the record; its descriptor, which holds the lock."""
+    fd = opened.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+    try:
         # Without a lock nobody could see that this run lives, so nobody may clean up after it.
         if try_lock(fd) and opened.holds(name, fd):
             write_all(fd, [content], 0)
             os.fsync(fd)
+    except BaseException:
+        with suppress(OSError):
+            opened.unlink(name)
+        close(fd)
+        raise
     return fd
 
 

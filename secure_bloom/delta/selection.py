@@ -34,16 +34,22 @@ _TYPES: dict[str, pa.DataType] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSelection:
-    """What a caller wrote: ``where`` on partition columns, ``since`` a version of the table."""
+    """What a caller wrote: ``where`` on partition columns, ``since`` a version of the table.
+
+    ``written`` is a time, in milliseconds after 1970, before which no wanted file was written.
+    """
 
     where: str | None = None
     since: int | None = None
+    written: int | None = None
 
     def files(self, table: Snapshot) -> list[LiveFile]:
         """The files of the table that are wanted."""
         files = list(table.files)
         if self.since is not None:
             files = _since(table, files, self.since)
+        if self.written is not None:
+            files = [file for file in files if file.add["modificationTime"] >= self.written]
         return files if self.where is None else _where(table, files, self.where)
 
 

@@ -23,9 +23,17 @@ from secure_bloom.adding.request import (
     request_resolver,
 )
 from secure_bloom.adding.rewrite import Rewriter, WriteMode, failed_report
+from secure_bloom.delta.add_run import refuse_options_of_files
+from secure_bloom.delta.recognition import delta_table
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import SecureBloomError
+from secure_bloom.spark.delta_job import (
+    BesideJob,
+    add_to_delta,
+    open_delta_run,
+    time_of_files,
+)
 from secure_bloom.spark.file_reports import FileJob, reporting, run_file_job
 from secure_bloom.spark.job_files import job_files
 from secure_bloom.spark.progress import Progress
@@ -34,7 +42,7 @@ from secure_bloom.spark.row_schema import RowSchema
 from secure_bloom.spark.shipping import opened_once, ship
 from secure_bloom.spark.tasks import Row
 from secure_bloom.storage import refuse_append
-from secure_bloom.storage.paths import Paths
+from secure_bloom.storage.paths import Paths, absolute_path, as_paths
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -75,7 +83,7 @@ def add_bloom_filters(
     *,
     columns: Columns | None = None,
     where: str | None = None,
-    since: datetime | str | None = None,
+    since: datetime | str | int | None = None,
     in_place: bool = False,
     replace_filters: bool = False,
     dry_run: bool = False,
@@ -91,7 +99,8 @@ def add_bloom_filters(
     ``paths`` are files, folders or globs that driver and executors see alike, or names of tables
     in Spark's catalog (``"db.customers"``).  Of these files, ``where`` takes those of some
     partitions (``"day = '2026-11-20'"``), and ``since``, a datetime or an ISO text, those written
-    then or later; times without a zone count in UTC.  ``columns`` is as for
+    then or later; times without a zone count in UTC.  The folder of a Delta table, given alone, is
+    changed by a commit of its log; there ``since`` may be a version too.  ``columns`` is as for
     :func:`secure_bloom.add_bloom_filters`; without it the policy's columns are taken.  With
     ``allow_unprotected`` files are taken that are protected less than the policy says.  The
     executors need this package, and the policy's KMS or keyring file, not the driver's keys.
@@ -119,13 +128,30 @@ def add_bloom_filters(
     request_keys(request, None)
     shared = ship((request, allow_unprotected))
     mode = WriteMode(in_place=in_place, dry_run=dry_run)
-    with job_files(spark, paths, where=where, since=since) as files:
+    every = as_paths(paths)
+    folder = delta_table([absolute_path(path) for path in every])
+    if folder is not None:
+        refuse_options_of_files(folder, in_place=in_place, output=False)
+        run = open_delta_run(folder, request, where=where, since=since)
+        beside = _beside_job(ship((run.request, allow_unprotected)), dry_run=dry_run)
+        return add_to_delta(spark, run, beside, wanted, dry_run=dry_run)
+    with job_files(spark, every, where=where, since=time_of_files(since)) as files:
         if in_place:
             refuse_append(files.roots)
         check_request(files, functools.partial(_survey, shared=shared))
         work = functools.partial(_rewrite, shared=shared, mode=mode)
         job = FileJob(schema=_REPORT, work=work, rows=_rows, what="got filters")
         return run_file_job(files, job, wanted)
+
+
+def _beside_job(shared: bytes, *, dry_run: bool) -> BesideJob:
+    mode = WriteMode(dry_run=dry_run, only_changes=True)
+    return BesideJob(
+        schema=_REPORT,
+        survey=functools.partial(_survey, shared=shared),
+        rewrite=functools.partial(_rewrite, shared=shared, mode=mode),
+        rows=_rows,
+    )
 
 
 def _rows(report: FileAddReport) -> Iterator[Row]:
@@ -153,9 +179,11 @@ def _survey(path: str, *, shared: bytes) -> Survey:
     return survey_file(path, request, resolver)
 
 
-def _rewrite(path: str, *, shared: bytes, mode: WriteMode) -> FileAddReport:
+def _rewrite(
+    path: str, target: str | None = None, *, shared: bytes, mode: WriteMode
+) -> FileAddReport:
     try:
         request, resolver = _opened(shared)
     except SecureBloomError as error:
         return failed_report(path, error)
-    return Rewriter(request=request, resolver=resolver, mode=mode).rewrite(path)
+    return Rewriter(request=request, resolver=resolver, mode=mode).rewrite(path, target=target)

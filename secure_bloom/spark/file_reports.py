@@ -100,6 +100,13 @@ def run_file_job(files: JobFiles, job: FileJob, wanted: Reporting) -> DataFrame:
     return report
 
 
+def require_no_failure(report: DataFrame, count: int, wanted: Reporting) -> None:
+    """Raise what :func:`run_file_job` does of a report that it gave for ``on_error="report"``."""
+    failed, _ = _numbers(report)
+    if failed and wanted.on_error is OnError.RAISE:
+        raise _failure(report, failed, count)
+
+
 def _do_file(job: FileJob, path: str) -> Iterable[Row]:
     return job.rows(job.work(path))
 

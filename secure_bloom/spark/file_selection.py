@@ -71,11 +71,12 @@ def file_selection(
     return FileSelection(
         roots=tuple(roots),
         predicate=None if where is None else from_text(where),
-        since=None if since is None else _nanos(since),
+        since=None if since is None else since_nanos(since),
     )
 
 
-def _nanos(since: datetime | str) -> int:
+def since_nanos(since: datetime | str) -> int:
+    """A time in nanoseconds after 1970; PolicyError for a text that is none."""
     if isinstance(since, str):
         try:
             return timestamp_nanos(since, is_utc=True)

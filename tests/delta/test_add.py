@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
+from secure_bloom.adding.request import filter_request, request_resolver
+from secure_bloom.adding.rewrite import Rewriter, WriteMode
 from tests.delta.delta_tables import (
     batch,
     data_files,
@@ -145,3 +148,20 @@ def test_the_history_names_no_value_and_no_key(tmp_path: Path) -> None:
     sb.add_bloom_filters(table, columns="email", replace_filters=True)
     (info,) = named(table, 3, "commitInfo")
     assert info["operationParameters"] == {"columns": '{"email": 0.01}', "replaceFilters": "true"}
+
+
+def test_a_task_that_runs_twice_writes_its_file_once(tmp_path: Path) -> None:
+    """As Spark's do: the second attempt finds the file of the first one, and reports the same."""
+    request = filter_request("email", None)
+    rewriter = Rewriter(
+        request=request, resolver=request_resolver(request, None), mode=WriteMode(only_changes=True)
+    )
+    source = tmp_path / "x.parquet"
+    pq.write_table(batch(0), source)
+    target = tmp_path / "y.parquet"
+    first, second = (rewriter.rewrite(str(source), target=str(target)) for _ in range(2))
+    assert first.status == second.status == "added"
+    assert target.stat().st_size == first.bytes_after == second.bytes_after
+    target.write_text("another file")
+    assert rewriter.rewrite(str(source), target=str(target)).status == "failed"
+    assert target.read_text() == "another file"

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(not BOOT.exists(), reason="needs the kernel's na
 
 
 def record(folder: Path, *files: str, boot: str | None = None, version: int = 0) -> Path:
-    path = folder / f".secure-bloom-run-{RUN}.json"
+    path = folder / f".run-{RUN}.secure-bloom"
     boot = BOOT.read_text().strip() if boot is None else boot
     path.write_text(json.dumps({"version": version, "boot": boot, "files": files}))
     return path
@@ -110,7 +110,7 @@ def test_after_an_error_the_record_stays_as_long_as_files_do(folder: Path, left:
         (folder / name).write_text("x")
     with pytest.raises(RuntimeError), recorded(str(folder), RUN, 0, [NEW]):
         raise RuntimeError
-    noted = {f".secure-bloom-run-{RUN}.json"} if left else set()
+    noted = {f".run-{RUN}.secure-bloom"} if left else set()
     assert data_files(folder) == left | noted
 
 

@@ -1,0 +1,80 @@
+"""The step after the write on a Delta table: tasks write, the driver commits."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from secure_bloom.errors import FilesFailedError, PolicyError, UnsupportedFeatureError
+from secure_bloom.spark import add_bloom_filters
+from tests.delta.delta_tables import data_files, latest, named, rows, unfiltered, write_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    return write_table(tmp_path / "t", 2)
+
+
+def test_one_commit_gives_filters_to_every_live_file(spark: SparkSession, table: str) -> None:
+    before = rows(table)
+    report = add_bloom_filters(spark, table, columns=["email", "id"])
+    assert {(row.status, row.column) for row in report.collect()} == {
+        ("added", "email"),
+        ("added", "id"),
+    }
+    assert (latest(table), rows(table), rows(table, 1)) == (2, before, before)
+    assert unfiltered(table, "email") == []
+    (info,) = named(table, 2, "commitInfo")
+    assert info["operationMetrics"]["numAddedFiles"] == "6"
+    files = data_files(table)
+    again = add_bloom_filters(spark, table, columns=["email", "id"])
+    assert {row.status for row in again.collect()} == {"unchanged"}
+    assert (latest(table), data_files(table)) == (2, files)
+
+
+def test_a_run_takes_partitions_and_what_came_after_a_version_or_a_time(
+    spark: SparkSession, table: str
+) -> None:
+    where = "day = '2026-11-20'"
+    report = add_bloom_filters(spark, table, columns="email", where=where, since=0)
+    assert report.select("path").distinct().count() == 1
+    later = datetime(2100, 1, 1, tzinfo=UTC)
+    assert add_bloom_filters(spark, table, columns="email", since=later).count() == 0
+    assert latest(table) == 2
+
+
+def test_a_file_that_fails_stops_no_commit_of_the_others(spark: SparkSession, table: str) -> None:
+    bad = named(table, 0, "add")[0]["path"].replace("%25", "%")
+    path = Path(table, bad)
+    path.write_bytes(path.read_bytes()[:-8] + bytes(8))
+    with pytest.raises(FilesFailedError, match="1 of 6 files failed"):
+        add_bloom_filters(spark, table, columns="email")
+    assert len(named(table, 2, "add")) == 5
+
+
+def test_what_cannot_be_done_is_told_before_anything_is_written(
+    spark: SparkSession, table: str, tmp_path: Path
+) -> None:
+    files = data_files(table)
+    with pytest.raises(UnsupportedFeatureError, match="never changed in place"):
+        add_bloom_filters(spark, table, columns="email", in_place=True)
+    with pytest.raises(PolicyError, match="emial"):
+        add_bloom_filters(spark, table, columns="emial")
+    with pytest.raises(PolicyError, match="since is a version"):
+        add_bloom_filters(spark, str(tmp_path), columns="email", since=1)
+    assert (latest(table), data_files(table)) == (1, files)
+
+
+def test_a_dry_run_writes_nothing(spark: SparkSession, table: str) -> None:
+    files = data_files(table)
+    report = add_bloom_filters(spark, table, columns="email", dry_run=True)
+    assert {row.status for row in report.collect()} == {"added"}
+    assert (latest(table), data_files(table)) == (1, files)
