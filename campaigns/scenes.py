@@ -138,6 +138,9 @@ class Scene:
             return found[0].startswith((self.start[name][0], *self.between))
         if told is None and name.endswith(".secure-bloom"):
             return True  # a kill leaves a temporary file
+        if name.startswith(".run-") and told is not None:
+            # The record of a run on a table that did not end well, or could not be removed.
+            return told.status == "unfinished" or f"{name} stays" in told.text
         # What was cut off is kept after any bad end, and where it is told.
         is_kept = told is None or told.status != "done" or "kept in" in told.text
         return is_kept and _was_cut_off(name)

@@ -14,7 +14,14 @@ from secure_bloom.adding.request import FilterRequest
 from secure_bloom.encryption.keys import FileKeys, KeyResolver
 from secure_bloom.errors import FileChangedError, FormatError, SecureBloomError, failure_of, located
 from secure_bloom.parquet.key_material_files import file_keys, key_material_name
-from secure_bloom.storage import InputFile, append_tail, open_input, replace_tail, sibling
+from secure_bloom.storage import (
+    InputFile,
+    append_tail,
+    name_of,
+    open_input,
+    replace_tail,
+    sibling,
+)
 
 # Few files are torn, and to mend one takes more than to write one.
 if TYPE_CHECKING:
@@ -160,12 +167,13 @@ def _write_once(file: InputFile, plan: RewritePlan, target: str) -> None:
 
 
 def _carry_key_material(file: InputFile, target: str) -> None:
-    """Copy key material that is stored beside the file to the folder of its copy."""
+    """Copy key material that is stored beside the file to where its copy's is looked for."""
     name = key_material_name(file.name)
+    new = sibling(target, key_material_name(name_of(target)))
     if file.read_sibling(name) is None:
         return
     with open_input(sibling(file.path, name)) as material:
-        replace_tail(material, material.size, (), output=sibling(target, name))
+        replace_tail(material, material.size, (), output=new)
 
 
 def failed_report(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pyarrow.parquet as pq
+import pyarrow.parquet.encryption as pe
 import pytest
 
 import secure_bloom as sb
@@ -20,6 +22,9 @@ from tests.delta.delta_tables import (
     unfiltered,
     write_table,
 )
+from tests.delta.readers import by_duckdb
+from tests.tables import KEYRING, crypto_factory, customers
+from tests.tables import delta_logs as logs
 
 
 def test_one_commit_gives_filters_to_every_live_file_and_changes_no_row(tmp_path: Path) -> None:
@@ -165,3 +170,72 @@ def test_a_task_that_runs_twice_writes_its_file_once(tmp_path: Path) -> None:
     target.write_text("another file")
     assert rewriter.rewrite(str(source), target=str(target)).status == "failed"
     assert target.read_text() == "another file"
+
+
+def _encrypted(path: Path, *, internal: bool) -> Path:
+    configuration = pe.EncryptionConfiguration(
+        footer_key="k_footer", column_keys={"k_pii": ["email"]}, internal_key_material=internal
+    )
+    properties = crypto_factory().file_encryption_properties(
+        pe.KmsConnectionConfig(), configuration, str(path)
+    )
+    pq.write_table(customers(40), path, encryption_properties=properties)
+    return path
+
+
+def _table_of(folder: Path, *files: Path, columns: list[dict[str, object]]) -> str:
+    adds = [logs.add(path.name, path.stat().st_size) for path in files]
+    logs.commit(folder, 0, *logs.start(*columns), *adds)
+    return str(folder)
+
+
+@pytest.mark.parametrize("internal", [True, False], ids=["inside", "beside"])
+def test_files_of_an_encrypted_table_get_encrypted_filters(tmp_path: Path, internal: bool) -> None:
+    """Wherever their key material stands: it follows the file to its new name."""
+    folder = tmp_path / "t"
+    folder.mkdir()
+    file = _encrypted(folder / "x.parquet", internal=internal)
+    kinds = {"email": "string", "iban": "string", "id": "long", "city": "string", "score": "double"}
+    table = _table_of(folder, file, columns=[logs.column(*it) for it in kinds.items()])
+    report = sb.add_bloom_filters(table, columns=["email"], keys=KEYRING)
+    assert not report.failed, report.failed
+    assert [(it.action, it.encrypted, it.key) for it in report.files[0].filters] == [
+        ("added", True, "k_pii")
+    ]
+    (new,) = named(table, 1, "add")
+    apart = tmp_path / "apart"
+    apart.mkdir()
+    for name in (new["path"], f"_KEY_MATERIAL_FOR_{new['path']}.json"):
+        if (folder / name).exists():
+            shutil.copy(folder / name, apart)
+    assert len(list(apart.iterdir())) == (1 if internal else 2)
+    found = sb.read_table(apart, where="email = 'user7@example.com'", keys=KEYRING)
+    assert found.num_rows == 1
+    assert (folder / new["path"]).stat().st_size == new["size"]
+
+
+def test_files_of_a_mapped_table_are_asked_by_logical_names(tmp_path: Path) -> None:
+    folder = tmp_path / "t"
+    folder.mkdir()
+    physical = batch(0).select(["id", "email"]).rename_columns(["col-a1", "col-b2"])
+    pq.write_table(physical, folder / "x.parquet")
+    columns = [
+        logs.column(
+            name,
+            kind,
+            **{"delta.columnMapping.physicalName": to, "delta.columnMapping.id": number},
+        )
+        for number, (name, kind, to) in enumerate(
+            [("id", "long", "col-a1"), ("e-mail", "string", "col-b2")], 1
+        )
+    ]
+    metadata = logs.metadata(*columns)
+    metadata["metaData"]["configuration"] = {"delta.columnMapping.mode": "name"}
+    size = (folder / "x.parquet").stat().st_size
+    logs.commit(folder, 0, logs.protocol("columnMapping"), metadata, logs.add("x.parquet", size))
+    (before,) = by_duckdb(str(folder), [0])
+    report = sb.add_bloom_filters(folder, columns=["id", "e-mail"])
+    assert {it.column for it in report.files[0].filters} == {"id", "e-mail"}
+    assert by_duckdb(str(folder), [0, 1]) == [before, before]
+    with pytest.raises(sb.PolicyError, match="col-a1"):
+        sb.add_bloom_filters(folder, columns=["col-a1"])
