@@ -42,6 +42,7 @@ SUITES: Final = (
     "rekeying",
     "kms_calls",
     "small_files",
+    "delta",
     "reading",
     "other_filters",
 )
