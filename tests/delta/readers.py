@@ -24,6 +24,7 @@ import duckdb
 found = importlib.util.find_spec("duckdb_extension_delta")
 (extension,) = pathlib.Path(found.origin).parent.rglob("*.duckdb_extension")
 connection = duckdb.connect()
+connection.execute("SET enable_progress_bar = false")
 connection.execute(f"LOAD '{extension}'")
 told = []
 for version in map(int, sys.argv[2:]):
@@ -66,7 +67,7 @@ def by_duckdb(folder: str, versions: Sequence[int]) -> list[Rows]:
     program = [sys.executable, "-c", _DUCKDB, folder, *map(str, versions)]
     environment = {**os.environ, "PYTHONPATH": str(DUCKDB)}
     done = subprocess.run(program, capture_output=True, text=True, check=True, env=environment)
-    return [_sorted(found) for found in json.loads(done.stdout)]
+    return [_sorted(found) for found in json.loads(done.stdout.splitlines()[-1])]
 
 
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
