@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 from secure_bloom.errors import FormatError, located
 from secure_bloom.storage import join, name_of, open_input
 from secure_bloom.tables.delta_actions import Action, fields_of, json_lines, text
+from secure_bloom.tables.parsed_statistics import stats_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 #: The actions that a snapshot is made of.
 ACTIONS = ("protocol", "metaData", "add", "remove", "domainMetadata", "sidecar")
-#: Copies of the statistics and partition values in columns of their own; the texts say the same.
-_PARSED = ("stats_parsed", "partitionValues_parsed")
+#: Copies in columns of their own -> the text that says the same, where the checkpoint has it.
+_PARSED = {"stats_parsed": "stats", "partitionValues_parsed": "partitionValues"}
 _BATCH_ROWS = 10_000
 
 
@@ -63,23 +64,26 @@ def _parquet_actions(data: bytes) -> Iterator[Action]:
 
 
 def _columns(schema: pa.Schema) -> list[str]:
-    """The columns to read: of each wanted action all but the copies."""
+    """The columns to read: of each wanted action all but the copies of others."""
     return [
         f"{name}.{member.name}"
         for name in ACTIONS
         if name in schema.names
         for member in schema.field(name).type
-        if member.name not in _PARSED
+        if _PARSED.get(member.name) not in {other.name for other in schema.field(name).type}
     ]
 
 
 def _set(fields: dict[str, Any]) -> dict[str, Any]:
     """An action as JSON has it: without the fields that are null, inside of it too."""
-    return {
+    found = {
         name: _set(value) if isinstance(value, dict) and name not in _MAPS else value
         for name, value in fields.items()
         if value is not None
     }
+    if "stats_parsed" in found:
+        found["stats"] = stats_text(found.pop("stats_parsed"))
+    return found
 
 
 #: Maps, whose nulls say something.
