@@ -8,7 +8,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import TypeVar
+from typing import Final, TypeVar
+
+#: Small files that a process has at work: while some wait for the disk, another one computes, and a
+#: disk syncs several together.
+AT_ONCE: Final = 8
 
 A = TypeVar("A")
 B = TypeVar("B")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from secure_bloom.errors import PolicyError, WorkerLostError
-from secure_bloom.ordered_pool import in_order
+from secure_bloom.ordered_pool import AT_ONCE, in_order
 from secure_bloom.storage.paths import files_at_once, is_object_uri, local_path
 
 A = TypeVar("A")
@@ -32,8 +32,8 @@ _SAMPLE: Final = 64
 class Spread:
     """How many processes share the files of a run; with one, how many threads it has.
 
-    ``files`` of them are worked on at once: more than there are threads to compute, where each
-    waits for a store most of the time.
+    ``files`` of them are worked on at once in each process: more than there are threads to compute,
+    where each waits for a disk or a store most of the time.
     """
 
     processes: int
@@ -52,10 +52,10 @@ def chosen_spread(paths: Sequence[str], jobs: int | None, *, by_threads: bool = 
     threads = _cores() if jobs is None else jobs
     # Whoever names a number of jobs need not have many files, only enough to share.
     processes = min(threads, len(paths) // (_FILES_A_PROCESS if jobs is None else 2))
-    if by_threads or processes < 2 or not _are_small(paths):
+    if by_threads or not _are_small(paths):
         files = max(threads, files_at_once(paths))
         return Spread(processes=1, threads=threads, files=files)
-    return Spread(processes=processes, threads=threads, files=threads)
+    return Spread(processes=max(1, processes), threads=threads, files=AT_ONCE)
 
 
 def each_file(
@@ -79,7 +79,8 @@ def each_file(
         # Not needed, and so not loaded, where one process does it all.
         from secure_bloom.worker_processes import in_processes
 
-        for index, result in in_processes(open_work, files, spread.processes, lost=lost):
+        shared = in_processes(open_work, files, spread.processes, at_once=spread.files, lost=lost)
+        for index, result in shared:
             del left[index]
             yield index, result
     files_here = ahead(list(left.values()))

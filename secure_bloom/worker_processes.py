@@ -31,10 +31,6 @@ from secure_bloom.errors import WorkerLostError
 A = TypeVar("A")
 B = TypeVar("B")
 
-#: Items that a worker has under way: while one waits for the disk, another one computes.
-AT_ONCE: Final = 8
-#: Items that a worker has been sent: those under way, and some that wait, so that it never idles.
-_SENT: Final = 2 * AT_ONCE
 #: Enough for all items sent and not read yet, so that sending never waits for a worker.
 _SEND_BUFFER: Final = 1 << 18
 
@@ -63,13 +59,14 @@ def in_processes(
     items: Sequence[A],
     processes: int,
     *,
+    at_once: int,
     lost: Callable[[A, WorkerLostError], B],
 ) -> Generator[tuple[int, B], None, None]:
     """The index of each item and the result of its work, as they come.
 
     ``open_work`` is pickled, and called once in each worker; the work that it returns is called
     from several threads, and its errors are raised here.  Where a worker dies, ``lost`` gives the
-    results of the items that it had under way, and another one goes on.
+    results of the items that it had under way, at most ``at_once``, and another one goes on.
 
     Items without a result are left to the caller: all of them, where ``open_work`` cannot be
     pickled or opened in another process, or where no process can be started.
@@ -78,10 +75,10 @@ def in_processes(
     begin nothing more.
     """
     try:
-        opening = pickle.dumps(open_work)
+        opening = pickle.dumps((open_work, at_once))
     except Exception:  # whatever the class of a key client raises
         return
-    crew = _Crew(opening=opening, waiting=deque(range(len(items))))
+    crew = _Crew(opening=opening, at_once=at_once, waiting=deque(range(len(items))))
     try:
         crew.start(min(processes, len(items)))
         while crew.is_busy:
@@ -120,6 +117,7 @@ class _Crew:
     """The workers of one call, and the indexes of the items that none of them has been sent."""
 
     opening: bytes
+    at_once: int
     waiting: deque[int]
     workers: list[_Worker] = field(default_factory=list)
 
@@ -137,9 +135,9 @@ class _Crew:
                 self.workers.append(_started(self.opening))
 
     def feed(self, items: Sequence[object]) -> None:
-        """Send items to the workers that have few."""
+        """Send items to the workers that have few: some wait there, so that it never idles."""
         for worker in self.workers:
-            while self.waiting and worker.is_open and len(worker.sent) < _SENT:
+            while self.waiting and worker.is_open and len(worker.sent) < 2 * self.at_once:
                 index = self.waiting.popleft()
                 worker.sent.append(index)
                 worker.send((index, items[index]))
@@ -165,7 +163,7 @@ class _Crew:
         worker.connection.close()
         code = worker.process.wait()
         # Items are taken in the order in which they were sent.
-        begun = [worker.sent.popleft() for _ in range(min(AT_ONCE, len(worker.sent)))]
+        begun = [worker.sent.popleft() for _ in range(min(self.at_once, len(worker.sent)))]
         self.waiting.extendleft(reversed(worker.sent))
         # One that could not open its work would not do better a second time.
         if worker.is_open and self.waiting:
@@ -216,7 +214,8 @@ def serve(parent: Connection) -> None:
     try:
         # The caller has opened the same, and told of warnings and errors.
         with warnings.catch_warnings(action="ignore"):
-            work = pickle.loads(parent.recv_bytes())()  # noqa: S301 - the caller's own bytes
+            open_work, at_once = pickle.loads(parent.recv_bytes())  # noqa: S301 - the caller's own
+            work = open_work()
         parent.send(True)
     except Exception:
         return
@@ -232,7 +231,7 @@ def serve(parent: Connection) -> None:
                 with sending:
                     parent.send_bytes(answer)
 
-    threads = [threading.Thread(target=work_on) for _ in range(AT_ONCE)]
+    threads = [threading.Thread(target=work_on) for _ in range(at_once)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from secure_bloom.errors import PolicyError, WorkerLostError
-from secure_bloom.worker_processes import AT_ONCE, in_processes
+from secure_bloom.ordered_pool import AT_ONCE
+from secure_bloom.worker_processes import in_processes
 
 #: Far longer than anything here takes: a test that would hang fails.
 _PATIENCE = 60.0
@@ -63,7 +64,11 @@ def _no_work() -> Callable[[Any], Any]:
 
 
 def _results(work: Any, items: Any, processes: int = 2) -> dict[int, Any]:
-    return dict(in_processes(work, items, processes, lost=lambda item, error: (item, error)))
+    return dict(
+        in_processes(
+            work, items, processes, at_once=AT_ONCE, lost=lambda item, error: (item, error)
+        )
+    )
 
 
 def test_all_items_are_done_in_other_processes() -> None:
@@ -127,7 +132,11 @@ def _until(condition: Callable[[], bool]) -> None:
 
 def test_when_the_caller_ends_workers_finish_what_is_under_way_and_no_more(tmp_path: Path) -> None:
     results = in_processes(
-        functools.partial(_open, "wait", str(tmp_path)), range(100), 1, lost=lambda *it: it
+        functools.partial(_open, "wait", str(tmp_path)),
+        range(100),
+        1,
+        at_once=AT_ONCE,
+        lost=lambda *it: it,
     )
     waiting = threading.Thread(target=lambda: [next(results, None)])
     waiting.start()

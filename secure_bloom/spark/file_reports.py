@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from secure_bloom.adding.summary_files import stale_summary_notes
 from secure_bloom.errors import FilesFailedError, PolicyError
+from secure_bloom.ordered_pool import AT_ONCE
 from secure_bloom.spark.job_files import JobFiles
 from secure_bloom.spark.progress import Progress, task_progress
 from secure_bloom.spark.row_schema import RowSchema
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 
 #: Notes and errors that are told one by one.
 _TOLD = 10
-#: Files at work in a task: while one waits for the disk's sync, or for a store, others go on.
-_AT_ONCE = 8
 #: A report names columns and keys and holds no value: it is written in clear in any session.
 _IN_CLEAR = {"parquet.encryption.footer.key": "", "parquet.encryption.column.keys": ""}
 
@@ -87,7 +86,7 @@ def run_file_job(files: JobFiles, job: FileJob, wanted: Reporting) -> DataFrame:
     """
     tasks = task_count(files.spark, files.count)
     work = functools.partial(_do_file, job)
-    rows = in_tasks(files.rows(tasks), work, job.schema, at_once=_AT_ONCE)
+    rows = in_tasks(files.rows(tasks), work, job.schema, at_once=AT_ONCE)
     with (
         executors_errors(),
         task_progress(files.spark, wanted.progress, total=files.count, tasks=tasks),

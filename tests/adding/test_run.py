@@ -19,7 +19,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.adding.report import AddReport, FileAddReport
 from secure_bloom.encryption.policy import KeyPolicy
-from secure_bloom.worker_processes import AT_ONCE
+from secure_bloom.ordered_pool import AT_ONCE
 from tests.adding.worker_kms import DeadlyKms, LockedKms, WorkerKms
 from tests.project import ROOT
 from tests.surgery import filter_of
