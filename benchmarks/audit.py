@@ -16,7 +16,8 @@ from pathlib import Path
 import pyarrow as pa
 
 import secure_bloom as sb
-from secure_bloom.encryption.policy import ColumnRule, KeyPolicy
+from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.encryption.policy_tables import ColumnRule
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.tables import KEYRING, Mode, write

@@ -15,7 +15,7 @@ import secure_bloom as sb
 from benchmarks.rekeying import reencrypt
 from benchmarks.results import Measure, Result
 from secure_bloom.encryption.keys.vault.client import VaultKmsClient
-from secure_bloom.encryption.policy import ColumnRule
+from secure_bloom.encryption.policy_tables import ColumnRule
 from tests.openbao import openbao_server
 from tests.tables import customers
 

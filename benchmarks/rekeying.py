@@ -25,7 +25,7 @@ from benchmarks.results import Measure, Result
 from benchmarks.sessions import local_session
 from benchmarks.timing import Side, medians, python
 from secure_bloom.encryption.keys import KeyResolver
-from secure_bloom.encryption.policy import ColumnRule
+from secure_bloom.encryption.policy_tables import ColumnRule
 from secure_bloom.ordered_pool import in_order
 from secure_bloom.parquet.footer import close_footer, read_tail, unlock
 from secure_bloom.parquet.key_material_files import file_keys

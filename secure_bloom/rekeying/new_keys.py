@@ -15,7 +15,7 @@ from secure_bloom.encryption.column_cipher import ColumnCipher, PreparedKey
 from secure_bloom.encryption.keys import DataKey, KeyMaterial, Keyring, KmsClient
 from secure_bloom.encryption.keys.material import ExternalReference
 from secure_bloom.encryption.keys.wrapping import KeyEncryptionKey, wrap_once, wrap_twice
-from secure_bloom.encryption.policy import Algorithm, EncryptionOptions
+from secure_bloom.encryption.policy_tables import Algorithm, EncryptionOptions
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.rekeying.protection import KeyUse, Protection
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from secure_bloom.encryption.keys import FileKeys, KeyMaterial
-from secure_bloom.encryption.policy import Algorithm, EncryptionOptions, KeyPolicy
+from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.encryption.policy_tables import Algorithm, EncryptionOptions
 from secure_bloom.errors import PolicyError
 from secure_bloom.options import FooterMode
 from secure_bloom.parquet.footer import Footer

@@ -15,7 +15,8 @@ from secure_bloom.adding.append_mark import append_mark
 from secure_bloom.adding.plan import RewritePlan, plan_rewrite
 from secure_bloom.adding.report import FilterReport
 from secure_bloom.adding.request import filter_request
-from secure_bloom.encryption.policy import ColumnRule, KeyPolicy
+from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.encryption.policy_tables import ColumnRule
 from secure_bloom.errors import IntegrityError, PolicyError, UnsupportedFeatureError
 from secure_bloom.options import BloomFilterOptions
 from secure_bloom.storage import APPEND_ALIGNMENT

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 from secure_bloom.adding.request import FilterRequest, filter_request
-from secure_bloom.encryption.policy import ColumnRule, KeyPolicy
+from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.encryption.policy_tables import ColumnRule
 from secure_bloom.errors import PolicyError
 from secure_bloom.options import BloomFilterOptions
 from tests.project import ROOT

@@ -8,7 +8,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.adding.superseded import superseded_footers
-from secure_bloom.encryption.policy import ColumnRule
+from secure_bloom.encryption.policy_tables import ColumnRule
 from tests.surgery import filter_of, opened
 from tests.tables import KEYRING, Mode, customers, write
 

@@ -10,7 +10,8 @@ import secure_bloom as sb
 from secure_bloom.adding.report import FileAddReport, FilterReport
 from secure_bloom.adding.request import filter_request
 from secure_bloom.delta.columns import ColumnNames
-from secure_bloom.encryption.policy import ColumnRule, KeyPolicy
+from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.encryption.policy_tables import ColumnRule
 
 
 def field(name: str, kind: Any = "string") -> dict[str, Any]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from secure_bloom.encryption.policy import ColumnRule, KeyPolicy
+from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.encryption.policy_tables import ColumnRule
 from secure_bloom.encryption.spark_columns import check_spark_columns, spark_leaves
 from secure_bloom.errors import PolicyError
 

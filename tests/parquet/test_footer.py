@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 from secure_bloom.encryption.keys import ExplicitKeys, KeyResolver, Keyring
-from secure_bloom.encryption.policy import ColumnRule, KeyPolicy
+from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.encryption.policy_tables import ColumnRule
 from secure_bloom.encryption.trust import Trust
 from secure_bloom.errors import (
     FormatError,

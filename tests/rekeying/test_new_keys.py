@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from secure_bloom.encryption.keys import ExternalReference, KeyMaterial
-from secure_bloom.encryption.policy import ColumnRule, EncryptionOptions, KeyPolicy
+from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.encryption.policy_tables import ColumnRule, EncryptionOptions
 from secure_bloom.rekeying.new_keys import KeyMaker, NewFileKeys, new_file_keys
 from secure_bloom.rekeying.protection import wanted_protection
 from tests.surgery import opened

@@ -12,7 +12,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.encryption.keys.vault.client import VaultKmsClient
-from secure_bloom.encryption.policy import ColumnRule, EncryptionOptions
+from secure_bloom.encryption.policy_tables import ColumnRule, EncryptionOptions
 from tests.openbao import OpenBao
 from tests.tables import customers
 

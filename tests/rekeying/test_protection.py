@@ -7,7 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from secure_bloom.encryption.policy import ColumnRule, EncryptionOptions, KeyPolicy
+from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.encryption.policy_tables import ColumnRule, EncryptionOptions
 from secure_bloom.errors import PolicyError
 from secure_bloom.options import FooterMode
 from secure_bloom.rekeying.protection import (

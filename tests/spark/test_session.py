@@ -15,7 +15,8 @@ import pyarrow.parquet.encryption as pe
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.encryption.policy import ColumnRule, KeyPolicy
+from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.encryption.policy_tables import ColumnRule
 from secure_bloom.encryption.spark_columns import spark_leaves
 from secure_bloom.errors import PolicyError
 from secure_bloom.spark import session_config

@@ -11,7 +11,7 @@ import pyarrow.parquet.encryption as pe
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.encryption.policy import ColumnRule
+from secure_bloom.encryption.policy_tables import ColumnRule
 from tests import command_line
 from tests.storage.conftest import Bucket
 from tests.tables import KEYRING, Mode, crypto_factory, customers, keyring_json, read, write

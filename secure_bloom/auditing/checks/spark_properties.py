@@ -27,8 +27,10 @@ from secure_bloom.auditing.rules.spark_rules import (
     SPARK_WEAKER,
 )
 from secure_bloom.encryption.configuration import close_match
-from secure_bloom.encryption.policy import CRYPTO_FACTORY, DATA_KEY_BITS, Algorithm, KeyPolicy
+from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.encryption.policy_tables import DATA_KEY_BITS, Algorithm
 from secure_bloom.encryption.spark_columns import column_problem
+from secure_bloom.encryption.spark_properties import CRYPTO_FACTORY
 from secure_bloom.options import FooterMode
 
 _PREFIX = "spark.hadoop."

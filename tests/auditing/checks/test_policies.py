@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from secure_bloom.encryption.policy import ColumnRule
+from secure_bloom.encryption.policy_tables import ColumnRule
 from secure_bloom.errors import PolicyError
 from tests.auditing.datasets import batch, ids
 from tests.auditing.examples import (

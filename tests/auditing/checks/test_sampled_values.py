@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.encryption.policy import ColumnRule, KeyPolicy
+from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.encryption.policy_tables import ColumnRule
 from tests.auditing.datasets import ids
 from tests.auditing.examples import (
     Example,

@@ -1,0 +1,239 @@
+"""policy.toml -> the fields of a KeyPolicy, table by table; nothing is guessed."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TypedDict
+
+from secure_bloom.encryption.accepted import AcceptedFinding, accepted_findings
+from secure_bloom.encryption.configuration import ConfigTable
+from secure_bloom.errors import PolicyError, located, refused_by_system
+from secure_bloom.options import BloomFilterOptions, FooterMode
+
+DATA_KEY_BITS = (128, 192, 256)
+_POLICY_WORDS = frozenset({"kms", "footer", "columns", "encryption", "keys", "audit"})
+_COLUMN_WORDS = frozenset({"key", "bloom"})
+_FOOTER_MODES = {"encrypted": FooterMode.ENCRYPTED, "plaintext": FooterMode.SIGNED}
+
+
+class Algorithm(enum.StrEnum):
+    """How page bodies are encrypted; everything else is AES-GCM in both.  Encryption.md 4.2."""
+
+    AES_GCM_V1 = "AES_GCM_V1"
+    AES_GCM_CTR_V1 = "AES_GCM_CTR_V1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncryptionOptions:
+    """The ``[encryption]`` table: how files are encrypted; the defaults are parquet-java's.
+
+    With ``internal_storage`` key material stands in the footer, else in a file beside the data.
+    """
+
+    algorithm: Algorithm = Algorithm.AES_GCM_V1
+    data_key_bits: int = DATA_KEY_BITS[0]
+    double_wrapping: bool = True
+    internal_storage: bool = True
+
+    def __post_init__(self) -> None:
+        if self.data_key_bits not in DATA_KEY_BITS:
+            raise PolicyError(f"data_key_bits is {self.data_key_bits}, it must be 128, 192 or 256")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnRule:
+    """The policy's rule for one column, named by its dotted ``path``.
+
+    ``key`` names the master key that must protect it, None for a column that is not sensitive;
+    ``bloom`` asks for a filter.
+    """
+
+    path: str
+    key: str | None = None
+    bloom: BloomFilterOptions | None = None
+
+    def __post_init__(self) -> None:
+        if not all(self.path.split(".")):
+            raise PolicyError(f"{self.path!r} is not the dotted path of a column")
+        check_key_name(f"the key of column {self.path}", self.key)
+
+
+class PolicyFields(TypedDict):
+    """The fields of a KeyPolicy that stand in its file."""
+
+    footer_key: str | None
+    footer_mode: FooterMode
+    uniform: bool
+    drop_metadata: frozenset[str]
+    columns: Mapping[str, ColumnRule]
+    kms: Mapping[str, object]
+    encryption: EncryptionOptions
+    retired_keys: frozenset[str]
+    accepted: tuple[AcceptedFinding, ...]
+
+
+def policy_fields(table: ConfigTable) -> PolicyFields:
+    """The fields that a file says; PolicyError for an unknown word or a wrong type anywhere."""
+    table.allow(_POLICY_WORDS)
+    footer_key, footer_mode, uniform, drop_metadata = _footer(table)
+    return PolicyFields(
+        footer_key=footer_key,
+        footer_mode=footer_mode,
+        uniform=uniform,
+        drop_metadata=drop_metadata,
+        columns=_columns(table),
+        kms=_kms(table),
+        encryption=_encryption(table),
+        retired_keys=_retired_keys(table),
+        accepted=accepted_findings(table),
+    )
+
+
+def problems(table: ConfigTable) -> Iterator[PolicyError]:
+    """All problems of a file, at most one for each table in it."""
+    columns = table.entries.get("columns")
+    parts: list[Callable[[], object]] = [
+        lambda: table.allow(_POLICY_WORDS),
+        lambda: _kms(table),
+        lambda: _footer(table),
+        lambda: _encryption(table),
+        lambda: _retired_keys(table),
+        lambda: accepted_findings(table),
+        *(
+            partial(_column, path, entries)
+            for path, entries in (columns.items() if isinstance(columns, dict) else ())
+        ),
+    ]
+    for part in parts:
+        try:
+            part()
+        except PolicyError as error:
+            yield error
+
+
+def read_toml(path: Path) -> ConfigTable:
+    """The tables of a policy file; PolicyError for one that is not TOML."""
+    import tomllib
+
+    try:
+        # Editors of Windows put a byte order mark in front, which TOML does not know.
+        return ConfigTable.of("the policy", tomllib.loads(path.read_text(encoding="utf-8-sig")))
+    except OSError as exc:
+        raise refused_by_system(exc, f"the policy cannot be read: {exc.strerror}") from exc
+    except UnicodeDecodeError as exc:
+        raise PolicyError("the policy is not UTF-8 text") from exc
+    except tomllib.TOMLDecodeError as exc:
+        # The parser's text may be shown, unlike that of a keyring: a policy names keys and holds
+        # none.
+        raise PolicyError(f"the policy is not TOML: {exc}") from exc
+    except (ValueError, RecursionError) as exc:
+        raise PolicyError("the policy is not TOML: nested too deep, or a number too long") from exc
+
+
+def _retired_keys(policy: ConfigTable) -> frozenset[str]:
+    keys = policy.table("keys", "[keys]")
+    names = []
+    for name, entries in {} if keys is None else keys.entries.items():
+        table = ConfigTable.of(f"[keys.{name}]", entries)
+        table.allow({"retired"})
+        if table.get("retired", bool):
+            names.append(name)
+    return frozenset(names)
+
+
+def _kms(policy: ConfigTable) -> Mapping[str, object]:
+    table = policy.table("kms", "[kms]")
+    if table is None:
+        return {}
+    # The clients of all KMSs: only a policy that names one needs them.
+    from secure_bloom.encryption.keys.providers import check_kms
+
+    check_kms(table.entries)
+    return table.entries
+
+
+def _footer(policy: ConfigTable) -> tuple[str | None, FooterMode, bool, frozenset[str]]:
+    table = policy.table("footer", "[footer]")
+    if table is None:
+        if "encryption" in policy.entries:
+            raise PolicyError("[encryption] without [footer]: nothing would be encrypted")
+        return None, FooterMode.PLAINTEXT, False, frozenset()
+    table.allow({"key", "mode", "uniform", "drop_metadata"})
+    key = table.text("key")
+    if key is None:
+        raise PolicyError("[footer] names no key", hint="for files in clear, remove [footer]")
+    mode = table.choice("mode", _FOOTER_MODES)
+    return (
+        key,
+        FooterMode.ENCRYPTED if mode is None else mode,
+        bool(table.get("uniform", bool)),
+        _names(table, "drop_metadata"),
+    )
+
+
+def _names(table: ConfigTable, word: str) -> frozenset[str]:
+    names = table.entries.get(word, [])
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise PolicyError(f"{word!r} of {table.name} is not a list of texts")
+    return frozenset(names)
+
+
+def _encryption(policy: ConfigTable) -> EncryptionOptions:
+    default = EncryptionOptions()
+    table = policy.table("encryption", "[encryption]")
+    if table is None:
+        return default
+    table.allow({"algorithm", "data_key_bits", "double_wrapping", "key_material"})
+    algorithm = table.choice("algorithm", Algorithm.__members__)
+    bits, twice = table.get("data_key_bits", int), table.get("double_wrapping", bool)
+    storage = table.choice("key_material", {"internal": True, "external": False})
+    return EncryptionOptions(
+        algorithm=default.algorithm if algorithm is None else algorithm,
+        data_key_bits=default.data_key_bits if bits is None else bits,
+        double_wrapping=default.double_wrapping if twice is None else twice,
+        internal_storage=default.internal_storage if storage is None else storage,
+    )
+
+
+def _columns(policy: ConfigTable) -> dict[str, ColumnRule]:
+    table = policy.table("columns", "[columns]")
+    if table is None:
+        return {}
+    return {path: _column(path, entries) for path, entries in table.entries.items()}
+
+
+def _column(path: str, entries: object) -> ColumnRule:
+    table = ConfigTable.of(f"[columns.{path}]", entries)
+    for word, value in table.entries.items():
+        if word not in _COLUMN_WORDS and isinstance(value, dict):
+            raise PolicyError(
+                f"{table.name} has the unknown word {word!r}",
+                hint=f'a nested column is one quoted path: [columns."{path}.{word}"]',
+            )
+    table.allow(_COLUMN_WORDS)
+    return ColumnRule(path=path, key=table.text("key"), bloom=_bloom(path, table))
+
+
+def _bloom(path: str, column: ConfigTable) -> BloomFilterOptions | None:
+    value = column.entries.get("bloom", False)
+    if isinstance(value, bool):
+        return BloomFilterOptions() if value else None
+    table = ConfigTable.of(f"'bloom' of {column.name}", value)
+    table.allow({"fpp", "max_bytes"})
+    default = BloomFilterOptions()
+    fpp, max_bytes = table.get("fpp", float), table.get("max_bytes", int)
+    with located(column=path):
+        return BloomFilterOptions(
+            fpp=default.fpp if fpp is None else fpp,
+            max_bytes=default.max_bytes if max_bytes is None else max_bytes,
+        )
+
+
+def check_key_name(what: str, name: str | None) -> None:
+    """Raise PolicyError for a name of spaces alone."""
+    if name is not None and not name.strip():
+        raise PolicyError(f"{what} is empty")

@@ -1,0 +1,89 @@
+"""The Hadoop properties that make Spark write by a policy, as parquet-java reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from secure_bloom.encryption.policy_tables import ColumnRule, EncryptionOptions
+from secure_bloom.errors import PolicyError
+from secure_bloom.options import FooterMode
+
+#: The class that makes parquet-java encrypt by properties.
+CRYPTO_FACTORY = "org.apache.parquet.crypto.keytools.PropertiesDrivenCryptoFactory"
+#: parquet-java splits `parquet.encryption.column.keys` at these characters.
+_SPARK_SEPARATORS = ",;:"
+
+
+def spark_properties(
+    footer_key: str,
+    footer_mode: FooterMode,
+    columns: Mapping[str, ColumnRule],
+    encryption: EncryptionOptions,
+    *,
+    uniform: bool,
+) -> dict[str, str]:
+    """The properties, by names without the ``spark.hadoop.`` prefix.
+
+    Raises PolicyError for what they cannot say.
+    """
+    _check_spark_trims("the footer key", footer_key)
+    return {
+        "parquet.crypto.factory.class": CRYPTO_FACTORY,
+        **_keys(footer_key, columns, uniform=uniform),
+        "parquet.encryption.plaintext.footer": _flag(footer_mode is FooterMode.SIGNED),
+        "parquet.encryption.algorithm": str(encryption.algorithm),
+        "parquet.encryption.data.key.length.bits": str(encryption.data_key_bits),
+        "parquet.encryption.double.wrapping": _flag(encryption.double_wrapping),
+        **_storage(encryption),
+    }
+
+
+def _storage(encryption: EncryptionOptions) -> dict[str, str]:
+    # Inside is parquet-java's default.
+    name = "parquet.encryption.key.material.store.internally"
+    return {} if encryption.internal_storage else {name: _flag(False)}
+
+
+def _keys(footer_key: str, columns: Mapping[str, ColumnRule], *, uniform: bool) -> dict[str, str]:
+    if uniform and all(rule.key is None for rule in columns.values()):
+        return {"parquet.encryption.uniform.key": footer_key}
+    return {
+        "parquet.encryption.footer.key": footer_key,
+        "parquet.encryption.column.keys": _column_keys(columns),
+        **({"parquet.encryption.complete.columns": "true"} if uniform else {}),
+    }
+
+
+def _column_keys(columns: Mapping[str, ColumnRule]) -> str:
+    """``k1:a,b;k2:c``, keys and columns in alphabetical order."""
+    paths: dict[str, list[str]] = {}
+    for path, rule in sorted(columns.items()):
+        if rule.key is not None:
+            _check_spark_name("column", path)
+            _check_spark_name("key", rule.key)
+            paths.setdefault(rule.key, []).append(path)
+    if not paths:
+        raise PolicyError(
+            "Spark cannot write an encrypted footer without an encrypted column",
+            hint="give at least one column a key, or remove [footer]",
+        )
+    return ";".join(f"{key}:{','.join(paths[key])}" for key in sorted(paths))
+
+
+def _check_spark_name(kind: str, name: str) -> None:
+    if any(separator in name for separator in _SPARK_SEPARATORS):
+        raise PolicyError(
+            f"{kind} {name!r} cannot be named in parquet.encryption.column.keys, which is cut at "
+            f"{' '.join(_SPARK_SEPARATORS)}",
+            hint="an AWS key can go by its id or alias instead of its ARN",
+        )
+    _check_spark_trims(kind, name)
+
+
+def _check_spark_trims(kind: str, name: str) -> None:
+    if name != name.strip():
+        raise PolicyError(f"{kind} {name!r} begins or ends with a space, which Spark cuts off")
+
+
+def _flag(value: bool) -> str:
+    return "true" if value else "false"
