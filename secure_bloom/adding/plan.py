@@ -7,6 +7,7 @@ and column order.  The file's data keeps its place.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -17,7 +18,7 @@ from secure_bloom.adding.superseded import reclaimed_end
 from secure_bloom.bloom.build import BuiltFilter, build_filter
 from secure_bloom.bloom.stored import StoredBloomFilter, encode_bloom_filter, read_bloom_filter
 from secure_bloom.encryption.keys import FileKeys
-from secure_bloom.errors import SecureBloomError
+from secure_bloom.errors import FormatError, SecureBloomError
 from secure_bloom.options import BloomFilterOptions
 from secure_bloom.parquet.column_values import read_entries
 from secure_bloom.parquet.filter_places import FilterPlace, with_filters
@@ -115,7 +116,7 @@ def plan_rewrite(
     # All chunks are opened before the first filter is built, so a missing key or a broken policy in
     # the last row group is told at once.
     tasks = list(_tasks(file, footer, keys, request, row_groups))
-    file.read_ahead([_extent(task) for task in tasks if _is_to_be_built(task)], to_replace=True)
+    file.read_ahead(list(_extents(tasks)), to_replace=True)
     outcomes = _outcomes(tasks, run)
     keep = file.size if append else _reclaimed_end(file, footer, keys, outcomes)
     parts, places, filters = _lay_out(outcomes, keep + len(_mark(keep, append=append)))
@@ -168,13 +169,14 @@ def _tasks(
             yield Task(file=file, chunk=chunk, options=options, replace=request.replace_filters)
 
 
-def _is_to_be_built(task: Task) -> bool:
-    return task.replace or task.chunk.meta_data.bloom_filter_offset is None
-
-
-def _extent(task: Task) -> Extent:
-    start, length = chunk_extent(task.chunk)
-    return start, start + length
+def _extents(tasks: Iterable[Task]) -> Iterator[Extent]:
+    """Where the chunks stand that will be read."""
+    for task in tasks:
+        if task.replace or task.chunk.meta_data.bloom_filter_offset is None:
+            # Of an empty chunk there is none; whoever reads a wrong one says what is wrong.
+            with suppress(FormatError):
+                start, length = chunk_extent(task.chunk)
+                yield start, start + length
 
 
 def _outcomes(tasks: list[Task], run: Mapper) -> list[ChunkOutcome]:
