@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
 from secure_bloom.errors import PolicyError, located
-from secure_bloom.storage import join
+from secure_bloom.storage import join, open_input
 from secure_bloom.storage.tree_of import tree_of
 from secure_bloom.tables.delta_actions import fields_of, json_lines, optional_count
 from secure_bloom.tables.delta_checkpoint import read_log_file
@@ -18,6 +18,8 @@ from secure_bloom.tables.delta_log_files import LogFiles
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NANOS_PER_MILLI = 1_000_000
+#: The first line of a commit mostly fits.
+_FIRST_READ = 16 * 1024
 
 
 def version_at(log: str, files: LogFiles, timestamp: str | datetime) -> int:
@@ -61,8 +63,16 @@ def _commit_times(log: str, files: LogFiles) -> Mapping[int, int]:
     return found
 
 
+def _first_line(path: str) -> bytes:
+    """The first line of a commit, which may have megabytes."""
+    with open_input(path) as file:
+        head = file.read_at(0, min(file.size, _FIRST_READ))
+    line, newline, _ = head.partition(b"\n")
+    return line if newline or len(head) < _FIRST_READ else read_log_file(path).split(b"\n", 1)[0]
+
+
 def _in_commit_timestamp(path: str) -> int | None:
     """What a commit says of its time; its first action, or none."""
     with located(path=path):
-        first = next(json_lines(read_log_file(path)), {})
+        first = next(json_lines(_first_line(path)), {})
         return optional_count(fields_of(first, "commitInfo") or {}, "inCommitTimestamp")

@@ -22,13 +22,21 @@ def json_lines(data: bytes) -> Iterator[Action]:
     for number, line in enumerate(data.split(b"\n"), 1):
         if not line.strip():
             continue
-        try:
-            action = json.loads(line)
-        except (ValueError, RecursionError) as exc:
-            raise FormatError(f"line {number} of the log is no JSON") from exc
+        action = _parsed(line, f"line {number} of the log")
         if not isinstance(action, dict):
             raise FormatError(f"line {number} of the log is no JSON object")
         yield action
+
+
+def _parsed(data: bytes, what: str) -> Any:
+    try:
+        found = json.loads(data)
+        if b"\\u" in data:
+            # Half of a character, which JSON can spell: no path and no value has one.
+            json.dumps(found, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as exc:
+        raise FormatError(f"{what} is no JSON") from exc
+    return found
 
 
 def fields_of(action: Action, name: str) -> Mapping[str, Any] | None:
@@ -131,10 +139,7 @@ def metadata_of(fields: Mapping[str, Any]) -> TableMetadata:
 
 
 def _schema(schema_string: str) -> dict[str, Any]:
-    try:
-        schema = json.loads(schema_string)
-    except (ValueError, RecursionError) as exc:
-        raise FormatError("schemaString is no JSON") from exc
+    schema = _parsed(schema_string.encode(), "schemaString")
     columns = schema.get("fields") if isinstance(schema, dict) else None
     if not isinstance(columns, list) or not all(isinstance(one, dict) for one in columns):
         raise FormatError("schemaString is no structure of fields")

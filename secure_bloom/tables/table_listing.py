@@ -89,7 +89,8 @@ def list_tables(
     above = refuse_above(folders, _READERS)
     plain: list[str] = []
     for path in folders:
-        inside = {match: _table_above(match, above) for match in _matches(path)}
+        # Without such folders there is nothing to look for: in a store each look is a request.
+        inside = {match: _table_above(match, above) for match in _matches(path)} if above else {}
         if not any(inside.values()):
             plain.append(path)
             continue

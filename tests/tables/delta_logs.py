@@ -40,6 +40,7 @@ CHECKPOINT = pa.schema(
         "metaData": pa.struct(
             {
                 "id": pa.string(),
+                "format": pa.struct({"provider": pa.string(), "options": MAP}),
                 "schemaString": pa.string(),
                 "partitionColumns": pa.list_(pa.string()),
                 "configuration": MAP,
@@ -58,7 +59,9 @@ CHECKPOINT = pa.schema(
                 "stats_parsed": pa.struct({"numRecords": pa.int64()}),
             }
         ),
-        "sidecar": pa.struct({"path": pa.string(), "sizeInBytes": pa.int64()}),
+        "sidecar": pa.struct(
+            {"path": pa.string(), "sizeInBytes": pa.int64(), "modificationTime": pa.int64()}
+        ),
     }
 )
 

@@ -34,7 +34,8 @@ def test_the_time_of_writing_counts(tmp_path: Path) -> None:
 
 def test_in_commit_timestamps_come_first(tmp_path: Path) -> None:
     for number, at in enumerate([1000, 5000]):
-        info = {"commitInfo": {"inCommitTimestamp": at}}
+        # A first line longer than what is read first, and a short one.
+        info = {"commitInfo": {"inCommitTimestamp": at, "x": "x" * (20_000 * number)}}
         commit(tmp_path, number, info, *(start() if number == 0 else [add("x")]))
     assert version(tmp_path, "1970-01-01T00:00:04Z") == 0
     assert version(tmp_path, "1970-01-01T00:00:05Z") == 1
