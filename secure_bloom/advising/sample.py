@@ -14,15 +14,16 @@ import pyarrow as pa
 
 from secure_bloom.advising.candidates import Candidate, candidates
 from secure_bloom.encryption.keys import KeyResolver
-from secure_bloom.errors import located
+from secure_bloom.errors import UnsupportedFeatureError, located
 from secure_bloom.parquet.keys_ahead import KeysAhead
 from secure_bloom.reading.lookup_trials import RowGroups, TrialTable
 from secure_bloom.reading.table.footer import FileFooter, read_footer
 from secure_bloom.reading.table.footer_scan import FooterScanner
-from secure_bloom.reading.table.hive_partitions import partition_fields, partition_values
 from secure_bloom.reading.table.table_schema import unite
-from secure_bloom.storage import CountedFile, find_unmanaged, open_input
+from secure_bloom.reading.table.table_state import table_state
+from secure_bloom.storage import CountedFile, open_input
 from secure_bloom.storage.counted_file import covered
+from secure_bloom.tables import list_tables
 
 #: At most so many files are looked at, and about so many bytes of them.
 MOST_FILES, MOST_BYTES = 32, 96 * 1024 * 1024
@@ -96,23 +97,32 @@ def sample_table(
 
     Raises what opening them raises, with the path; PolicyError where their schemas clash.
     """
-    paths = find_unmanaged(given)
+    listing = list_tables(given)
+    paths, state = listing.paths, table_state(listing, given)
+    if state.names is not None:
+        raise UnsupportedFeatureError(
+            "advise does not try filters on files whose columns have other names than the table's",
+            hint="advise on a copy without column mapping; add takes the table itself",
+            path=given[0],
+        )
     scanner, facts, schemas = FooterScanner(), [], []
     first: dict[int, FileFooter] = {}
     for done, path in enumerate(KeysAhead(resolver).each(paths), start=1):
         footer = _footer(path, resolver, scanner)
         facts.append(_facts(footer))
-        schemas.append((path, footer.columns.arrow))
+        schemas.append((path, state.columns_of(footer.columns.arrow)))
         # Files of one schema share their columns, so this holds one footer for each schema.
         first.setdefault(id(footer.columns), footer)
         if progress is not None and len(paths) > _MANY:
             progress(done, len(paths))
     chosen = _choose_files(facts)
     row_groups = _choose_row_groups(chosen)
-    partitions = {path: partition_values(path, given) for path in paths}
-    fields = tuple(partition_fields(list(partitions.values())))
-    found = candidates(list(first.values()), [field.name for field in fields])
-    schema = unite(schemas)
+    partitions = dict(zip(paths, state.partitions, strict=True))
+    fields = tuple(state.partition_fields)
+    schema = state.with_columns_of_log(unite(schemas))
+    every = candidates(list(first.values()), [field.name for field in fields])
+    own = {*schema.names, *(field.name for field in fields)}
+    found = tuple(candidate for candidate in every if candidate.path[0] in own)
     return TableSample(
         table=TrialTable(
             schema=schema,

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import deltalake
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import secure_bloom as sb
 from secure_bloom.advising import sample as sampling
 from secure_bloom.advising.sample import TableSample, sample_table
 from secure_bloom.encryption.access import resolver_of, trust_of
+from tests.tables.test_table_listing import mapped
 
 
 @pytest.fixture(scope="module")
@@ -57,3 +60,22 @@ def test_a_small_table_is_looked_at_whole(table: Path) -> None:
     found = sampled(table / "03.parquet")
     assert found.is_whole
     assert list(found.row_groups.values()) == [(0, 1, 2, 3)]
+
+
+def test_of_a_delta_table_the_live_files_are_looked_at(tmp_path: Path) -> None:
+    rows = pa.table({"id": range(100), "day": ["a"] * 50 + ["b"] * 50})
+    for _ in range(2):
+        deltalake.write_deltalake(tmp_path, rows, partition_by=["day"], mode="overwrite")
+    sample = sampled(tmp_path)
+    assert [file.path for file in sample.files] == sorted(
+        deltalake.DeltaTable(tmp_path).file_uris()
+    )
+    assert sample.rows == 100
+    assert [field.name for field in sample.table.partition_fields] == ["day"]
+    assert [column.column for column in sb.advise(tmp_path).columns] == ["id", "day"]
+
+
+def test_a_delta_table_with_column_mapping_is_refused(tmp_path: Path) -> None:
+    mapped(tmp_path / "t", "name")
+    with pytest.raises(sb.UnsupportedFeatureError, match="other names than the table"):
+        sampled(tmp_path / "t")
