@@ -10,14 +10,8 @@ from dataclasses import dataclass, replace
 from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.encryption.keys import DataKey, FileKeys
 from secure_bloom.errors import located
-from secure_bloom.parquet.footer import (
-    Chunk,
-    ChunkRows,
-    Footer,
-    Tail,
-    decrypt_chunk,
-    seal_footer,
-)
+from secure_bloom.parquet.footer import Chunk, ChunkRows, Footer, decrypt_chunk, seal_footer
+from secure_bloom.parquet.footer_tail import Tail
 from secure_bloom.parquet.schema import Leaf, leaves
 from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.metadata import (

@@ -12,7 +12,8 @@ import secure_bloom as sb
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.bloom.stored import read_bloom_filter
 from secure_bloom.encryption.keys import ExplicitKeys, FileKeys, KeyResolver, Keyring
-from secure_bloom.parquet.footer import MAGIC, Chunk, read_tail, unlock
+from secure_bloom.parquet.footer import Chunk, unlock
+from secure_bloom.parquet.footer_tail import MAGIC, read_tail
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.metadata import ColumnMetaData, FileMetaData

@@ -22,14 +22,8 @@ from secure_bloom.errors import FormatError, SecureBloomError
 from secure_bloom.options import BloomFilterOptions
 from secure_bloom.parquet.column_values import read_entries
 from secure_bloom.parquet.filter_places import FilterPlace, with_filters
-from secure_bloom.parquet.footer import (
-    Chunk,
-    Footer,
-    close_footer,
-    open_chunk,
-    read_tail,
-    unlock,
-)
+from secure_bloom.parquet.footer import Chunk, Footer, close_footer, open_chunk, unlock
+from secure_bloom.parquet.footer_tail import read_tail
 from secure_bloom.parquet.pages import chunk_extent
 from secure_bloom.parquet.schema import require_filterable
 from secure_bloom.storage import APPEND_ALIGNMENT, InputFile

@@ -43,15 +43,8 @@ from secure_bloom.errors import (
     UnsupportedFeatureError,
     located,
 )
-from secure_bloom.parquet.footer import (
-    TRAILER_SIZE,
-    Chunk,
-    Footer,
-    open_chunk,
-    read_tail,
-    read_unverified,
-    unlock,
-)
+from secure_bloom.parquet.footer import Chunk, Footer, open_chunk, read_unverified, unlock
+from secure_bloom.parquet.footer_tail import TRAILER_SIZE, read_tail
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.storage import InputFile, open_input
 

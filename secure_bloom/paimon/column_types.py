@@ -13,7 +13,8 @@ from secure_bloom.paimon.index_files import SUFFIX, data_path
 from secure_bloom.paimon.indexed_columns import find_column, stored_leaf
 from secure_bloom.paimon.physical_values import differs
 from secure_bloom.paimon.stored_types import describe_type, leaf_of
-from secure_bloom.parquet.footer import read_tail, unlock_to_read
+from secure_bloom.parquet.footer import unlock_to_read
+from secure_bloom.parquet.footer_tail import read_tail
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.storage import InputFile, open_input

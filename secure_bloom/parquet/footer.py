@@ -1,21 +1,16 @@
-"""The end of a file <-> Footer, in the format's three modes.
+"""A file's Tail <-> Footer: decrypted, or its signature checked; chunks are opened by their keys.
 
-    plaintext:  FileMetaData | length (4, LE) | PAR1
-    signed:     FileMetaData | nonce (12) | tag (16) | length (4, LE) | PAR1
-    encrypted:  FileCryptoMetaData | FileMetaData module | length (4, LE) | PARE
-
-Reading goes in two steps, because the first needs no key: :func:`read_tail` finds the footer,
-:func:`unlock` decrypts it or checks its signature.  Changed bytes are written back by
+Reading goes in two steps, because the first needs no key: :func:`.footer_tail.read_tail` finds the
+footer, :func:`unlock` decrypts it or checks its signature.  Changed bytes are written back by
 :func:`close_footer`.  Encryption.md 5.4 and 5.5.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from secure_bloom.column_names import NamesOfTable
 from secure_bloom.encryption import cipher
 from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.encryption.column_cipher import ColumnCipher
@@ -30,47 +25,17 @@ from secure_bloom.errors import (
 from secure_bloom.options import FooterMode
 from secure_bloom.parquet.file_ciphers import FileCiphers, FooterKey, file_aad_of
 from secure_bloom.parquet.footer_outline import FooterOutline, outline
+from secure_bloom.parquet.footer_tail import MAGIC, MAGIC_ENCRYPTED, Tail, with_trailer
 from secure_bloom.parquet.renamed_schema import renamed_leaves
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import (
     ColumnChunk,
     ColumnMetaData,
     CompressionCodec,
-    EncryptionAlgorithm,
-    FileCryptoMetaData,
     FileMetaData,
     RowGroup,
 )
-from secure_bloom.parquet.structures.records import decode_record, known_member, measured_record
-from secure_bloom.storage import InputFile
-
-MAGIC = b"PAR1"
-MAGIC_ENCRYPTED = b"PARE"
-#: Footer length and magic.
-TRAILER_SIZE = 8
-#: One read of this size holds the footer of most files, and spares a second request.
-_FIRST_READ = 64 * 1024
-#: As many bytes tell a text from a file that is cut short.
-_LOOKED_AT = 256
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tail:
-    """What the end of a file says to someone without keys.
-
-    ``offset`` is where the footer starts, which is where the file's data ends.  ``sealed`` is the
-    encrypted FileMetaData module, or the signature, or empty; ``clear`` is what stands before it.
-    ``outline`` is that of a FileMetaData in clear.  ``column_names`` are those of the table.
-    """
-
-    mode: FooterMode
-    offset: int
-    clear: bytes
-    sealed: bytes
-    outline: FooterOutline | None
-    algorithm: EncryptionAlgorithm | None
-    key_metadata: bytes | None
-    column_names: NamesOfTable | None = None
+from secure_bloom.parquet.structures.records import decode_record, known_member
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,116 +105,6 @@ class Chunk:
     def codec(self) -> CompressionCodec:
         """The codec of its pages; UnsupportedFeatureError for one that is not known here."""
         return known_member(CompressionCodec, self.meta_data.codec, "ColumnMetaData.codec")
-
-
-def read_tail(file: InputFile, *, end: int | None = None) -> Tail:
-    """Find the footer of ``file``; FormatError for what does not end as a Parquet file does.
-
-    ``end`` is where the footer ends: the end of the file, unless an append was cut short.
-    """
-    tail = _tail(*locate_footer(file, end=end))
-    return tail if file.column_names is None else replace(tail, column_names=file.column_names)
-
-
-def _tail(magic: bytes, offset: int, body: bytes) -> Tail:
-    if magic == MAGIC_ENCRYPTED:
-        crypto, length = measured_record(FileCryptoMetaData, body)
-        return encrypted_tail(offset, body, crypto, length)
-    found = outline(body)
-    return clear_tail(
-        offset,
-        body,
-        found.length,
-        algorithm=found.metadata.encryption_algorithm,
-        key_metadata=found.metadata.footer_signing_key_metadata,
-        found=found,
-    )
-
-
-def locate_footer(file: InputFile, *, end: int | None = None) -> tuple[bytes, int, bytes]:
-    """The file's magic, and offset and bytes of its footer; errors as of :func:`read_tail`."""
-    end = file.size if end is None else end
-    if end < len(MAGIC) + TRAILER_SIZE:
-        raise FormatError(f"not a Parquet file: it has {end} bytes")
-    first = min(end, _FIRST_READ)
-    last = file.read_at(end - first, first)
-    # The magic at the file's start says the same, and reading it would be one more request.
-    magic = last[-len(MAGIC) :]
-    if magic not in (MAGIC, MAGIC_ENCRYPTED):
-        raise _foreign(file, last)
-    length = int.from_bytes(last[-TRAILER_SIZE : -len(MAGIC)], "little")
-    offset = end - TRAILER_SIZE - length
-    # The length is any number of four bytes.  A footer cannot start inside the first magic.
-    if offset < len(MAGIC):
-        raise FormatError(f"the footer's length is {length}, the file has {end} bytes")
-    have = first - TRAILER_SIZE
-    body = last[have - length : have] if length <= have else file.read_at(offset, length)
-    return magic, offset, body
-
-
-def _foreign(file: InputFile, last: bytes) -> FormatError:
-    """What to say of a file that ends otherwise than Parquet files do."""
-    # The first character may be cut.
-    text = last[-_LOOKED_AT:].decode("utf-8", "replace").lstrip("\ufffd")
-    is_text = "\ufffd" not in text and all(c.isprintable() or c in "\r\n\t" for c in text)
-    # A Parquet file that is cut short may end within a text, too.
-    if is_text and file.read_at(0, len(MAGIC)) not in (MAGIC, MAGIC_ENCRYPTED):
-        return FormatError(
-            "not a Parquet file: it ends as a text does, such as CSV or JSON",
-            hint="write the table as Parquet; of a folder only Parquet files are taken",
-        )
-    return FormatError(
-        "not a Parquet file, or cut short: it does not end in PAR1 or PARE",
-        hint="if a run with --in-place was killed here, the next such run repairs the file",
-    )
-
-
-def encrypted_tail(offset: int, body: bytes, crypto: FileCryptoMetaData, length: int) -> Tail:
-    """The tail of a file whose footer is encrypted, behind ``crypto`` of ``length`` bytes."""
-    # No tag covers bytes behind the module, so there must be none.
-    if cipher.frame_length(body, length) != len(body) - length:
-        raise FormatError("the encrypted footer module does not fill the footer's length")
-    return Tail(
-        mode=FooterMode.ENCRYPTED,
-        offset=offset,
-        clear=body[:length],
-        sealed=body[length:],
-        outline=None,
-        algorithm=crypto.encryption_algorithm,
-        key_metadata=crypto.key_metadata,
-    )
-
-
-def clear_tail(
-    offset: int,
-    body: bytes,
-    length: int,
-    *,
-    algorithm: EncryptionAlgorithm | None,
-    key_metadata: bytes | None,
-    found: FooterOutline | None = None,
-) -> Tail:
-    """The tail of a file whose FileMetaData, of ``length`` bytes, is in clear.
-
-    An algorithm in it says that a signature follows.  Encryption.md 5.5.
-    """
-    signature = 0 if algorithm is None else cipher.SIGNATURE_SIZE
-    # To the byte: what stands between a footer and its trailer could else be taken for a signature
-    # by one reader and for nothing by another.
-    if len(body) != length + signature:
-        raise FormatError(
-            f"the footer takes {length} bytes and a signature of {signature}, "
-            f"its length says {len(body)}"
-        )
-    return Tail(
-        mode=FooterMode.PLAINTEXT if algorithm is None else FooterMode.SIGNED,
-        offset=offset,
-        clear=body[:length],
-        sealed=body[length:],
-        outline=found,
-        algorithm=algorithm,
-        key_metadata=key_metadata,
-    )
 
 
 def find_footer_key(tail: Tail, keys: FileKeys) -> FooterKey | None:
@@ -448,9 +303,3 @@ def seal_footer(
     aad = cipher.module_aad(file_aad, ModuleType.FOOTER)
     module = cipher.encrypt_gcm(plain, key.key, aad)
     return with_trailer(crypto + module, MAGIC_ENCRYPTED)
-
-
-def with_trailer(body: bytes, magic: bytes) -> bytes:
-    """A footer with its length and magic: the last bytes of a file."""
-    # The length counts a signature or FileCryptoMetaData too (Encryption.md 5.4 and 5.5).
-    return body + len(body).to_bytes(4, "little") + magic

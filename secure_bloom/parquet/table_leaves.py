@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from secure_bloom.encryption.keys import ExplicitKeys, KeyResolver, Keyring, KmsClient
 from secure_bloom.errors import located
-from secure_bloom.parquet.footer import read_tail, unlock
+from secure_bloom.parquet.footer import unlock
+from secure_bloom.parquet.footer_tail import read_tail
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.storage import find_files, open_input

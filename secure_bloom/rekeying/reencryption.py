@@ -21,16 +21,8 @@ from secure_bloom.errors import (
     located,
 )
 from secure_bloom.options import FooterMode
-from secure_bloom.parquet.footer import (
-    MAGIC,
-    MAGIC_ENCRYPTED,
-    Chunk,
-    Footer,
-    open_chunk,
-    read_tail,
-    unlock,
-    unlock_to_read,
-)
+from secure_bloom.parquet.footer import Chunk, Footer, open_chunk, unlock, unlock_to_read
+from secure_bloom.parquet.footer_tail import MAGIC, MAGIC_ENCRYPTED, read_tail
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.rekeying.key_files import (

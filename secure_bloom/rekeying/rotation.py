@@ -30,7 +30,8 @@ from secure_bloom.errors import (
     located,
 )
 from secure_bloom.options import FooterMode
-from secure_bloom.parquet.footer import Footer, Tail, read_tail, seal_footer, unlock
+from secure_bloom.parquet.footer import Footer, seal_footer, unlock
+from secure_bloom.parquet.footer_tail import Tail, read_tail
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.structures.splices import (
     NewValue,

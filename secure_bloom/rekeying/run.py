@@ -33,7 +33,8 @@ from secure_bloom.encryption.keys import (
 from secure_bloom.encryption.policy import KeyPolicy, check_master_keys
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import PolicyError, SecureBloomError
-from secure_bloom.parquet.footer import read_tail, unlock
+from secure_bloom.parquet.footer import unlock
+from secure_bloom.parquet.footer_tail import read_tail
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.keys_ahead import KeysAhead
 from secure_bloom.parquet.schema import unknown_column

@@ -12,7 +12,8 @@ from secure_bloom.encryption.access import GivenKeys
 from secure_bloom.encryption.keys import FileKeys, KeyMaterial, KeyResolver, asked_once
 from secure_bloom.errors import KeyUnavailableError, SecureBloomError, failure_of, located
 from secure_bloom.ordered_pool import in_order
-from secure_bloom.parquet.footer import Footer, read_tail, read_unverified, unlock
+from secure_bloom.parquet.footer import Footer, read_unverified, unlock
+from secure_bloom.parquet.footer_tail import read_tail
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.keys_ahead import KeysAhead
 from secure_bloom.reports import Report

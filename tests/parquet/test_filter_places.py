@@ -12,7 +12,8 @@ from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.errors import FormatError
 from secure_bloom.parquet.filter_places import FilterPlace, with_filters
-from secure_bloom.parquet.footer import Footer, open_chunk, read_tail, unlock, with_trailer
+from secure_bloom.parquet.footer import Footer, open_chunk, unlock
+from secure_bloom.parquet.footer_tail import read_tail, with_trailer
 from secure_bloom.parquet.structures.metadata import ColumnMetaData
 from secure_bloom.parquet.structures.records import decode_record
 from secure_bloom.parquet.structures.splices import Splice, find_fields, splice, with_fields

@@ -27,13 +27,12 @@ from secure_bloom.parquet.filter_places import FilterPlace, with_filters
 from secure_bloom.parquet.footer import (
     close_footer,
     open_chunk,
-    read_tail,
     read_unverified,
     unchecked_signature,
     unlock,
     unlock_to_read,
-    with_trailer,
 )
+from secure_bloom.parquet.footer_tail import read_tail
 from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.metadata import (
     AesGcmCtrV1,
@@ -41,7 +40,7 @@ from secure_bloom.parquet.structures.metadata import (
     ColumnMetaData,
     EncryptionAlgorithm,
 )
-from secure_bloom.storage import CountedFile, open_input
+from secure_bloom.storage import open_input
 from tests.live_footer import encode_footer
 from tests.project import CORPUS, ENCRYPTED_CORPUS, NO_CORPUS
 from tests.surgery import assert_tells_no_secret, edit_column, opened
@@ -385,77 +384,6 @@ def test_pyarrow_reads_a_footer_that_was_edited(path: Path, mode: Mode) -> None:
     before = read(path, encrypted=mode is not Mode.PLAIN)
     _enter_filter(path, 0, "email", 1000, 47)
     assert read(path, encrypted=mode is not Mode.PLAIN).equals(before)
-
-
-# --- where the footer stands ------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("text", "requests"), [(100, 1), (200_000, 2)])
-def test_a_footer_of_any_size_is_found(tmp_path: Path, text: int, requests: int) -> None:
-    table = pa.table({"id": [1, 2, 3]}).replace_schema_metadata({"k": "v" * text})
-    path = write(tmp_path / "x.parquet", table)
-    content = path.read_bytes()
-    with open_input(str(path)) as file:
-        counted = CountedFile(file)
-        whole = read_tail(counted)
-    assert counted.requests == requests
-    assert content[whole.offset :] == with_trailer(whole.clear, b"PAR1")
-    path.write_bytes(content + b"PAR1 and a torn end")
-    with open_input(str(path)) as file:
-        torn = read_tail(file, end=len(content))
-        assert (torn.offset, torn.clear) == (whole.offset, whole.clear)
-        with pytest.raises(FormatError):
-            read_tail(file)
-
-
-def test_a_file_may_be_a_footer_alone(tmp_path: Path) -> None:
-    path = write(tmp_path / "x.parquet", pa.table({"id": [1]}))
-    with open_input(str(path)) as file:
-        clear = read_tail(file).clear
-    path.write_bytes(b"PAR1" + with_trailer(clear, b"PAR1"))
-    with open_input(str(path)) as file:
-        assert (read_tail(file).offset, read_tail(file).clear) == (4, clear)
-
-
-@pytest.mark.parametrize(
-    ("content", "message", "hint"),
-    [
-        (b"PAR1\0\0\0PAR1", "not a Parquet file: it has 11 bytes", None),
-        (b"PAR1\0\0\0\0PAR1", "Thrift structure is damaged behind byte 0", None),
-        (b"PAR1\1\0\0\0PAR1", "the footer's length is 1, the file has 12 bytes", None),
-        (
-            b"PAR1 no footer",
-            "not a Parquet file, or cut short: it does not end in PAR1 or PARE",
-            "if a run with --in-place was killed here, the next such run repairs the file",
-        ),
-    ],
-)
-def test_an_end_that_is_none_says_what_is_wrong(
-    tmp_path: Path, content: bytes, message: str, hint: str | None
-) -> None:
-    path = tmp_path / "x.parquet"
-    path.write_bytes(content)
-    with open_input(str(path)) as file, pytest.raises(FormatError) as caught:
-        read_tail(file)
-    assert (caught.value.message, caught.value.hint) == (message, hint)
-
-
-@pytest.mark.parametrize("mode", [Mode.PLAIN, Mode.SIGNED, Mode.ENCRYPTED])
-def test_a_footer_fills_its_length(tmp_path: Path, mode: Mode) -> None:
-    content = _small(tmp_path, mode).read_bytes()
-    length = int.from_bytes(content[-8:-4], "little")
-    body = content[-8 - length : -8] + b"!"
-    path = tmp_path / "longer.parquet"
-    path.write_bytes(b"PAR1" + with_trailer(body, content[-4:]))
-    with open_input(str(path)) as file, pytest.raises(FormatError) as caught:
-        read_tail(file)
-    signature = 28 if mode is Mode.SIGNED else 0
-    assert caught.value.message == (
-        "the encrypted footer module does not fill the footer's length"
-        if mode is Mode.ENCRYPTED
-        else f"the footer takes {length - signature} bytes and a signature of {signature}, "
-        f"its length says {length + 1}"
-    )
 
 
 # --- chunks of columns -------------------------------------------------------------------------

@@ -9,8 +9,8 @@ import pytest
 
 from secure_bloom.errors import FormatError
 from secure_bloom.parquet import footer_outline
-from secure_bloom.parquet.footer import read_tail
 from secure_bloom.parquet.footer_outline import outline
+from secure_bloom.parquet.footer_tail import read_tail
 from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.metadata import ColumnChunk
 from secure_bloom.parquet.structures.records import decode_record

@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from secure_bloom.encryption.keys import KeyResolver
-from secure_bloom.parquet.footer import open_chunk, read_tail, unlock
+from secure_bloom.parquet.footer import open_chunk, unlock
+from secure_bloom.parquet.footer_tail import read_tail
 from secure_bloom.parquet.memory_files import (
     MemoryColumn,
     memory_file,

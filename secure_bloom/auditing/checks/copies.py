@@ -11,7 +11,7 @@ from itertools import islice
 from secure_bloom.auditing.findings import Finding
 from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_COPY
 from secure_bloom.errors import PolicyError
-from secure_bloom.parquet.footer import MAGIC, TRAILER_SIZE
+from secure_bloom.parquet.footer_tail import MAGIC, TRAILER_SIZE
 from secure_bloom.parquet.key_material_files import KEY_MATERIAL_PREFIX
 from secure_bloom.storage import file_key, name_of, open_input
 from secure_bloom.storage.folder_trees import Tree

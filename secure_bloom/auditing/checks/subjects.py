@@ -12,7 +12,8 @@ from secure_bloom.auditing.rules import Rule
 from secure_bloom.encryption.keys import FileKeys
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.options import FooterMode
-from secure_bloom.parquet.footer import Chunk, Footer, Tail
+from secure_bloom.parquet.footer import Chunk, Footer
+from secure_bloom.parquet.footer_tail import Tail
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import ColumnChunk, ColumnMetaData
 from secure_bloom.storage import InputFile

@@ -25,16 +25,18 @@ from secure_bloom.errors import (
 from secure_bloom.options import FooterMode
 from secure_bloom.parquet.file_ciphers import FileCiphers, FooterKey
 from secure_bloom.parquet.footer import (
-    MAGIC_ENCRYPTED,
     Chunk,
     ChunkRows,
+    decrypt_chunk,
+    find_key_to_read,
+    open_footer,
+)
+from secure_bloom.parquet.footer_tail import (
+    MAGIC_ENCRYPTED,
     Tail,
     clear_tail,
-    decrypt_chunk,
     encrypted_tail,
-    find_key_to_read,
     locate_footer,
-    open_footer,
 )
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.structures.metadata import (
