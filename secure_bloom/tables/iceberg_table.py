@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 #: How the name of a metadata file ends.
 METADATA_SUFFIX = ".metadata.json"
-_INSTALL = "pip install 'secure-bloom[iceberg]'"
+_INSTALL = "pip install 'pyiceberg>=0.12'"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
