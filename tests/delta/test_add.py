@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -13,6 +14,7 @@ import secure_bloom as sb
 from secure_bloom.adding.request import filter_request, request_resolver
 from secure_bloom.adding.rewrite import Rewriter, WriteMode
 from tests.delta.delta_tables import (
+    actions,
     batch,
     data_files,
     deltalake,
@@ -239,3 +241,37 @@ def test_files_of_a_mapped_table_are_asked_by_logical_names(tmp_path: Path) -> N
     assert by_duckdb(str(folder), [0, 1]) == [before, before]
     with pytest.raises(sb.PolicyError, match="col-a1"):
         sb.add_bloom_filters(folder, columns=["col-a1"])
+
+
+def test_the_files_of_a_shallow_clone_get_their_new_places_in_the_clone(tmp_path: Path) -> None:
+    original = write_table(tmp_path / "original", 1, partitioned=False)
+    (old,) = named(original, 0, "add")
+    clone = tmp_path / "clone"
+    first = [
+        action for action in actions(original, 0) if "protocol" in action or "metaData" in action
+    ]
+    named_in_full = {**old, "path": f"file://{original}/{old['path']}"}
+    logs.commit(clone, 0, *first, {"add": named_in_full})
+    files = data_files(original)
+    sb.add_bloom_filters(clone, columns="email")
+    (new,) = named(clone, 1, "add")
+    assert data_files(clone) == {new["path"]}
+    assert data_files(original) == files
+    assert named(clone, 1, "remove")[0]["path"] == named_in_full["path"]
+    assert [row["id"] for row in rows(clone)] == list(range(6))
+
+
+def test_verbs_that_write_otherwise_refuse_a_table_and_say_why(tmp_path: Path) -> None:
+    table = write_table(tmp_path / "t", 1)
+    files = data_files(table)
+    policy = sb.KeyPolicy(footer_key="k_footer", uniform=True)
+    verbs: list[Callable[[], object]] = [
+        lambda: sb.rotate_keys(table, policy=policy, keys=KEYRING),
+        lambda: sb.reencrypt(table, policy=policy, keys=KEYRING),
+        lambda: sb.decrypt(table, output=tmp_path / "clear", keys=KEYRING),
+        lambda: sb.add_bloom_filters([table, table], columns="email"),
+    ]
+    for verb in verbs:
+        with pytest.raises(sb.UnsupportedFeatureError, match="a Delta table: its own log"):
+            verb()
+    assert (latest(table), data_files(table)) == (0, files)
