@@ -178,6 +178,7 @@ def _outcomes(tasks: list[Task], run: Mapper) -> list[ChunkOutcome]:
 
     The work begins with the largest chunk: if it came last, all other cores would wait for it.
     """
+    # By the decompressed size, because values are hashed as they are when decompressed.
     sizes = [task.chunk.meta_data.total_uncompressed_size for task in tasks]
     order = sorted(range(len(tasks)), key=sizes.__getitem__, reverse=True)
     found = dict(zip(order, run(_work, [tasks[i] for i in order]), strict=True))

@@ -52,6 +52,7 @@ class FilterRequest:
         rule = None if self.policy is None else self.policy.key_for(chunk.leaf.path)
         if rule is None:
             return
+        # By its name, because a data key is new in each file and says nothing of the master key.
         actual = None if chunk.cipher is None else chunk.cipher.key.name
         if chunk.cipher is None:
             got = "is stored in clear"

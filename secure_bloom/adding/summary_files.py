@@ -46,6 +46,7 @@ def _described(summary: str) -> set[Hashable] | None:
             outline = read_tail(file).outline
     except SecureBloomError:
         return None
+    # Encrypted, so it cannot be looked into.
     if outline is None:
         return None
     paths = {chunk.file_path for group in outline.row_groups for chunk in group.columns}

@@ -66,6 +66,7 @@ def mend(path: str, resolver: KeyResolver) -> Mended | None:
             end = find_previous_end(file)
             if end is None:
                 return None
+            # A mark and a footer alone do not prove it: a cell may hold a whole file of ours.
             if not is_whole_file(file, end, file_keys(resolver, file)):
                 raise _unsure(path, end)
             kept = truncate_to(path, end, file.identity)

@@ -71,6 +71,7 @@ def _hashes(entries: Entries) -> Iterator[NDArray[np.uint64]]:
 def _second_form(entries: Entries) -> Entries:
     if isinstance(entries, Binary):
         return _without_padding(entries)
+    # Exact: every FLOAT16 is a FLOAT.
     return entries.astype("<f4")
 
 

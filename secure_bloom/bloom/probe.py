@@ -235,6 +235,7 @@ def _probe_row_group(
     return RowGroupProbe(
         row_group=row_group,
         filter=stored is not None,
+        # A file without a filter says nothing, and it must not look like one that has the value.
         verdicts={
             value: Verdict.NO_FILTER if stored is None else verdict(stored.filter, encodings)
             for value, encodings in probed.items()

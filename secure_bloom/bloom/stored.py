@@ -162,6 +162,7 @@ def filter_extent(file: InputFile, chunk: Chunk) -> tuple[int, int] | None:
 def _measure(file: InputFile, offset: int, column_cipher: ColumnCipher | None) -> int:
     """The length of a filter whose metadata has no length: files older than format 2.10."""
     if column_cipher is None:
+        # The number comes from the footer, and nothing has checked it yet.
         if not 0 <= offset < file.size:
             raise FormatError(f"ColumnMetaData.bloom_filter_offset is {offset}")
         head = file.read_at(offset, min(_HEADER_LIMIT, file.size - offset))

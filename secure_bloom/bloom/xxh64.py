@@ -78,6 +78,7 @@ def _rows(values: NDArray[Any]) -> NDArray[np.uint8]:
             f"cannot hash a {values.ndim}-D array of {values.dtype} as fixed-width values,"
             " wanted 1-D integers, floats or void, or 2-D uint8"
         )
+    # PLAIN is little-endian, whatever the machine is (Encodings.md).
     little = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<"))
     return little.view(np.uint8).reshape(len(values), values.dtype.itemsize)
 
@@ -114,6 +115,7 @@ def _check_offsets(offsets: NDArray[Any], data: NDArray[np.uint8], prefix: int) 
         raise PolicyError(f"binary data is {data.ndim}-D {data.dtype}, wanted 1-D uint8")
     if len(offsets) == 0:
         raise FormatError("binary offsets are empty, wanted one more than values")
+    # Compiled code reads what these say without a check of its own.
     if np.any(offsets[1:] < offsets[:-1]):
         raise FormatError("binary offsets fall, each must be at least the one before")
     if not 0 <= offsets[0] <= offsets[-1] <= len(data):

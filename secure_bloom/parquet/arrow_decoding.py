@@ -63,12 +63,14 @@ def decode_dictionary(leaf: Leaf, codec: CompressionCodec, page: Page) -> Iterat
             repetition_level_encoding=Encoding.RLE,
         ),
     ).encode()
+    # Entries of a dictionary have no levels, as values of a required column have none.
     required, count = (FieldRepetitionType.REQUIRED,), page.num_values
     found, size = 0, page.header.uncompressed_page_size
     if count > 0:
         for entries in _decode(leaf, codec, required, [(header, body)], rows=count, values=count):
             found += _plain_size(leaf, entries)
             yield entries
+    # An entry that the header does not count would be missing in the filter, and rows be lost.
     if found != size:
         raise FormatError(
             f"the dictionary page has {size} bytes, the {count} entries in its header take {found}"

@@ -159,6 +159,8 @@ def _select_pages(chunk: Chunk, pages: Iterable[Page]) -> _Selection:
     # Pages that refer to a dictionary which is not there must fail to decode, not count as empty.
     said = DICTIONARY_ENCODINGS if dictionary else frozenset[Encoding]()
     others = [page for page in pages if not page.is_dictionary and page.encoding not in said]
+    # A row of a list may continue on the next page, so pages are decoded all together or not at
+    # all.
     if others and chunk.leaf.is_repeated:
         others = [page for page in pages if not page.is_dictionary]
     return _Selection(chunk=chunk, dictionary=dictionary, data=others)
@@ -226,6 +228,7 @@ def _groups(pages: Iterable[Page]) -> Iterator[list[Page]]:
     for page in pages:
         group.append(page)
         size += len(page.stored)
+        # Counted as stored: what they take decoded is bounded by the budget.
         if size >= _GROUP_BYTES:
             yield group
             group, size = [], 0

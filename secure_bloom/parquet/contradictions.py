@@ -82,6 +82,7 @@ def in_offset_index(chunk: Chunk, index: OffsetIndex) -> Contradictions:
         yield "OffsetIndex: there is no page"
         return
     rows = [location.first_row_index for location in locations]
+    # Strictly, because two pages do not begin at one row.
     if rows[0] != 0 or any(a >= b for a, b in pairwise([*rows, chunk.num_rows])):
         yield (
             "OffsetIndex: the first rows of the pages do not ascend from 0 "

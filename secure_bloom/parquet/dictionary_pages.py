@@ -22,6 +22,7 @@ _DATA_PAGES = frozenset({PageType.DATA_PAGE, PageType.DATA_PAGE_V2})
 
 def claims_full_dictionary(meta_data: ColumnMetaData) -> bool:
     """Whether ``encoding_stats`` says that all data pages are dictionary-encoded."""
+    # An entry of a kind of page of which there is none says nothing.
     stats = [stat for stat in meta_data.encoding_stats or [] if stat.count != 0]
     data = [stat.encoding for stat in stats if stat.page_type in _DATA_PAGES]
     return bool(data) and all(encoding in DICTIONARY_ENCODINGS for encoding in data)

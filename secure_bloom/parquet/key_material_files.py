@@ -29,6 +29,7 @@ def read_material(file: InputFile) -> Mapping[str, str]:
         )
     try:
         material = json.loads(content)
+    # Not chained: the text of the file is wrapped keys, and json's errors hold it.
     except (ValueError, RecursionError):
         material = None
     if not isinstance(material, dict) or not all(isinstance(v, str) for v in material.values()):

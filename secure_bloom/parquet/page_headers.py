@@ -65,6 +65,7 @@ class _Window:
                     raise
                 wanted = min(max(_AHEAD, 4 * wanted), room, _LARGEST_HEADER)
                 continue
+            # Of data pages the header is enough; of the dictionary the values are wanted.
             if not page.is_dictionary or length <= len(view):
                 return page, position + length
             wanted = length

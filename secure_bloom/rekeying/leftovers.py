@@ -18,6 +18,7 @@ def leftovers(file: InputFile, after: Protection | None = None) -> Iterator[str]
 
     None where the protection of columns stays.
     """
+    # Another name leads to the old content, which the old keys still open.
     if file.names > 1:
         yield hard_link_note(file.names)
     index = name_of(index_path(file))

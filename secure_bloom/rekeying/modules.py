@@ -24,6 +24,8 @@ _BODY_TYPES = {True: ModuleType.DICTIONARY_PAGE, False: ModuleType.DATA_PAGE}
 
 def moved_page(page: Page, new: ColumnCipher | None) -> tuple[bytes, bytes]:
     """Header and body of ``page`` as they are stored under ``new``, None for in clear."""
+    # Modules of the format are numbered 0 to 9, and none of them is an index page (Encryption.md
+    # 4.4.2).
     if page.header.type == PageType.INDEX_PAGE:
         raise UnsupportedFeatureError("an index page, which encryption has no module for")
     body = _sealed_body(page, new)

@@ -70,6 +70,8 @@ class NewFooter:
             _ROW_GROUPS: structs(
                 self._row_group(ordinal, group) for ordinal, group in enumerate(groups)
             ),
+            # Both go, and come back for a signed footer alone: in an encrypted one
+            # FileCryptoMetaData has them (Encryption.md 5.4).
             _ALGORITHM: None,
             _SIGNING_KEY: None,
         }

@@ -84,6 +84,7 @@ def found_protection(footer: Footer, keys: FileKeys) -> Protection:
         tuple(_use(chunk.crypto_metadata, footer, keys) for chunk in chunks)
         for chunks in footer.columns
     ]
+    # A policy and a report have one key for each column of a file.
     if any(row != rows[0] for row in rows):
         raise PolicyError("row groups of the file are encrypted under different keys")
     algorithm = footer.tail.algorithm
@@ -98,6 +99,7 @@ def found_protection(footer: Footer, keys: FileKeys) -> Protection:
 def _use(crypto: ColumnCryptoMetaData | None, footer: Footer, keys: FileKeys) -> KeyUse | None:
     if crypto is None:
         return None
+    # The union has one of two members; without this one the column is under the footer's key.
     own = crypto.ENCRYPTION_WITH_COLUMN_KEY
     if own is None:
         return KeyUse(name=keys.describe(footer.tail.key_metadata), is_footer_key=True)
@@ -116,6 +118,7 @@ def wraps_as_wanted(footer: Footer, keys: FileKeys, encryption: EncryptionOption
     ]
     metadata = [footer.tail.key_metadata, *(it.key_metadata for it in own if it is not None)]
     materials = [None if it is None else _material(keys, it) for it in metadata]
+    # How long the keys are is seen by the footer's: a writer makes all keys of a file alike.
     key = footer.key or keys.footer_key(footer.tail.key_metadata)
     return 8 * len(key.key) == encryption.data_key_bits and all(
         it is not None

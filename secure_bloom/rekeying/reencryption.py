@@ -214,6 +214,8 @@ class _NewFile:
 
     def parts(self) -> Iterator[bytes | OldRange]:
         """All bytes of the new file."""
+        # The same magic as at the end: readers that begin with it are told whether the footer is
+        # encrypted (Encryption.md 5.4).
         yield MAGIC_ENCRYPTED if self.mode is FooterMode.ENCRYPTED else MAGIC
         found = regions(
             (

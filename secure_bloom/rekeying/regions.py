@@ -68,6 +68,7 @@ def regions(chunks: Iterable[tuple[int, Chunk, Extent | None]], end: int) -> lis
             )
         if region.kind is RegionKind.PAGES:
             seen.add(region.key)
+        # It is written anew with the places of its pages, which are known when those were written.
         elif region.kind is RegionKind.OFFSET_INDEX and region.key not in seen:
             raise FormatError("an offset index stands in front of its pages")
         done = region.end

@@ -78,6 +78,8 @@ class Rotation:
             with located(path=path):
                 try:
                     return self._rotate(path)
+                # Once more, on the file that another writer put there.  Who loses twice is told,
+                # and the file is whole.
                 except FileChangedError:
                     return self._rotate(path)
         except SecureBloomError as error:
@@ -140,6 +142,7 @@ def _kind(use: KeyUse | None) -> str:
 
 
 def _refuse_plain(footer: Footer) -> None:
+    # Refused, not left alone: whoever rotates keys takes the table for encrypted.
     if footer.tail.algorithm is None:
         raise UnsupportedFeatureError(
             "the file is not encrypted, so it has no keys to rotate", hint="reencrypt encrypts it"
@@ -240,6 +243,7 @@ def _key_metadata(footer: Footer, wanted: Protection | None) -> Iterator[tuple[b
 
 
 def _write(file: InputFile, footer: Footer, renewed: _RenewedFile) -> int:
+    # The material first.  References stay, so it opens the old data file and the new one.
     if renewed.external is not None:
         # Without what the file does not refer to: it may be of older keys.
         write_material(file, file.path, renewed.external)
@@ -273,6 +277,7 @@ def _blanked(extents: Iterable[tuple[int, int]], end: int) -> Iterator[bytes | O
 
 def _new_crypto(tail: Tail, metadata: Mapping[bytes, bytes]) -> bytes:
     """FileCryptoMetaData (key_metadata: 2) of an encrypted footer."""
+    # A signed footer has its key metadata in field 9 of the FileMetaData itself.
     if tail.mode is not FooterMode.ENCRYPTED or tail.key_metadata is None:
         return b""
     return with_fields(tail.clear, {2: binary(metadata[tail.key_metadata])})
@@ -306,6 +311,7 @@ def _new_chunk(chunk: bytes, metadata: Mapping[bytes, bytes]) -> bytes:
         return chunk
     union = chunk[crypto.value : crypto.end]
     own = find_fields(union).by_id.get(2)
+    # A column under the footer's key has no key metadata of its own.
     if own is None:
         return chunk
     column_key = union[own.value : own.end]

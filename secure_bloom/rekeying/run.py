@@ -253,6 +253,7 @@ def check_columns(files: Iterable[str], resolver: KeyResolver, policy: KeyPolicy
 
 def _check_moves(moves: Mapping[str, str], kms: KmsClient) -> None:
     chained = sorted(moves.keys() & set(moves.values()))
+    # In a run that was cut short, a key that was moved to could not be told from one to be moved.
     if chained:
         raise PolicyError(
             f"keys are to be left and to be moved to at once: {', '.join(chained)}",

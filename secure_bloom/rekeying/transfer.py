@@ -87,6 +87,7 @@ class Transfer:
         new = self._new(*region.key)
         places.start = self.position
         if new is None and region.chunk.cipher is None:
+            # Copied as they lie, so their offset index is moved by one number and not page by page.
             places.moved_by = self.position - region.offset
             yield OldRange(region.offset, region.length)
         else:
@@ -199,6 +200,7 @@ def _stored_page(
         stored = window.at(position, least)
         try:
             page, length = page_at(window.region.chunk, stored, room, place)
+        # A header that is cut off by what was read looks like a damaged one: more is read to tell.
         except FormatError:
             if len(stored) == room:
                 raise
@@ -225,6 +227,7 @@ def _moved_location(
     offset = number(plain, fields.get(_OFFSET))
     if places.moved_by is not None:
         return {_OFFSET: i64(offset + places.moved_by)}
+    # Readers would take other bytes for a page, so a wrong index must not be carried over.
     if offset not in places.pages:
         raise FormatError(f"the offset index names a page at {offset}, where none starts")
     at, length = places.pages[offset]

@@ -122,6 +122,7 @@ def _file(listing: TableListing, path: str, resolver: KeyResolver) -> FileKeyUse
             footer: Footer | None
             try:
                 footer = unlock(tail, keys)
+            # What stands in clear is told: whoever asks what a lost key opens does not have it.
             except KeyUnavailableError:
                 footer = None if tail.outline is None else read_unverified(tail)
             found: dict[tuple[str, str | None], list[str]] = {}
