@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import pickle
+import random
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -327,3 +328,41 @@ def test_a_delta_table_is_read_alone(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": [1]}), tmp_path / "x.parquet")
     with pytest.raises(PolicyError, match="read alone"):
         sb.read_table([tmp_path / "t", tmp_path / "x.parquet"])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_rows_are_those_that_are_left_by_every_way_of_reading(tmp_path: Path, seed: int) -> None:
+    """Random row groups, page indexes, dictionaries, deletion vectors and conditions."""
+    chance = random.Random(seed)
+    count, adds, left = chance.randint(1, 400), [], []
+    for f in range(2):
+        data = [
+            {"id": chance.randrange(50), "s": f"v{chance.randrange(30)}", "at": i}
+            for i in range(count)
+        ]
+        pq.write_table(
+            pa.Table.from_pylist(data),
+            tmp_path / f"{f}.parquet",
+            row_group_size=chance.choice([7, 50, 1000]),
+            data_page_size=chance.choice([64, 10**6]),
+            write_page_index=chance.random() < 0.7,
+            use_dictionary=chance.random() < 0.5,
+        )
+        gone = sorted(chance.sample(range(count), chance.randint(1, count)))
+        vector = inline_vector(gone) if chance.random() < 0.5 else vector_file(tmp_path, gone)[0]
+        adds.append(add(f"{f}.parquet", partitionValues={"p": str(f)}, deletionVector=vector))
+        left += [row | {"p": f} for row in data if row["at"] not in set(gone)]
+    columns = column("id"), column("s", "string"), column("at"), column("p", "integer")
+    first = start(*columns, partitions=["p"], features=["deletionVectors"])
+    commit(tmp_path, 0, *first, *adds)
+    conditions: dict[str, Any] = {
+        "id = 7": lambda row: row["id"] == 7,
+        "s in ('v1', 'v2') and id < 25": lambda row: row["s"] in ("v1", "v2") and row["id"] < 25,
+        "at > 5 and at < 9": lambda row: 5 < row["at"] < 9,
+        "p = 1": lambda row: row["p"] == 1,
+    }
+    for where, is_wanted in conditions.items():
+        found = sb.read_table(tmp_path, where=where)
+        wanted = [row for row in left if is_wanted(row)]
+        assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, wanted)), where
+    assert sb.read_table(tmp_path, columns="p").num_rows == len(left)
