@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import secure_bloom as sb
-from tests.spark.cluster import POLICY
+from tests.spark.parquet_java import PLAIN_WRITE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,7 +32,8 @@ def test_rows_are_those_that_spark_reads_from_the_sink(spark: SparkSession, tmp_
         query = (
             stream.csv(str(source))
             .coalesce(1)
-            .writeStream.partitionBy("p")
+            .writeStream.options(**PLAIN_WRITE)
+            .partitionBy("p")
             .option("checkpointLocation", str(tmp_path / "checkpoint"))
             .trigger(availableNow=True)
             .start(str(sink))
@@ -45,7 +46,7 @@ def test_rows_are_those_that_spark_reads_from_the_sink(spark: SparkSession, tmp_
     shutil.copy(committed, committed.with_name("part-uncommitted.parquet"))
     wanted = spark.read.parquet(str(sink)).collect()
     assert len(wanted) == 3 * BATCHES
-    found = sb.read_table(sink, policy=POLICY).to_pylist()
+    found = sb.read_table(sink).to_pylist()
     assert sorted((row["id"], row["p"]) for row in found) == sorted((r.id, r.p) for r in wanted)
     part = committed.parent
-    assert sb.read_table(part, policy=POLICY).num_rows == BATCHES
+    assert sb.read_table(part).num_rows == BATCHES
