@@ -46,10 +46,10 @@ def test_the_block_on_record_keys_of_hudi(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     development_keys()
-    columns = "email string, iban string, national_id long, country string"
-    rows = [(f"key-{n}", f"DE{n}", n, "it") for n in range(9)]
+    columns = "_hoodie_record_key string, email string, iban string, national_id long"
+    rows = [(f"key-{n}", "x", "y", n) for n in range(9)]
     spark.createDataFrame(rows, columns).coalesce(1).write.parquet(f"{tmp_path}/table")
-    hudi.add_record_key_filter("table", column="email", policy="keys/policy.toml")
+    hudi.add_record_key_filter("table", policy="keys/policy.toml")
     incoming = spark.createDataFrame([("key-7",), ("nowhere",)], "record_key string")
     names = {"spark": spark, "incoming": incoming}
     [block] = [block for block in blocks("hudi.md", "python") if "spark" in block.text]
