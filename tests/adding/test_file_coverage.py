@@ -1,0 +1,70 @@
+"""A file is whole where its footer accounts for every byte before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import secure_bloom as sb
+from secure_bloom.adding.append_mark import append_mark
+from secure_bloom.adding.file_coverage import is_whole_file
+from secure_bloom.encryption.keys import KeyResolver, Keyring
+from secure_bloom.parquet.footer_tail import read_tail
+from secure_bloom.storage import open_input
+from tests.tables import KEYRING, Mode, customers, write
+
+
+def is_whole(path: Path, keys: Keyring | None = KEYRING) -> bool:
+    with open_input(str(path)) as file:
+        return is_whole_file(file, file.size, KeyResolver(keys).for_file())
+
+
+@pytest.mark.parametrize("mode", Mode, ids=lambda mode: mode.name)
+@pytest.mark.parametrize("index", [False, True])
+def test_what_a_writer_wrote_is_whole(tmp_path: Path, mode: Mode, index: bool) -> None:
+    path = write(tmp_path / "x.parquet", customers(60), mode, write_page_index=index)
+    assert is_whole(path)
+    sb.add_bloom_filters(path, columns=["email"], keys=KEYRING)
+    assert is_whole(path)
+    sb.add_bloom_filters(path, columns=["city"], keys=KEYRING, in_place=True)
+    assert is_whole(path)
+
+
+def test_without_a_key_nobody_knows(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.parquet", customers(60), Mode.SIGNED)
+    assert not is_whole(path, None)
+
+
+@pytest.mark.parametrize(
+    ("between", "whole"),
+    [
+        (lambda _: bytes(100), True),
+        (lambda _: b"x", False),
+        (lambda old: append_mark(len(old)) + b"x", False),
+        (lambda old: old, False),
+    ],
+)
+def test_bytes_that_nothing_accounts_for(
+    tmp_path: Path, between: Callable[[bytes], bytes], whole: bool
+) -> None:
+    path = write(tmp_path / "x.parquet", customers(60))
+    content = path.read_bytes()
+    with open_input(str(path)) as file:
+        offset = read_tail(file).offset
+    path.write_bytes(content[:offset] + between(content) + content[offset:])
+    assert is_whole(path) is whole
+
+
+def test_what_an_earlier_append_left_behind_is_dead(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.parquet", customers(60))
+    old = path.read_bytes()
+    with open_input(str(path)) as file:
+        footer = old[read_tail(file).offset :]
+    # The whole old file, its footer included, then a mark that says where it ended.
+    path.write_bytes(old + append_mark(len(old)) + bytes(50) + footer)
+    assert is_whole(path)
+    # The same bytes behind a mark of another place are not known to be a file of their own.
+    path.write_bytes(old + append_mark(len(old) - 1) + bytes(50) + footer)
+    assert not is_whole(path)
