@@ -26,14 +26,16 @@ Extent = tuple[int, int]
 def superseded_footers(file: InputFile, footer: Footer) -> list[Extent]:
     """Each old footer with the mark behind it, in the file's order; no key is needed."""
     # A cell may hold a file with marks of its own: only what stands behind all data counts.
-    first, found = _known_end(footer), []
-    for mark, behind in find_marks(file, footer.tail.offset, first):
+    first, found, limit = _known_end(footer), [], footer.tail.offset
+    for mark, behind in find_marks(file, limit, first):
         try:
             start = read_tail(file, end=mark).offset
         except SecureBloomError:
             continue
-        if start >= first:
+        # A footer that says it begins before the mark in front of it is none.
+        if first <= start and behind <= limit:
             found.append((start, behind))
+            limit = start
     return found[::-1]
 
 
