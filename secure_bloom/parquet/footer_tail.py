@@ -84,6 +84,7 @@ def locate_footer(file: InputFile, *, end: int | None = None) -> tuple[bytes, in
     magic = last[-len(MAGIC) :]
     if magic not in (MAGIC, MAGIC_ENCRYPTED):
         raise _foreign(file, last)
+    # Unsigned: a negative length would put the footer behind the end of the file.
     length = int.from_bytes(last[-TRAILER_SIZE : -len(MAGIC)], "little")
     offset = end - TRAILER_SIZE - length
     # The length is any number of four bytes.  A footer cannot start inside the first magic.

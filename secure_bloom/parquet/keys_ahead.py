@@ -79,6 +79,7 @@ class KeysAhead:
         """The path, when the calls for its file were made; whoever opens it tells of errors."""
         # Files in an object store are opened side by side anyway.
         if not is_object_uri(path):
+            # An error told here would come before those of the files in front of this one.
             with suppress(SecureBloomError, OSError):
                 self._ask(path)
         return path
@@ -86,6 +87,8 @@ class KeysAhead:
     def _unwrap_keys(self, path: str) -> None:
         with open_input(path) as file:
             keys = file_keys(self._resolver, file)
+            # Only calls to the KMS are made here.  Whoever then reads the file checks the
+            # signature.
             footer = unlock(read_tail(file), keys, allow_unverified=True)
             for name, key_metadata in _own_keys(footer).items():
                 if keys.describe(key_metadata) in self._resolver.used:

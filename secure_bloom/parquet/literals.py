@@ -78,6 +78,7 @@ def physical_values(leaf: Leaf, value: object) -> tuple[bytes, ...] | None:
         wanted = _WANTED[logical.kind].format(
             width=leaf.width, logical=logical, zone="Z" if logical.is_utc else ""
         )
+        # Two errors, because a comparison with a number that is only too large has an answer.
         refused = BeyondColumnError if beyond else PolicyError
         raise refused(
             f"the value is not one the column can hold, wanted {wanted}", column=leaf.name
@@ -134,6 +135,7 @@ def _integer(leaf: Leaf, logical: Logical, value: Any) -> tuple[bytes, ...]:
     if number != int(number):
         raise _BeyondError
     number = int(number)
+    # By the bits that the column declares: an INT8 is stored in 32 bits and holds no 1000.
     low = -(1 << (logical.bits - 1)) if logical.signed else 0
     if not low <= number < low + (1 << logical.bits):
         raise _BeyondError
@@ -176,8 +178,10 @@ _FLOAT_FORMATS = {2: "<e", 4: "<f", 8: "<d"}
 
 def _float(leaf: Leaf, _logical: Logical, value: Any) -> tuple[bytes, ...] | None:
     number = floating_number(value) if isinstance(value, str) else float(value)
+    # No filter can answer for NaN: which of its many bit patterns a writer hashed is not known.
     if math.isnan(number):
         return None
+    # Engines find the zeros equal, and a hash of their bits does not.
     if number == 0.0:
         form = _FLOAT_FORMATS[leaf.width or 0]
         return struct.pack(form, 0.0), struct.pack(form, -0.0)
@@ -188,6 +192,7 @@ def _decimal(leaf: Leaf, logical: Logical, value: Any) -> tuple[bytes, ...]:
     if isinstance(value, str):
         number = exact_number(value)
     else:
+        # Decimal(0.1) has 55 digits; who writes 0.1 means the number with one.
         number = shortest_decimal(value) if isinstance(value, float) else Decimal(value)
     unscaled = number.scaleb(logical.scale, _EXACT)
     if unscaled != unscaled.to_integral_value():
@@ -232,6 +237,7 @@ def _timestamp(_leaf: Leaf, logical: Logical, value: Any) -> tuple[bytes, ...]:
 
 
 def _int96(_leaf: Leaf, _logical: Logical, value: Any) -> tuple[bytes, ...]:
+    # Spark and Hive mean an instant by INT96, although the file does not say so.
     days, nanos = divmod(_epoch_nanos(value, is_utc=True), _DAY)
     return (struct.pack("<qi", nanos, days + JULIAN_EPOCH),)
 

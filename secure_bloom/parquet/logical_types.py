@@ -111,6 +111,7 @@ def logical_type(element: SchemaElement) -> Logical:
     physical = element.type or Type.BOOLEAN
     declared = element.logicalType
     found = None if declared is None else _from_logical(declared)
+    # The newer annotation wins; the older one stands beside it for readers that know no other.
     if found is None and element.converted_type is not None:
         found = _from_converted(element, element.converted_type)
     return found if found and _can_carry(element, found.kind) else _PHYSICAL[physical]
@@ -118,6 +119,7 @@ def logical_type(element: SchemaElement) -> Logical:
 
 def _can_carry(element: SchemaElement, kind: Kind) -> bool:
     width = _WIDTHS.get(kind, element.type_length)
+    # A UUID of 15 bytes is bytes: what it declares cannot be true.
     return element.type in _CARRIERS[kind] and element.type_length == width
 
 

@@ -59,6 +59,7 @@ class _Reservations:
     def take(self, size: int) -> None:
         """Wait until so much is left, or nothing is taken: one piece always goes on."""
         with self._changed:
+            # A piece larger than all of the budget goes on alone, or it would wait for ever.
             self._changed.wait_for(lambda: not self._taken or self._taken + size <= memory_budget())
             self._taken += size
 

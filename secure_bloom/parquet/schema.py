@@ -86,6 +86,7 @@ class Leaves(tuple[Leaf, ...]):
             found.setdefault(leaf.name, []).append(ordinal)
             for depth in range(1, len(leaf.path)):
                 below.setdefault(".".join(leaf.path[:depth]), []).append(ordinal)
+        # A leaf's own name goes before what stands below a column of that name.
         return below | found
 
     def select(self, name: str) -> list[int]:
@@ -102,6 +103,7 @@ def leaves(schema: list[SchemaElement]) -> Leaves:
         raise FormatError("the schema has no root")
     nodes = iter(schema[1:])
     found = list(_children(nodes, schema[0].num_children or 0, (), ()))
+    # A list that is longer than its tree was not written as one tree.
     if next(nodes, None) is not None:
         raise FormatError(f"the schema lists {len(schema)} nodes, its tree has fewer")
     return Leaves(found)
@@ -121,6 +123,7 @@ def _children(
         if node is None:
             raise FormatError("the schema's tree has more nodes than its list")
         below = (*path, node.name)
+        # Optional in the format, because the root needs none.
         repeated = (*repetitions, node.repetition_type or FieldRepetitionType.REQUIRED)
         if node.type is None:
             yield from _children(nodes, node.num_children or 0, below, repeated)

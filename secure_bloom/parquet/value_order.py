@@ -22,6 +22,7 @@ OrderKey = Callable[[bytes], Any]
 def order_of(leaf: Leaf) -> OrderKey | None:
     """How stored values of ``leaf`` are ordered; None where no order is known."""
     logical = logical_type(leaf.element)
+    # Writers never agreed on the order that bounds of INT96 are in.
     if leaf.is_repeated or leaf.type is Type.INT96 or _is_unordered(leaf):
         return None
     return _ORDERS[logical.kind](leaf, logical)
