@@ -27,7 +27,7 @@ def test_many_files_are_only_counted_without_verbose(capsys: pytest.CaptureFixtu
     print_rekey_report(report(21, dry_run=True), verbose=False)
     text = capsys.readouterr().out
     assert "part-" not in text
-    assert "21 files: would be: 21 rotated" in text
+    assert "21 files: 21 would be rotated" in text
     print_rekey_report(report(21), verbose=True)
     assert capsys.readouterr().out.count("part-") == 21
 
