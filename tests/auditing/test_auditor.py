@@ -124,6 +124,7 @@ def test_the_report_is_json(tmp_path: Path) -> None:
         *("schema_version", "findings", "ignored", "notes", "files", "columns_checked", "scope")
     }
     assert document["findings"][0].keys() == {
+        "causes",
         "id",
         "severity",
         "path",
