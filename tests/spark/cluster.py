@@ -90,7 +90,7 @@ class Cluster:
     """A running cluster: one master, workers with one core and 1 GiB each."""
 
     def __init__(self, url: str, folder: Path, driver: Mapping[str, str], seconds: float) -> None:
-        self._url = url
+        self.url = url
         self._settings = driver
         self._seconds = seconds
         self.folder = folder
@@ -133,7 +133,7 @@ class Cluster:
             self.events.mkdir()
             events = {"spark.eventLog.dir": self.events.as_uri()}
             settings = {**ON_CLUSTER, **events, **self._settings}
-            command = [sys.executable, "-m", "tests.spark.cluster", self._url, str(self.folder)]
+            command = [sys.executable, "-m", "tests.spark.cluster", self.url, str(self.folder)]
             with (self.folder / "driver.log").open("ab") as log:
                 self._driver = subprocess.Popen(
                     [*command, json.dumps(settings)],

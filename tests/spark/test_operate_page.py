@@ -16,6 +16,7 @@ from secure_bloom.spark import add_bloom_filters, session_config
 from secure_bloom.spark.jvm import spark_jars
 from secure_bloom.spark.scan_metrics import rows_scanned
 from tests.project import ROOT
+from tests.spark.cluster import standalone_cluster
 from tests.spark.parquet_java import PLAIN_WRITE, only_bloom_filters
 
 if TYPE_CHECKING:
@@ -132,6 +133,21 @@ def test_spark_submit_runs_the_job(spark: SparkSession, lake: Path) -> None:
     (lake / "customers" / "broken.parquet").write_bytes(b"not Parquet")
     report = add_bloom_filters(spark, "customers", "keys/policy.toml", on_error="report")
     assert {row.action for row in report.where("error IS NULL").collect()} == {"kept"}
+
+
+@pytest.mark.slow
+def test_spark_submit_runs_the_job_on_a_cluster(
+    spark: SparkSession, lake: Path, tmp_path: Path
+) -> None:
+    customers(spark).write.parquet(str(lake / "customers"))
+    (tmp_path / "cluster").mkdir()
+    # A cluster of its own: the driver that serves other tests has all cores of theirs.
+    with standalone_cluster(tmp_path / "cluster", workers=1) as cluster:
+        done = submit(lake, cluster.url, "customers/", "keys/policy.toml")
+        executors = list(cluster.folder.glob("work-0/app-*/*/stderr"))
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert re.search(r"\|\s*email\|\s*added\|", done.stdout), done.stdout
+    assert len(executors) == 1
 
 
 @pytest.mark.slow
