@@ -44,10 +44,10 @@ from secure_bloom.parquet.footer import (
     Chunk,
     Footer,
     open_chunk,
-    read_tail,
     unlock_to_read,
 )
 from secure_bloom.parquet.footer_outline import outline
+from secure_bloom.parquet.footer_tail import read_tail
 from secure_bloom.parquet.literals import physical_values
 from secure_bloom.parquet.schema import leaves
 from secure_bloom.parquet.structures import trees
