@@ -45,4 +45,5 @@ SUITES: Final = (
     "delta",
     "reading",
     "other_filters",
+    "objects",
 )

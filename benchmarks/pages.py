@@ -31,6 +31,7 @@ TITLES = {
     "delta": "Delta tables",
     "reading": "Finding rows, beside other engines",
     "other_filters": "Filters of Hudi and Paimon",
+    "objects": "Object stores",
 }
 
 

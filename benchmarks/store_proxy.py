@@ -1,13 +1,12 @@
 """A proxy before an object store: it counts requests and bytes, delays, and fails requests.
 
     python -m benchmarks.store_proxy PORT      (of the store on this machine)
+    python -m benchmarks.store_proxy memory    (a store of its own: ``memory_store``)
 
 It prints its own port, then an answer to each command, a line of JSON on stdin:
-``{"delay": 0.03}``, ``{"remember": true}``, ``{"fail": {...}}``, ``{"counts": true}``.  It ends
-when stdin does.  In a process of its own it waits for nobody's interpreter lock.
-
-With ``remember`` an answer to GET and HEAD is given again from memory until something is written: a
-store in Python takes longer for an answer than the delay that is to be measured.
+``{"delay": 0.03}``, ``{"bytes_a_second": 1e8}``, ``{"fail": {...}}``, ``{"counts": true}``,
+``{"put": {"key": "file"}}``.  It ends when stdin does.  In a process of its own it waits for
+nobody's interpreter lock.
 """
 
 from __future__ import annotations
@@ -15,11 +14,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
+
+from benchmarks import ROOT
+from benchmarks.memory_store import MemoryStore
 
 _LINE = b"\r\n"
 _PIECE = 256 * 1024
@@ -76,14 +80,32 @@ class Head:
         return "chunked" in self.fields.get("transfer-encoding", "")
 
 
-class Proxy:
-    """Takes requests for the store at ``port``."""
+class Line:
+    """A network that carries so many bytes a second, of all connections together."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, bytes_a_second: float | None = None) -> None:
+        self._rate = bytes_a_second
+        self._free_at = 0.0
+
+    async def carry(self, length: int) -> None:
+        """Wait until the bytes are through."""
+        if self._rate is None:
+            return
+        now = asyncio.get_running_loop().time()
+        self._free_at = max(self._free_at, now) + length / self._rate
+        # Short waits take longer than they are.
+        if self._free_at > now + 0.01:
+            await asyncio.sleep(self._free_at - now)
+
+
+class Proxy:
+    """Takes requests for the store at ``port``, or for one in memory."""
+
+    def __init__(self, port: int | None) -> None:
         self._port = port
+        self._memory = MemoryStore()
         self._delay = 0.0
-        self._remember = False
-        self._answers: dict[tuple[str, str], bytes] = {}
+        self._line = Line()
         self._failure: Failure | None = None
         self._seen = 0
         self._under_way = 0
@@ -93,9 +115,12 @@ class Proxy:
         """Do what a line of stdin says."""
         if "delay" in command:
             self._delay = command["delay"]
-        if "remember" in command:
-            self._remember = command["remember"]
-            self._answers.clear()
+        if "bytes_a_second" in command:
+            self._line = Line(command["bytes_a_second"])
+        files = command.get("put", {})
+        contents = {file: Path(file).read_bytes() for file in set(files.values())}
+        for key, file in files.items():
+            self._memory.put(key, [contents[file]])
         if "fail" in command:
             self._failure = Failure(**command["fail"]) if command["fail"] else None
             self._seen = 0
@@ -106,7 +131,7 @@ class Proxy:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection of a client, with one of its own to the store."""
-        store = _Store(self._port)
+        store = _Store(self._port or 0)
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
             while True:
                 head = await _read_head(reader)
@@ -138,22 +163,34 @@ class Proxy:
             up = await _read_body(reader, head)
             self._count(method, target, len(up), 0)
             return await _fail(writer, failure, method)
-        key = (head.first, head.fields.get("range", ""))
-        if self._remember and (answer := self._answers.get(key)):
-            writer.write(answer)
-            await writer.drain()
-            self._count(method, target, 0, len(answer))
-            return True
-        if method not in ("GET", "HEAD"):
-            self._answers.clear()
-        up = await store.ask(head, reader)
-        down, answer = await store.answer(
-            method, None if failure else writer, keep=self._remember and method in ("GET", "HEAD")
-        )
-        if answer:
-            self._answers[key] = answer
+        if self._port is None:
+            up, down = await self._from_memory(head, reader, writer)
+        else:
+            up = await store.ask(head, reader)
+            down = await store.answer(method, None if failure else writer)
         self._count(method, target, up, down)
         return await _fail(writer, failure, method) if failure else True
+
+    async def _from_memory(
+        self, head: Head, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> tuple[int, int]:
+        method, target, _ = head.first.split(" ", 2)
+        body = bytearray()
+        async for piece in _pieces(reader, head):
+            body += piece
+            await self._line.carry(len(piece))
+        answer = self._memory.answer(method, target, head.fields, bytes(body))
+        down = sum(map(len, answer.body))
+        fields = {"Content-Length": str(down)} | answer.fields
+        lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+        writer.write(f"HTTP/1.1 {answer.status} OK\r\n{lines}\r\n".encode())
+        for piece in answer.body if method != "HEAD" else ():
+            for start in range(0, len(piece), _PIECE):
+                writer.write(piece[start : start + _PIECE])
+                await self._line.carry(min(_PIECE, len(piece) - start))
+                await writer.drain()
+        await writer.drain()
+        return len(body), down
 
     def _failing(self, head: str) -> Failure | None:
         failure = self._failure
@@ -201,10 +238,8 @@ class _Store:
             await writer.drain()
         return head.length
 
-    async def answer(
-        self, method: str, to: asyncio.StreamWriter | None, *, keep: bool
-    ) -> tuple[int, bytes]:
-        """Pass the answer on; the bytes of its body, and if kept all of it."""
+    async def answer(self, method: str, to: asyncio.StreamWriter | None) -> int:
+        """Pass the answer on; the bytes of its body."""
         assert self._streams is not None
         reader = self._streams[0]
         head = await _read_head(reader)
@@ -212,15 +247,12 @@ class _Store:
         while status == 100:
             head = await _read_head(reader)
             status = int(head.first.split(" ", 2)[1])
-        pieces = [head.raw]
         if to is not None:
             to.write(head.raw)
         down = 0
         if method != "HEAD" and status not in _WITHOUT_BODY:
             async for piece in _pieces(reader, head):
                 down += len(piece)
-                if keep:
-                    pieces.append(piece)
                 if to is not None:
                     to.write(piece)
                     await to.drain()
@@ -230,7 +262,7 @@ class _Store:
             "HTTP/1.0"
         ):
             self.close()
-        return down, b"".join(pieces) if keep and status < 300 else b""
+        return down
 
     def close(self) -> None:
         """Close the connection, if there is one."""
@@ -292,16 +324,18 @@ async def _fail(writer: asyncio.StreamWriter, failure: Failure, method: str) -> 
     return True
 
 
-async def _main(port: int) -> None:
+async def _main(port: int | None) -> None:
     proxy = Proxy(port)
     server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0, limit=1 << 20)
     print(server.sockets[0].getsockname()[1], flush=True)
-    commands = asyncio.StreamReader()
+    commands = asyncio.StreamReader(limit=1 << 26)
     await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(commands), sys.stdin
     )
     while line := await commands.readline():
         print(json.dumps(proxy.obey(json.loads(line))), flush=True)
+    # Connections that clients keep open are no reason to complain.
+    os._exit(0)
 
 
 class StoreProxy:
@@ -328,10 +362,11 @@ class StoreProxy:
 
 
 @contextlib.contextmanager
-def store_proxy(port: str) -> Iterator[StoreProxy]:
-    """A proxy before the store at a port of this machine."""
+def store_proxy(port: str = "memory") -> Iterator[StoreProxy]:
+    """A proxy before the store at a port of this machine, or one with a store of its own."""
     with subprocess.Popen(
-        [sys.executable, __file__, port],
+        [sys.executable, "-m", "benchmarks.store_proxy", port],
+        cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -342,4 +377,4 @@ def store_proxy(port: str) -> Iterator[StoreProxy]:
 
 
 if __name__ == "__main__":
-    asyncio.run(_main(int(sys.argv[1])))
+    asyncio.run(_main(None if sys.argv[1] == "memory" else int(sys.argv[1])))

@@ -145,7 +145,7 @@ class TableFiles:
             with ExitStack() as stack:
                 file = stack.enter_context(open_input(path))
                 stored = fetch_footer(CountedFile(file), self._resolver)
-                if self.workers > 1 and len(self._aside) < _MOST_ASIDE:
+                if file.holds(file.size - 1, 1) and len(self._aside) < _MOST_ASIDE:
                     file.set_aside()
                     self._aside[ordinal] = file
                     stack.pop_all()
