@@ -62,7 +62,9 @@ def add_bloom_filters(
     """
     request = filter_request(columns, policy, replace_filters=replace_filters)
     mode = WriteMode(in_place=in_place, dry_run=dry_run)
-    open_rewriter = partial(_rewriter, request, keys, mode, allow_unprotected=allow_unprotected)
+    open_rewriter = partial(
+        request_rewriter, request, keys, mode, allow_unprotected=allow_unprotected
+    )
     rewriter = open_rewriter()
     files, targets = files_to_write(paths, in_place=in_place, output=output)
     chunks = check_few(files, request, rewriter.resolver)
@@ -80,8 +82,9 @@ def add_bloom_filters(
     return AddReport(files=tuple(reports), notes=notes, dry_run=dry_run)
 
 
-def _rewriter(
+def request_rewriter(
     request: FilterRequest, keys: Keys | None, mode: WriteMode, *, allow_unprotected: bool
 ) -> Rewriter:
+    """The work on single files that a request asks for, in this process or in another one."""
     resolver = request_resolver(request, keys, allow_unprotected=allow_unprotected)
     return Rewriter(request=request, resolver=resolver, mode=mode)

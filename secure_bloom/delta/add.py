@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING
 
 from secure_bloom.adding.add import add_bloom_filters as add_to_files
+from secure_bloom.adding.add import request_rewriter
 from secure_bloom.adding.preflight import check_few
 from secure_bloom.adding.report import AddReport, FileAddReport, file_notes
 from secure_bloom.adding.request import (
     Columns,
-    FilterRequest,
     Keys,
     filter_request,
-    request_resolver,
 )
 from secure_bloom.adding.rewrite import Rewriter, WriteMode
 from secure_bloom.adding.run import FileTask, Progress, rewrite_files
@@ -26,6 +25,7 @@ from secure_bloom.storage.paths import Paths, as_paths
 
 # What tables need is loaded for tables: most runs are over files, and many are short.
 if TYPE_CHECKING:
+    from secure_bloom.delta.add_run import AddRun
     from secure_bloom.delta.rewrite_table import TableChange
     from secure_bloom.encryption.policy import KeyPolicy
 
@@ -99,7 +99,22 @@ def add_bloom_filters(
     request = filter_request(columns, policy, replace_filters=replace_filters)
     run = open_run(folder, request, where=where, since=since, commit_every=commit_every)
     mode = WriteMode(dry_run=dry_run, only_changes=True)
-    open_rewriter = partial(_rewriter, run.request, keys, mode, allow_unprotected=allow_unprotected)
+    open_rewriter = partial(
+        request_rewriter, run.request, keys, mode, allow_unprotected=allow_unprotected
+    )
+    return _add_to_table(run, open_rewriter, folder, dry_run=dry_run, jobs=jobs, progress=progress)
+
+
+def _add_to_table(
+    run: AddRun,
+    open_rewriter: Callable[[], Rewriter],
+    folder: str,
+    *,
+    dry_run: bool,
+    jobs: int | None,
+    progress: Progress | None,
+) -> AddReport:
+    """Write new files beside the live ones, and commit them in their places."""
     rewriter = open_rewriter()
     chunks = check_few(run.paths, run.request, rewriter.resolver)
     reports: list[FileAddReport] = []
@@ -163,10 +178,3 @@ def _told_of_gone(
             causes=(),
             notes=(*report.notes, _GONE),
         )
-
-
-def _rewriter(
-    request: FilterRequest, keys: Keys | None, mode: WriteMode, *, allow_unprotected: bool
-) -> Rewriter:
-    resolver = request_resolver(request, keys, allow_unprotected=allow_unprotected)
-    return Rewriter(request=request, resolver=resolver, mode=mode)
