@@ -134,9 +134,7 @@ def test_the_executors_find_what_the_driver_finds(
     report = sb.audit(folder, policy=POLICY, ignore=ignore)
     for findings, ignored in ((report.findings, False), (report.ignored, True)):
         assert [row.asDict() for row in rows if row.ignored is ignored] == [
-            {name: value for name, value in finding.to_dict().items() if name != "causes"}
-            | {"ignored": ignored}
-            for finding in findings
+            {**finding.to_dict(), "ignored": ignored} for finding in findings
         ]
     assert report.findings
     assert report.ignored
