@@ -53,8 +53,10 @@ def chosen_spread(paths: Sequence[str], jobs: int | None, *, by_threads: bool = 
     # Whoever names a number of jobs need not have many files, only enough to share.
     processes = min(threads, len(paths) // (_FILES_A_PROCESS if jobs is None else 2))
     if by_threads or not _are_small(paths):
-        files = max(threads, files_at_once(paths))
-        return Spread(processes=1, threads=threads, files=files)
+        files = files_at_once(paths)
+        # One chunk of an object is on its way while another one is decoded.
+        threads = threads if files == 1 else 2 * threads
+        return Spread(processes=1, threads=threads, files=max(threads, files))
     return Spread(processes=max(1, processes), threads=threads, files=AT_ONCE)
 
 
