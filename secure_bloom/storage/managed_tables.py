@@ -10,7 +10,6 @@ import enum
 import os
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from functools import partial
 
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
 from secure_bloom.storage.folder_trees import Tree
@@ -59,7 +58,11 @@ def find_unmanaged(
     """
     every = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     refuse_above(every, honoured)
-    check = partial(refuse_folder, honoured=honoured)
+
+    def check(tree: Tree, folder: str, folders: Collection[str]) -> None:
+        # None for every folder: the files are those that lie there, also under an honoured log.
+        refuse_folder(tree, folder, folders, honoured=honoured)
+
     return find_files(every, suffixes=suffixes, refused=refused, check=check)
 
 
