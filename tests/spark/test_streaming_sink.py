@@ -20,7 +20,6 @@ pytestmark = pytest.mark.spark
 BATCHES = 4
 
 
-@pytest.mark.slow
 def test_rows_are_those_that_spark_reads_from_the_sink(spark: SparkSession, tmp_path: Path) -> None:
     source, sink = tmp_path / "source", tmp_path / "a sink"
     for n in range(BATCHES):
