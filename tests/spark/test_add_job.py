@@ -294,8 +294,8 @@ class TestRefusals:
         assert content(table) == before
 
     def test_a_table_that_another_log_manages(self, spark: SparkSession, table: Path) -> None:
-        (table / "_delta_log").mkdir()
-        with pytest.raises(UnsupportedFeatureError, match="Delta"):
+        (table / "_spark_metadata").mkdir()
+        with pytest.raises(UnsupportedFeatureError, match="Streaming"):
             add_bloom_filters(spark, table, POLICY, columns=COLUMNS)
 
     def test_executors_without_the_package_are_an_error(
