@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import re
+import threading
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -114,6 +115,7 @@ class AwsKmsClient:
         home = self._made(region)
         self._region: str = home.meta.region_name
         self._by_region: dict[str, Any] = {self._region: home}
+        self._making = threading.Lock()
         self._place = f"AWS KMS at {home.meta.endpoint_url}"
         self._calls = Calls(self._place, retry_seconds=retry_seconds)
 
@@ -175,6 +177,14 @@ class AwsKmsClient:
                 hint="give region, and endpoint_url if need be, in [kms], or configure AWS",
             ) from exc
 
+    def _client(self, region: str) -> Any:
+        """The client of a region, made when it is first asked there."""
+        # Clients may be used by several threads, but a session must not make two at once.
+        with self._making:
+            if region not in self._by_region:
+                self._by_region[region] = self._made(region)
+            return self._by_region[region]
+
     def _located(self, master_key_id: str) -> tuple[str, str]:
         """The region in which to ask for a master key, and its id there."""
         arn = _ARN.fullmatch(master_key_id)
@@ -186,9 +196,7 @@ class AwsKmsClient:
         return arn[2], master_key_id
 
     def _ask(self, operation: str, region: str, **parameters: object) -> Any:
-        kms = self._by_region.get(region)
-        if kms is None:
-            kms = self._by_region[region] = self._made(region)
+        kms = self._client(region)
         key_id = str(parameters.get("KeyId", parameters.get("SourceKeyId")))
 
         def call() -> Any:

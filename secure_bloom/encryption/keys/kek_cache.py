@@ -39,7 +39,8 @@ class KekCache:
             # Not kept when it fails: a KMS that throttled one call may answer the next one.
             if slot.kek is None:
                 slot.kek = unwrap()
-                self.unwrapped += 1
+                with self._lock:
+                    self.unwrapped += 1
             return slot.kek
 
 

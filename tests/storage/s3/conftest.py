@@ -29,6 +29,8 @@ SMALL = b"small " * 1000
 LARGE = b"0123456789abcdef" * (LEAST_PART // 16 + 1000)
 TAIL = [b"filter", b"", b"footer"]
 SIZES = pytest.mark.parametrize("old", [SMALL, LARGE], ids=["small", "large"])
+#: Ends the server, and itself, when its standard input closes: when pytest ends, however it ends.
+_GUARD = '("$@"; kill -KILL 0) & read -r _; kill -KILL 0'
 _HEALTH = "http://127.0.0.1:{}/_ministack/health"
 
 
@@ -59,15 +61,14 @@ def _started(port: str) -> Iterator[subprocess.Popen[bytes]]:
             "S3_DATA_DIR": folder,
         }
         with subprocess.Popen(
-            [sys.executable, "-m", "ministack"],
+            ["sh", "-c", _GUARD, "sh", sys.executable, "-m", "ministack"],
             env=os.environ | settings,
+            stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
+            start_new_session=True,
         ) as server:
-            try:
-                yield server
-            finally:
-                server.kill()
+            yield server
 
 
 def _answers(server: subprocess.Popen[bytes], port: str) -> bool:
