@@ -10,7 +10,7 @@ from os import PathLike
 
 from secure_bloom.adding.request import Keys
 from secure_bloom.auditing.audit_plan import AuditOptions, AuditPlan, plan_audit
-from secure_bloom.auditing.checks import copies, folders
+from secure_bloom.auditing.checks import copies, folders, table_logs
 from secure_bloom.auditing.checks.mixed_protection import Mixture
 from secure_bloom.auditing.checks.spark_properties import check_properties
 from secure_bloom.auditing.failures import guarded
@@ -112,6 +112,7 @@ def conclude(plan: AuditPlan, files: Iterable[FileAudit]) -> AuditReport:
     found += summed.mixture.findings()
     found += guarded(folders.check_folders(plan.files, plan.roots, policy))
     if plan.request.has_secrets:
+        found += guarded(table_logs.check_table_logs(plan.tables.snapshots, policy))
         found += guarded(
             copies.check_copies(map(local_path, plan.roots), plan.listed, plan.tables.folders)
         )

@@ -31,6 +31,7 @@ from tests.lying.editing import Place, edit
 from tests.lying.lies import LIES
 from tests.surgery import Opened, edit_column, edit_footer, filter_place, flip, opened
 from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, write
+from tests.tables.delta_logs import add, column, commit, metadata, protocol
 
 ROWS = 60
 
@@ -697,6 +698,17 @@ def summary_in_clear(folder: Path) -> Example:
     pq.write_to_dataset(table, folder / "plain", metadata_collector=collected)
     pq.write_metadata(table.schema, folder / "_metadata", metadata_collector=collected)
     return Example(path=sound(folder))
+
+
+@example("table-log-in-clear")
+def table_log_in_clear(folder: Path) -> Example:
+    """The log of a Delta table has statistics of `email`, whose files are encrypted."""
+    path = sound(folder)
+    bounds = {"email": "user0@example.com", "city": "Bergen"}
+    stats = json.dumps({"numRecords": ROWS, "minValues": bounds, "maxValues": bounds})
+    commit(folder, 0, protocol(), metadata(*(column(name, "string") for name in bounds)))
+    commit(folder, 1, add(path.name, path.stat().st_size, stats=stats))
+    return Example(path=folder)
 
 
 @example("schema-in-clear")

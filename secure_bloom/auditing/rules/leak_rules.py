@@ -64,6 +64,14 @@ SUMMARY_IN_CLEAR = Rule(
     "a sensitive column.",
     fix="destroy the summary file, and set parquet.summary.metadata.level=NONE",
 )
+TABLE_LOG_IN_CLEAR = Rule(
+    id="table-log-in-clear",
+    severity=Severity.CRITICAL,
+    meaning="The log of a Delta table shows the smallest and largest values of a sensitive column, "
+    "however the files are encrypted.",
+    fix="leave the column out of delta.dataSkippingStatsColumns, write its files' entries anew, "
+    "and destroy the old entries and checkpoints of the log",
+)
 SCHEMA_IN_CLEAR = Rule(
     id="schema-in-clear",
     severity=Severity.LOW,
