@@ -4,32 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
 from secure_bloom.delta.actions import file_key
-from secure_bloom.errors import FormatError, PolicyError
+from secure_bloom.errors import PolicyError, located
 from secure_bloom.predicates.binding import bind
 from secure_bloom.predicates.evaluation import true_rows
 from secure_bloom.predicates.from_text import from_text
 from secure_bloom.predicates.tree import leaves
+from secure_bloom.reading.table.delta_types import arrow_type, partition_value
 from secure_bloom.tables import LiveFile, Snapshot, snapshot
-
-#: Delta's primitive types in pyarrow; a decimal is read apart.
-_TYPES: dict[str, pa.DataType] = {
-    "string": pa.string(),
-    "long": pa.int64(),
-    "integer": pa.int32(),
-    "short": pa.int16(),
-    "byte": pa.int8(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "boolean": pa.bool_(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", "UTC"),
-    "timestamp_ntz": pa.timestamp("us"),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,19 +68,10 @@ def _where(table: Snapshot, files: Sequence[LiveFile], text: str) -> list[LiveFi
 def _values(table: Snapshot, files: Sequence[LiveFile], name: str) -> pa.Array:
     kinds = {field["name"]: field["type"] for field in table.metadata.schema["fields"]}
     texts = [file.partition_values[name] for file in files]
-    wanted = _type(kinds[name])
-    try:
-        return pa.array(texts, pa.string()).cast(wanted)
-    except pa.ArrowException as exc:
-        raise FormatError(
-            f"the log has a value of partition column {name} that is no {wanted}",
-            path=table.folder,
-        ) from exc
-
-
-def _type(kind: Any) -> pa.DataType:
-    if isinstance(kind, str) and kind.startswith("decimal("):
-        precision, scale = kind.removeprefix("decimal(").rstrip(")").split(",")
-        return pa.decimal128(int(precision), int(scale))
-    # Texts of binary values are escaped: they are compared as the log writes them.
-    return _TYPES.get(kind, pa.string()) if isinstance(kind, str) else pa.string()
+    wanted = arrow_type(kinds[name])
+    if pa.types.is_binary(wanted):
+        # Texts of binary values are escaped: they are compared as the log writes them.
+        wanted = pa.string()
+    with located(path=table.folder, column=name):
+        values = [None if text is None else partition_value(text, wanted) for text in texts]
+    return pa.array(values, wanted)

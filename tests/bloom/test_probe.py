@@ -277,3 +277,9 @@ def test_a_single_number_is_one_value(tmp_path: Path) -> None:
     sb.add_bloom_filters(tmp_path, columns={"id": 0.001})
     (file,) = sb.probe(tmp_path, "id", 7).files
     assert file.row_groups[0].verdicts == {7: sb.Verdict.MAYBE}
+
+
+def test_a_column_that_is_no_name_is_an_error_of_ours(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.parquet", customers(5), Mode.PLAIN)
+    with pytest.raises(PolicyError, match="column holds a int, wanted names of columns"):
+        sb.probe(path, 5, "x")  # type: ignore[arg-type]

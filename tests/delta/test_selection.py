@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import traceback
 from pathlib import Path
 
 import pytest
 
 import secure_bloom as sb
 from secure_bloom.delta.selection import TableSelection
+from secure_bloom.errors import FormatError
 from secure_bloom.tables import Snapshot, snapshot
 from tests.tables.delta_logs import add, column, commit, start
 
@@ -16,6 +18,7 @@ VALUES = {
     "n": ("integer", ["9", "10"]),
     "price": ("decimal(8,2)", ["1.50", "-2.00"]),
     "at": ("timestamp_ntz", ["2026-01-31 10:00:00", "2026-02-01 10:00:00.5"]),
+    "instant": ("timestamp", ["2026-01-31 10:00:00", "2026-02-01T10:00:00.5Z"]),
     "text": ("string", ["a'b", "9"]),
     "flag": ("boolean", ["true", "false"]),
 }
@@ -44,6 +47,7 @@ def table(tmp_path: Path) -> Snapshot:
         ("n > 9 or day = '2026-01-31'", ["0", "1"]),
         ("price < 0", ["1"]),
         ("at >= '2026-02-01T00:00:00'", ["1"]),
+        ("instant >= '2026-02-01T00:00:00Z'", ["1"]),
         ("text = 'a''b'", ["0"]),
         ("flag = true and n = 9", ["0"]),
     ],
@@ -66,3 +70,13 @@ def test_where_is_about_partition_columns_alone(table: Snapshot, where: str) -> 
 def test_a_version_that_is_not_yet_there_is_refused(table: Snapshot) -> None:
     with pytest.raises(sb.PolicyError, match="has come to 1"):
         TableSelection(since=2).files(table)
+
+
+def test_a_value_that_is_none_of_the_type_is_not_quoted(tmp_path: Path) -> None:
+    first = start(column("id"), column("n", "integer"), partitions=["n"])
+    commit(tmp_path, 0, *first, add("0", partitionValues={"n": "secret"}))
+    table = snapshot(tmp_path)
+    assert table is not None
+    with pytest.raises(FormatError, match="partition value of the log is no int32") as caught:
+        TableSelection(where="n = 1").files(table)
+    assert "secret" not in "".join(traceback.format_exception(caught.value))
