@@ -99,12 +99,12 @@ def read_command(
 
     Exit code: 0 done, 2 error.
     """
-    from secure_bloom.reading import TableRead
+    from secure_bloom.reading import ReadRequest, TableRead
 
     file = None if output is None else output_file(output)
     form = None if (explain or as_json) and file is None else format_of(form, file)
     cut = form == "table" and (limit is None or limit > TABLE_ROWS)
-    read = TableRead(
+    request = ReadRequest(
         paths,
         where=_condition(where, where_from, parameters),
         columns=None if columns is None else column_names(columns),
@@ -112,8 +112,8 @@ def read_command(
         **access.arguments(),
         **at,
         without_filter_keys=without_filter_keys,
-        explain=explain,
     )
+    read = TableRead(request, explain=explain)
     if file is not None and form is not None:
         refuse_part_of_table(file, form, paths, read.paths)
     if plan_only:

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
         read_row_groups,
         read_table,
     )
+    from secure_bloom.reading.read_request import ReadRequest, Where
     from secure_bloom.reading.report import ReadReport
-    from secure_bloom.reading.table_read import TableRead, Where
+    from secure_bloom.reading.table_read import TableRead
 
 _HOMES = {
     "file_reports": ["FileReadReport"],
@@ -32,8 +33,9 @@ _HOMES = {
         "read_row_groups",
         "read_table",
     ],
+    "read_request": ["ReadRequest", "Where"],
     "report": ["ReadReport"],
-    "table_read": ["TableRead", "Where"],
+    "table_read": ["TableRead"],
 }
 
 __all__ = [
@@ -41,6 +43,7 @@ __all__ = [
     "PlannedFile",
     "ReadPlan",
     "ReadReport",
+    "ReadRequest",
     "TableRead",
     "Where",
     "explain",

@@ -1,46 +1,31 @@
 """Read the rows of files through statistics, dictionaries, Bloom filters and page indexes.
 
-These functions take what a :class:`TableRead` takes, and hand it on by name with ``**locals()``.  A
-test holds their signatures to its.
+Four functions have one signature, the fields of a :class:`ReadRequest`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
 
 import pyarrow as pa
 
-from secure_bloom.encryption.access import GivenKeys, GivenPolicy
+from secure_bloom.encryption.access import GivenKeys
 from secure_bloom.encryption.keys import KeyResolver, asked_once
 from secure_bloom.errors import FileChangedError, located
-from secure_bloom.options import Names
 from secure_bloom.reading.pruning.plan import FilePlan, PlannedFile, ReadPlan
+from secure_bloom.reading.read_request import ReadRequest, takes_a_request
 from secure_bloom.reading.report import ReadReport
 from secure_bloom.reading.rows.file_reader import FileReader
 from secure_bloom.reading.rows.pyarrow_source import SourceOpener
 from secure_bloom.reading.rows.units import Unit, tables_of, units
 from secure_bloom.reading.table.footer import read_footer
 from secure_bloom.reading.table.footer_scan import FooterScanner
-from secure_bloom.reading.table_read import BATCH_ROWS, TableRead, Where
+from secure_bloom.reading.table_read import BATCH_ROWS, TableRead
 from secure_bloom.storage import CountedFile, open_input
-from secure_bloom.storage.paths import Paths
 
 
-def read_table(
-    paths: Paths,
-    *,
-    where: Where | None = None,
-    columns: Names | None = None,
-    limit: int | None = None,
-    keys: GivenKeys = None,
-    policy: GivenPolicy = None,
-    without_filter_keys: bool = False,
-    allow_unverified: bool = False,
-    allow_unprotected: bool = False,
-    version: int | None = None,
-    timestamp: str | datetime | None = None,
-) -> pa.Table:
+@takes_a_request
+def read_table(asked: ReadRequest) -> pa.Table:
     """The rows of files, folders or globs for which ``where`` is true.
 
     ``where`` is a structure, ``[("email", "=", "a@x"), ("country", "in", ["it", "no"])]`` (nested
@@ -70,73 +55,37 @@ def read_table(
     >>> rows.num_rows
     1
     """
-    read = TableRead(**locals())
+    read = TableRead(asked)
     return pa.Table.from_batches(read.batches(), schema=read.schema)
 
 
-def read_batches(
-    paths: Paths,
-    *,
-    where: Where | None = None,
-    columns: Names | None = None,
-    limit: int | None = None,
-    keys: GivenKeys = None,
-    policy: GivenPolicy = None,
-    without_filter_keys: bool = False,
-    allow_unverified: bool = False,
-    allow_unprotected: bool = False,
-    version: int | None = None,
-    timestamp: str | datetime | None = None,
-) -> Iterator[pa.RecordBatch]:
+@takes_a_request
+def read_batches(asked: ReadRequest) -> Iterator[pa.RecordBatch]:
     """The rows of :func:`read_table` in batches, with few of them in memory at a time.
 
     >>> batches = sb.read_batches("out/", columns="id", policy="keys/policy.toml")
     >>> sum(batch.num_rows for batch in batches)
     40
     """
-    return TableRead(**locals()).batches()
+    return TableRead(asked).batches()
 
 
-def explain(
-    paths: Paths,
-    *,
-    where: Where | None = None,
-    columns: Names | None = None,
-    limit: int | None = None,
-    keys: GivenKeys = None,
-    policy: GivenPolicy = None,
-    without_filter_keys: bool = False,
-    allow_unverified: bool = False,
-    allow_unprotected: bool = False,
-    version: int | None = None,
-    timestamp: str | datetime | None = None,
-) -> ReadReport:
+@takes_a_request
+def explain(asked: ReadRequest) -> ReadReport:
     """Do :func:`read_table`, drop the rows, and say what was read and why.
 
     >>> where = [("email", "=", "user2x@example.com")]
     >>> sb.explain("out/", where=where, policy="keys/policy.toml").skipped
     {'Bloom filter': 2}
     """
-    read = TableRead(**locals(), explain=True)
+    read = TableRead(asked, explain=True)
     for _ in read.batches():
         pass
     return read.report()
 
 
-def plan_read(
-    paths: Paths,
-    *,
-    where: Where | None = None,
-    columns: Names | None = None,
-    limit: int | None = None,
-    keys: GivenKeys = None,
-    policy: GivenPolicy = None,
-    without_filter_keys: bool = False,
-    allow_unverified: bool = False,
-    allow_unprotected: bool = False,
-    version: int | None = None,
-    timestamp: str | datetime | None = None,
-) -> ReadPlan:
+@takes_a_request
+def plan_read(asked: ReadRequest) -> ReadPlan:
     """The row groups that :func:`read_table` would read, for :func:`read_row_groups` elsewhere.
 
     A ``limit`` does not shorten the plan.
@@ -145,7 +94,7 @@ def plan_read(
     >>> [len(file.row_groups) for file in plan.files]
     [1]
     """
-    return TableRead(**locals()).plan()
+    return TableRead(asked).plan()
 
 
 def read_row_groups(

@@ -6,32 +6,24 @@ what is left, filter exactly.  Batches come in the order of the files and their 
 
 from __future__ import annotations
 
-import operator
 import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from datetime import datetime
-from typing import TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
+from secure_bloom.encryption.access import resolver_of
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import PolicyError
-from secure_bloom.options import Names, as_names
 from secure_bloom.ordered_pool import in_order
-from secure_bloom.predicates.from_pyarrow import from_expression
-from secure_bloom.predicates.from_text import from_text
-from secure_bloom.predicates.from_tuples import from_structure
 from secure_bloom.predicates.request import request
-from secure_bloom.predicates.tree import AllOf, AnyOf, Condition, Predicate
 from secure_bloom.reading.file_reports import FileReadReport, file_report
 from secure_bloom.reading.pruning.context import PruningContext
 from secure_bloom.reading.pruning.plan import PlannedFile, ReadPlan
 from secure_bloom.reading.pruning.plan_table import PlannedFiles, PlannedRun
+from secure_bloom.reading.read_request import ReadRequest
 from secure_bloom.reading.report import ReadReport
 from secure_bloom.reading.rows.column_decoder import stored_extents
 from secure_bloom.reading.rows.file_reader import FileReader
@@ -39,7 +31,7 @@ from secure_bloom.reading.rows.pyarrow_source import SourceOpener
 from secure_bloom.reading.rows.units import Unit, tables_of, units
 from secure_bloom.reading.rows.value_scan import ValueScan
 from secure_bloom.reading.table.table_files import TableFiles
-from secure_bloom.storage.paths import Paths, as_paths
+from secure_bloom.storage.paths import as_paths
 from secure_bloom.tables import TableVersion
 
 _MAX_DECODERS = 8
@@ -52,52 +44,17 @@ _WAITING_BYTES, _LEAST_BYTES = 64 * 1024 * 1024, 256 * 1024
 BATCH_ROWS = 128 * 1024
 
 
-#: A condition in one of its three forms, as :func:`read_table` describes them.
-Where: TypeAlias = str | pc.Expression | Sequence[object]
-
-
-def to_predicate(where: object) -> Predicate | None:
-    """The predicate that ``where`` describes in one of its three forms; None if there is none."""
-    if where is None:
-        return None
-    if isinstance(where, Condition | AllOf | AnyOf):
-        return where
-    if isinstance(where, str):
-        return from_text(where)
-    if isinstance(where, pc.Expression):
-        return from_expression(where)
-    return from_structure(where)
-
-
 class TableRead:
     """One read of a table: take its batches or its plan, then its report."""
 
-    def __init__(
-        self,
-        paths: Paths,
-        *,
-        where: Where | Predicate | None = None,
-        columns: Names | None = None,
-        limit: int | None = None,
-        keys: GivenKeys = None,
-        policy: GivenPolicy = None,
-        without_filter_keys: bool = False,
-        allow_unverified: bool = False,
-        allow_unprotected: bool = False,
-        version: int | None = None,
-        timestamp: str | datetime | None = None,
-        explain: bool = False,
-    ) -> None:
-        limit = _whole_limit(limit)
-        wanted = None if columns is None else as_names("columns", columns)
-        self._trust = trust_of(
-            policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected
-        )
-        given = as_paths(paths)
-        self._predicate = to_predicate(where)
-        self._columns = wanted
-        self._limit = limit
-        self._resolver = resolver_of(keys, self._trust)
+    def __init__(self, asked: ReadRequest, *, explain: bool = False) -> None:
+        # Mistakes in the request are told before anything is opened.
+        self._limit = asked.whole_limit()
+        wanted = asked.wanted_columns()
+        self._trust = asked.trust()
+        given = as_paths(asked.paths)
+        self._predicate = asked.predicate()
+        self._resolver = resolver_of(asked.keys, self._trust)
         self._explain = explain
         self._workers = min(_MAX_DECODERS, os.cpu_count() or 1)
         self._seconds = {"footers": 0.0, "planning": 0.0, "rows": 0.0}
@@ -106,7 +63,7 @@ class TableRead:
         self._open_readers: list[FileReader] = []
         self._rows = 0
         with self._timed("footers"):
-            at = TableVersion(version=version, timestamp=timestamp)
+            at = TableVersion(version=asked.version, timestamp=asked.timestamp)
             self._files = TableFiles(given, self._resolver, at)
             warn_unverified(self._files.unverified)
             _refuse_members(wanted or (), self._files.schema)
@@ -119,7 +76,7 @@ class TableRead:
                 self._files.state.order,
             )
         self._context = PruningContext(
-            self.request, without_filter_keys=without_filter_keys, explain=explain
+            self.request, without_filter_keys=asked.without_filter_keys, explain=explain
         )
 
     @property
@@ -285,18 +242,6 @@ class TableRead:
             self._seconds[step] += spent
             if self._running:
                 self._seconds[self._running[-1]] -= spent
-
-
-def _whole_limit(limit: object) -> int | None:
-    """The limit as a number; PolicyError for one that is no whole number, or less than none."""
-    if limit is None:
-        return None
-    if not hasattr(limit, "__index__"):
-        raise PolicyError(f"limit is of type {type(limit).__name__}, wanted a whole number")
-    rows = operator.index(limit)
-    if rows < 0:
-        raise PolicyError(f"limit is {rows}, it must not be negative")
-    return rows
 
 
 def _refuse_members(columns: Sequence[str], schema: pa.Schema) -> None:

@@ -22,7 +22,7 @@ from secure_bloom.errors import (
     KeyUnavailableError,
 )
 from secure_bloom.predicates.request import request
-from secure_bloom.reading import table_read
+from secure_bloom.reading import ReadRequest, table_read
 from secure_bloom.reading.lockstep import run
 from secure_bloom.reading.pruning.context import PruningContext
 from secure_bloom.reading.pruning.plan import FilePlan, Step
@@ -66,7 +66,7 @@ class Asked:
 
     def __init__(self, where: Any, files: TableFiles, options: dict[str, Any]) -> None:
         fields = partition_fields(files.partitions)
-        predicate = table_read.to_predicate(where)
+        predicate = ReadRequest("", where=where).predicate()
         self.files = files
         wanted = request(files.schema, fields, None, predicate, files.paths)
         self.context = PruningContext(wanted, **options)

@@ -1,0 +1,106 @@
+"""What a caller asks of a read: which files, which rows and columns of them, under which keys."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
+from datetime import datetime
+from functools import wraps
+from inspect import Signature, signature
+from typing import ParamSpec, TypeAlias, TypeVar
+
+import pyarrow.compute as pc
+
+from secure_bloom.encryption.access import GivenKeys, GivenPolicy, trust_of
+from secure_bloom.encryption.trust import Trust
+from secure_bloom.errors import PolicyError
+from secure_bloom.options import Names, as_names
+from secure_bloom.predicates.from_pyarrow import from_expression
+from secure_bloom.predicates.from_text import from_text
+from secure_bloom.predicates.from_tuples import from_structure
+from secure_bloom.predicates.tree import AllOf, AnyOf, Condition, Predicate
+from secure_bloom.storage.paths import Paths
+
+#: A condition in one of its three forms, as :func:`read_table` describes them.
+Where: TypeAlias = str | pc.Expression | Sequence[object]
+
+_Given = ParamSpec("_Given")
+_Result = TypeVar("_Result")
+
+
+# No repr: the condition holds cell values, and they must not reach a log.
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ReadRequest:
+    """The arguments of the functions that read, as :func:`read_table` describes them."""
+
+    paths: Paths
+    _: KW_ONLY
+    where: Where | Predicate | None = None
+    columns: Names | None = None
+    limit: int | None = None
+    keys: GivenKeys = None
+    policy: GivenPolicy = None
+    without_filter_keys: bool = False
+    allow_unverified: bool = False
+    allow_unprotected: bool = False
+    version: int | None = None
+    timestamp: str | datetime | None = None
+
+    def wanted_columns(self) -> list[str] | None:
+        """The columns as a list; None for all."""
+        return None if self.columns is None else as_names("columns", self.columns)
+
+    def whole_limit(self) -> int | None:
+        """The limit as a number; PolicyError for one that is not whole, or below zero."""
+        if self.limit is None:
+            return None
+        if not hasattr(self.limit, "__index__"):
+            raise PolicyError(
+                f"limit is of type {type(self.limit).__name__}, wanted a whole number"
+            )
+        rows = operator.index(self.limit)
+        if rows < 0:
+            raise PolicyError(f"limit is {rows}, it must not be negative")
+        return rows
+
+    def trust(self) -> Trust:
+        """What is accepted of files."""
+        return trust_of(
+            self.policy,
+            allow_unverified=self.allow_unverified,
+            allow_unprotected=self.allow_unprotected,
+        )
+
+    def predicate(self) -> Predicate | None:
+        """The predicate that ``where`` describes in one of its three forms; None without one."""
+        where = self.where
+        if where is None or isinstance(where, Condition | AllOf | AnyOf):
+            return where
+        if isinstance(where, str):
+            return from_text(where)
+        if isinstance(where, pc.Expression):
+            return from_expression(where)
+        return from_structure(where)
+
+
+def _taking(
+    request: Callable[_Given, ReadRequest],
+) -> Callable[[Callable[[ReadRequest], _Result]], Callable[_Given, _Result]]:
+    parameters = list(signature(request).parameters.values())
+
+    def decorated(function: Callable[[ReadRequest], _Result]) -> Callable[_Given, _Result]:
+        @wraps(function)
+        def public(*args: _Given.args, **kwargs: _Given.kwargs) -> _Result:
+            return function(request(*args, **kwargs))
+
+        # help() and notebooks show the arguments, and not that they are handed on.
+        returned = signature(function).return_annotation
+        public.__signature__ = Signature(parameters, return_annotation=returned)  # type: ignore[attr-defined]
+        return public
+
+    return decorated
+
+
+#: Makes a function of a request a function of its fields.
+takes_a_request = _taking(ReadRequest)
