@@ -22,6 +22,7 @@ def append_mark(offset: int) -> bytes:
 def find_torn_mark(file: InputFile) -> Iterator[int]:
     """The offsets at which a mark starts that the file's end cuts off."""
     last = file.read_at(file.size - min(file.size, _MARK_SIZE), min(file.size, _MARK_SIZE))
+    # The whole mark is found by find_marks; here the kill came while it was written.
     for size in range(1, len(last)):
         if append_mark(file.size - size).startswith(last[-size:]):
             yield file.size - size

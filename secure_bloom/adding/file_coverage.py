@@ -43,6 +43,8 @@ def is_whole_file(file: InputFile, end: int, keys: FileKeys) -> bool:
 def _accounts_for_all(file: InputFile, footer: Footer, keys: FileKeys) -> bool:
     # Behind the magic at the file's start.
     position = len(MAGIC)
+    # The footer's own offset stands last: what lies between the last extent and it must be dead
+    # too.
     for start, end in [*sorted(_extents(file, footer, keys)), (footer.tail.offset,) * 2]:
         # Sorted, so an extent that starts earlier overlaps the one before it.
         if start < position or not _is_dead(file, position, start, keys):
@@ -62,6 +64,8 @@ def _extents(file: InputFile, footer: Footer, keys: FileKeys) -> Iterator[Extent
             if chunk.column_chunk.file_offset == end:
                 yield end, end + _metadata_size(file, end, footer.tail.offset)
             yield from _indexes(file, chunk)
+            # Decoded and not only measured: the tags prove that these bytes are what the footer
+            # calls them.
             stored = read_bloom_filter(file, chunk)
             if stored is not None:
                 yield stored.offset, stored.offset + stored.length
@@ -96,6 +100,7 @@ def _indexes(file: InputFile, chunk: Chunk) -> Iterator[Extent]:
         stored = file.read_at(start, length)
         plain = stored if chunk.cipher is None else chunk.cipher.decrypt(module_type, stored)
         _, used = measured_record(view, plain)
+        # A length that is too large would pass off foreign bytes as the index's.
         if used != len(plain):
             raise FormatError(f"a {view.__name__} has {used} bytes, its length says {len(plain)}")
         yield start, start + length
@@ -105,6 +110,7 @@ def _is_dead(file: InputFile, start: int, end: int, keys: FileKeys) -> bool:
     """Whether nothing is lost with the bytes: zeros, or the end of an earlier file and its mark."""
     if _all_pieces(file, start, end, _is_zero):
         return True
+    # Of the last mark alone: the appends before it are in the file that ended there.
     for offset, behind in find_marks(file, end, start):
         return _all_pieces(file, behind, end, _is_zero) and is_whole_file(file, offset, keys)
     return False

@@ -110,14 +110,18 @@ def plan_rewrite(
     # All chunks are opened before the first filter is built, so a missing key or a broken policy in
     # the last row group is told at once.
     tasks = list(_tasks(file, footer, keys, request, row_groups))
+    # Of an object, chunk by chunk would be a request for each; one that is replaced is copied whole
+    # anyway.
     file.read_ahead(list(_extents(tasks)), to_replace=True)
     outcomes = _outcomes(tasks, run)
     keep = file.size if append else _reclaimed_end(file, footer, keys, outcomes)
+    # The mark stands before the filters, so it moves them.
     parts, places, filters = _lay_out(outcomes, keep + len(_mark(keep, append=append)))
     skipped = _skipped(footer, request)
     # Nothing to write: an unchanged footer is not encrypted again, and the file stays as it is.
     if not places:
         return RewritePlan(keep=file.size, tail=(), filters=(*filters, *skipped))
+    # Last, because the offsets are in it: an encrypted footer's bytes depend on all of them.
     end = close_footer(footer, with_filters(footer, places))
     tail = new_tail(end, keep, parts, append=append)
     return RewritePlan(keep=keep, tail=tail, filters=(*filters, *skipped))
@@ -153,6 +157,8 @@ def _tasks(
 ) -> Iterator[Task]:
     wanted = request.resolve(footer.leaves)
     for ordinal in wanted:
+        # Of all columns before the first chunk is opened: a mistake in the request needs no key to
+        # be seen.
         require_filterable(footer.leaves[ordinal])
     for row_group in range(len(footer.row_groups)) if row_groups is None else sorted(row_groups):
         for ordinal, options in wanted.items():
@@ -250,6 +256,8 @@ def _lay_out(
 
 def _built_report(task: Task, built: BuiltFilter) -> FilterReport:
     fpp = built.filter.fpp()
+    # By the footer and not by `old`: a damaged filter could not be read, and is replaced all the
+    # same.
     had_filter = task.chunk.meta_data.bloom_filter_offset is not None
     return FilterReport(
         row_group=task.chunk.row_group,
@@ -294,6 +302,7 @@ def _key_name(chunk: Chunk) -> str | None:
 
 def _skipped(footer: Footer, request: FilterRequest) -> Iterator[FilterReport]:
     for name in request.missing(footer.leaves):
+        # Files of a table written before and after a column was added differ so: no error.
         yield FilterReport(
             row_group=None,
             column=name,

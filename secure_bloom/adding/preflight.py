@@ -44,6 +44,7 @@ def check_few(files: Sequence[str], request: FilterRequest, resolver: KeyResolve
     A column that none of them has is looked for in the others, until one has it.  Raises what
     :func:`check_surveys` raises.
     """
+    # From all over: files of one day are alike, and what is wrong shows in another one.
     few = files[:: max(1, -(-len(files) // _FEW))]
     surveys = {path: survey_file(path, request, resolver) for path in few}
     missing = _missing_in_all(request, surveys.values())
@@ -74,6 +75,7 @@ def survey_file(path: str, request: FilterRequest, resolver: KeyResolver) -> Sur
 def _survey(path: str, request: FilterRequest, resolver: KeyResolver) -> Survey:
     with located(path=path), open_input(path) as file:
         keys = file_keys(resolver, file)
+        # As for a write: a signature that cannot be checked fails here, before the work.
         footer = unlock(read_tail(file), keys)
         refusal = _refusal(path, footer, request)
         if footer.row_groups and refusal is None:
@@ -109,6 +111,7 @@ def check_surveys(surveys: Iterable[Survey]) -> dict[str, SecureBloomError]:
         if survey.refusal is not None:
             raise survey.refusal
     readable = [survey for survey in surveys if survey.failure is None]
+    # Where none can be read nobody knows which columns there are.
     if readable:
         everywhere = set(readable[0].missing).intersection(*(s.missing for s in readable))
         for name in sorted(everywhere):

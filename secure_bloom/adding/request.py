@@ -108,6 +108,8 @@ def request_keys(request: FilterRequest, keys: Keys | None) -> Keys | None:
     policy = request.policy
     if policy is None:
         return keys
+    # A policy with keys and no [kms] is an error that kms_client tells; one without keys needs
+    # none.
     if keys is None and (policy.kms or policy.master_keys()):
         keys = policy.kms_client()
     if keys is not None and not isinstance(keys, ExplicitKeys):

@@ -75,6 +75,8 @@ class FileRewriter(ABC):
                 plan, file = self._rewrite(path, target, run, cuts)
         except SecureBloomError as error:
             return failed_report(path, error, time.perf_counter() - started, cuts)
+        # Forgotten only now: until the new footer stands, what was cut may be the only copy of
+        # something.
         told_of_cuts = [cut.note(forgotten=cut.forget()) for cut in cuts]
         return FileAddReport(
             path=path,
@@ -170,6 +172,7 @@ def _carry_key_material(file: InputFile, target: str) -> None:
     """Copy key material that is stored beside the file to where its copy's is looked for."""
     name = key_material_name(file.name)
     new = sibling(target, key_material_name(name_of(target)))
+    # Most writers keep the material in the footer, and there is nothing to carry.
     if file.read_sibling(name) is None:
         return
     with open_input(sibling(file.path, name)) as material:

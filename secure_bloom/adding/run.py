@@ -129,6 +129,7 @@ class _Meter:
 
     def finish(self, task: FileTask, report: FileAddReport) -> None:
         """Count the chunks of a file that are not counted yet: it is done."""
+        # A file that failed, or was done by another process, never told of its chunks.
         self._open(task, sum(it.row_group is not None for it in report.filters))
         chunks, counted = self._chunks[task.path]
         self._count(task, chunks - counted)
@@ -143,6 +144,7 @@ class _Meter:
     def _count(self, task: FileTask, more: int) -> None:
         with self._lock:
             chunks, counted = self._chunks[task.path]
+            # A file that is planned twice counts its chunks twice.
             more = min(more, chunks - counted)
             self._chunks[task.path] = chunks, counted + more
             self._done += more

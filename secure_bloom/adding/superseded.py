@@ -73,10 +73,12 @@ def _known_end(footer: Footer) -> int:
         ends.append((group.file_offset or 0) + (group.total_compressed_size or 0))
         for chunk in chunks:
             ends += _index_ends(chunk)
+            # None where the column's metadata is encrypted under its own key.
             meta = chunk.meta_data
             if meta is not None:
                 starts = filter(None, (meta.dictionary_page_offset, meta.data_page_offset))
                 ends.append(min(starts, default=0) + meta.total_compressed_size)
+    # Offsets may lie, and none can lead behind the footer that names it.
     return min(max(ends), footer.tail.offset)
 
 
@@ -94,6 +96,7 @@ def _kept_end(
                 chunk = open_chunk(footer, row_group, column, keys)
                 ends += [sum(chunk_extent(chunk)), *_index_ends(entry)]
                 extent = filter_extent(file, chunk)
+                # A filter that goes holds nothing back; one that stays does, wherever it stands.
                 if extent is not None and replaced.get(sum(extent)) != extent[0]:
                     ends.append(sum(extent))
     except KeyUnavailableError:

@@ -61,6 +61,7 @@ def mend(path: str, resolver: KeyResolver) -> Mended | None:
     """
     try:
         with open_input(path) as file:
+            # Its writer may have finished between the read that failed and now.
             if _ends_whole(file, file.size):
                 return Mended()
             end = find_previous_end(file)
@@ -69,6 +70,8 @@ def mend(path: str, resolver: KeyResolver) -> Mended | None:
             # A mark and a footer alone do not prove it: a cell may hold a whole file of ours.
             if not is_whole_file(file, end, file_keys(resolver, file)):
                 raise _unsure(path, end)
+            # With the identity of the file that was looked through: of no other one is it known to
+            # be torn.
             kept = truncate_to(path, end, file.identity)
             return Mended(cut=Cut(offset=end, bytes=file.size - end, kept=kept))
     except FileChangedError:
@@ -86,6 +89,7 @@ def find_previous_end(file: InputFile) -> int | None:
 
 def _marked_offsets(file: InputFile) -> Iterator[int]:
     """Offsets at which an append started: with its mark itself torn, then from behind."""
+    # First, because a mark that is torn stands at the very end, behind all whole ones.
     yield from find_torn_mark(file)
     for offset, _ in find_marks(file, file.size):
         yield offset

@@ -83,6 +83,7 @@ def _without_padding(numbers: Binary) -> Binary:
     """The same big-endian numbers without leading bytes that only repeat the sign."""
     offsets, data = numbers.offsets, numbers.data
     kept = np.ones(len(data), np.bool_)
+    # Values of PLAIN pages stand behind their lengths, which are no part of the number.
     for byte in range(numbers.prefix):
         kept[offsets[:-1] + byte] = False
     starts, ends = offsets[:-1] + numbers.prefix, offsets[1:]
@@ -100,6 +101,7 @@ def _without_padding(numbers: Binary) -> Binary:
 
 
 def _with_both_zeros(values: Entries) -> Entries:
+    # Only where one occurs: else each filter of numbers would say "maybe" of zero.
     if _is_floating(values) and (values == 0).any():
         return np.concatenate([values, np.array([0.0, -0.0], dtype=values.dtype)])
     return values

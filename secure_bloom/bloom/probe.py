@@ -193,6 +193,7 @@ def _probe_file(
     known.update(leaf.name for leaf in footer.leaves)
     ordinals = select(footer.leaves, column)
     if ordinals:
+        # A column with leaves inside is known by its own name too, and gets the better error below.
         known.add(column)
     if len(ordinals) > 1:
         raise PolicyError(
@@ -247,6 +248,7 @@ def _probe_row_group(
 
 def verdict(bloom_filter: SplitBlockBloomFilter, encodings: tuple[bytes, ...] | None) -> Verdict:
     """The filter's verdict on a value in any of its encodings; for None it is always MAYBE."""
+    # None: a filter cannot answer for the value, which is null or NaN.
     if encodings is None or any(bloom_filter.check(encoding) for encoding in encodings):
         return Verdict.MAYBE
     return Verdict.ABSENT

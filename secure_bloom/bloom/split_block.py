@@ -118,6 +118,7 @@ class SplitBlockBloomFilter:
         """Insert one XXH64 hash (block_insert)."""
         bitset, span = self._own(), self._block_slice(h)
         block = int.from_bytes(bitset[span], "little")
+        # Eight words of 32 bits at once: in little-endian order a block is one number of 256 bits.
         bitset[span] = (block | _mask(h)).to_bytes(BYTES_PER_BLOCK, "little")
 
     def check_hash(self, h: int) -> bool:
@@ -173,6 +174,7 @@ class SplitBlockBloomFilter:
         import numpy as np
 
         blocks = self._blocks()
+        # In Python's integers: the sum of the largest filter of the format needs 71 bits.
         total = 0
         for start in range(0, len(blocks), _COUNTED_BLOCKS):
             bits = np.bitwise_count(blocks[start : start + _COUNTED_BLOCKS])
@@ -224,6 +226,7 @@ class SplitBlockBloomFilter:
 
     def _own(self) -> bytearray:
         """The bits, to be changed."""
+        # Copied by the first insert: until then the bits may be those of a cached file.
         if not isinstance(self._bitset, bytearray):
             self._bitset = bytearray(self._bitset)
         return self._bitset

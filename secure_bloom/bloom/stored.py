@@ -152,6 +152,7 @@ def filter_extent(file: InputFile, chunk: Chunk) -> tuple[int, int] | None:
         return None
     length = chunk.meta_data.bloom_filter_length
     if length is None:
+        # Format 2.10 brought the field; parquet-java before 1.14 leaves it out.
         length = _measure(file, offset, chunk.cipher)
     # So many bytes are read at once, and the number comes from the footer.
     if not 0 < length <= MAX_BYTES + _HEADER_LIMIT:
@@ -176,6 +177,7 @@ def _measure(file: InputFile, offset: int, column_cipher: ColumnCipher | None) -
 
 def _frame_length_at(file: InputFile, offset: int, limit: int) -> int:
     length = cipher.LENGTH_SIZE + int.from_bytes(file.read_at(offset, cipher.LENGTH_SIZE), "little")
+    # Nothing authenticates a length field, so it is held against a limit before memory is taken.
     if not _FRAME_OVERHEAD < length <= limit:
         raise FormatError(f"a Bloom filter module of {length} bytes, at most {limit} can be")
     return length

@@ -72,6 +72,7 @@ def _rows(values: NDArray[Any]) -> NDArray[np.uint8]:
     import numpy as np
 
     if values.ndim == 2 and values.dtype == np.uint8:
+        # Kernels are compiled for rows without gaps.
         return np.ascontiguousarray(values)
     if values.ndim != 1 or values.dtype.kind not in "iufV" or values.dtype.hasobject:
         raise PolicyError(

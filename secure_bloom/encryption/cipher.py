@@ -191,6 +191,8 @@ def decrypt_footer(module: BytesLike, key: bytes, file_aad: bytes) -> bytes:
 
 def encrypt_ctr(plaintext: BytesLike, key: bytes, *, _nonce: bytes | None = None) -> bytes:
     """One framed CTR module under a fresh nonce: no tag, no AAD.  Encryption.md 4.2.2."""
+    # No AAD either: two page bodies of one length may be exchanged unnoticed.  Only their headers,
+    # which are GCM in both algorithms, are bound to their places (4.2.2).
     _check_body(plaintext, NONCE_SIZE)
     # Two modules under one key and nonce would have one key stream: their XOR is that of the texts.
     nonce = _fresh_nonce() if _nonce is None else _nonce
@@ -223,6 +225,7 @@ def verify_footer(footer: BytesLike, signature: BytesLike, key: bytes, file_aad:
         raise FormatError(
             f"the footer signature has {len(signature)} bytes, wanted {SIGNATURE_SIZE}"
         )
+    # Imported here: it loads OpenSSL's hashes, and most runs meet no signed footer.
     import hmac
 
     # The way to check is to encrypt the footer again with the stored nonce and to compare the tags
@@ -241,6 +244,7 @@ def seal(
     _check_body(plaintext, NONCE_SIZE + TAG_SIZE)
     nonce = _fresh_nonce() if _nonce is None else _nonce
     gcm = prepare(key) if isinstance(key, bytes) else key
+    # The library puts the tag behind the ciphertext, which is the order of the format (5.1).
     return nonce + gcm.encrypt(nonce, plaintext, aad)
 
 
@@ -263,6 +267,7 @@ def _opened(sealed: memoryview, key: bytes | AESGCM, aad: bytes) -> bytes:
     try:
         return gcm.decrypt(sealed[:NONCE_SIZE], sealed[NONCE_SIZE:], aad)
     except Exception as exc:
+        # Named only now: its module costs every short run, and tags rarely fail.
         from cryptography.exceptions import InvalidTag
 
         if not isinstance(exc, InvalidTag):

@@ -45,6 +45,7 @@ class ConfigTable:
 
     def allow(self, words: Iterable[str]) -> None:
         """Raise PolicyError for any word that is not one of ``words``."""
+        # A misspelt word that was passed over would leave a column in clear, or a check undone.
         known = sorted(words)
         for word in self.entries:
             if word not in known:
@@ -54,6 +55,7 @@ class ConfigTable:
 
     def get(self, word: str, wanted: type[T]) -> T | None:
         """The value of ``word``, or None where the table does not have it."""
+        # JSON's null is a value of a wrong type, and not a missing word.
         value = self.entries.get(word)
         if value is None and word not in self.entries:
             return None
@@ -78,6 +80,7 @@ class ConfigTable:
             return None
         if value not in choices:
             raise PolicyError(
+                # Shown, unlike other values: a word with few choices is no key.
                 f"{word!r} of {self.name} is {value!r}, it must be one of: {', '.join(choices)}",
                 hint=close_match(value, choices),
             )

@@ -46,6 +46,7 @@ class KeyPolicy:
     uniform: bool = False
     drop_metadata: frozenset[str] = frozenset()
     columns: Mapping[str, ColumnRule] = field(default_factory=dict)
+    # Not shown: it goes to any class of the user's, and may hold a token for it.
     kms: Mapping[str, object] = field(default_factory=dict, repr=False)
     base: Path = field(default_factory=Path.cwd)
     encryption: EncryptionOptions = field(default_factory=EncryptionOptions)
@@ -142,6 +143,8 @@ def draft_policy(path: str | PathLike[str]) -> tuple[KeyPolicy | None, tuple[Pol
     if found:
         return None, found
     try:
+        # Tables that make sense alone may contradict each other, such as a column key without a
+        # footer key.
         return KeyPolicy(**policy_fields(table), base=_folder(path)), ()
     except PolicyError as error:
         return None, (error,)
@@ -162,6 +165,7 @@ def check_master_keys(policy: KeyPolicy, kms: KmsClient) -> None:
         return
     unknown = sorted(name for name in policy.master_keys() if not kms.has_key(name))
     if unknown:
+        # Other clients can say whether they have a key, and not which ones.
         known = kms.master_keys if isinstance(kms, Keyring) else ()
         raise PolicyError(
             f"the policy names master keys that its KMS does not have: {', '.join(unknown)}",

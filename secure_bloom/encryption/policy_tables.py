@@ -17,6 +17,8 @@ from secure_bloom.options import BloomFilterOptions, FooterMode
 DATA_KEY_BITS = (128, 192, 256)
 _POLICY_WORDS = frozenset({"kms", "footer", "columns", "encryption", "keys", "audit"})
 _COLUMN_WORDS = frozenset({"key", "bloom"})
+# "plaintext" is the word of parquet-java's property.  A footer with a key is never unsigned, so in
+# clear it is SIGNED (Encryption.md 5.5).
 _FOOTER_MODES = {"encrypted": FooterMode.ENCRYPTED, "plaintext": FooterMode.SIGNED}
 
 

@@ -45,6 +45,7 @@ def _storage(encryption: EncryptionOptions) -> dict[str, str]:
 
 
 def _keys(footer_key: str, columns: Mapping[str, ColumnRule], *, uniform: bool) -> dict[str, str]:
+    # parquet-java refuses uniform.key together with footer.key or column.keys.
     if uniform and all(rule.key is None for rule in columns.values()):
         return {"parquet.encryption.uniform.key": footer_key}
     return {

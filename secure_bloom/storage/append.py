@@ -44,6 +44,8 @@ def append_local(source: LocalFile, tail: Sequence[bytes]) -> int:
         _writable(source.path, source.location, source.identity) as fd,
         _undone_on_error(fd, source.size),
     ):
+        # A tail that fills the disk half-way would have to be taken back, so the room is asked for
+        # first.
         _require_room(fd, added)
         # Before the first new byte: with a stale checksum Spark ignores the filters, or fails.
         _remove_sidecars(fd, source.location)
@@ -71,6 +73,8 @@ def truncate_to(path: str, size: int, expected_identity: tuple[object, ...]) -> 
         length = os.fstat(fd).st_size
         if not 0 <= size <= length:
             raise FormatError(f"cannot be cut to {size} bytes, the file has {length}", path=path)
+        # Copied before it is cut: should we be wrong about what these bytes are, their owner still
+        # has them.
         kept = _keep_aside(folder, name, fd, size, length)
         os.ftruncate(fd, size)
         os.fsync(fd)
@@ -86,6 +90,7 @@ def remove_kept(path: str) -> None:
 
 @contextmanager
 def _writable(path: str, location: str, identity: tuple[object, ...]) -> Iterator[int]:
+    # The name may lead to a pipe by now, and opening that would wait for its other end.
     fd = os.open(location, os.O_RDWR | CLOEXEC | NONBLOCK)
     try:
         with exclusive_lock(fd):
@@ -102,6 +107,7 @@ def _undone_on_error(fd: int, size: int) -> Iterator[None]:
     before = os.fstat(fd)
     try:
         yield
+    # Ctrl-C and a worker that is stopped are no Exception, and must leave the old file too.
     except BaseException as error:
         try:
             _cut_off(fd, size, before)
@@ -131,6 +137,7 @@ def _require_room(fd: int, length: int) -> None:
     No room is reserved: after a kill the reserved blocks would stay behind the end of the file.
     """
     disk = os.fstatvfs(fd)
+    # Some network file systems report no sizes at all, all zeros.
     if disk.f_blocks and disk.f_bavail * disk.f_frsize < length:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -168,6 +175,7 @@ def _keep_aside(folder: OpenFolder, name: str, fd: int, start: int, end: int) ->
             data = read_all(fd, offset, min(_CHUNK_BYTES, end - offset))
             write_all(copy, [data], offset - start)
         os.fsync(copy)
+        # The name as well as the bytes: the file is cut next, and a power cut must not lose both.
         folder.sync()
     except BaseException:
         with contextlib.suppress(OSError):

@@ -37,6 +37,7 @@ def _copy_file_range(source: int, target: int, offset: int, at: int, count: int)
 
 
 def _sendfile(source: int, target: int, offset: int, at: int, count: int) -> int:
+    # sendfile(2) takes an offset for its source only; it writes at the target's own position.
     os.lseek(target, at, os.SEEK_SET)
     return os.sendfile(target, source, offset, count)
 
@@ -59,6 +60,8 @@ def copy_head(source: int, target: int, length: int) -> None:
     ways, end = list(_WAYS), 0
     for start, end in _data_ranges(source, length):
         _copy(source, target, start, end, start, ways)
+    # The file ends in a hole: it gets its length without its zeros.  SEEK_DATA tells a hole at the
+    # end and an early end alike, so the size is asked for.
     if end < length:
         os.ftruncate(target, length)
         if (size := os.fstat(source).st_size) < length:
@@ -76,6 +79,7 @@ def copy_part(source: int, target: int, offset: int, length: int, at: int) -> No
 def _data_ranges(source: int, length: int) -> Iterator[tuple[int, int]]:
     """The parts of a file that are not holes; all of it where it takes up its size on the disk."""
     status = os.fstat(source)
+    # Asking for holes costs a call for each of them, and few files have any.
     is_dense = status.st_blocks * _STAT_BLOCK >= status.st_size
     if is_dense or not hasattr(os, "SEEK_DATA"):
         yield 0, length
@@ -101,6 +105,8 @@ def _copy(source: int, target: int, offset: int, end: int, at: int, ways: list[_
         except OSError as exc:
             if exc.errno not in _NOT_THIS_WAY or len(ways) == 1:
                 raise
+            # Not tried again for this file: what a pair of file systems refuses once, it always
+            # refuses.
             del ways[0]
             continue
         if copied == 0:

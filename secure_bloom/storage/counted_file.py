@@ -48,6 +48,8 @@ class CountedFile(InputFile):
         self.requests += not self._file.holds(offset, length)
         start = offset
         if self.extents and self.extents[-1][1] == offset:
+            # Pages are read one after the other, so most reads lengthen the last extent and few are
+            # kept.
             start, _ = self.extents.pop()
         self.extents.append((start, offset + length))
         return self._file.read_at(offset, length)

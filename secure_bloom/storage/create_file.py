@@ -44,6 +44,8 @@ def _create_local(path: str, content: bytes, pattern: InputFile) -> None:
     with system_errors(path), staged_file(os.path.realpath(local_path(path))) as staged:
         pattern.carry_attributes(staged.fd)
         write_all(staged.fd, [content], 0)
+        # The content before the name: a commit that a power cut left empty would break the table
+        # for every reader.
         staged.sync()
         _publish(staged, path)
 

@@ -32,10 +32,13 @@ def write_at_once(fd: int, parts: Sequence[bytes], offset: int) -> bool:
     after ``offset``, and the caller writes all of it in another way.
     """
     end = offset + sum(map(len, parts))
+    # macOS has no such flag.
     flag = getattr(os, "O_DIRECT", None)
     if flag is None or end % APPEND_ALIGNMENT or end == offset:
         return False
     try:
+        # A second descriptor, by /proc and not by name: the file may have got another name, and the
+        # flag must not change how the first one writes.
         direct = os.open(f"/proc/self/fd/{fd}", os.O_RDWR | os.O_CLOEXEC | flag)
     except OSError as exc:
         if exc.errno in _NOT_HERE | {errno.ENOENT}:

@@ -67,6 +67,7 @@ def make_folders(path: str) -> None:
         missing.append(path)
         path = os.path.dirname(path)
     for folder in reversed(missing):
+        # Another process may be making the same folders.
         os.makedirs(folder, exist_ok=True)
         with OpenFolder(os.path.dirname(folder)) as parent:
             parent.sync()

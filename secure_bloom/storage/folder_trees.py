@@ -76,6 +76,7 @@ class LocalTree(Tree):
         self._real_folders: dict[str, str] = {}
 
     def is_file(self, path: str) -> bool:
+        # A link that leads nowhere counts as a file: opened, it is told about, and not passed over.
         return os.path.lexists(path) and not os.path.isdir(path)
 
     def is_folder(self, path: str) -> bool:
@@ -100,6 +101,8 @@ class LocalTree(Tree):
             status = os.stat(current)
             inode = (status.st_dev, status.st_ino)
             if inode in seen:
+                # A link that leads back up: to go on would end at the longest path that the system
+                # takes.
                 folders.clear()
                 continue
             seen.add(inode)
@@ -114,6 +117,7 @@ class LocalTree(Tree):
             for entry in entries:
                 if entry.is_dir():
                     folders.append(entry.name)
+                # One more than wanted is kept, to know that there are more.
                 elif len(files) <= most:
                     files.append(entry.name)
         return sorted(folders), sorted(files) if len(files) <= most else None

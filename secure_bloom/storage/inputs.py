@@ -39,6 +39,7 @@ class InputFile(ABC):
     def __init__(
         self, *, path: str, location: str, name: str, size: int, identity: tuple[object, ...]
     ) -> None:
+        # An empty file is what a writer that was killed leaves, and no reader says so plainly.
         if size == 0:
             raise FormatError("the file is empty", path=path)
         self.path = path
@@ -89,6 +90,8 @@ class InputFile(ABC):
         return view.toreadonly()
 
     def _check_range(self, offset: int, length: int) -> None:
+        # Before anything is read: both numbers come from the file, and memory for the read is taken
+        # first.
         if offset < 0 or length < 0 or offset + length > self.size:
             raise FormatError(
                 f"wants bytes {offset}..{offset + length}, the file has {self.size}", path=self.path
@@ -113,8 +116,10 @@ class InputFile(ABC):
 
     def read_sibling(self, name: str, *, limit: int = MAX_SIBLING_BYTES) -> bytes | None:
         """The content of a file in the same folder, at most ``limit`` bytes; ``None`` for none."""
+        # Names of key material come from a file's footer: they must not lead out of its folder.
         if not name or name in (".", "..") or "/" in name or "\0" in name:
             raise PolicyError(f"{name!r} is not the name of a file beside this one", path=self.path)
+        # A byte more than allowed, to tell a file of that size from a larger one.
         data = self._read_sibling(name, limit + 1)
         if data is not None and len(data) > limit:
             raise FormatError(f"{name} is larger than {limit} bytes", path=self.path)

@@ -53,6 +53,8 @@ def find_files(
             continue
         tree = tree_of(path)
         for file in files:
+            # Two paths may lead to one file, as links do.  Rewritten twice at once, one of the two
+            # would fail.
             found.setdefault(tree.key(file), file)
     if refused and not found:
         raise refused[0]
@@ -149,6 +151,8 @@ def _files_of(
     for match in _matches(path):
         if tree.is_folder(match):
             yield from _data_files_below(tree, match, suffixes, refused, check)
+        # Named outright: the user means it, whatever it is called.  Behind a pattern Spark's rules
+        # hold.
         elif match == path or is_data_file(os.path.basename(match), suffixes):
             yield match
 
@@ -166,6 +170,7 @@ def _data_files_below(
             folders.clear()
             yield from managed
             continue
+        # In place: the walk looks at this list for where to go next.
         folders[:] = filter(is_data_name, folders)
         yield from (tree.join(folder, name) for name in files if is_data_file(name, suffixes))
 

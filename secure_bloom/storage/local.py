@@ -27,6 +27,7 @@ _CARRIED_XATTRS = ("user.", "system.posix_acl_access", "security.selinux")
 
 def identity_of(status: os.stat_result) -> tuple[object, ...]:
     """Inode, size and mtime: at least one of them changes when a file is replaced or written."""
+    # Without ctime: it changes with links and permissions too, which leave the content alone.
     return ((status.st_dev, status.st_ino), status.st_size, status.st_mtime_ns)
 
 
@@ -51,6 +52,7 @@ class LocalFile(InputFile):
         return self._fd
 
     def copy_to(self, fd: int, keep: int, tail: Sequence[bytes]) -> int:
+        # Inside the kernel: gigabytes of data pages never pass through this process.
         copy_head(self._fd, fd, keep)
         return write_all(fd, tail, keep)
 
@@ -93,6 +95,7 @@ class LocalFile(InputFile):
     def check_unchanged(self) -> None:
         with system_errors(self.path):
             try:
+                # By name: our descriptor would go on showing a file that was replaced.
                 now = identity_of(os.stat(self.location))
             except FileNotFoundError as exc:
                 raise FileChangedError("the file is gone", path=self.path) from exc
@@ -141,6 +144,7 @@ def _regular(fd: int, path: str) -> os.stat_result:
 def open_local(path: str) -> LocalFile:
     """Open a local file; :class:`PolicyError` when there is none or it may not be read."""
     with system_errors(path):
+        # Looked at once it is open: between a look by name and the opening it could be exchanged.
         fd = os.open(local_path(path), READ)
         try:
             return LocalFile(path, fd)

@@ -54,6 +54,8 @@ def _lock_in_time(fd: int) -> bool:
 
     The wait has an end, because any process that may read a file can lock it for ever.
     """
+    # Asked again and again, because flock(2) that waits has no limit of time but an alarm, and
+    # alarms belong to the main thread.
     deadline, pause = None, _FIRST_PAUSE
     while True:
         try:

@@ -155,4 +155,5 @@ def refuse_folder(
 def _is_log(tree: Tree, folder: str, name: str) -> bool:
     if _FOLDERS[name] is not TableLog.ICEBERG:
         return True
+    # Anywhere in the name: a compressed one ends in .metadata.json.gz.
     return any(_ICEBERG_MARK in inside for inside in tree.names(tree.join(folder, name)))

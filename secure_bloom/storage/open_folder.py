@@ -92,6 +92,7 @@ class OpenFolder:
         try:
             os.fsync(self._fd)
         except OSError as exc:
+            # EINVAL: the file system has no fsync of a folder (fsync(2)).
             if exc.errno != errno.EINVAL:
                 raise
 

@@ -15,7 +15,10 @@ def output_paths(files: Iterable[str], paths: Iterable[str], output: str) -> dic
     targets: dict[str, str] = {}
     for file in files:
         relative = [inner for folder in folders if (inner := below(file, folder)) is not None]
+        # The nearest of the folders given: with lake/ and lake/day=1/ both named, the file keeps
+        # the name that the nearer one gives.
         targets[file] = join(local_path(output), min(relative, key=len, default=name_of(file)))
+    # By file and not by text: links and ./ make many names of one file.
     keys = {file_key(target): file for file, target in targets.items()}
     for file in targets:
         if file_key(file) in keys:

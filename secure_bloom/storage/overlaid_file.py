@@ -22,6 +22,8 @@ class OverlaidFile(InputFile):
             location=file.location,
             name=file.name,
             size=size,
+            # Another file than the one below it: what was cached of that must not be taken for
+            # this.
             identity=(*file.identity, size),
         )
         self.column_names = file.column_names

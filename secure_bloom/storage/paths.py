@@ -88,6 +88,8 @@ def object_uri(path: str) -> ObjectUri:
     A password in it is refused: paths stand in reports and logs.
     """
     scheme, rest = path.split("://", 1)
+    # A key of S3 may hold a question mark; pyarrow takes it for the query all the same, so we do
+    # too.
     rest, _, query = rest.partition("?")
     authority, _, key = rest.partition("/")
     if ":" in authority.rpartition("@")[0]:

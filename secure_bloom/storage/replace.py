@@ -39,6 +39,7 @@ def replace_local(
     """
     path = source.path if output is None else output
     location = source.location if output is None else os.path.abspath(local_path(output))
+    # A link stays a link: the rename must take the place of what it leads to.
     target = os.path.realpath(location)
     if os.path.isdir(target):
         raise PolicyError("is a folder, a file is to be written here", path=path)
@@ -51,6 +52,8 @@ def replace_local(
             # First, while the file is empty: nobody may read more here than in the old file.
             source.carry_attributes(staged.fd)
             size = _fill(staged, source, keep, tail)
+            # A new file gets its only name by a link at the end, so that nothing of it shows
+            # before.
             if not must_be_new:
                 staged.give_name()
             check(source, staged)
@@ -64,6 +67,7 @@ def replace_local(
 
 def _fill(staged: StagedFile, source: InputFile, keep: int, tail: Sequence[bytes]) -> int:
     size = source.copy_to(staged.fd, keep, tail)
+    # Asked of the system: the footer of the new file counts on every byte before it.
     written = os.fstat(staged.fd).st_size
     if written != size:
         raise FormatError(f"the new file has {written} bytes, {size} were written to it")

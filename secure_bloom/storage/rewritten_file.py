@@ -73,6 +73,7 @@ class RewrittenFile(InputFile):
     def copy_to(self, fd: int, keep: int, tail: Sequence[bytes]) -> int:  # noqa: ARG002
         # The next parts are worked out while another thread writes the ones before.
         size, under_way = 0, deque[Future[None]]()
+        # One thread: parts go to the disk in their order, and an error of one ends the file.
         with ThreadPoolExecutor(max_workers=1) as pool:
             for batch, length in _batches(self._parts):
                 under_way.append(pool.submit(self._write, fd, batch, size, length))

@@ -21,6 +21,7 @@ def remove_file(path: str) -> None:
         return
     folder_path = os.path.dirname(os.path.abspath(local_path(path)))
     with system_errors(path), OpenFolder(folder_path) as folder:
+        # The checksum goes first: left alone, it would belong to the next file of that name.
         remove_sidecar(folder, name_of(path))
         folder.unlink(name_of(path))
         folder.sync()

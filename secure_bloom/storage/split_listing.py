@@ -133,6 +133,7 @@ class _UpperPart:
             inner = tree.join(branch.folder, name)
             self.pending.append(Branch(root=branch.root, folder=inner, deep=True))
         if files is None:
+            # Its files are left to another process, which need not hold them all at once.
             self.flat.append(Branch(root=branch.root, folder=branch.folder, deep=False))
             return
         self._left -= len(files)

@@ -174,9 +174,11 @@ class StagedFile:
         found = self.folder.status(self._temporary)
         if found is None:
             return True
+        # A folder or a pipe of that name was not made by us, and is not ours to remove.
         if not stat.S_ISREG(found.st_mode):
             raise self._in_the_way()
         try:
+            # Opened to be locked: only the kernel knows whether its writer still lives.
             fd = self.folder.open(self._temporary, os.O_RDONLY)
         except FileNotFoundError:
             return True
