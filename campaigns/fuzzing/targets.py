@@ -52,7 +52,7 @@ from secure_bloom.parquet.literals import physical_values
 from secure_bloom.parquet.schema import leaves
 from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.metadata import FileMetaData
-from secure_bloom.parquet.structures.splices import find_fields
+from secure_bloom.parquet.structures.wire_fields import find_fields
 from secure_bloom.predicates.binding import bind
 from secure_bloom.predicates.from_text import from_text
 from secure_bloom.reading.table.footer import read_footer

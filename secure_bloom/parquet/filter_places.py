@@ -16,13 +16,13 @@ from secure_bloom.parquet.structures.splices import (
     NewValue,
     Splice,
     binary,
-    find_nested,
     i32,
     i64,
     set_fields,
     splice,
     with_fields,
 )
+from secure_bloom.parquet.structures.wire_fields import find_nested
 
 _META_DATA: Final = ColumnChunk.meta_data.id
 _SEALED: Final = ColumnChunk.encrypted_column_metadata.id

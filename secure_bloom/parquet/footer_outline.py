@@ -27,7 +27,7 @@ from secure_bloom.parquet.structures.records import (
     RecordSource,
     measured_outline,
 )
-from secure_bloom.parquet.structures.splices import find_fields
+from secure_bloom.parquet.structures.wire_fields import find_fields
 
 #: Schemas are forgotten when those that are known have more bytes than this.  Decoded, each byte
 #: takes about a hundred.

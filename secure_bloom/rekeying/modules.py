@@ -14,7 +14,8 @@ from secure_bloom.encryption.column_cipher import ColumnCipher
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
 from secure_bloom.parquet.pages import Page
 from secure_bloom.parquet.structures.metadata import PageType
-from secure_bloom.parquet.structures.splices import find_fields, i32, set_fields, splice
+from secure_bloom.parquet.structures.splices import i32, set_fields, splice
+from secure_bloom.parquet.structures.wire_fields import find_fields
 
 #: PageHeader.compressed_page_size and PageHeader.crc in parquet.thrift.
 _COMPRESSED_PAGE_SIZE, _CRC = 3, 4

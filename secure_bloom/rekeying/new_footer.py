@@ -14,21 +14,23 @@ from secure_bloom.errors import FormatError
 from secure_bloom.options import FooterMode
 from secure_bloom.parquet.footer import Chunk, Footer, seal_footer
 from secure_bloom.parquet.structures.splices import (
-    Field,
     NewValue,
     binary,
-    content,
-    encoded_elements,
-    find_fields,
     i16,
     i32,
     i64,
-    number,
     struct,
     structs,
     structure,
     texts,
     with_fields,
+)
+from secure_bloom.parquet.structures.wire_fields import (
+    Field,
+    content,
+    encoded_elements,
+    find_fields,
+    number,
 )
 from secure_bloom.rekeying.new_keys import NewFileKeys, SealedWith
 from secure_bloom.rekeying.transfer import NewPlaces

@@ -15,18 +15,8 @@ from secure_bloom.encryption.column_cipher import ColumnCipher
 from secure_bloom.errors import FormatError, located
 from secure_bloom.parquet.pages import DICTIONARY, Page, has_dictionary_offset, page_at
 from secure_bloom.parquet.structures.metadata import PageType
-from secure_bloom.parquet.structures.splices import (
-    Field,
-    NewValue,
-    Splice,
-    find_fields,
-    i32,
-    i64,
-    list_elements,
-    number,
-    set_fields,
-    splice,
-)
+from secure_bloom.parquet.structures.splices import NewValue, Splice, i32, i64, set_fields, splice
+from secure_bloom.parquet.structures.wire_fields import Field, find_fields, list_elements, number
 from secure_bloom.rekeying.modules import moved_filter, moved_page, opened_module, sealed_module
 from secure_bloom.rekeying.regions import Region, RegionKind
 from secure_bloom.storage import InputFile

@@ -16,7 +16,8 @@ from secure_bloom.parquet.footer import Footer, open_chunk, unlock
 from secure_bloom.parquet.footer_tail import read_tail, with_trailer
 from secure_bloom.parquet.structures.metadata import ColumnMetaData
 from secure_bloom.parquet.structures.records import decode_record
-from secure_bloom.parquet.structures.splices import Splice, find_fields, splice, with_fields
+from secure_bloom.parquet.structures.splices import Splice, splice, with_fields
+from secure_bloom.parquet.structures.wire_fields import find_fields
 from secure_bloom.storage import open_input
 from tests.tables import KEYRING, Mode, customers, write
 

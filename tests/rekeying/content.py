@@ -16,7 +16,7 @@ from secure_bloom.encryption.keys import ExplicitKeys, Keyring, KmsClient
 from secure_bloom.parquet.footer import Chunk
 from secure_bloom.parquet.page_index import column_index_extent, offset_index_extent, page_spans
 from secure_bloom.parquet.pages import read_pages
-from secure_bloom.parquet.structures.splices import find_fields
+from secure_bloom.parquet.structures.wire_fields import find_fields
 from secure_bloom.storage import InputFile
 from tests.surgery import opened
 

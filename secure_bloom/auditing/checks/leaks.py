@@ -23,7 +23,7 @@ from secure_bloom.hudi.record_keys.footer_entry import FILTER, MAX_KEY, MIN_KEY,
 from secure_bloom.options import FooterMode
 from secure_bloom.parquet.footer import Footer
 from secure_bloom.parquet.structures.metadata import ColumnMetaData, KeyValue, Statistics
-from secure_bloom.parquet.structures.splices import find_fields
+from secure_bloom.parquet.structures.wire_fields import find_fields
 
 _HUDI_COLUMN = "_hoodie_record_key"
 #: The most bytes of a page index; a real one has some hundred bytes for each page.

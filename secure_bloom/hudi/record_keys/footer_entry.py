@@ -24,12 +24,8 @@ from secure_bloom.hudi.record_keys.simple import SimpleBloomFilter
 from secure_bloom.parquet.footer import Footer
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import FileMetaData, KeyValue
-from secure_bloom.parquet.structures.splices import (
-    find_fields,
-    list_elements,
-    structs,
-    with_fields,
-)
+from secure_bloom.parquet.structures.splices import structs, with_fields
+from secure_bloom.parquet.structures.wire_fields import find_fields, list_elements
 
 FILTER = "org.apache.hudi.bloomfilter"
 OLD_FILTER = "com.uber.hoodie.bloomfilter"

@@ -19,8 +19,8 @@ from thrift.protocol.TProtocol import TType
 
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
 from secure_bloom.parquet.structures import trees
-from secure_bloom.parquet.structures.splices import WireType, find_fields, list_elements
 from secure_bloom.parquet.structures.views import STRING, FieldType, Required, View
+from secure_bloom.parquet.structures.wire_fields import WireType, find_fields, list_elements
 
 V = TypeVar("V", bound=View)
 E = TypeVar("E", bound=enum.IntEnum)

@@ -1,58 +1,16 @@
-"""Edit Thrift compact bytes where they lie: find fields, set some, copy all else.
-
-    field   header (short: delta << 4 | type; long: type, zigzag id) | value
-    struct  fields in any order | 0
+"""Edit Thrift compact bytes where they lie: set some fields, copy all else.
 
 A structure carries neither its own length nor its place, so an edit inside it changes nothing
 around it.  All bytes that are not edited are copied as they lie: fields that nobody here knows,
 long forms, and whatever else a writer chose.
-
-Thrift compact protocol: https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
 """
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from secure_bloom.errors import FormatError
-from secure_bloom.parquet.structures.trees import MAX_DEPTH, MAX_ELEMENTS
-
-
-class WireType(enum.IntEnum):
-    """How a value is written in a field; a bool is told by the type alone."""
-
-    TRUE = 1
-    FALSE = 2
-    BYTE = 3
-    I16 = 4
-    I32 = 5
-    I64 = 6
-    DOUBLE = 7
-    BINARY = 8
-    LIST = 9
-    SET = 10
-    MAP = 11
-    STRUCT = 12
-    UUID = 13
-
-
-class Field(NamedTuple):
-    """A field in a buffer: its header starts at ``start``, its value is ``[value, end)``."""
-
-    type: int
-    start: int
-    value: int
-    end: int
-
-
-class Fields(NamedTuple):
-    """The fields of a structure by ids, in the order of the wire; ``stop`` is its last byte."""
-
-    by_id: dict[int, Field]
-    start: int
-    stop: int
+from secure_bloom.parquet.structures.wire_fields import Field, Fields, WireType, find_fields
 
 
 class NewValue(NamedTuple):
@@ -68,77 +26,6 @@ class Splice(NamedTuple):
     start: int
     end: int
     new: bytes
-
-
-def find_fields(buffer: bytes, start: int = 0) -> Fields:
-    """The fields of the structure at ``start``.
-
-    Raises FormatError for damaged bytes, and for a field that stands twice: readers do not agree on
-    which one counts.
-    """
-    return find_nested(buffer, start, None)[0]
-
-
-def find_nested(buffer: bytes, start: int, within: int | None) -> tuple[Fields, Fields | None]:
-    """As :func:`find_fields`, and the fields of the structure that stands in field ``within``.
-
-    Both in one go: most bytes of a column chunk are those of its metadata.
-    """
-    inner: Fields | None = None
-    by_id: dict[int, Field] = {}
-    position, field_id = start, 0
-    try:
-        while (head := buffer[position]) != 0:
-            field_id, value = _field_id(buffer, position, head, field_id)
-            if field_id == within and head & 0x0F == WireType.STRUCT:
-                inner = find_fields(buffer, value)
-                end = inner.stop + 1
-            else:
-                end = _SKIP[head & 0x0F](buffer, value, MAX_DEPTH)
-            if field_id in by_id:
-                raise FormatError(f"Thrift field {field_id} stands twice in one structure")
-            by_id[field_id] = Field(head & 0x0F, position, value, end)
-            position = end
-    except (IndexError, KeyError) as exc:
-        raise FormatError(
-            f"Thrift structure is damaged near byte {position} of {len(buffer)}"
-        ) from exc
-    return Fields(by_id, start, position), inner
-
-
-def list_elements(buffer: bytes, field: Field) -> list[tuple[int, int]]:
-    """Where each structure of a list starts and ends; FormatError for a list of anything else."""
-    size, element, position = _list_header(buffer, field.value)
-    if field.type != WireType.LIST or (size and element != WireType.STRUCT):
-        raise FormatError("a Thrift field is no list of structures")
-    found = []
-    for _ in range(size):
-        end = _skip_struct(buffer, position, MAX_DEPTH)
-        found.append((position, end))
-        position = end
-    return found
-
-
-def encoded_elements(buffer: bytes, field: Field | None) -> list[bytes]:
-    """The bytes of each structure of a list, none for no list; errors as of list_elements."""
-    found = [] if field is None else list_elements(buffer, field)
-    return [buffer[start:end] for start, end in found]
-
-
-def content(buffer: bytes, field: Field) -> bytes:
-    """The bytes of a text or of binary; FormatError for another field."""
-    if field.type != WireType.BINARY:
-        raise FormatError("a Thrift field that should be bytes is something else")
-    _, start = _read_varint(buffer, field.value)
-    return buffer[start : field.end]
-
-
-def number(buffer: bytes, field: Field | None) -> int:
-    """The value of a field of 16, 32 or 64 bits; FormatError where there is none."""
-    if field is None or field.type not in (WireType.I16, WireType.I32, WireType.I64):
-        raise FormatError("a Thrift field that should be a number is missing, or something else")
-    encoded, _ = _read_varint(buffer, field.value)
-    return encoded >> 1 ^ -(encoded & 1)
 
 
 def set_fields(buffer: bytes, fields: Fields, new: Mapping[int, NewValue | None]) -> list[Splice]:
@@ -307,121 +194,3 @@ def _header(delta: int, field_id: int, wire_type: int) -> bytes:
     if 0 < delta <= 15:
         return bytes([delta << 4 | wire_type])
     return bytes([wire_type]) + _zigzag(field_id)
-
-
-def _field_id(buffer: bytes, position: int, head: int, before: int) -> tuple[int, int]:
-    """A field's id, and where its value starts."""
-    if head >> 4:
-        return before + (head >> 4), position + 1
-    number, value = _read_varint(buffer, position + 1)
-    return number >> 1 ^ -(number & 1), value
-
-
-def _read_varint(buffer: bytes, position: int) -> tuple[int, int]:
-    number = shift = 0
-    while True:
-        byte = buffer[position]
-        position += 1
-        number |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return number, position
-        shift += 7
-        # A number of 64 bits takes ten bytes at most; a longer one would grow without end.
-        if shift > 63:
-            raise IndexError(position)
-
-
-def _list_header(buffer: bytes, position: int) -> tuple[int, int, int]:
-    """Number and type of the elements, and where the first one starts."""
-    head = buffer[position]
-    size, position = head >> 4, position + 1
-    if size == 15:
-        size, position = _read_varint(buffer, position)
-    # Each element takes at least one byte, so a larger number cannot be true.
-    if size > MAX_ELEMENTS or size > len(buffer) - position:
-        raise FormatError(
-            f"a Thrift container says it has {size} elements, {len(buffer) - position} bytes remain"
-        )
-    return size, head & 0x0F, position
-
-
-def _skip_nothing(_buffer: bytes, position: int, _depth: int) -> int:
-    return position
-
-
-def _skip_fixed(width: int) -> Callable[[bytes, int, int], int]:
-    def skip(buffer: bytes, position: int, _depth: int) -> int:
-        if position + width > len(buffer):
-            raise IndexError(position)
-        return position + width
-
-    return skip
-
-
-def _skip_varint(buffer: bytes, position: int, _depth: int) -> int:
-    # Most numbers are one byte, and a footer has thousands.
-    return position + 1 if buffer[position] < 0x80 else _read_varint(buffer, position)[1]
-
-
-def _skip_binary(buffer: bytes, position: int, _depth: int) -> int:
-    size, position = _read_varint(buffer, position)
-    if size > len(buffer) - position:
-        raise IndexError(position)
-    return position + size
-
-
-def _skip_list(buffer: bytes, position: int, depth: int) -> int:
-    size, element, position = _list_header(buffer, position)
-    skip = _SKIP_ELEMENT[element]
-    for _ in range(size):
-        position = skip(buffer, position, _below(depth))
-    return position
-
-
-def _skip_map(buffer: bytes, position: int, depth: int) -> int:
-    size, start = _read_varint(buffer, position)
-    # An empty map is one byte, without the types of keys and values.
-    if size == 0:
-        return start
-    if size > MAX_ELEMENTS or size > len(buffer) - start:
-        raise FormatError(
-            f"a Thrift container says it has {size} elements, {len(buffer) - start} bytes remain"
-        )
-    types, position = buffer[start], start + 1
-    for _ in range(size):
-        position = _SKIP_ELEMENT[types >> 4](buffer, position, _below(depth))
-        position = _SKIP_ELEMENT[types & 0x0F](buffer, position, _below(depth))
-    return position
-
-
-def _skip_struct(buffer: bytes, position: int, depth: int) -> int:
-    below = _below(depth)
-    while (head := buffer[position]) != 0:
-        value = position + 1 if head >> 4 else _read_varint(buffer, position + 1)[1]
-        position = _SKIP[head & 0x0F](buffer, value, below)
-    return position + 1
-
-
-def _below(depth: int) -> int:
-    if depth == 0:
-        raise FormatError(f"Thrift structures nest deeper than {MAX_DEPTH}")
-    return depth - 1
-
-
-_SKIP: dict[int, Callable[[bytes, int, int], int]] = {
-    WireType.TRUE: _skip_nothing,
-    WireType.FALSE: _skip_nothing,
-    WireType.BYTE: _skip_fixed(1),
-    WireType.I16: _skip_varint,
-    WireType.I32: _skip_varint,
-    WireType.I64: _skip_varint,
-    WireType.DOUBLE: _skip_fixed(8),
-    WireType.BINARY: _skip_binary,
-    WireType.LIST: _skip_list,
-    WireType.SET: _skip_list,
-    WireType.MAP: _skip_map,
-    WireType.STRUCT: _skip_struct,
-    WireType.UUID: _skip_fixed(16),
-}
-#: In a list a bool takes a byte.
-_SKIP_ELEMENT = {**_SKIP, WireType.TRUE: _skip_fixed(1), WireType.FALSE: _skip_fixed(1)}

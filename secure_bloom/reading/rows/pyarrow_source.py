@@ -40,13 +40,13 @@ from secure_bloom.parquet.structures.metadata import (
 from secure_bloom.parquet.structures.splices import (
     Splice,
     binary,
-    find_fields,
     set_fields,
     splice,
     struct,
     structs,
     with_fields,
 )
+from secure_bloom.parquet.structures.wire_fields import find_fields
 from secure_bloom.reading.table.footer import FileFooter
 from secure_bloom.storage import is_object_uri, local_path
 
