@@ -83,6 +83,10 @@ class Reencryption:
         """Whether a KMS wraps each new key itself, so that many calls go side by side."""
         return self.maker is not None and self.maker.asks_for_each_key
 
+    def leaves(self, file: InputFile) -> Sequence[Leaf]:
+        """The columns of a file."""
+        return unlock(read_tail(file), file_keys(self.resolver, file)).leaves
+
     def ask(self, path: str, target: str | None) -> None:
         """Make the calls to the KMS that one file needs, and keep the answers."""
         with open_input(path) as file:

@@ -1,8 +1,8 @@
 """Wrapped keys of one run under the master keys that they should be under, each once.
 
 A KEK is renewed inside the KMS where it can do that.  The KEK of a footer had to be given out, to
-open the footer: its key comes under a KEK of this run, so that the KMS is asked once for it, not
-twice.
+open the footer: the keys under it come under a KEK of this run, so that the KMS is asked once for
+it, not twice.  Which version of a master key is the newest is told by what the KMS wraps anyway.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Final, TypeVar
 
 from secure_bloom.encryption.keys import (
     KeyMaterial,
@@ -23,22 +24,37 @@ from secure_bloom.encryption.keys import (
 from secure_bloom.encryption.keys.wrapping import wrap_twice
 from secure_bloom.rekeying.new_keys import NewKeks
 
+#: KEKs of this size tell the newest version of a master key.
+_SOME_SIZE: Final = 16
+_Key = TypeVar("_Key")
+
 
 class Rewrapper:
     """Wraps keys under the master keys that they should be under; each once a run, from any thread.
 
-    ``moves`` maps old master keys to new ones.  A key under the right one is wrapped anew only
-    where the KMS has versions and a newer one.  ``opening`` is the same KMS as it opens footers:
-    what it has unwrapped is not asked for again.
+    ``moves`` maps old master keys to new ones, and others stay.  Without moves a key under the
+    right one is wrapped anew where wrapped keys tell their version, and the KMS has a newer one.
+    ``opening`` is the same KMS as it opens footers: what it has unwrapped is not asked for again.
     """
 
     def __init__(self, kms: KmsClient, moves: Mapping[str, str], opening: KmsClient) -> None:
         self._kms = kms
         self._opening = opening
         self.moves = moves
+        # With moves, keys that do not move stay as they are, whichever version wrapped them.
+        self._versions = kms if isinstance(kms, KeyVersions) and not moves else None
         self._keks = NewKeks(kms)
         self._done: dict[tuple[str, str, str], _Once] = {}
+        #: The newest version of each master key, as the KMS told it in this run.
+        self._newest: dict[str, _Once] = {}
         self._turn = threading.Lock()
+        #: How many wrapped keys the KMS was asked to renew or to move.
+        self.asked = 0
+
+    @property
+    def renews_inside(self) -> bool:
+        """Whether the KMS renews keys without giving them out."""
+        return isinstance(self._kms, KeyRewrapper)
 
     def renewed(self, material: KeyMaterial, wanted: str | None) -> KeyMaterial:
         """``material`` under the master key ``wanted``; None leaves the choice to ``moves``."""
@@ -51,9 +67,9 @@ class Rewrapper:
         return replace(material, master_key_id=new, wrapped_dek=wrapped)
 
     def under_new_kek(self, material: KeyMaterial, wanted: str | None, key: bytes) -> KeyMaterial:
-        """``material`` of a footer's ``key``, under a KEK of this run if its own is to change."""
+        """``material`` of a ``key``, under a KEK of this run if its own is to change."""
         old, new = self._from_and_to(material, wanted)
-        if material.kek is None or not self._is_left(material.kek.wrapped, old, new):
+        if material.kek is None or not self._is_left(material.kek.wrapped, old, new, len(key)):
             return material
         made = wrap_twice(key, self._keks.get(new, len(key)))
         return replace(material, master_key_id=new, kek=made.kek, wrapped_dek=made.wrapped_dek)
@@ -62,33 +78,70 @@ class Rewrapper:
         old = material.master_key_id
         return old, self.moves.get(old, old) if wanted is None else wanted
 
-    def _is_left(self, wrapped: str, old: str, new: str) -> bool:
+    def _is_left(self, wrapped: str, old: str, new: str, size: int) -> bool:
         """Whether this wrapping is to go: for another master key, or a newer version."""
-        kms = self._kms
-        return old != new or (
-            isinstance(kms, KeyVersions) and not kms.has_newest_version(wrapped, old)
-        )
+        if old != new or self._versions is None:
+            return old != new
+        return self._versions.key_version(wrapped) != self._told_by_kek(self._versions, old, size)
+
+    def _told_by_kek(self, versions: KeyVersions, name: str, size: int) -> str:
+        """The newest version of a master key; where none is known, a KEK of this run tells it."""
+        newest = self._once(self._newest, name)
+        with newest.lock:
+            if newest.text is None:
+                newest.text = versions.key_version(self._keks.get(name, size).wrapped.wrapped)
+            return newest.text
 
     def _wrapped(self, wrapped: str, old: str, new: str) -> str:
-        with self._turn:
-            once = self._done.setdefault((wrapped, old, new), _Once())
-        # A lock for each key: the call to the KMS holds up only those who want the same one.
+        once = self._once(self._done, (wrapped, old, new))
         with once.lock:
-            if once.wrapped is None:
-                once.wrapped = self._ask(wrapped, old, new)
-            return once.wrapped
+            if once.text is None:
+                is_same = old == new
+                once.text = (
+                    self._renewed(wrapped, old) if is_same else self._moved(wrapped, old, new)
+                )
+            return once.text
 
-    def _ask(self, wrapped: str, old: str, new: str) -> str:
-        if not self._is_left(wrapped, old, new):
-            return wrapped
-        if old == new:
-            kms = self._kms if isinstance(self._kms, KeyRewrapper) else self._opening
-            return rewrap_with(kms, wrapped, old)
+    def _moved(self, wrapped: str, old: str, new: str) -> str:
+        self._count()
         kms = self._kms if isinstance(self._kms, KeyMover) else self._opening
         return moved_with(kms, wrapped, old, new)
+
+    def _renewed(self, wrapped: str, name: str) -> str:
+        """The same key under the newest version; the same text where it is under that one."""
+        versions = self._versions
+        if versions is None:
+            return wrapped
+        if not self.renews_inside:
+            self._told_by_kek(versions, name, _SOME_SIZE)
+        newest = self._once(self._newest, name)
+        with newest.lock:
+            # The first key that is renewed tells which version is the newest.  Others wait for it,
+            # because it may be theirs.
+            if newest.text is None:
+                renewed = self._rewrapped(wrapped, name)
+                newest.text = versions.key_version(renewed)
+                return wrapped if newest.text == versions.key_version(wrapped) else renewed
+        if newest.text == versions.key_version(wrapped):
+            return wrapped
+        return self._rewrapped(wrapped, name)
+
+    def _rewrapped(self, wrapped: str, name: str) -> str:
+        self._count()
+        return rewrap_with(self._kms if self.renews_inside else self._opening, wrapped, name)
+
+    def _count(self) -> None:
+        with self._turn:
+            self.asked += 1
+
+    def _once(self, kept: dict[_Key, _Once], key: _Key) -> _Once:
+        with self._turn:
+            return kept.setdefault(key, _Once())
 
 
 @dataclass(slots=True)
 class _Once:
+    """What the KMS is asked for once; its lock holds up only those who want the same."""
+
     lock: threading.Lock = field(default_factory=threading.Lock)
-    wrapped: str | None = None
+    text: str | None = None

@@ -10,7 +10,7 @@ that earlier appends have left in it are overwritten with zeros.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from secure_bloom.adding.superseded import superseded_footers
@@ -33,10 +33,12 @@ from secure_bloom.options import FooterMode
 from secure_bloom.parquet.footer import Footer, seal_footer, unlock
 from secure_bloom.parquet.footer_tail import Tail, read_tail
 from secure_bloom.parquet.key_material_files import file_keys
+from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.splices import NewValue, binary, struct, structs, with_fields
 from secure_bloom.parquet.structures.wire_fields import content, encoded_elements, find_fields
 from secure_bloom.rekeying.key_files import key_metadata_of, write_material
 from secure_bloom.rekeying.leftovers import leftovers
+from secure_bloom.rekeying.outside_keys import OutsideKeys, outside_keys, serialized
 from secure_bloom.rekeying.protection import KeyUse, Protection, found_protection, wanted_protection
 from secure_bloom.rekeying.rekey_report import (
     RekeyedFile,
@@ -77,6 +79,14 @@ class Rotation:
         except SecureBloomError as error:
             return failed_file(path, error, time.perf_counter() - started)
 
+    def leaves(self, file: InputFile) -> Sequence[Leaf] | None:
+        """The columns of a file; None where its footer stays closed and hides them."""
+        keys, tail = file_keys(self.resolver, file), read_tail(file)
+        outside = self._outside(file, tail, keys)
+        if outside is None:
+            return unlock(tail, keys).leaves
+        return None if outside.footer is None else outside.footer.leaves
+
     def ask(self, path: str) -> None:
         """Make the calls to the KMS that one file needs, and keep the answers."""
         replace(self, dry_run=True)._rotate(path)
@@ -86,6 +96,9 @@ class Rotation:
         with open_input(path) as file:
             keys = file_keys(self.resolver, file)
             tail = read_tail(file)
+            outside = self._outside(file, tail, keys)
+            if outside is not None:
+                return self._rotate_outside(file, outside, started)
             # Never with an unchecked signature: what is signed anew passes for genuine.
             footer = unlock(tail, keys)
             _refuse_plain(footer)
@@ -107,6 +120,30 @@ class Rotation:
                 started=started,
             )
             return replace(report, notes=notes)
+
+    def _outside(self, file: InputFile, tail: Tail, keys: FileKeys) -> OutsideKeys | None:
+        """The keys of a file that stand outside, if they can be rotated with its footer closed."""
+        if isinstance(self.resolver.kms, Keyring):
+            return None
+        # A KMS that gives keys out to renew them is not spared anything by a closed footer.
+        if not self.rewrapper.moves and not self.rewrapper.renews_inside:
+            return None
+        found = outside_keys(file, tail, keys)
+        if found is None or self.rewrapper.moves:
+            return found
+        footer = found.footer
+        wanted = None if footer is None else self._wanted(footer, found.protection)
+        return found if self.policy is not None and found.fits(self.policy, wanted) else None
+
+    def _rotate_outside(self, file: InputFile, outside: OutsideKeys, started: float) -> RekeyedFile:
+        renewed = {
+            reference: self.rewrapper.renewed(material, None)
+            for reference, material in outside.materials.items()
+        }
+        changes = renewed != outside.materials
+        if changes and not self.dry_run:
+            write_material(file, file.path, serialized(renewed))
+        return outside.report(file, renewed, changes=changes, started=started)
 
     def _wanted(self, footer: Footer, before: Protection) -> Protection | None:
         """What the policy says; PolicyError where the file is encrypted in another way."""
@@ -177,11 +214,12 @@ def _renewed_file(
     external: dict[str, str] = {}
     old_external: dict[str, str] = {}
     materials = {stored: _material(keys, stored) for stored in key_metadata_of(footer)}
-    footer_key = _separate_key(footer, materials)
+    of_footer = materials.get(footer.tail.key_metadata or b"")
     for stored, name in _key_metadata(footer, wanted):
         material = materials[stored]
-        if stored == footer.tail.key_metadata and footer_key is not None:
-            renewed = rewrapper.under_new_kek(material, name, footer_key)
+        if of_footer is not None and _have_one_kek(material, of_footer):
+            # The KMS has given this KEK out, because the footer had to be opened.
+            renewed = rewrapper.under_new_kek(material, name, keys.footer_key(stored).key)
         else:
             renewed = rewrapper.renewed(material, name)
         names[stored] = renewed.master_key_id
@@ -202,6 +240,13 @@ def _renewed_file(
     )
 
 
+def _have_one_kek(one: KeyMaterial, other: KeyMaterial) -> bool:
+    return one.kek is not None and (one.kek, one.master_key_id) == (
+        other.kek,
+        other.master_key_id,
+    )
+
+
 def _material(keys: FileKeys, stored: bytes) -> KeyMaterial:
     material = keys.material(stored)
     if material is None:
@@ -209,20 +254,6 @@ def _material(keys: FileKeys, stored: bytes) -> KeyMaterial:
             "a key of the file is not wrapped by a KMS: its key metadata is a name of its own"
         )
     return material
-
-
-def _separate_key(footer: Footer, materials: Mapping[bytes, KeyMaterial]) -> bytes | None:
-    """The key of a footer whose KEK wraps no column's key; else None.
-
-    The KMS has given that KEK out, because the footer had to be opened.  One that wraps keys of
-    columns too stays: no key of a column is unwrapped here.
-    """
-    stored = footer.tail.key_metadata
-    if stored is None or footer.key is None:
-        return None
-    kek = materials[stored].kek
-    others = (material.kek for other, material in materials.items() if other != stored)
-    return None if kek is None or kek in others else footer.key.key
 
 
 def _key_metadata(footer: Footer, wanted: Protection | None) -> Iterator[tuple[bytes, str | None]]:

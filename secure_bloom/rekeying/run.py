@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from os import PathLike
@@ -33,9 +33,6 @@ from secure_bloom.encryption.keys import (
 from secure_bloom.encryption.policy import KeyPolicy, check_master_keys
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import PolicyError, SecureBloomError
-from secure_bloom.parquet.footer import unlock
-from secure_bloom.parquet.footer_tail import read_tail
-from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.keys_ahead import KeysAhead
 from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.rekeying.new_keys import KeyMaker
@@ -47,6 +44,7 @@ from secure_bloom.rekeying.rotation import Rotation
 from secure_bloom.spreading import chosen_spread, each_file
 from secure_bloom.storage import open_input
 from secure_bloom.storage.paths import Paths, absolute_path, as_paths, below, is_object_uri
+from secure_bloom.text import counted
 
 #: Called with the number of files done and the number of them in all.
 FileProgress = Callable[[int, int], None]
@@ -82,7 +80,7 @@ def reencrypt(
     open_work = partial(reencryption, policy, keys, new_data_keys=new_data_keys, dry_run=dry_run)
     work = open_work()
     files, targets = files_to_write(paths, in_place=False, output=output)
-    check_columns(files, work.resolver, work.policy)
+    check_columns(files, work)
     tasks = [FileTask(path=path, target=targets.get(path)) for path in files]
     return _run(work, open_work, tasks, _ahead(work, targets), jobs=jobs, progress=progress)
 
@@ -203,8 +201,8 @@ def rotate_keys(
     files, _ = files_to_write(paths, in_place=False, output=None)
     tasks = [FileTask(path=path) for path in files]
     if not moves:
-        check_columns(files, work.resolver, work.policy)
-    ahead = KeysAhead(work.resolver, work.ask)
+        check_columns(files, work)
+    ahead = KeysAhead(work.resolver, work.ask, lambda: work.rewrapper.asked)
     return _run(work, open_work, tasks, ahead, jobs=jobs, progress=progress)
 
 
@@ -232,11 +230,13 @@ def rotation(
     )
 
 
-def check_columns(files: Iterable[str], resolver: KeyResolver, policy: KeyPolicy | None) -> None:
+def check_columns(files: Iterable[str], work: _Work) -> None:
     """Raise PolicyError for a column with a key that no readable file has.
 
-    Looks at footers only until each column was seen, which mostly is the first one.
+    Looks at footers only until each column was seen, which mostly is the first one, or until one
+    stays closed.
     """
+    policy = work.policy
     known = set[str]()
     missing = set() if policy is None else set(missing_columns(policy, ()))
     for path in files:
@@ -244,7 +244,9 @@ def check_columns(files: Iterable[str], resolver: KeyResolver, policy: KeyPolicy
             return
         # A file that cannot be read is told of when it is its turn.
         with suppress(SecureBloomError), open_input(path) as file:
-            leaves = unlock(read_tail(file), file_keys(resolver, file)).leaves
+            leaves = work.leaves(file)
+            if leaves is None:
+                return
             missing.intersection_update(missing_columns(policy, leaves))
             known.update(leaf.name for leaf in leaves)
     for name in sorted(missing) if known else ():
@@ -299,8 +301,18 @@ def _run(
         if report.changes
     ]
     summaries = () if work.dry_run else summary_notes(changed, what="have other keys now")
-    notes = (*file_notes(reports), *summaries)
+    notes = (*file_notes(reports), *_closed_notes(work, reports), *summaries)
     return RekeyReport(files=reports, notes=notes, dry_run=work.dry_run)
+
+
+def _closed_notes(work: _Work, reports: Iterable[RekeyedFile]) -> Iterator[str]:
+    """What was not held against the policy, because footers stayed closed."""
+    closed = sum(report.footer is not None and not report.columns for report in reports)
+    if closed and isinstance(work, Rotation) and not work.rewrapper.moves:
+        yield (
+            f"of {counted(closed, 'file')} the footers stayed closed, as their keys stand outside: "
+            "which columns are encrypted was not held against the policy, audit does that"
+        )
 
 
 def _rekeyer(open_work: Callable[[], _Work]) -> Callable[[FileTask], RekeyedFile]:

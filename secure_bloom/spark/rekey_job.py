@@ -79,7 +79,7 @@ def reencrypt(
     shipped = ("reencrypt", loaded_policy(policy), new_data_keys)
     checked = reencryption(policy, None, new_data_keys=new_data_keys)
     with job_files(spark, paths, where=where, since=since) as files:
-        check_columns(files, checked.resolver, checked.policy)
+        check_columns(files, checked)
         folder = None if output is None else absolute_path(output)
         if folder is not None:
             output_paths(files, files.roots, folder)
@@ -107,7 +107,7 @@ def rotate_keys(
     checked = rotation(policy, moves or {}, None)
     with job_files(spark, paths, where=where, since=since) as files:
         if not moves:
-            check_columns(files, checked.resolver, checked.policy)
+            check_columns(files, checked)
         return run_file_job(files, _job(shipped, files, None), wanted)
 
 

@@ -13,6 +13,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.encryption.keys.vault.client import VaultKmsClient
 from secure_bloom.encryption.policy_tables import ColumnRule, EncryptionOptions
+from secure_bloom.options import FooterMode
 from tests.openbao import OpenBao
 from tests.tables import customers
 
@@ -41,12 +42,20 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     return asked
 
 
-def policy(server: OpenBao, keys: tuple[str, str], *, twice: bool = True) -> sb.KeyPolicy:
+def policy(
+    server: OpenBao,
+    keys: tuple[str, str],
+    *,
+    twice: bool = True,
+    mode: FooterMode = FooterMode.ENCRYPTED,
+    inside: bool = True,
+) -> sb.KeyPolicy:
     return sb.KeyPolicy(
         kms=server.table(retry_seconds=20),
         footer_key=keys[0],
+        footer_mode=mode,
         columns={"email": ColumnRule(path="email", key=keys[1])},
-        encryption=EncryptionOptions(double_wrapping=twice),
+        encryption=EncryptionOptions(double_wrapping=twice, internal_storage=inside),
     )
 
 
@@ -55,6 +64,16 @@ def lake(folder: Path, wanted: sb.KeyPolicy) -> Path:
     for number in range(FILES):
         pq.write_table(customers(ROWS, number), folder / f"{number}.parquet")
     assert not sb.reencrypt(folder, policy=wanted).failed
+    return folder
+
+
+def lake_of_runs(folder: Path, wanted: sb.KeyPolicy) -> Path:
+    """Files that were written in a run each, so each has KEKs of its own."""
+    folder.mkdir()
+    for number in range(FILES):
+        path = folder / f"{number}.parquet"
+        pq.write_table(customers(ROWS, number), path)
+        assert not sb.reencrypt(path, policy=wanted).failed
     return folder
 
 
@@ -82,18 +101,13 @@ def test_a_new_version_is_rewrapped_inside_and_the_columns_key_never_comes_here(
     rotated(openbao, keys)
     footer, column = keys
     rights = {f"{verb}/{footer}": "update" for verb in ("decrypt", "encrypt")}
-    rights |= {f"rewrap/{column}": "update"} | {f"keys/{key}": "read" for key in keys}
+    rights |= {f"rewrap/{column}": "update"}
     monkeypatch.setenv("VAULT_TOKEN", openbao.token(openbao.allow(f"rotator-{column}", rights)))
     calls.clear()
     report = sb.rotate_keys(folder, policy=wanted)
     assert {file.status for file in report.files} == {"rotated"}, report.failed
     # The column's KEK is renewed inside.  The footer's is opened, and a new one of the run wrapped.
-    assert sorted(calls) == sorted(
-        [
-            *((verb, column) for verb in ("read", "rewrap")),
-            *((verb, footer) for verb in ("unwrap", "read", "read", "wrap")),
-        ]
-    )
+    assert sorted(calls) == sorted([("rewrap", column), ("unwrap", footer), ("wrap", footer)])
     again = sb.rotate_keys(folder, policy=wanted)
     assert {file.status for file in again.files} == {"unchanged"}
     assert sb.keys_used(folder).files_by_key == {(footer, "2"): FILES}
@@ -111,31 +125,109 @@ def test_a_kek_of_its_own_for_each_file_is_asked_about_once(
     openbao: OpenBao, keys: tuple[str, str], tmp_path: Path, calls: list[tuple[str, str]]
 ) -> None:
     wanted = policy(openbao, keys)
-    for number in range(FILES):
-        pq.write_table(customers(ROWS, number), tmp_path / f"{number}.parquet")
-        assert not sb.reencrypt(tmp_path / f"{number}.parquet", policy=wanted).failed
+    lake_of_runs(tmp_path / "t", wanted)
     rotated(openbao, keys)
     calls.clear()
     report = sb.rotate_keys(tmp_path, policy=wanted)
     assert {file.status for file in report.files} == {"rotated"}, report.failed
     footer, column = keys
     assert calls.count(("unwrap", footer)) == calls.count(("rewrap", column)) == FILES
-    # Besides, in all: the new versions of both keys, and one new KEK that all footers share.
-    assert len(calls) == 2 * FILES + 4
+    # Besides, in all: one new KEK that all footers share.
+    assert len(calls) == 2 * FILES + 1
     assert sb.read_table(tmp_path, policy=wanted).num_rows == FILES * ROWS
 
 
-def test_a_kek_that_columns_share_with_the_footer_stays(
+def test_a_kek_that_columns_share_with_the_footer_is_asked_about_once(
     openbao: OpenBao, keys: tuple[str, str], tmp_path: Path, calls: list[tuple[str, str]]
 ) -> None:
     wanted = policy(openbao, (keys[1], keys[1]))
-    folder = lake(tmp_path / "t", wanted)
+    folder = lake_of_runs(tmp_path / "t", wanted)
     rotated(openbao, keys)
     calls.clear()
-    assert not sb.rotate_keys(folder, policy=wanted).failed
-    # Opened for the footers, renewed inside for the columns: their keys are never unwrapped here.
-    assert sorted(verb for verb, _ in calls) == ["read", "rewrap", "unwrap"]
+    report = sb.rotate_keys(folder, policy=wanted)
+    assert {file.status for file in report.files} == {"rotated"}, report.failed
+    # Given out to open the footer: all that it wraps comes under one new KEK of the run.
+    assert sorted(verb for verb, _ in calls) == ["unwrap"] * FILES + ["wrap"]
+    openbao.ask("POST", f"transit/keys/{keys[1]}/config", {"min_decryption_version": 2})
     assert sb.read_table(folder, policy=wanted).num_rows == FILES * ROWS
+
+
+@pytest.mark.parametrize("mode", [FooterMode.ENCRYPTED, FooterMode.SIGNED])
+def test_keys_outside_are_renewed_inside_the_kms_with_footers_closed(
+    openbao: OpenBao,
+    keys: tuple[str, str],
+    tmp_path: Path,
+    calls: list[tuple[str, str]],
+    mode: FooterMode,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    key = keys[1]
+    wanted = policy(openbao, (key, key), inside=False, mode=mode)
+    one, many = lake(tmp_path / "one", wanted), lake_of_runs(tmp_path / "many", wanted)
+    data = {path: path.read_bytes() for path in tmp_path.glob("*/*.parquet")}
+    rotated(openbao, keys)
+    # The right to renew is enough: this token opens nothing.
+    rights = {f"rewrap/{key}": "update"}
+    monkeypatch.setenv("VAULT_TOKEN", openbao.token(openbao.allow(f"renewer-{key}", rights)))
+    for folder, keks in ((one, 1), (many, FILES)):
+        calls.clear()
+        report = sb.rotate_keys(folder, policy=wanted)
+        assert {file.status for file in report.files} == {"rotated"}, report.failed
+        assert {(file.master_keys_before, file.master_keys) for file in report.files} == {
+            ((key,), (key,))
+        }
+        assert calls == [("rewrap", key)] * keks
+        assert any("stayed closed" in note for note in report.notes) is (
+            mode is FooterMode.ENCRYPTED
+        )
+        again = sb.rotate_keys(folder, policy=wanted)
+        assert {file.status for file in again.files} == {"unchanged"}
+    assert {path: path.read_bytes() for path in tmp_path.glob("*/*.parquet")} == data
+    monkeypatch.setenv("VAULT_TOKEN", openbao.root)
+    openbao.ask("POST", f"transit/keys/{key}/config", {"min_decryption_version": 2})
+    for folder in (one, many):
+        assert sb.read_table(folder, policy=wanted).num_rows == FILES * ROWS
+
+
+def test_keys_outside_are_moved_by_name_with_footers_closed(
+    openbao: OpenBao, keys: tuple[str, str], tmp_path: Path, calls: list[tuple[str, str]]
+) -> None:
+    wanted = policy(openbao, keys, inside=False)
+    folder, new = lake(tmp_path / "t", wanted), openbao.make_key(f"{keys[1]}_new")
+    rotated(openbao, keys)
+    calls.clear()
+    report = sb.rotate_keys(folder, policy=wanted, moves={keys[1]: new})
+    assert {file.master_keys for file in report.files} == {tuple(sorted((keys[0], new)))}
+    # The footer's key does not move: nobody asks for it, and its version stays.
+    assert sorted(calls) == sorted([("unwrap", keys[1]), ("read", new), ("wrap", new)])
+    used = sb.keys_used(folder, keys=wanted.kms_client()).files_by_key
+    assert used == {(keys[0], "1"): FILES, (new, "1"): FILES}
+
+
+def test_keys_outside_that_the_policy_assigns_otherwise_need_their_footer(
+    openbao: OpenBao, keys: tuple[str, str], tmp_path: Path
+) -> None:
+    folder = lake(tmp_path / "t", policy(openbao, keys, inside=False))
+    new = openbao.make_key(f"{keys[1]}_new")
+    report = sb.rotate_keys(folder, policy=policy(openbao, (keys[0], new), inside=False))
+    assert {file.status for file in report.files} == {"rotated"}, report.failed
+    assert {it.key for file in report.files for it in file.columns} == {None, new}
+    signed = policy(openbao, (keys[0], new), inside=False, mode=FooterMode.SIGNED)
+    failed = sb.rotate_keys(folder, policy=signed).failed
+    assert len(failed) == FILES
+    assert all("the policy says that the footer is signed" in str(it.error) for it in failed)
+
+
+def test_a_client_that_lives_long_sees_versions_that_are_made_later(
+    openbao: OpenBao, keys: tuple[str, str], tmp_path: Path
+) -> None:
+    wanted = policy(openbao, keys)
+    folder, client = lake(tmp_path / "t", wanted), wanted.kms_client()
+    for _ in range(2):
+        rotated(openbao, keys)
+        report = sb.rotate_keys(folder, policy=wanted, keys=client)
+        assert {file.status for file in report.files} == {"rotated"}
+    assert sb.keys_used(folder, keys=client).files_by_key == {(key, "3"): FILES for key in keys}
 
 
 def test_another_master_key_costs_two_calls_a_kek(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from secure_bloom.encryption.keys import KeyMaterial
+from secure_bloom.encryption.keys import KeyMaterial, UnwrapsOnce
 from secure_bloom.encryption.keys.kek_cache import KekCache
 from secure_bloom.encryption.keys.wrapping import (
     KeyEncryptionKey,
@@ -19,18 +19,25 @@ DEK = bytes(range(16))
 
 
 class VersionedKms(CountingKms):
-    """A KMS whose keys have a newest version, and that renews keys itself."""
+    """A KMS whose wrapped keys tell their version, and that renews keys itself."""
 
-    def __init__(self) -> None:
+    def __init__(self, newest: int = 2) -> None:
         super().__init__()
+        self.newest = newest
         self.renewed: list[str] = []
 
-    def rewrap_key(self, wrapped_key: str, master_key_identifier: str) -> str:
-        self.renewed.append(master_key_identifier)
-        return KEYRING.wrap_key(KEYRING.unwrap_key(wrapped_key, master_key_identifier), "k_pii")
+    def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
+        return f"v{self.newest}:{super().wrap_key(key_bytes, master_key_identifier)}"
 
-    def has_newest_version(self, wrapped_key: str, master_key_identifier: str) -> bool:
-        return False
+    def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
+        return super().unwrap_key(wrapped_key.partition(":")[2], master_key_identifier)
+
+    def rewrap_key(self, wrapped_key: str, master_key_identifier: str) -> str:
+        self.renewed.append(wrapped_key)
+        return f"v{self.newest}:{wrapped_key.partition(':')[2]}"
+
+    def key_version(self, wrapped_key: str) -> str:
+        return wrapped_key.partition(":")[0]
 
 
 def material(kind: str) -> KeyMaterial:
@@ -72,11 +79,42 @@ def test_one_kek_of_many_files_is_renewed_once() -> None:
     assert [opened(it) for it in files] == [bytes([i]) * 16 for i in range(5)]
 
 
+def _wrapped_by(version: int) -> KeyMaterial:
+    old = VersionedKms(version)
+    return wrap_once(DEK, old, "k_pii")
+
+
 def test_a_newer_version_is_the_work_of_the_kms_which_gives_no_key_out() -> None:
     kms = VersionedKms()
-    new = Rewrapper(kms, {}, kms).renewed(material("once"), "k_pii")
-    assert (kms.renewed, kms.asked) == (["k_pii"], [])
-    assert opened(new) == DEK
+    new = Rewrapper(kms, {}, kms).renewed(_wrapped_by(1), "k_pii")
+    assert (len(kms.renewed), kms.asked) == (1, [])
+    assert unwrap(new, kms, KekCache()) == DEK
+
+
+def test_the_first_renewed_key_tells_the_newest_version() -> None:
+    kms = VersionedKms()
+    rewrapper = Rewrapper(kms, {}, kms)
+    right = [_wrapped_by(2) for _ in range(5)]
+    # Under the newest version already: they stay, and the KMS is asked about the first alone.
+    assert [rewrapper.renewed(it, None) for it in right] == right
+    assert len(kms.renewed) == 1
+    old = [_wrapped_by(1) for _ in range(5)]
+    assert {kms.key_version(rewrapper.renewed(it, None).wrapped_dek) for it in old} == {"v2"}
+    assert kms.renewed[1:] == [it.wrapped_dek for it in old]
+
+
+def test_a_kms_that_gives_keys_out_tells_the_newest_version_by_a_new_kek() -> None:
+    class GivesOut(VersionedKms):
+        rewrap_key = None  # type: ignore[assignment]
+
+    kms = GivesOut()
+    rewrapper = Rewrapper(kms, {}, UnwrapsOnce(kms))
+    right = _wrapped_by(2)
+    assert rewrapper.renewed(right, None) == right
+    assert kms.asked == []
+    new = rewrapper.renewed(_wrapped_by(1), None)
+    assert kms.key_version(new.wrapped_dek) == "v2"
+    assert unwrap(new, kms, KekCache()) == DEK
 
 
 def test_footers_share_a_new_kek_of_the_run() -> None:

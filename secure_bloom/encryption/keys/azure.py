@@ -94,16 +94,13 @@ class AzureKmsClient:
 
     def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
         """The key that :meth:`wrap_key` wrapped; KeyUnavailableError with Azure's status."""
-        found = _WRAPPED.fullmatch(wrapped_key)
-        if found is None:
-            raise FormatError(
-                "a wrapped key is not one of Azure Key Vault, which begin with azure:",
-                hint="another KMS wrapped it: name that one in [kms]",
-            )
-        answer = self._ask(
-            "unwrap_key", master_key_identifier, found[1], base64.b64decode(found[2])
-        )
+        version, content = _parts(wrapped_key)
+        answer = self._ask("unwrap_key", master_key_identifier, version, content)
         return bytes(answer.key)
+
+    def key_version(self, wrapped_key: str) -> str:
+        """The version that wrapped this key: it stands in the text of the key."""
+        return _parts(wrapped_key)[0]
 
     def _ask(self, operation: str, name: str, version: str, content: bytes) -> Any:
         if not _NAME.fullmatch(name):
@@ -155,3 +152,14 @@ class AzureKmsClient:
             f"{reason}",
             hint="the credentials need get, wrapKey and unwrapKey on an RSA key that is enabled",
         )
+
+
+def _parts(wrapped_key: str) -> tuple[str, bytes]:
+    """The version of the master key, and what it made; FormatError for another provider's."""
+    found = _WRAPPED.fullmatch(wrapped_key)
+    if found is None:
+        raise FormatError(
+            "a wrapped key is not one of Azure Key Vault, which begin with azure:",
+            hint="another KMS wrapped it: name that one in [kms]",
+        )
+    return found[1], base64.b64decode(found[2])

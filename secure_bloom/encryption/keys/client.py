@@ -47,10 +47,10 @@ class KeyRewrapper(Protocol):
 
 @runtime_checkable
 class KeyVersions(Protocol):
-    """A KMS client whose master keys have versions."""
+    """A KMS client whose master keys have versions, and whose wrapped keys tell theirs."""
 
-    def has_newest_version(self, wrapped_key: str, master_key_identifier: str) -> bool:
-        """Whether the newest version of the master key wrapped this key."""
+    def key_version(self, wrapped_key: str) -> str:
+        """The version of the master key that wrapped this key, told without a call."""
 
 
 @runtime_checkable

@@ -1,0 +1,143 @@
+"""Key material outside a file: its keys change there, and its footer need not be opened.
+
+    data, as it is | _KEY_MATERIAL_FOR_<name>.json with each key wrapped anew
+
+So neither the footer's key nor a key encryption key comes to this machine, where the KMS renews
+keys by itself.  What the footer says is used unverified, which is no harm: the data file is not
+sealed anew, and a key goes to no master key but the one that its own name is mapped to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from secure_bloom.encryption.keys import ExternalReference, FileKeys, KeyMaterial
+from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.encryption.policy_tables import Algorithm
+from secure_bloom.options import FooterMode
+from secure_bloom.parquet.footer import Footer, read_unverified
+from secure_bloom.parquet.footer_tail import Tail
+from secure_bloom.parquet.key_material_files import read_material
+from secure_bloom.rekeying.key_files import key_metadata_of
+from secure_bloom.rekeying.protection import KeyUse, Protection, found_protection
+from secure_bloom.rekeying.rekey_report import RekeyedFile, rekeyed_file
+from secure_bloom.storage import InputFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutsideKeys:
+    """The material of all keys of a file by their references; ``footer_reference`` is its footer's.
+
+    ``footer`` is None for an encrypted one, which hides its columns.
+    """
+
+    mode: FooterMode
+    footer: Footer | None
+    protection: Protection
+    footer_reference: str
+    materials: Mapping[str, KeyMaterial]
+
+    def fits(self, policy: KeyPolicy, wanted: Protection | None) -> bool:
+        """Whether each key is under the master key that the policy names for it.
+
+        ``wanted`` is what the policy says of the columns, where the footer shows them.  Else the
+        policy must leave no choice: one master key for all columns with keys of their own.
+        """
+        if wanted is not None:
+            found = self.protection
+            return (wanted.footer, wanted.columns) == (found.footer, found.columns)
+        own = {rule.key for rule in policy.columns.values() if rule.key is not None}
+        columns = {
+            material.master_key_id
+            for reference, material in self.materials.items()
+            if reference != self.footer_reference
+        }
+        return (
+            self.mode is policy.footer_mode
+            and self.materials[self.footer_reference].master_key_id == policy.footer_key
+            and len(own) <= 1
+            and columns == own
+        )
+
+    def report(
+        self,
+        file: InputFile,
+        renewed: Mapping[str, KeyMaterial],
+        *,
+        changes: bool,
+        started: float,
+    ) -> RekeyedFile:
+        """The report of the file, whose keys are wrapped as ``renewed`` now."""
+        names = {
+            old.master_key_id: renewed[reference].master_key_id
+            for reference, old in self.materials.items()
+        }
+        report = rekeyed_file(
+            file,
+            () if self.footer is None else self.footer.leaves,
+            "rotated" if changes else "unchanged",
+            before=self.protection,
+            after=_renamed(self.protection, names),
+            size=file.size,
+            started=started,
+        )
+        return replace(
+            report,
+            master_keys_before=tuple(sorted(names)),
+            master_keys=tuple(sorted(set(names.values()))),
+        )
+
+
+def outside_keys(file: InputFile, tail: Tail, keys: FileKeys) -> OutsideKeys | None:
+    """The keys of ``file``; None where some are in its footer, or the footer must be opened."""
+    footer_reference = _reference(tail.key_metadata)
+    if footer_reference is None or tail.algorithm is None:
+        return None
+    footer = read_unverified(tail) if tail.mode is FooterMode.SIGNED else None
+    stored = read_material(file)
+    if footer is not None and {_reference(it) for it in key_metadata_of(footer)} != stored.keys():
+        return None
+    materials = {name: KeyMaterial.parse(text.encode()) for name, text in stored.items()}
+    found = {name: it for name, it in materials.items() if isinstance(it, KeyMaterial)}
+    if footer_reference not in found or found.keys() != stored.keys():
+        return None
+    return OutsideKeys(
+        mode=tail.mode,
+        footer=footer,
+        protection=_closed(tail, found[footer_reference].master_key_id)
+        if footer is None
+        else found_protection(footer, keys),
+        footer_reference=footer_reference,
+        materials=found,
+    )
+
+
+def serialized(materials: Mapping[str, KeyMaterial]) -> dict[str, str]:
+    """The content of a key material file."""
+    return {reference: it.serialize().decode() for reference, it in materials.items()}
+
+
+def _reference(key_metadata: bytes | None) -> str | None:
+    parsed = None if key_metadata is None else KeyMaterial.parse(key_metadata)
+    return parsed.key_reference if isinstance(parsed, ExternalReference) else None
+
+
+def _closed(tail: Tail, master_key_id: str) -> Protection:
+    return Protection(
+        footer_mode=tail.mode,
+        algorithm=None if tail.algorithm is None else Algorithm(tail.algorithm.member()),
+        footer=KeyUse(name=master_key_id),
+        columns=(),
+    )
+
+
+def _renamed(protection: Protection, names: Mapping[str, str]) -> Protection:
+    def renamed(use: KeyUse | None) -> KeyUse | None:
+        return use if use is None or use.name is None else replace(use, name=names[use.name])
+
+    return replace(
+        protection,
+        footer=renamed(protection.footer),
+        columns=tuple(renamed(use) for use in protection.columns),
+    )
