@@ -172,6 +172,7 @@ def test_an_old_version_still_unwraps(vault: Vault, client: KmsClient) -> None:
     assert renewing.unwrap_key(old, "pii") == DEK
     new = rewrap_with(renewing, old, "pii")
     assert new.startswith(f"azure:{'b' * 32}:")
+    assert [renewing.key_version(it) for it in (old, new)] == ["a" * 32, "b" * 32]
     assert renewing.unwrap_key(new, "pii") == DEK
 
 
