@@ -11,7 +11,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.encryption.keys import KmsClient
-from secure_bloom.encryption.keys.providers import check_kms, provider_names
+from secure_bloom.encryption.keys.providers import _PROVIDERS, check_kms
 from secure_bloom.encryption.policy import KeyPolicy
 from tests.openbao import OpenBao
 from tests.project import ROOT
@@ -30,12 +30,12 @@ def test_every_policy_is_complete(text: str, tmp_path: Path) -> None:
     path.write_text(text)
     policy = KeyPolicy.load(path)
     assert policy.spark_properties()
-    assert check_kms(policy.kms)[0] in provider_names()
+    assert check_kms(policy.kms)[0] in _PROVIDERS
 
 
 def test_every_provider_has_a_policy() -> None:
     shown = {text.split('"')[1] for text in blocks("toml")}
-    assert shown == set(provider_names())
+    assert shown == set(_PROVIDERS)
 
 
 @pytest.fixture

@@ -58,6 +58,8 @@ def decode_dictionary(leaf: Leaf, codec: CompressionCodec, page: Page) -> Iterat
         compressed_page_size=len(body),
         data_page_header=DataPageHeader.of(
             num_values=page.num_values,
+            # PLAIN_DICTIONARY on a dictionary page is the old name of PLAIN; on a data page it
+            # means numbers of entries.
             encoding=Encoding.PLAIN,
             definition_level_encoding=Encoding.RLE,
             repetition_level_encoding=Encoding.RLE,
@@ -196,5 +198,6 @@ def _read(file: bytes, rows: int, batch_rows: int) -> Iterator[pa.Array]:
 def _leaf_items(array: pa.Array) -> pa.Array:
     """The leaf's items of a nested array; a list that is empty or null has none."""
     while not isinstance(array, pa.Array) or pa.types.is_nested(array.type):
+        # Not `values`: that would give the items of rows that a slice left out, too.
         array = array.flatten()[0] if pa.types.is_struct(array.type) else array.flatten()
     return array

@@ -40,21 +40,12 @@ _SAMPLE_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChunkValues:
-    """The values of one chunk as Arrow arrays: each value at least once, without nulls.
+class ChunkEntries:
+    """The values of one chunk, in the form that is hashed fastest: each at least once, no nulls.
 
     ``upper_bound`` is known before the first array is read: there are at most as many values, so
-    at most as many distinct ones.  ``arrays`` can be iterated once.
+    at most as many distinct ones.  ``entries`` can be iterated once.
     """
-
-    source: Literal["dictionary", "pages"]
-    upper_bound: int
-    arrays: Iterator[pa.Array]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChunkEntries:
-    """The values of one chunk like :class:`ChunkValues`, in the form that is hashed fastest."""
 
     source: Literal["dictionary", "pages"]
     upper_bound: int
@@ -75,6 +66,8 @@ class _Selection:
 
     @property
     def upper_bound(self) -> int:
+        # Rows that refer to the dictionary are among those pages, so its entries are not counted
+        # twice.
         counted = self.data if self.is_whole else [*self.dictionary, *self.data]
         return sum(page.num_values for page in counted)
 
@@ -84,18 +77,11 @@ class _Selection:
         return bool(self.data) and self.chunk.leaf.is_repeated
 
 
-def read_values(file: InputFile, chunk: Chunk) -> ChunkValues:
-    """The values of ``chunk``, read lazily; errors carry its row group and column."""
-    selection = _select(file, chunk)
-    return ChunkValues(
-        source=selection.source,
-        upper_bound=selection.upper_bound,
-        arrays=_located(chunk, _arrays(selection)),
-    )
-
-
 def read_entries(file: InputFile, chunk: Chunk) -> ChunkEntries:
-    """As :func:`read_values`, for filters: PLAIN pages are not made into Arrow arrays."""
+    """The values of ``chunk``, read lazily; errors carry its row group and column.
+
+    PLAIN pages are not made into Arrow arrays.
+    """
     selection = _select(file, chunk)
     return ChunkEntries(
         source=selection.source,
@@ -105,7 +91,7 @@ def read_entries(file: InputFile, chunk: Chunk) -> ChunkEntries:
 
 
 def read_plain_values(file: InputFile, chunk: Chunk) -> Iterator[PlainValues | None]:
-    """As :func:`read_values`, page by page and undecoded; None for what only pyarrow decodes."""
+    """As :func:`read_entries`, page by page and undecoded; None for what only pyarrow decodes."""
     selection = _select(file, chunk)
     pages = [*selection.dictionary, *selection.data]
     codec = chunk.codec

@@ -182,6 +182,7 @@ def _in_both_bounds(
     least, greatest = order(statistics.min_value), order(statistics.max_value)
     if None in (least, greatest) or least > greatest:
         return
+    # Writers cut texts and bytes short in an index, numbers never.
     if not isinstance(low, bytes):
         agree = low == least and high == greatest
     else:

@@ -32,6 +32,7 @@ def decompressed(
 ) -> bytes | memoryview | pa.Buffer:
     """The text of a body; FormatError unless it has ``size`` bytes."""
     if codec == CompressionCodec.UNCOMPRESSED:
+        # Checked although nothing is decoded: the values that follow are cut by this size.
         if len(body) != size:
             raise FormatError(f"a page of {size} bytes has {len(body)}, and is not compressed")
         return body

@@ -35,8 +35,11 @@ def read_dictionary_page(file: InputFile, chunk: Chunk) -> Page | None:
     """
     start, length = chunk_extent(chunk)
     behind = chunk.meta_data.data_page_offset - start
+    # A data page before the chunk or behind it: no dictionary can be told from these offsets.
     if not 0 <= behind <= length:
         return None
+    # Encrypted, a page opens only as the type that it is: tried as a dictionary, a data page would
+    # be an error.
     if behind == 0 and chunk.cipher is not None and not has_dictionary_offset(chunk):
         return None
     page = read_first_header(file, chunk, ahead=behind or None)

@@ -84,6 +84,8 @@ class FileCiphers:
         """
         if crypto is None:
             return None
+        # Someone may have cut the algorithm out of a footer in clear, to have the column read as
+        # plain.
         if self.algorithm is None:
             raise FormatError("the column is encrypted, the footer names no encryption algorithm")
         prepared, footer = self._prepared_key(crypto, name), self.footer

@@ -190,6 +190,7 @@ def read_unverified(tail: Tail) -> Footer:
 
 
 def _unlocked(tail: Tail, key: FooterKey | None) -> Footer:
+    # Before a byte of it is looked at: what does not authenticate is not parsed.
     plain = open_footer(tail, key)
     # The outline of a signed footer is of the very bytes whose signature was checked above.
     found = outline(plain) if tail.outline is None else tail.outline
@@ -241,6 +242,7 @@ def decrypt_chunk(
     ciphers: FileCiphers,
 ) -> Chunk:
     """A column chunk, its metadata decrypted and checked; errors carry no place."""
+    # Only summary files have one, and there offsets are those of another file.
     if column_chunk.file_path is not None:
         raise UnsupportedFeatureError("its data stands in another file (ColumnChunk.file_path)")
     crypto = column_chunk.crypto_metadata
@@ -296,6 +298,7 @@ def seal_footer(
     if mode is FooterMode.PLAINTEXT:
         return with_trailer(plain, MAGIC)
     if key is None:
+        # Never in clear instead: nobody would notice that the protection is gone.
         raise KeyUnavailableError("the footer key is needed to write the footer back")
     if mode is FooterMode.SIGNED:
         signature = cipher.sign_footer(plain, key.key, file_aad)

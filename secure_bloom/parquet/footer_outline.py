@@ -69,6 +69,7 @@ class FooterOutline:
         offsets: Sequence[int] = self.metadata.schema  # type: ignore[assignment]  # see above
         if not offsets:
             return 0, 0
+        # Elements of a list lie one behind the other, so the last one's end is the end of all.
         return offsets[0], find_fields(self.plain, offsets[-1]).stop + 1
 
     @property
@@ -125,6 +126,7 @@ class _Schemas:
         with self._turn:
             self._bytes += len(encoded)
             if self._bytes > _KNOWN_BYTES:
+                # All at once: to forget the oldest alone would take a note of every use.
                 self._known, self._bytes = {}, len(encoded)
             self._known[encoded] = schema
         return schema
@@ -133,6 +135,7 @@ class _Schemas:
 def _decoded(encoded: bytes) -> FooterSchema:
     elements, position, view = [], 0, memoryview(encoded)
     while position < len(encoded):
+        # As trees: a schema may be written again under other names, and must not lose a field.
         tree, length = trees.decode(view[position:])
         elements.append(SchemaElement(tree))
         position += length

@@ -76,6 +76,7 @@ def _tail(magic: bytes, offset: int, body: bytes) -> Tail:
 def locate_footer(file: InputFile, *, end: int | None = None) -> tuple[bytes, int, bytes]:
     """The file's magic, and offset and bytes of its footer; errors as of :func:`read_tail`."""
     end = file.size if end is None else end
+    # The magic stands at both ends; fewer bytes would let one be taken for the other.
     if end < len(MAGIC) + TRAILER_SIZE:
         raise FormatError(f"not a Parquet file: it has {end} bytes")
     first = min(end, _FIRST_READ)

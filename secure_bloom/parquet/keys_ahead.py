@@ -67,6 +67,7 @@ class KeysAhead:
         now = self._calls_now()
         calls, before = now - self._calls, self._files
         self._calls, self._files = now, files
+        # After a few files: the first one of any table unwraps the KEKs that all share.
         return before >= _RUNS[1] and calls >= before * _SHARE
 
     def _calls_now(self) -> int:

@@ -130,6 +130,7 @@ def bytes_of(text: str) -> bytes:
 
 def _integer(leaf: Leaf, logical: Logical, value: Any) -> tuple[bytes, ...]:
     number = _number(value) if isinstance(value, str) else value
+    # To Python True is 1, and no user means that by it.
     if isinstance(number, bool):
         raise _NotSuchAValueError
     if number != int(number):
@@ -201,6 +202,7 @@ def _decimal(leaf: Leaf, logical: Logical, value: Any) -> tuple[bytes, ...]:
 
 
 def _unscaled(leaf: Leaf, number: int) -> tuple[bytes, ...]:
+    # Little-endian here, big-endian in bytes: LogicalTypes.md, DECIMAL.
     if leaf.type in (Type.INT32, Type.INT64):
         return (number.to_bytes(leaf.width or 0, "little", signed=True),)
     if leaf.type is Type.FIXED_LEN_BYTE_ARRAY:

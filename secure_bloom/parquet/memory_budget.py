@@ -67,6 +67,7 @@ class _Reservations:
         """What was taken is free again."""
         with self._changed:
             self._taken -= size
+            # All of them: the one that is woken alone may want more than is free, and others less.
             self._changed.notify_all()
 
 

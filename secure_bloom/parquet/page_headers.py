@@ -63,6 +63,8 @@ class _Window:
                 # The header is longer, or damaged.
                 if wanted >= min(room, _LARGEST_HEADER):
                     raise
+                # Four times as much each time: only statistics of long values make a header so
+                # long.
                 wanted = min(max(_AHEAD, 4 * wanted), room, _LARGEST_HEADER)
                 continue
             # Of data pages the header is enough; of the dictionary the values are wanted.

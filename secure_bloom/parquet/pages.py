@@ -59,6 +59,7 @@ class Page:
     def num_values(self) -> int:
         """Values in the page, nulls included; entries of a dictionary page."""
         count = self._detail.num_values
+        # The number is signed in the header; negative ones would keep `walk` from its end.
         if count < 0:
             raise FormatError(f"a page says it has {count} values")
         return count
@@ -233,6 +234,8 @@ def walk(chunk: Chunk, read: PageReader) -> Iterator[Page]:
 def _check_data_follows(meta_data: ColumnMetaData, length: int) -> None:
     """The data pages stand behind the dictionary page of so many bytes, or none is said to."""
     start, data = meta_data.dictionary_page_offset or 0, meta_data.data_page_offset
+    # Readers that begin at data_page_offset would else see other pages than those that walk on from
+    # the dictionary.
     if start < data != start + length:
         raise FormatError(
             f"the dictionary page ends at {start + length}, "

@@ -25,6 +25,7 @@ class PyarrowKms(pe.KmsClient):  # type: ignore[misc]
 
     def unwrap_key(self, wrapped_key: str | bytes, master_key_identifier: str) -> bytes:
         """The key that :meth:`wrap_key` wrapped."""
+        # pyarrow hands over bytes, although its own description says text.
         text = wrapped_key.decode() if isinstance(wrapped_key, bytes) else wrapped_key
         return unwrap_with(self._found(master_key_identifier), text, master_key_identifier)
 

@@ -41,6 +41,7 @@ class Leaf:
     """The dotted path."""
 
     def __post_init__(self) -> None:
+        # Made once: the name is asked for with every chunk and every error.
         object.__setattr__(self, "name", ".".join(self.path))
         if not self.stored_path:
             object.__setattr__(self, "stored_path", self.path)
@@ -125,6 +126,7 @@ def _children(
         below = (*path, node.name)
         # Optional in the format, because the root needs none.
         repeated = (*repetitions, node.repetition_type or FieldRepetitionType.REQUIRED)
+        # Only leaves have a physical type; an empty group has children: none.
         if node.type is None:
             yield from _children(nodes, node.num_children or 0, below, repeated)
         else:

@@ -23,6 +23,8 @@ def table_leaves(
     found: dict[tuple[str, ...], Leaf] = {}
     for path in find_files(as_paths(paths)):
         with located(path=path), open_input(path) as file:
+            # Unverified: names of columns are what is wanted, to choose from, and no value is
+            # believed.
             footer = unlock(read_tail(file), file_keys(resolver, file), allow_unverified=True)
             for leaf in footer.leaves:
                 found.setdefault(leaf.path, leaf)

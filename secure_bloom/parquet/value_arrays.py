@@ -58,6 +58,7 @@ def _binary_buffers(array: pa.Array) -> Binary:
     is_large = pa.types.is_large_binary(array.type)
     _, offsets, data = array.buffers()
     every = np.frombuffer(offsets, dtype="<i8" if is_large else "<i4")
+    # Arrow has no buffer for data of no bytes at all.
     content = np.empty(0, np.uint8) if data is None else np.frombuffer(data, dtype=np.uint8)
     return Binary(offsets=every[array.offset : array.offset + len(array) + 1], data=content)
 

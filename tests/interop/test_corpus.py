@@ -17,7 +17,6 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.bloom.stored import decode_bloom_filter
-from secure_bloom.parquet.column_values import read_values
 from secure_bloom.parquet.structures.metadata import Type
 from tests.interop.samples import (
     COLUMN_KEYS,
@@ -28,6 +27,7 @@ from tests.interop.samples import (
     CorpusKms,
     make_sample,
 )
+from tests.parquet.arrow_values import read_values
 from tests.project import CORPUS, NO_CORPUS
 from tests.surgery import filter_of, opened
 

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from secure_bloom.errors import FormatError, IntegrityError, UnsupportedFeatureError
-from secure_bloom.parquet.column_values import ChunkValues, read_entries, read_values
+from secure_bloom.parquet.column_values import read_entries
 from secure_bloom.parquet.footer import Chunk
 from secure_bloom.parquet.structures.metadata import (
     ColumnMetaData,
@@ -34,6 +34,7 @@ from secure_bloom.parquet.structures.metadata import (
 )
 from secure_bloom.parquet.value_arrays import Binary, Entries, as_entries
 from tests.live_footer import encode_footer
+from tests.parquet.arrow_values import ChunkValues, read_values
 from tests.surgery import Opened, Spy, edit_column, opened
 from tests.tables import Mode, customers, write
 

@@ -96,11 +96,6 @@ _PROVIDERS = {
 }
 
 
-def provider_names() -> tuple[str, ...]:
-    """What ``client`` may be besides a class."""
-    return tuple(_PROVIDERS)
-
-
 _VERBS = ("wrap_key", "unwrap_key")
 
 

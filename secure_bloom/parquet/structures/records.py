@@ -37,6 +37,7 @@ class _Record:
     def member(self) -> str:
         """The name of a union's member, as of :meth:`.views.Union.member`."""
         names = [name for name in self.optional if getattr(self, name) is not None]
+        # A member of a later format is not among them, so its union looks empty.
         if len(names) != 1:
             raise UnsupportedFeatureError(f"{type(self).__name__} has no member known here")
         return names[0]

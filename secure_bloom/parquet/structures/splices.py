@@ -132,6 +132,7 @@ def _merged_order(there: list[int], new: Mapping[int, NewValue | None]) -> list[
     order = there.copy()
     for field_id in sorted(id_ for id_ in new if id_ not in there):
         if new[field_id] is not None:
+            # Ids need not ascend on the wire, so the first higher one is looked for.
             behind = (i for i, other in enumerate(order) if other > field_id)
             order.insert(next(behind, len(order)), field_id)
     return order

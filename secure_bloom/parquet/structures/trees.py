@@ -134,6 +134,7 @@ class StructReader:
         Beside the library's own errors its C code raises Python's: TypeError for a Thrift type
         that is none, OverflowError for a size too large.  All of them mean damaged bytes.
         """
+        # The C code reads where this buffer's position is, and leaves it behind the structure.
         self.cstringio_buf.seek(start)
         try:
             _fast_decode(record, self, [type(record), spec])

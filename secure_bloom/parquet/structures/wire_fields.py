@@ -75,6 +75,7 @@ def find_nested(buffer: bytes, start: int, within: int | None) -> tuple[Fields, 
                 inner = find_fields(buffer, value)
                 end = inner.stop + 1
             else:
+                # A type that is none is a KeyError here, and damaged below.
                 end = _SKIP[head & 0x0F](buffer, value, MAX_DEPTH)
             if field_id in by_id:
                 raise FormatError(f"Thrift field {field_id} stands twice in one structure")
@@ -164,6 +165,7 @@ def _skip_nothing(_buffer: bytes, position: int, _depth: int) -> int:
 
 def _skip_fixed(width: int) -> Callable[[bytes, int, int], int]:
     def skip(buffer: bytes, position: int, _depth: int) -> int:
+        # A slice past the end would be shorter without an error.
         if position + width > len(buffer):
             raise IndexError(position)
         return position + width
