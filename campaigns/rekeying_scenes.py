@@ -40,6 +40,12 @@ def plays(folder: Path, plain: Files) -> Iterator[tuple[str, Files, Verb]]:
     yield "rotate, keys outside", apart_with_crc, _rotate()
 
 
+def over_keys_outside(folder: Path, plain: Files) -> Files:
+    """A file and another one of its name in a folder beside it, key material outside both."""
+    here, there = (_sealed(folder, plain, _policy(internal=False), seed) for seed in (b"\2", b"\1"))
+    return {**here, **{f"out/{name}": there[name] for name in there}}
+
+
 def between(start: Mapping[str, tuple[bytes, int]], end: Files) -> frozenset[bytes]:
     """Key material of old and new data in one file."""
     names = [name for name in {*start, *end} if name.rpartition("/")[2] == _MATERIAL]
@@ -75,12 +81,12 @@ def _policy(*, internal: bool = True, key: str = "k_pii") -> sb.KeyPolicy:
     )
 
 
-def _sealed(folder: Path, plain: Files, policy: sb.KeyPolicy) -> Files:
+def _sealed(folder: Path, plain: Files, policy: sb.KeyPolicy, seed: bytes = b"\1") -> Files:
     """The files under ``policy``, with random bytes that the verbs do not draw."""
     content, mode = plain[_DATA]
     path = folder / _DATA
     path.write_bytes(content)
-    with mock.patch.object(os, "urandom", lambda size: b"\1" * size):
+    with mock.patch.object(os, "urandom", lambda size: seed * size):
         sb.reencrypt(path, policy=policy, keys=KEYRING)
     made = {path.name: (path.read_bytes(), mode)}
     path.unlink()

@@ -227,6 +227,8 @@ def _plays(folder: Path, rows: int, fpp: float) -> Iterator[Play]:
     yield "add --output", plain, add_output, none
     over = {**plain, "out/x.parquet": (b"older", 0o600), "out/.x.parquet.crc": (b"crc", _MODE)}
     yield "add --output over a file", over, add_output, none
+    outside = rekeying_scenes.over_keys_outside(folder, plain)
+    yield "add --output over a file, keys outside", outside, add_output, none
     yield "hudi add", with_crc, _hudi, none
     yield "hudi add --in-place, encrypted", encrypted, _hudi_in_place, none
     yield "paimon build", plain, _paimon, none

@@ -6,26 +6,24 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
 
 from secure_bloom.adding.plan import Mapper, RewritePlan, plan_rewrite
 from secure_bloom.adding.report import FileAddReport, hard_link_note
 from secure_bloom.adding.request import FilterRequest
 from secure_bloom.encryption.keys import FileKeys, KeyResolver
 from secure_bloom.errors import FileChangedError, FormatError, SecureBloomError, failure_of, located
-from secure_bloom.parquet.key_material_files import file_keys, key_material_name
-from secure_bloom.storage import (
-    InputFile,
-    append_tail,
-    name_of,
-    open_input,
-    replace_tail,
-    sibling,
-)
+from secure_bloom.parquet.key_material_files import file_keys, outside_material
+from secure_bloom.parquet.key_material_writes import publish_material, write_with_material
+from secure_bloom.storage import InputFile, append_tail, open_input, replace_tail
 
 # Few files are torn, and to mend one takes more than to write one.
 if TYPE_CHECKING:
     from secure_bloom.adding.torn_append import Cut, Mended
+
+#: The plan, the old file, and notes on what could not be tidied up.
+_Rewritten: TypeAlias = tuple[RewritePlan, InputFile, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +70,7 @@ class FileRewriter(ABC):
         cuts: list[Cut] = []
         try:
             with located(path=path):
-                plan, file = self._rewrite(path, target, run, cuts)
+                plan, file, left = self._rewrite(path, target, run, cuts)
         except SecureBloomError as error:
             return failed_report(path, error, time.perf_counter() - started, cuts)
         # Forgotten only now: until the new footer stands, what was cut may be the only copy of
@@ -85,13 +83,11 @@ class FileRewriter(ABC):
             bytes_after=plan.size,
             seconds=round(time.perf_counter() - started, 6),
             filters=plan.filters,
-            notes=(*told_of_cuts, *self._broken_links(file, plan, target)),
+            notes=(*told_of_cuts, *left, *self._broken_links(file, plan, target)),
         )
 
-    def _rewrite(
-        self, path: str, target: str | None, run: Mapper, cuts: list[Cut]
-    ) -> tuple[RewritePlan, InputFile]:
-        """Plan and write, anew where another writer was faster; the plan and the old file."""
+    def _rewrite(self, path: str, target: str | None, run: Mapper, cuts: list[Cut]) -> _Rewritten:
+        """Plan and write, anew where another writer was faster."""
         # Another writer may be faster twice, or a torn file may need mending first.  After that the
         # error goes to the report: the other writer may never stop.
         for _ in range(2):
@@ -113,29 +109,26 @@ class FileRewriter(ABC):
 
         return mend(path, self.resolver)
 
-    def _rewrite_once(
-        self, path: str, target: str | None, run: Mapper
-    ) -> tuple[RewritePlan, InputFile]:
+    def _rewrite_once(self, path: str, target: str | None, run: Mapper) -> _Rewritten:
         with open_input(path) as file:
             keys = file_keys(self.resolver, file)
             plan = self.plan(file, keys, run)
-            self._write(file, plan, target)
-            return plan, file
+            return plan, file, self._write(file, plan, target)
 
-    def _write(self, file: InputFile, plan: RewritePlan, target: str | None) -> None:
+    def _write(self, file: InputFile, plan: RewritePlan, target: str | None) -> tuple[str, ...]:
+        """Write what was planned; notes on what could not be tidied up behind it."""
         # With a target even an empty plan writes: the output folder gets all files.
         if self.mode.dry_run or (plan.is_empty and (target is None or self.mode.only_changes)):
-            return
+            return ()
         if self.mode.in_place:
             append_tail(file, plan.tail)
-            return
-        if target is not None:
-            # Before the data file: at no moment there is a data file without its key material.
-            _carry_key_material(file, target)
-        if target is not None and self.mode.only_changes:
+        elif target is None:
+            replace_tail(file, plan.keep, plan.tail)
+        elif self.mode.only_changes:
             _write_once(file, plan, target)
         else:
-            replace_tail(file, plan.keep, plan.tail, output=target)
+            return _write_copy(file, plan, target)
+        return ()
 
     def _broken_links(
         self, file: InputFile, plan: RewritePlan, target: str | None
@@ -156,8 +149,21 @@ class Rewriter(FileRewriter):
         return plan_rewrite(file, keys, self.request, append=self.mode.in_place, run=run)
 
 
+def _write_copy(file: InputFile, plan: RewritePlan, target: str) -> tuple[str, ...]:
+    """Write a file, with key material that is stored outside it, where another one may stand."""
+    write = partial(replace_tail, file, plan.keep, plan.tail, output=target)
+    material = outside_material(file)
+    if not material:
+        write()
+        return ()
+    _, notes = write_with_material(file, target, material, write)
+    return notes
+
+
 def _write_once(file: InputFile, plan: RewritePlan, target: str) -> None:
     """Write a file where none stands; one that another attempt at this has written is as good."""
+    # Before the data file, and never taken back: another attempt may have ended well meanwhile.
+    publish_material(file, target, outside_material(file), kept={})
     try:
         replace_tail(file, plan.keep, plan.tail, output=target, must_be_new=True)
     except FileChangedError:
@@ -166,17 +172,6 @@ def _write_once(file: InputFile, plan: RewritePlan, target: str) -> None:
         with open_input(target) as written:
             if written.size != plan.size:
                 raise
-
-
-def _carry_key_material(file: InputFile, target: str) -> None:
-    """Copy key material that is stored beside the file to where its copy's is looked for."""
-    name = key_material_name(file.name)
-    new = sibling(target, key_material_name(name_of(target)))
-    # Most writers keep the material in the footer, and there is nothing to carry.
-    if file.read_sibling(name) is None:
-        return
-    with open_input(sibling(file.path, name)) as material:
-        replace_tail(material, material.size, (), output=new)
 
 
 def failed_report(

@@ -27,6 +27,17 @@ def read_material(file: InputFile) -> Mapping[str, str]:
             f"its key material is stored outside, {name} is not beside it",
             hint="a data file that is moved or renamed needs its key material file to follow",
         )
+    return _parsed(name, content)
+
+
+def outside_material(file: InputFile) -> Mapping[str, str]:
+    """As :func:`read_material`; empty where no such file is beside ``file``."""
+    name = key_material_name(file.name)
+    content = file.read_sibling(name)
+    return {} if content is None else _parsed(name, content)
+
+
+def _parsed(name: str, content: bytes) -> Mapping[str, str]:
     try:
         material = json.loads(content)
     # Not chained: the text of the file is wrapped keys, and json's errors hold it.

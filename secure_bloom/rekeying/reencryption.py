@@ -17,21 +17,15 @@ from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import (
     FileChangedError,
     SecureBloomError,
-    UnfinishedWriteError,
     located,
 )
 from secure_bloom.options import FooterMode
 from secure_bloom.parquet.footer import Chunk, Footer, open_chunk, unlock, unlock_to_read
 from secure_bloom.parquet.footer_tail import MAGIC, MAGIC_ENCRYPTED, read_tail
 from secure_bloom.parquet.key_material_files import file_keys
+from secure_bloom.parquet.key_material_writes import write_with_material
 from secure_bloom.parquet.schema import Leaf
-from secure_bloom.rekeying.key_files import (
-    carried,
-    publish_material,
-    retire_material,
-    tidy_material,
-    withdraw_material,
-)
+from secure_bloom.rekeying.key_files import tidy_material
 from secure_bloom.rekeying.leftovers import leftovers, shown_record_keys
 from secure_bloom.rekeying.new_footer import NewFooter
 from secure_bloom.rekeying.new_keys import KeyMaker, NewFileKeys, new_file_keys
@@ -185,18 +179,12 @@ class Reencryption:
             drop_metadata=drop | shown_record_keys(footer, wanted),
         )
         external = {} if new_keys is None else new_keys.external
-        # Before the data: at no moment stands a file whose keys are nowhere.
-        kept = carried(file, target)
-        publish_material(file, target, external, kept=kept)
-        try:
-            size = replace_tail(RewrittenFile(file, content.parts()), 0, (), output=target)
-        except UnfinishedWriteError:
-            # The data may be the new one.
-            raise
-        except SecureBloomError:
-            withdraw_material(file, target, external, kept=kept)
-            raise
-        return size, retire_material(file.path if target is None else target, external, kept=kept)
+        return write_with_material(
+            file,
+            target,
+            external,
+            lambda: replace_tail(RewrittenFile(file, content.parts()), 0, (), output=target),
+        )
 
     def _new_keys(self, wanted: Protection, leaves: Sequence[Leaf]) -> NewFileKeys | None:
         """Keys for one file; None for one in clear."""

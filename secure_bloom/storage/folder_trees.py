@@ -1,15 +1,17 @@
 # File descriptors and strings, not Path objects, throughout.
-# ruff: noqa: PTH100, PTH112, PTH114, PTH116, PTH118, PTH120, PTH208
+# ruff: noqa: PTH100, PTH114, PTH116, PTH118, PTH120, PTH208
 # The base class documents the methods.
 # ruff: noqa: D102
 """Folders: one interface for a local disk and an object store, and the one for the local disk."""
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
+import stat
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterator
+from collections.abc import Collection, Hashable, Iterator
 
 from secure_bloom.errors import PolicyError
 from secure_bloom.storage.os_errors import system_errors
@@ -20,6 +22,11 @@ Level = tuple[str, list[str], list[str]]
 
 #: Last parts of paths that are not the name of a file in the folder before them.
 _NO_NAMES = {"", ".", ".."}
+
+#: What the system says of a path under which nothing can stand.  Any other error says nothing of
+#: that: a table whose log cannot be looked at is no table without one.
+_ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP}
+_DENIED = {errno.EACCES, errno.EPERM}
 
 
 class Tree(ABC):
@@ -77,19 +84,22 @@ class LocalTree(Tree):
 
     def is_file(self, path: str) -> bool:
         # A link that leads nowhere counts as a file: opened, it is told about, and not passed over.
-        return os.path.lexists(path) and not os.path.isdir(path)
+        return _status(path, follow=False) is not None and not self.is_folder(path)
 
     def is_folder(self, path: str) -> bool:
-        return os.path.isdir(path)
+        return _is_folder(_status(path))
 
     def can_see_folder(self, path: str) -> bool:
-        return os.path.isdir(path)
+        return _is_folder(_status(path, absent=_ABSENT | _DENIED))
 
     def names(self, folder: str) -> list[str]:
-        try:
-            return os.listdir(folder)
-        except OSError:
-            return []
+        with system_errors(folder):
+            try:
+                return os.listdir(folder)
+            except OSError as error:
+                if error.errno in _ABSENT | _DENIED:
+                    return []
+                raise
 
     def join(self, folder: str, name: str) -> str:
         return with_slashes(os.path.join(folder, name))
@@ -98,7 +108,10 @@ class LocalTree(Tree):
         seen = set()
         refuse = functools.partial(_refuse, refused=refused)
         for current, folders, files in os.walk(folder, followlinks=True, onerror=refuse):
-            status = os.stat(current)
+            status = _status(current)
+            if status is None:
+                folders.clear()
+                continue
             inode = (status.st_dev, status.st_ino)
             if inode in seen:
                 # A link that leads back up: to go on would end at the longest path that the system
@@ -138,6 +151,26 @@ class LocalTree(Tree):
             self._real_folders[folder] = os.path.realpath(folder)
         found = os.path.join(self._real_folders[folder], name)
         return os.path.realpath(found) if os.path.islink(found) or name in _NO_NAMES else found
+
+
+def _status(
+    path: str, *, follow: bool = True, absent: Collection[int] = _ABSENT
+) -> os.stat_result | None:
+    """What the system says of the path; None where nothing stands there."""
+    with system_errors(path):
+        try:
+            return os.stat(path, follow_symlinks=follow)
+        except OSError as error:
+            if error.errno in absent:
+                return None
+            raise
+        except ValueError:
+            # A zero byte, or half a character: no name of a file has that.
+            return None
+
+
+def _is_folder(status: os.stat_result | None) -> bool:
+    return status is not None and stat.S_ISDIR(status.st_mode)
 
 
 @functools.lru_cache(maxsize=64)

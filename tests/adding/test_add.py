@@ -16,7 +16,7 @@ from secure_bloom.adding import rewrite as rewriting
 from secure_bloom.adding.report import AddReport, FileAddReport
 from secure_bloom.encryption.keys import ExplicitKeys, Keyring
 from secure_bloom.encryption.policy import KeyPolicy
-from secure_bloom.encryption.policy_tables import ColumnRule
+from secure_bloom.encryption.policy_tables import ColumnRule, EncryptionOptions
 from secure_bloom.errors import (
     FileChangedError,
     PolicyError,
@@ -164,10 +164,39 @@ def test_output_copies_a_file_that_needs_nothing(tmp_path: Path) -> None:
 def test_what_stands_beside_a_file_as_its_key_material_is_copied(tmp_path: Path) -> None:
     path = write(tmp_path / "x.parquet", customers(10))
     name = "_KEY_MATERIAL_FOR_x.parquet.json"
-    (tmp_path / name).write_text("{}")
+    (tmp_path / name).write_text('{"a":"b"}')
     assert _add(path, output=tmp_path / "copy").failed == ()
     assert set(_contents(tmp_path / "copy")) == {"x.parquet", name}
-    assert (tmp_path / "copy" / name).read_text() == "{}"
+    assert (tmp_path / "copy" / name).read_text() == '{"a":"b"}'
+
+
+def test_a_crash_on_the_way_over_another_file_leaves_it_with_its_key_material(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "x.parquet", customers(10))
+    policy = KeyPolicy(
+        footer_key="k_footer",
+        columns={"email": ColumnRule(path="email", key="k_pii")},
+        encryption=EncryptionOptions(internal_storage=False),
+    )
+    out = tmp_path / "out"
+    sb.reencrypt(path, policy=policy, keys=KEYRING, output=out)
+    before = (out / "x.parquet").read_bytes()
+    sb.reencrypt(path, policy=policy, keys=KEYRING)
+
+    def crash(*_: object, **__: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(rewriting, "replace_tail", crash)
+    with pytest.raises(KeyboardInterrupt):
+        _add(path, keys=KEYRING, output=out)
+    monkeypatch.undo()
+    assert (out / "x.parquet").read_bytes() == before
+    assert sb.read_table(out, keys=KEYRING).num_rows == 10
+    assert _add(path, keys=KEYRING, output=out).failed == ()
+    assert sb.read_table(out, keys=KEYRING).num_rows == 10
+    name = "_KEY_MATERIAL_FOR_x.parquet.json"
+    assert (out / name).read_text() == (tmp_path / name).read_text()
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason=NO_CORPUS)

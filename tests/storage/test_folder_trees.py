@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 import pytest
 
+import secure_bloom as sb
 from secure_bloom.errors import PolicyError
 from secure_bloom.storage.folder_trees import LocalTree
+from tests.tables import customers, write
 
 
 def _refuse_to_list(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
@@ -42,6 +45,47 @@ def test_a_folder_that_may_not_be_looked_into(
     levels = list(LocalTree().walk(str(tmp_path), refused))
     assert [Path(folder).name for folder, _, _ in levels] == [tmp_path.name, "open"]
     assert [error.path for error in refused] == [str(closed)]
+
+
+def _disk_fails(monkeypatch: pytest.MonkeyPatch, failing: Path, code: int) -> None:
+    """The system cannot say what stands at the path."""
+    stat = os.stat
+
+    def failing_stat(path: str, *args: object, **options: object) -> object:
+        if str(path) == str(failing):
+            raise OSError(code, os.strerror(code), str(failing))
+        return stat(path, *args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "stat", failing_stat)
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.ESTALE, errno.EACCES])
+def test_what_cannot_be_looked_at_is_not_absent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    file = tmp_path / "x.parquet"
+    file.touch()
+    tree = LocalTree()
+    _disk_fails(monkeypatch, file, code)
+    with pytest.raises(PolicyError, match="the system refuses"):
+        tree.is_file(str(file))
+    with pytest.raises(PolicyError, match="the system refuses"):
+        tree.is_folder(str(file))
+    assert not tree.is_file(str(tmp_path / "nothing" / "x"))
+    assert not tree.is_file(str(tmp_path / ("x" * 300)))
+    assert not tree.is_folder("x\0")
+
+
+def test_a_table_whose_log_cannot_be_looked_at_is_no_table_without_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "x.parquet", customers(10))
+    before = path.read_bytes()
+    (tmp_path / "_delta_log").mkdir()
+    _disk_fails(monkeypatch, tmp_path / "_delta_log", errno.EIO)
+    with pytest.raises(PolicyError, match="the system refuses"):
+        sb.add_bloom_filters(path, columns=["email"])
+    assert path.read_bytes() == before
 
 
 def test_loops_of_links_are_walked_once(tmp_path: Path) -> None:
