@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -17,10 +17,11 @@ from secure_bloom.adding.report import FilterReport
 from secure_bloom.adding.request import filter_request
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import ColumnRule
-from secure_bloom.errors import IntegrityError, PolicyError, UnsupportedFeatureError
+from secure_bloom.errors import FormatError, IntegrityError, PolicyError, UnsupportedFeatureError
 from secure_bloom.options import BloomFilterOptions
+from secure_bloom.parquet.pages import chunk_extent
 from secure_bloom.storage import APPEND_ALIGNMENT
-from tests.surgery import edit_column, filter_of, filter_place, flip, opened
+from tests.surgery import Spy, edit_column, filter_of, filter_place, flip, opened
 from tests.tables import Mode, customers, read, write
 
 MODES = pytest.mark.parametrize("mode", Mode, ids=lambda mode: mode.name)
@@ -304,3 +305,54 @@ def test_two_remarks_on_one_filter_are_told_both(tmp_path: Path) -> None:
     missed, bound = str(report.reason).split("; ")
     assert missed.startswith("the old one missed ")
     assert bound == "max_bytes 32 is too small for the fpp"
+
+
+class Ahead(Spy):
+    """A file that notes what is to be fetched ahead."""
+
+    def read_ahead(self, extents: Sequence[tuple[int, int]], *, to_replace: bool = False) -> None:
+        self.fetched = (list(extents), to_replace)
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_the_chunks_that_are_hashed_are_fetched_ahead(tmp_path: Path, replace: bool) -> None:
+    path = write(tmp_path / "x.parquet", customers(60), row_group_size=20)
+    _apply(path, _plan(path, "email"))
+    request = filter_request(["email", "id"], None, replace_filters=replace)
+    with opened(path) as it:
+        spy = Ahead(it.file)
+        plan_rewrite(spy, it.keys, request)
+        chunks = [it.chunk(group, name) for group in range(3) for name in ("email", "id")]
+        extents = [
+            (start, start + length)
+            for chunk in chunks
+            if replace or chunk.leaf.name == "id"
+            for start, length in [chunk_extent(chunk)]
+        ]
+    assert spy.fetched == (extents, True)
+
+
+def test_an_empty_chunk_is_not_fetched(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.parquet", customers(20))
+    edit_column(path, 0, "email", lambda meta: setattr(meta, "data_page_offset", 0))
+    with opened(path) as it:
+        spy = Ahead(it.file)
+        with pytest.raises(FormatError):
+            plan_rewrite(spy, it.keys, filter_request(["email"], None))
+    assert spy.fetched == ([], True)
+
+
+def test_an_estimate_is_of_some_row_groups(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.parquet", customers(80), row_group_size=20)
+    with opened(path) as it:
+        plan = plan_rewrite(it.file, it.keys, filter_request(["id"], None), row_groups={3, 1})
+    assert [report.row_group for report in plan.filters] == [1, 3]
+
+
+@pytest.mark.parametrize("mode", [Mode.UNIFORM, Mode.ENCRYPTED], ids=lambda mode: mode.name)
+def test_what_appends_have_left_is_given_back(tmp_path: Path, mode: Mode) -> None:
+    path = write(tmp_path / "x.parquet", customers(40), mode)
+    data = _footer_start(path)
+    for _ in range(2):
+        _apply(path, _plan(path, "email", append=True, replace_filters=True))
+    assert _plan(path, "email", replace_filters=True).keep == data

@@ -398,6 +398,21 @@ class TestFooter:
         aad = cipher.module_aad(file_aad, ModuleType.FOOTER)
         assert cipher.decrypt_footer(cipher.encrypt_gcm(footer, key, aad), key, file_aad) == footer
 
+    def test_one_that_was_sealed_without_aad_is_told_from_an_altered_one(self) -> None:
+        sealed = cipher.encrypt_gcm(b"footer", KEY, b"")
+        with pytest.raises(UnsupportedFeatureError) as caught:
+            cipher.decrypt_footer(sealed, KEY, b"file")
+        assert (caught.value.message, caught.value.hint) == (
+            "the footer is encrypted without the AAD that the format prescribes",
+            (
+                "DuckDB (seen in 2.0.0) writes such files, whose parts could be exchanged "
+                "unnoticed: write the file again with Spark or pyarrow"
+            ),
+        )
+        altered = sealed[:-1] + bytes([sealed[-1] ^ 1])
+        with pytest.raises(IntegrityError, match="the footer does not authenticate"):
+            cipher.decrypt_footer(altered, KEY, b"file")
+
 
 class TestSignature:
     @given(small, keys, small)

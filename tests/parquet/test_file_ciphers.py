@@ -104,7 +104,7 @@ def test_a_key_is_looked_for_once_also_where_it_is_missing(tmp_path: Path) -> No
         def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
             super().unwrap_key(wrapped_key, master_key_identifier)
             if master_key_identifier == "k_pii":
-                raise KeyUnavailableError("no k_pii here")
+                raise KeyUnavailableError("no k_pii here", hint="ask for it")
             return KEYRING.unwrap_key(wrapped_key, master_key_identifier)
 
     kms = Missing()
@@ -116,5 +116,17 @@ def test_a_key_is_looked_for_once_also_where_it_is_missing(tmp_path: Path) -> No
         for row_group in range(4):
             with pytest.raises(KeyUnavailableError, match="no k_pii here") as caught:
                 open_chunk(footer, row_group, 0, keys)
-            assert caught.value.row_group == row_group
+            assert (caught.value.row_group, caught.value.hint) == (row_group, "ask for it")
     assert len(kms.asked) == before + 1
+
+
+def test_the_key_of_a_footer_is_looked_for_once_and_serves_its_columns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "x.parquet", customers(20), Mode.UNIFORM)
+    with open_input(str(path)) as file:
+        keys, asked = KeyResolver(KEYRING).for_file(), list[object]()
+        footer = unlock(read_tail(file), keys)
+        monkeypatch.setattr(keys, "footer_key", asked.append)
+        assert open_chunk(footer, 0, 0, keys).cipher is not None
+    assert asked == []

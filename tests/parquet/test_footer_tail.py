@@ -70,6 +70,43 @@ def test_an_end_that_is_none_says_what_is_wrong(
     assert (caught.value.message, caught.value.hint) == (message, hint)
 
 
+_TEXT = (
+    "not a Parquet file: it ends as a text does, such as CSV or JSON",
+    "write the table as Parquet; of a folder only Parquet files are taken",
+)
+_CUT = (
+    "not a Parquet file, or cut short: it does not end in PAR1 or PARE",
+    "if a run with --in-place was killed here, the next such run repairs the file",
+)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"id,name\r\n1,a\tb\r\n2,c\r\n", _TEXT),
+        ("id,name\n1,Zo\u00eb\n".encode(), _TEXT),
+        # The last 256 bytes begin within a character, which is no damage.
+        (("\u00eb" * 200 + "x").encode(), _TEXT),
+        # What stands before them does not count.
+        (b"\0" * 100 + b"x" * 256, _TEXT),
+        (b"x" * 40 + b"\0" + b"x" * 40, _CUT),
+        (b"x" * 40 + b"\xff" + b"x" * 40, _CUT),
+        (b"x" * 80 + "\u00eb".encode()[:1], _CUT),
+        # A cell's text, at which a Parquet file was cut.
+        (b"PAR1" + b"x" * 300, _CUT),
+        (b"PARE" + b"x" * 300, _CUT),
+    ],
+)
+def test_a_text_is_told_from_a_file_that_was_cut(
+    tmp_path: Path, content: bytes, told: tuple[str, str]
+) -> None:
+    path = tmp_path / "x.parquet"
+    path.write_bytes(content)
+    with open_input(str(path)) as file, pytest.raises(FormatError) as caught:
+        read_tail(file)
+    assert (caught.value.message, caught.value.hint) == told
+
+
 @pytest.mark.parametrize("mode", [Mode.PLAIN, Mode.SIGNED, Mode.ENCRYPTED])
 def test_a_footer_fills_its_length(tmp_path: Path, mode: Mode) -> None:
     content = _small(tmp_path, mode).read_bytes()
