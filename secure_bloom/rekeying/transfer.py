@@ -72,6 +72,8 @@ class Transfer:
                 for part in _PARTS[region.kind](self, region, self.places[region.key]):
                     self.position += part.length if isinstance(part, OldRange) else len(part)
                     yield part
+                    # As the pages: let go before the next one is worked out.
+                    del part
 
     def _pages(self, region: Region, places: NewPlaces) -> Iterator[bytes | OldRange]:
         new = self._new(*region.key)
@@ -101,6 +103,8 @@ class Transfer:
                 places.first_data = at
             yield header
             yield body
+            # They may be large: they are let go before the next page is read.
+            del page, body
 
     def _filter(self, region: Region, places: NewPlaces) -> Iterator[bytes | OldRange]:
         old, new = region.chunk.cipher, self._new(*region.key)
@@ -157,6 +161,8 @@ def _stored_pages(file: InputFile, region: Region) -> Iterator[tuple[Page, int, 
         if not page.is_dictionary and page.header.type != PageType.INDEX_PAGE:
             ordinal += 1
             values += page.num_values
+        # It may be large: it is let go before the next one is read.
+        del page
         place = (ModuleType.DATA_PAGE_HEADER, ordinal)
     wanted = chunk.meta_data.num_values
     if values != wanted:
@@ -177,6 +183,7 @@ class _ReadAhead:
         room = self.region.length - position
         if self.start + len(self.stored) - position < min(least, room):
             length = min(max(least, _AHEAD), room)
+            self.stored = memoryview(b"")
             self.stored = memoryview(self.file.read_at(self.region.offset + position, length))
             self.start = position
         return self.stored[position - self.start :]

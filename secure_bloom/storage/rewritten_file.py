@@ -16,8 +16,8 @@ from secure_bloom.storage.inputs import InputFile
 
 #: New bytes are written when there are so many.
 _BATCH = 2 * 1024 * 1024
-#: So many batches wait for their turn at most: more than one, because batches are of any size.
-_WAITING = 8
+#: So many bytes of batches are held at most while others are worked out, or one larger batch.
+_HELD = 3 * _BATCH
 #: A range that is copied through this process goes in pieces of at most this size.
 _PIECE = 8 * 1024 * 1024
 
@@ -39,15 +39,16 @@ def _batches(parts: Iterable[bytes | OldRange]) -> Iterator[tuple[Batch, int]]:
     batch: list[bytes] = []
     length = 0
     for part in parts:
-        if isinstance(part, OldRange) or length >= _BATCH:
-            if batch:
-                yield batch, length
+        if not isinstance(part, OldRange):
+            batch.append(part)
+            length += len(part)
+        if batch and (length >= _BATCH or isinstance(part, OldRange)):
+            yield batch, length
             batch, length = [], 0
         if isinstance(part, OldRange):
             yield part, part.length
-        else:
-            batch.append(part)
-            length += len(part)
+        # A page may be large: it is let go before the next one is worked out.
+        del part
     if batch:
         yield batch, length
 
@@ -72,15 +73,22 @@ class RewrittenFile(InputFile):
 
     def copy_to(self, fd: int, keep: int, tail: Sequence[bytes]) -> int:  # noqa: ARG002
         # The next parts are worked out while another thread writes the ones before.
-        size, under_way = 0, deque[Future[None]]()
+        size, held, under_way = 0, 0, deque[tuple[Future[None], int]]()
         # One thread: parts go to the disk in their order, and an error of one ends the file.
         with ThreadPoolExecutor(max_workers=1) as pool:
             for batch, length in _batches(self._parts):
-                under_way.append(pool.submit(self._write, fd, batch, size, length))
+                # Ranges of the old file are not held here, but they take the writer's time.
+                room = min(length, _BATCH) if isinstance(batch, OldRange) else length
+                while under_way and held + room > _HELD:
+                    written, freed = under_way.popleft()
+                    written.result()
+                    held -= freed
+                under_way.append((pool.submit(self._write, fd, batch, size, length), room))
+                held += room
                 size += length
-                if len(under_way) > _WAITING:
-                    under_way.popleft().result()
-            for written in under_way:
+                # Held by the one who writes it alone, while the next one is worked out.
+                del batch
+            for written, _ in under_way:
                 written.result()
         return size
 
