@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Generic, Literal, Protocol
 
-from secure_bloom.reports import WritingReport
+from secure_bloom.reports import F, WritingReport
 from secure_bloom.text import counted, human_bytes
 
 FileStatus = Literal["added", "unchanged", "failed"]
@@ -93,21 +93,26 @@ class NotedFile(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class AddReport(WritingReport[FileAddReport]):
-    """A whole run; ``dry_run`` when nothing was written.
-
-    ``notes`` tell of files that were left alone and should not be, summary files that describe
-    changed ones, and repeat the notes of single files.  ``commits`` are those of a table's log.
-    """
+class CommittingReport(WritingReport[F], Generic[F]):
+    """A run that may write to a table; ``commits`` are those of the table's log."""
 
     commits: tuple[TableCommit, ...] = ()
-
-    ROWS: ClassVar = ("files", "filters")
 
     def _document(self) -> dict[str, Any]:
         # super() without arguments knows another class than a dataclass with slots.
         document = WritingReport._document(self)
         return {**document, "commits": [asdict(commit) for commit in self.commits]}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class AddReport(CommittingReport[FileAddReport]):
+    """A whole run; ``dry_run`` when nothing was written.
+
+    ``notes`` tell of files that were left alone and should not be, summary files that describe
+    changed ones, and repeat the notes of single files.
+    """
+
+    ROWS: ClassVar = ("files", "filters")
 
 
 def hard_link_note(names: int) -> str:

@@ -16,7 +16,7 @@ from secure_bloom.encryption.keys import FileKeys, KeyResolver
 from secure_bloom.errors import FileChangedError, FormatError, SecureBloomError, failure_of, located
 from secure_bloom.parquet.key_material_files import file_keys, outside_material
 from secure_bloom.parquet.key_material_writes import publish_material, write_with_material
-from secure_bloom.storage import InputFile, append_tail, open_input, replace_tail
+from secure_bloom.storage import InputFile, append_tail, open_input, replace_tail, write_new
 
 # Few files are torn, and to mend one takes more than to write one.
 if TYPE_CHECKING:
@@ -161,17 +161,11 @@ def _write_copy(file: InputFile, plan: RewritePlan, target: str) -> tuple[str, .
 
 
 def _write_once(file: InputFile, plan: RewritePlan, target: str) -> None:
-    """Write a file where none stands; one that another attempt at this has written is as good."""
+    """Write a file where none stands, or find that of another attempt, of the same size."""
     # Before the data file, and never taken back: another attempt may have ended well meanwhile.
     publish_material(file, target, outside_material(file), kept={})
-    try:
-        replace_tail(file, plan.keep, plan.tail, output=target, must_be_new=True)
-    except FileChangedError:
-        # A task of Spark may run twice.  A file is visible when it is whole, and of one size.
-        file.check_unchanged()
-        with open_input(target) as written:
-            if written.size != plan.size:
-                raise
+    if write_new(file, plan.keep, plan.tail, target) != plan.size:
+        raise FileChangedError("another file stands where the new one is to be")
 
 
 def failed_report(

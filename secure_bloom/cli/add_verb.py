@@ -15,6 +15,7 @@ from secure_bloom.cli.arguments import (
     policy_option,
     with_common_options,
     with_jobs_option,
+    with_table_options,
     with_unprotected_option,
 )
 from secure_bloom.cli.exit_codes import finish
@@ -40,24 +41,7 @@ if TYPE_CHECKING:
 )
 @click.option("--in-place", is_flag=True, help="Append to the files; costs no copy of the data.")
 @click.option("--replace-filters", is_flag=True, help="Build filters anew where there are some.")
-@click.option(
-    "-w",
-    "--where",
-    metavar="TEXT",
-    help="Of a Delta table: the files of these partitions, such as \"day = '2026-11-20'\".",
-)
-@click.option(
-    "--since",
-    type=click.IntRange(min=0),
-    metavar="VERSION",
-    help="Of a Delta table: the files that came after this version.",
-)
-@click.option(
-    "--commit-every",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Of a Delta table: a commit after every N files, instead of one.",
-)
+@with_table_options
 @click.option(
     "-n", "--dry-run", is_flag=True, help="Work everything out, write nothing, say what gains."
 )

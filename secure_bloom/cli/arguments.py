@@ -140,6 +140,29 @@ def with_jobs_option(function: F) -> F:
     )(function)
 
 
+def with_table_options(function: F) -> F:
+    """``--where``, ``--since`` and ``--commit-every`` of a verb that commits to Delta tables."""
+    where = click.option(
+        "-w",
+        "--where",
+        metavar="TEXT",
+        help="Of a Delta table: the files of these partitions, such as \"day = '2026-11-20'\".",
+    )
+    since = click.option(
+        "--since",
+        type=click.IntRange(min=0),
+        metavar="VERSION",
+        help="Of a Delta table: the files that came after this version.",
+    )
+    commit_every = click.option(
+        "--commit-every",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Of a Delta table: a commit after every N files, instead of one.",
+    )
+    return where(since(commit_every(function)))
+
+
 def with_form_options(forms: Iterable[str], document: str) -> Callable[[F], F]:
     """``--format`` and ``--output`` of a verb that writes one document, called ``document``."""
     form = click.option(

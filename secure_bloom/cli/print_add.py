@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from secure_bloom.adding.report import AddReport, FileAddReport, FilterReport
 from secure_bloom.cli.loudness import is_quiet
+from secure_bloom.cli.print_commits import print_commits
 from secure_bloom.cli.tables import percent, print_table, short_names
 from secure_bloom.cli.terminal import tell
-from secure_bloom.text import counted, human_bytes
+from secure_bloom.text import human_bytes
 
 
 def print_add_report(report: AddReport, *, verbose: bool) -> None:
@@ -32,13 +33,7 @@ def print_add_report(report: AddReport, *, verbose: bool) -> None:
     )
     size = f"{human_bytes(abs(grown))} {'smaller' if grown < 0 else 'larger'}"
     tell(f"filters: {told or 'none'}; the files {would or 'are '}{size}")
-    for commit in report.commits:
-        removed, added = commit.metrics["numRemovedBytes"], commit.metrics["numAddedBytes"]
-        tell(
-            f"{would or 'committed '}version {commit.version}: {commit.operation}, "
-            f"{counted(len(commit.files), 'file')} replaced, "
-            f"{human_bytes(int(removed))} by {human_bytes(int(added))}"
-        )
+    print_commits(report.commits, dry_run=report.dry_run)
     if is_quiet():
         return
     remarks = {_remark(f) for file in report.files for f in file.filters} - {None}

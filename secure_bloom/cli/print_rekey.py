@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from secure_bloom.cli.print_commits import print_commits
 from secure_bloom.cli.tables import print_table, short_names, visible
 from secure_bloom.cli.terminal import tell
 from secure_bloom.text import counted, human_bytes, legible
@@ -44,6 +45,7 @@ def print_rekey_report(report: RekeyReport, *, verbose: bool) -> None:
         for status, count in counts.items()
     )
     tell(f"{counted(len(report.files), 'file')}: {told}")
+    print_commits(report.commits, dry_run=report.dry_run)
     for note in report.notes:
         tell(f"note: {note}")
 

@@ -13,6 +13,7 @@ from secure_bloom.cli.arguments import (
     with_access_to_read,
     with_common_options,
     with_jobs_option,
+    with_table_options,
 )
 from secure_bloom.cli.exit_codes import finish
 from secure_bloom.cli.print_rekey import print_rekey_report
@@ -40,6 +41,7 @@ _PATHS = click.argument("paths", nargs=-1, required=True, metavar="PATH...")
     "--new-data-keys", is_flag=True, help="New data keys for files that are as they should be too."
 )
 @_DRY_RUN
+@with_table_options
 @with_jobs_option
 @with_common_options
 def reencrypt_command(
@@ -48,6 +50,9 @@ def reencrypt_command(
     output: str | None,
     new_data_keys: bool,
     dry_run: bool,
+    where: str | None,
+    since: int | None,
+    commit_every: int | None,
     jobs: int | None,
     keyring: Path | None,
     as_json: bool,
@@ -56,7 +61,8 @@ def reencrypt_command(
     """Bring files under a policy, from whatever protection they have; no page is decoded.
 
     Plain files are encrypted.  Encrypted ones get new data keys, other keys for columns, another
-    footer mode or algorithm.  Files that are as the policy says stay as they are.
+    footer mode or algorithm.  Files that are as the policy says stay as they are.  A Delta table,
+    given alone, gets new files beside the old ones, and a commit.
 
     \b
     secure-bloom reencrypt lake/ --policy keys/policy.toml
@@ -77,6 +83,9 @@ def reencrypt_command(
             output=output,
             new_data_keys=new_data_keys,
             dry_run=dry_run,
+            where=where,
+            since=since,
+            commit_every=commit_every,
             jobs=jobs,
             progress=progress,
         )
@@ -99,7 +108,8 @@ def decrypt_command(
 ) -> int:
     """Write encrypted files in clear, below another folder and never in their place.
 
-    Anyone who may read DIR can then read every column.
+    Anyone who may read DIR can then read every column.  Of a Delta table, given alone, the live
+    files are written, to a folder without a log.
 
     \b
     secure-bloom decrypt lake/ --output clear/ --policy keys/policy.toml
@@ -121,6 +131,7 @@ def decrypt_command(
 @click.option("--from", "old_keys", multiple=True, metavar="KEY", help="A master key to leave.")
 @click.option("--to", "new_keys", multiple=True, metavar="KEY", help="The one in its place.")
 @_DRY_RUN
+@with_table_options
 @with_jobs_option
 @with_common_options
 def rotate_command(
@@ -129,6 +140,9 @@ def rotate_command(
     old_keys: tuple[str, ...],
     new_keys: tuple[str, ...],
     dry_run: bool,
+    where: str | None,
+    since: int | None,
+    commit_every: int | None,
     jobs: int | None,
     keyring: Path | None,
     as_json: bool,
@@ -138,7 +152,7 @@ def rotate_command(
 
     Without --from and --to every file comes to the master keys that the policy names now.  Pages,
     filters and indexes stay byte for byte; files are replaced, so that no old wrapped key is left
-    in them.
+    in them.  A Delta table, given alone, gets new files beside the old ones, and a commit.
 
     \b
     secure-bloom rotate lake/ --policy keys/policy.toml
@@ -160,6 +174,9 @@ def rotate_command(
             moves=dict(zip(old_keys, new_keys, strict=True)),
             keys=load_keys(keyring, policy),
             dry_run=dry_run,
+            where=where,
+            since=since,
+            commit_every=commit_every,
             jobs=jobs,
             progress=progress,
         )

@@ -2,7 +2,8 @@
 
 PROTOCOL.md, "Add File and Remove File": a `remove` and an `add` with `dataChange` false say that
 the same rows stand elsewhere.  Statistics, partition values, tags and the deletion vector go along
-unchanged: no row changes its position.
+unchanged: no row changes its position.  Bounds of columns that are to be secret leave the
+statistics; an `add` of a file's own path replaces what the log says of it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
 from typing import Any
+
+from secure_bloom.tables.log_bounds import IsSecret, without_bounds
 
 Action = Mapping[str, Any]
 
@@ -38,19 +41,29 @@ def _engine() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replacement:
-    """A live file, by its `add` action, and the new file that is to take its place."""
+    """A live file, by its `add` action, and the new file that is to take its place.
+
+    With the old path the file stays, and only what the log says of it is new.
+    """
 
     old: Action
     path: str
     size: int
 
     @property
+    def is_new_file(self) -> bool:
+        """Whether there is a new file."""
+        return bool(self.path != self.old["path"])
+
+    @property
     def key(self) -> tuple[str, str | None]:
         """What tells one logical file of a table from another: path and deletion vector."""
         return file_key(self.old)
 
-    def actions(self, now: int) -> tuple[Action, Action]:
+    def actions(self, now: int) -> tuple[Action, ...]:
         """The `remove` and the `add`; ``now`` in milliseconds after 1970."""
+        if not self.is_new_file:
+            return ({"add": self._add(self.old["modificationTime"])},)
         return {"remove": self._remove(now)}, {"add": self._add(now)}
 
     def _remove(self, now: int) -> Action:
@@ -62,7 +75,7 @@ class Replacement:
             **{name: self.old[name] for name in _OF_BOTH if self.old.get(name) is not None},
         }
 
-    def _add(self, now: int) -> Action:
+    def _add(self, modified: int) -> Action:
         carried = {
             name: value
             for name, value in self.old.items()
@@ -72,7 +85,7 @@ class Replacement:
             **carried,
             "path": self.path,
             "size": self.size,
-            "modificationTime": now,
+            "modificationTime": modified,
             "dataChange": False,
         }
 
@@ -83,8 +96,18 @@ class Operation:
 
     name: str
     parameters: Mapping[str, str]
+    #: Columns whose bounds are not to stand in the log.
+    is_secret: IsSecret | None = None
     #: Found out here, and not when nothing may fail any more.
     engine: str = field(default_factory=_engine)
+
+
+def told_of(add: Action, schema: Action, operation: Operation) -> Action:
+    """An `add` action without the bounds that this operation takes out of the log."""
+    if operation.is_secret is None:
+        return add
+    stats = without_bounds(add, schema, operation.is_secret)
+    return add if stats == add.get("stats") else {**add, "stats": stats}
 
 
 def file_key(add: Action) -> tuple[str, str | None]:
@@ -100,11 +123,14 @@ def file_key(add: Action) -> tuple[str, str | None]:
 def metrics(replacements: Iterable[Replacement]) -> dict[str, str]:
     """The ``operationMetrics``: texts, as every engine writes them."""
     every = list(replacements)
+    new = [it for it in every if it.is_new_file]
+    restated = len(every) - len(new)
     return {
-        "numAddedFiles": str(len(every)),
-        "numRemovedFiles": str(len(every)),
-        "numAddedBytes": str(sum(it.size for it in every)),
-        "numRemovedBytes": str(sum(it.old["size"] for it in every)),
+        "numAddedFiles": str(len(new)),
+        "numRemovedFiles": str(len(new)),
+        "numAddedBytes": str(sum(it.size for it in new)),
+        "numRemovedBytes": str(sum(it.old["size"] for it in new)),
+        **({"numUpdatedStatistics": str(restated)} if restated else {}),
     }
 
 

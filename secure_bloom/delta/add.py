@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from os import PathLike
@@ -19,17 +19,13 @@ from secure_bloom.adding.request import (
 )
 from secure_bloom.adding.rewrite import Rewriter, WriteMode
 from secure_bloom.adding.run import FileTask, Progress, rewrite_files
-from secure_bloom.delta.recognition import delta_table
-from secure_bloom.errors import PolicyError
+from secure_bloom.delta.recognition import delta_table, refuse_options_of_tables
 from secure_bloom.storage.paths import Paths, as_paths
 
 # What tables need is loaded for tables: most runs are over files, and many are short.
 if TYPE_CHECKING:
     from secure_bloom.delta.add_run import AddRun
-    from secure_bloom.delta.rewrite_table import TableChange
     from secure_bloom.encryption.policy import KeyPolicy
-
-_GONE = "another writer took it out of the table meanwhile, so its new file was removed again"
 
 
 def add_bloom_filters(
@@ -79,7 +75,7 @@ def add_bloom_filters(
     every = as_paths(paths)
     folder = delta_table(every)
     if folder is None:
-        _refuse_options_of_tables(where=where, since=since, commit_every=commit_every)
+        refuse_options_of_tables(where=where, since=since, commit_every=commit_every)
         return add_to_files(
             every,
             columns=columns,
@@ -93,7 +89,8 @@ def add_bloom_filters(
             jobs=jobs,
             progress=progress,
         )
-    from secure_bloom.delta.add_run import open_run, refuse_options_of_files
+    from secure_bloom.delta.add_run import open_run
+    from secure_bloom.delta.table_run import refuse_options_of_files
 
     refuse_options_of_files(folder, in_place=in_place, output=output is not None)
     request = filter_request(columns, policy, replace_filters=replace_filters)
@@ -102,24 +99,25 @@ def add_bloom_filters(
     open_rewriter = partial(
         request_rewriter, run.request, keys, mode, allow_unprotected=allow_unprotected
     )
-    return _add_to_table(run, open_rewriter, folder, dry_run=dry_run, jobs=jobs, progress=progress)
+    return _add_to_table(run, open_rewriter, dry_run=dry_run, jobs=jobs, progress=progress)
 
 
 def _add_to_table(
     run: AddRun,
     open_rewriter: Callable[[], Rewriter],
-    folder: str,
     *,
     dry_run: bool,
     jobs: int | None,
     progress: Progress | None,
 ) -> AddReport:
     """Write new files beside the live ones, and commit them in their places."""
+    from secure_bloom.delta.table_run import new_sizes
+
     rewriter = open_rewriter()
     chunks = check_few(run.paths, run.request, rewriter.resolver)
     reports: list[FileAddReport] = []
 
-    def work(tasks: Sequence[FileTask]) -> Mapping[str, int]:
+    def work(tasks: Sequence[FileTask]) -> Mapping[str, int | None]:
         done = rewrite_files(
             rewriter,
             open_rewriter,
@@ -132,38 +130,17 @@ def _add_to_table(
         return new_sizes(done)
 
     change = run.rewrite(work, dry_run=dry_run)
-    told = tuple(_told_of_gone(reports, change, folder))
+    told = tuple(_told_of_gone(reports, run.gone(change, reports)))
     notes = (*file_notes(told), *change.notes)
     return AddReport(files=told, notes=notes, dry_run=dry_run, commits=change.commits)
 
 
-def new_sizes(reports: Iterable[FileAddReport]) -> dict[str, int]:
-    """The sizes of the new files that were written, by the paths of the old ones."""
-    return {
-        report.path: report.bytes_after
-        for report in reports
-        if report.changes and report.bytes_after is not None
-    }
-
-
-def _refuse_options_of_tables(**given: object) -> None:
-    for name, value in given.items():
-        if value is not None:
-            raise PolicyError(
-                f"{name} is for the folder of a Delta table, given alone",
-                hint="name the files or folders that are wanted instead",
-            )
-
-
 def _told_of_gone(
-    reports: Sequence[FileAddReport], change: TableChange, folder: str
+    reports: Sequence[FileAddReport], gone: Collection[str]
 ) -> Iterable[FileAddReport]:
     """The reports, and what became of files that other writers removed while this run worked."""
-    from secure_bloom.delta.commit import open_table
+    from secure_bloom.delta.table_run import GONE
 
-    failed = [report.path for report in reports if report.status == "failed"]
-    live = {file.path for file in open_table(folder).files} if failed else frozenset[str]()
-    gone = change.gone | {path for path in failed if path not in live}
     for report in reports:
         if report.path not in gone:
             yield report
@@ -176,5 +153,5 @@ def _told_of_gone(
             error=None,
             hint=None,
             causes=(),
-            notes=(*report.notes, _GONE),
+            notes=(*report.notes, GONE),
         )

@@ -43,7 +43,7 @@ class ColumnNames:
     def in_files(self, request: FilterRequest) -> FilterRequest:
         """The request in the names that files have; PolicyError for a column that is not there."""
         for name in request.columns:
-            self._require(name)
+            self.require(name)
         if not self.is_mapped:
             return request
         columns = {self._physical(name): options for name, options in request.columns.items()}
@@ -64,10 +64,11 @@ class ColumnNames:
         """The report in the names that people use."""
         if not self.is_mapped:
             return report
-        filters = tuple(replace(it, column=self._logical(it.column)) for it in report.filters)
+        filters = tuple(replace(it, column=self.logical(it.column)) for it in report.filters)
         return replace(report, filters=filters)
 
-    def _require(self, name: str) -> None:
+    def require(self, name: str) -> None:
+        """Raise PolicyError for a column that no file of the table can have."""
         if name in self.partition_columns:
             raise PolicyError(
                 f"{name} is a partition column: its values stand in the table's log, not in files",
@@ -82,7 +83,8 @@ class ColumnNames:
             raise unknown_column(name, (field["name"] for field in self.fields))
         return found
 
-    def _logical(self, name: str) -> str:
+    def logical(self, name: str) -> str:
+        """The name that people use of a column of a file."""
         return _translated(self.fields, name, _physical_name, _logical_name) or name
 
 

@@ -13,7 +13,15 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from secure_bloom.delta.actions import Operation, Replacement, commit_info, encode, file_key, now_ms
+from secure_bloom.delta.actions import (
+    Operation,
+    Replacement,
+    commit_info,
+    encode,
+    file_key,
+    now_ms,
+    told_of,
+)
 from secure_bloom.delta.features import has_in_commit_timestamps, refuse_unwritable
 from secure_bloom.delta.recognition import LOG_FOLDER
 from secure_bloom.errors import (
@@ -63,7 +71,7 @@ def commit(table: Snapshot, replacements: Sequence[Replacement], operation: Oper
     transaction = str(uuid.uuid4())
     pause = _FIRST_PAUSE
     for _ in range(_ATTEMPTS):
-        standing = still_live(table, replacements)
+        standing = still_live(table, replacements, operation)
         if not standing:
             return Committed(table=table, version=None, replaced=())
         content = commit_content(table, standing, operation, transaction)
@@ -80,14 +88,17 @@ def commit(table: Snapshot, replacements: Sequence[Replacement], operation: Oper
     )
 
 
-def still_live(table: Snapshot, replacements: Sequence[Replacement]) -> tuple[Replacement, ...]:
+def still_live(
+    table: Snapshot, replacements: Sequence[Replacement], operation: Operation
+) -> tuple[Replacement, ...]:
     """The replacements whose old file the table still has, with the same deletion vector.
 
     Statistics and tags are those that the table has for it now.
     """
     live = {file_key(file.add): file.add for file in table.files}
+    schema = table.metadata.schema
     return tuple(
-        Replacement(old=live[it.key], path=it.path, size=it.size)
+        Replacement(old=told_of(live[it.key], schema, operation), path=it.path, size=it.size)
         for it in replacements
         if it.key in live
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from secure_bloom.errors import PolicyError
 from secure_bloom.storage import is_object_uri, join, local_path
 from secure_bloom.storage.managed_tables import refuse_above
 from secure_bloom.storage.tree_of import tree_of
@@ -21,3 +22,13 @@ def delta_table(paths: Sequence[str]) -> str | None:
         return None
     refuse_above([folder])
     return folder
+
+
+def refuse_options_of_tables(**given: object) -> None:
+    """Raise PolicyError for options that only a table's log gives a meaning."""
+    for name, value in given.items():
+        if value is not None:
+            raise PolicyError(
+                f"{name} is for the folder of a Delta table, given alone",
+                hint="name the files or folders that are wanted instead",
+            )

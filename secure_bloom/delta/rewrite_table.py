@@ -8,17 +8,17 @@ from dataclasses import dataclass
 
 from secure_bloom.adding.report import ReplacedFile, TableCommit
 from secure_bloom.adding.run import FileTask
-from secure_bloom.delta.actions import Operation, Replacement, metrics
+from secure_bloom.delta.actions import Operation, Replacement, metrics, told_of
 from secure_bloom.delta.commit import commit, open_table
-from secure_bloom.delta.new_paths import new_path, new_run
+from secure_bloom.delta.new_paths import is_of_run, new_path, new_run
 from secure_bloom.delta.run_record import clean_up, recorded, remove_files
 from secure_bloom.errors import SecureBloomError, UnfinishedWriteError
 from secure_bloom.tables import LiveFile, Snapshot
 from secure_bloom.tables.log_paths import resolve
 
 #: Writes the new files of some tasks: path of the old file -> size of the new one, where there is
-#: one.
-Work = Callable[[Sequence[FileTask]], Mapping[str, int]]
+#: one; None where the task failed.
+Work = Callable[[Sequence[FileTask]], Mapping[str, int | None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,11 +94,18 @@ class _TableRun:
         except BaseException:
             self._remove(self._new[file.path] for file in files)
             raise
-        return [
-            Replacement(old=file.add, path=self._new[file.path], size=sizes[file.path])
-            for file in files
-            if file.path in sizes
-        ]
+        # Key material is written before the data, so it may be there without it.
+        self._remove(self._new[path] for path, size in sizes.items() if size is None)
+        found = (self._replacement(file, sizes.get(file.path)) for file in files)
+        return [it for it in found if it is not None]
+
+    def _replacement(self, file: LiveFile, size: int | None) -> Replacement | None:
+        if size is not None:
+            return Replacement(old=file.add, path=self._new[file.path], size=size)
+        if told_of(file.add, self._table.metadata.schema, self._operation) == file.add:
+            return None
+        # The file stays, and its bounds leave the log.
+        return Replacement(old=file.add, path=file.add["path"], size=file.add["size"])
 
     def _commit(self, replacements: Sequence[Replacement]) -> None:
         folder = self._table.folder
@@ -114,19 +121,25 @@ class _TableRun:
         kept = {it.path for it in done.replaced}
         late = [it for it in replacements if it.path not in kept]
         self._remove(it.path for it in late)
-        self.gone += (resolve(folder, it.old["path"]) for it in late)
+        self.gone += (resolve(folder, it.old["path"]) for it in late if it.is_new_file)
         if done.version is not None:
             self.commits.append(self._told(done.version, done.replaced))
 
     def _remove(self, paths: Iterable[str]) -> None:
+        # Files of this run alone: one that only the log tells otherwise of stays.
+        mine = [path for path in paths if is_of_run(path, self.name)]
         # What cannot be removed is removed by the next run, or by the table's VACUUM.
         with suppress(SecureBloomError):
-            remove_files(self._table.folder, paths)
+            remove_files(self._table.folder, mine)
 
     def _told(self, version: int, replaced: Sequence[Replacement]) -> TableCommit:
         return TableCommit(
             version=version,
             operation=self._operation.name,
             metrics=metrics(replaced),
-            files=tuple(ReplacedFile(removed=it.old["path"], added=it.path) for it in replaced),
+            files=tuple(
+                ReplacedFile(removed=it.old["path"], added=it.path)
+                for it in replaced
+                if it.is_new_file
+            ),
         )

@@ -43,7 +43,7 @@ from secure_bloom.rekeying.rekey_report import (
     rekeyed_file,
 )
 from secure_bloom.rekeying.transfer import Transfer
-from secure_bloom.storage import InputFile, open_input, replace_tail
+from secure_bloom.storage import InputFile, open_input, replace_tail, write_new
 from secure_bloom.storage.rewritten_file import OldRange, RewrittenFile
 
 
@@ -51,7 +51,8 @@ from secure_bloom.storage.rewritten_file import OldRange, RewrittenFile
 class Reencryption:
     """One run: where keys of the old files come from, and what the new ones are to be.
 
-    Without a ``policy`` the new files are in clear.
+    Without a ``policy`` the new files are in clear.  With ``only_changes`` a target gets a file
+    where something changes, once.
     """
 
     resolver: KeyResolver
@@ -59,6 +60,7 @@ class Reencryption:
     maker: KeyMaker | None
     new_data_keys: bool = False
     dry_run: bool = False
+    only_changes: bool = False
     #: New keys that the KMS has wrapped for files whose turn comes later.
     _ready: dict[str, tuple[Protection, NewFileKeys]] = field(default_factory=dict, repr=False)
 
@@ -90,7 +92,7 @@ class Reencryption:
             footer = unlock(read_tail(file), keys, allow_unverified=True)
             wanted = wanted_protection(self.policy, footer.leaves)
             before = found_protection(footer, keys)
-            if target is None and self._is_done(footer, keys, before, wanted):
+            if self._is_left(target) and self._is_done(footer, keys, before, wanted):
                 return
             # Opening the chunks unwraps the keys of the columns.
             _chunks(footer, keys)
@@ -118,8 +120,8 @@ class Reencryption:
             footer = open_footer(read_tail(file), keys)
             before = found_protection(footer, keys)
             wanted = wanted_protection(self.policy, footer.leaves)
-            if target is None and self._is_done(footer, keys, before, wanted):
-                if not self.dry_run:
+            if self._is_left(target) and self._is_done(footer, keys, before, wanted):
+                if target is None and not self.dry_run:
                     tidy_material(file, footer)
                 return rekeyed_file(
                     file,
@@ -146,6 +148,10 @@ class Reencryption:
                 started=started,
             )
             return replace(report, notes=notes, verified=footer.is_verified)
+
+    def _is_left(self, target: str | None) -> bool:
+        """Whether a file that is as it should be stays alone; else the target gets a copy."""
+        return target is None or self.only_changes
 
     def _is_done(
         self, footer: Footer, keys: FileKeys, before: Protection, wanted: Protection
@@ -183,8 +189,13 @@ class Reencryption:
             file,
             target,
             external,
-            lambda: replace_tail(RewrittenFile(file, content.parts()), 0, (), output=target),
+            lambda: self._put(RewrittenFile(file, content.parts()), target),
         )
+
+    def _put(self, content: RewrittenFile, target: str | None) -> int:
+        if target is not None and self.only_changes:
+            return write_new(content, 0, (), target)
+        return replace_tail(content, 0, (), output=target)
 
     def _new_keys(self, wanted: Protection, leaves: Sequence[Leaf]) -> NewFileKeys | None:
         """Keys for one file; None for one in clear."""

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from secure_bloom.adding.report import CommittingReport
 from secure_bloom.errors import SecureBloomError, failure_of
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.rekeying.protection import KeyUse, Protection
-from secure_bloom.reports import WritingReport
 from secure_bloom.storage import InputFile
 
 RekeyStatus = Literal["reencrypted", "decrypted", "rotated", "unchanged", "failed"]
@@ -100,7 +100,7 @@ def failed_file(path: str, error: SecureBloomError, seconds: float) -> RekeyedFi
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class RekeyReport(WritingReport[RekeyedFile]):
+class RekeyReport(CommittingReport[RekeyedFile]):
     """A whole run; ``notes`` tell of files beside the changed ones that should not stay so.
 
     They repeat the notes of single files.

@@ -4,7 +4,8 @@
 
 Data keys stay, so pages, filters and indexes stay, byte for byte.  The file is replaced, never
 appended to: an append would leave the old footer, with the old wrapped keys, in the file.  Footers
-that earlier appends have left in it are overwritten with zeros.
+that earlier appends have left in it are overwritten with zeros.  A table with a log gets a new file
+beside the old one.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ from secure_bloom.rekeying.rekey_report import (
     rekeyed_file,
 )
 from secure_bloom.rekeying.rewrapper import Rewrapper
-from secure_bloom.storage import InputFile, open_input, replace_tail
+from secure_bloom.storage import InputFile, open_input, replace_tail, write_new
 from secure_bloom.storage.rewritten_file import OldRange, RewrittenFile
 
 
@@ -66,17 +67,20 @@ class Rotation:
         """Whether a KMS is asked, whose answers the files share."""
         return not isinstance(self.resolver.kms, Keyring)
 
-    def rotate(self, path: str, _target: str | None) -> RekeyedFile:
-        """Do one file in its place; our errors become a report of a failure."""
+    def rotate(self, path: str, target: str | None) -> RekeyedFile:
+        """Do one file, in its place or to ``target``; our errors become a report of a failure.
+
+        A target gets a file where something changes, once.
+        """
         started = time.perf_counter()
         try:
             with located(path=path):
                 try:
-                    return self._rotate(path)
+                    return self._rotate(path, target)
                 # Once more, on the file that another writer put there.  Who loses twice is told,
                 # and the file is whole.
                 except FileChangedError:
-                    return self._rotate(path)
+                    return self._rotate(path, target)
         except SecureBloomError as error:
             return failed_file(path, error, time.perf_counter() - started)
 
@@ -90,16 +94,16 @@ class Rotation:
 
     def ask(self, path: str) -> None:
         """Make the calls to the KMS that one file needs, and keep the answers."""
-        replace(self, dry_run=True)._rotate(path)
+        replace(self, dry_run=True)._rotate(path, None)
 
-    def _rotate(self, path: str) -> RekeyedFile:
+    def _rotate(self, path: str, target: str | None) -> RekeyedFile:
         started = time.perf_counter()
         with open_input(path) as file:
             keys = file_keys(self.resolver, file)
             tail = read_tail(file)
             outside = self._outside(file, tail, keys)
             if outside is not None:
-                return self._rotate_outside(file, outside, started)
+                return self._rotate_outside(file, outside, target, started)
             # Never with an unchecked signature: what is signed anew passes for genuine.
             footer = unlock(tail, keys)
             _refuse_plain(footer)
@@ -107,10 +111,11 @@ class Rotation:
             wanted = self._wanted(footer, before)
             renewed = _renewed_file(footer, keys, self.rewrapper, wanted)
             status: RekeyStatus = "rotated" if renewed.changes else "unchanged"
-            notes = tuple(leftovers(file)) if renewed.changes_footer else ()
+            is_replaced = target is None and renewed.changes_footer
+            notes = tuple(leftovers(file)) if is_replaced else ()
             size = file.size
             if renewed.changes and not self.dry_run:
-                size = _write(file, footer, renewed)
+                size = _write(file, footer, renewed, target)
             report = rekeyed_file(
                 file,
                 footer.leaves,
@@ -136,14 +141,18 @@ class Rotation:
         wanted = None if footer is None else self._wanted(footer, found.protection)
         return found if self.policy is not None and found.fits(self.policy, wanted) else None
 
-    def _rotate_outside(self, file: InputFile, outside: OutsideKeys, started: float) -> RekeyedFile:
+    def _rotate_outside(
+        self, file: InputFile, outside: OutsideKeys, target: str | None, started: float
+    ) -> RekeyedFile:
         renewed = {
             reference: self.rewrapper.renewed(material, None)
             for reference, material in outside.materials.items()
         }
         changes = renewed != outside.materials
         if changes and not self.dry_run:
-            write_material(file, file.path, serialized(renewed))
+            write_material(file, file.path if target is None else target, serialized(renewed))
+            if target is not None:
+                write_new(file, file.size, (), target)
         return outside.report(file, renewed, changes=changes, started=started)
 
     def _wanted(self, footer: Footer, before: Protection) -> Protection | None:
@@ -266,13 +275,13 @@ def _key_metadata(footer: Footer, wanted: Protection | None) -> Iterator[tuple[b
         yield stored, None if use is None else use.name
 
 
-def _write(file: InputFile, footer: Footer, renewed: _RenewedFile) -> int:
+def _write(file: InputFile, footer: Footer, renewed: _RenewedFile, target: str | None) -> int:
     # The material first.  References stay, so it opens the old data file and the new one.
     if renewed.external is not None:
         # Without what the file does not refer to: it may be of older keys.
-        write_material(file, file.path, renewed.external)
+        write_material(file, file.path if target is None else target, renewed.external)
     if not renewed.changes_footer:
-        return file.size
+        return file.size if target is None else write_new(file, file.size, (), target)
     tail = footer.tail
     end = seal_footer(
         _new_metadata(footer, renewed.metadata),
@@ -283,10 +292,16 @@ def _write(file: InputFile, footer: Footer, renewed: _RenewedFile) -> int:
     )
     superseded = superseded_footers(file, footer)
     if not superseded:
-        return replace_tail(file, tail.offset, [end])
+        return _put(file, tail.offset, [end], target)
     # Offsets stay, so the footers that appends have left behind become zeros.
     parts = [*_blanked(superseded, tail.offset), end]
-    return replace_tail(RewrittenFile(file, parts), 0, ())
+    return _put(RewrittenFile(file, parts), 0, (), target)
+
+
+def _put(source: InputFile, keep: int, tail: Sequence[bytes], target: str | None) -> int:
+    if target is None:
+        return replace_tail(source, keep, tail)
+    return write_new(source, keep, tail, target)
 
 
 def _blanked(extents: Iterable[tuple[int, int]], end: int) -> Iterator[bytes | OldRange]:

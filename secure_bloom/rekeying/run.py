@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from os import PathLike
-from typing import TypeAlias
 
 from secure_bloom.adding.report import file_notes
-from secure_bloom.adding.run import FileTask, with_keys_ahead
+from secure_bloom.adding.run import FileTask
 from secure_bloom.adding.summary_files import summary_notes
 from secure_bloom.adding.targets import files_to_write
+from secure_bloom.delta.recognition import delta_table, refuse_options_of_tables
+from secure_bloom.delta.selection import TableSelection
+from secure_bloom.delta.table_run import refuse_options_of_files
 from secure_bloom.encryption.access import (
     GivenKeys,
     GivenPolicy,
@@ -31,24 +33,19 @@ from secure_bloom.encryption.keys import (
     asked_once,
 )
 from secure_bloom.encryption.policy import KeyPolicy, check_master_keys
-from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import PolicyError, SecureBloomError
-from secure_bloom.parquet.keys_ahead import KeysAhead
 from secure_bloom.parquet.schema import unknown_column
+from secure_bloom.rekeying.bare_folder import bare_targets
 from secure_bloom.rekeying.new_keys import KeyMaker
 from secure_bloom.rekeying.protection import missing_columns
 from secure_bloom.rekeying.reencryption import Reencryption
-from secure_bloom.rekeying.rekey_report import RekeyedFile, RekeyReport, failed_file
+from secure_bloom.rekeying.rekey_files import FileProgress, RekeyWork, closed_notes, rekey_files
+from secure_bloom.rekeying.rekey_report import RekeyReport
 from secure_bloom.rekeying.rewrapper import Rewrapper
 from secure_bloom.rekeying.rotation import Rotation
-from secure_bloom.spreading import chosen_spread, each_file
+from secure_bloom.rekeying.table_runs import open_reencryption, open_rotation, rekey_table
 from secure_bloom.storage import open_input
 from secure_bloom.storage.paths import Paths, absolute_path, as_paths, below, is_object_uri
-from secure_bloom.text import counted
-
-#: Called with the number of files done and the number of them in all.
-FileProgress = Callable[[int, int], None]
-_Work: TypeAlias = Reencryption | Rotation
 
 
 def reencrypt(
@@ -59,6 +56,9 @@ def reencrypt(
     output: str | PathLike[str] | None = None,
     new_data_keys: bool = False,
     dry_run: bool = False,
+    where: str | None = None,
+    since: int | None = None,
+    commit_every: int | None = None,
     jobs: int | None = None,
     progress: FileProgress | None = None,
 ) -> RekeyReport:
@@ -71,18 +71,32 @@ def reencrypt(
     ``output``, on at most ``jobs`` cores, by default all: many small ones by processes, each of
     which asks the policy's KMS itself.  A file that fails is reported and stays as it was.
 
+    The folder of a Delta table, given alone, is changed by a commit of its log, as
+    :func:`secure_bloom.add_bloom_filters` does it, with ``where``, ``since`` and ``commit_every``
+    of that.  Bounds of columns with a key leave the log's statistics.  The old files stay, under
+    their old keys, until the table's VACUUM.
+
     Raises PolicyError before any file is written where the policy encrypts nothing, or names a
     master key that its KMS does not have.
 
     >>> sb.reencrypt("plain/", policy="keys/policy.toml")
     <RekeyReport: 1 file (1 reencrypted)>
     """
-    open_work = partial(reencryption, policy, keys, new_data_keys=new_data_keys, dry_run=dry_run)
+    setting = partial(reencryption, keys=keys, new_data_keys=new_data_keys, dry_run=dry_run)
+    folder = delta_table(as_paths(paths))
+    if folder is not None:
+        refuse_options_of_files(folder, in_place=False, output=output is not None)
+        chosen = TableSelection(where=where, since=since)
+        run = open_reencryption(folder, policy, chosen, commit_every=commit_every)
+        open_beside = partial(setting, run.policy, only_changes=True)
+        return rekey_table(run, open_beside, jobs=jobs, progress=progress)
+    refuse_options_of_tables(where=where, since=since, commit_every=commit_every)
+    open_work = partial(setting, policy)
     work = open_work()
     files, targets = files_to_write(paths, in_place=False, output=output)
     check_columns(files, work)
     tasks = [FileTask(path=path, target=targets.get(path)) for path in files]
-    return _run(work, open_work, tasks, _ahead(work, targets), jobs=jobs, progress=progress)
+    return _run(work, open_work, tasks, jobs=jobs, progress=progress)
 
 
 def reencryption(
@@ -91,6 +105,7 @@ def reencryption(
     *,
     new_data_keys: bool = False,
     dry_run: bool = False,
+    only_changes: bool = False,
 ) -> Reencryption:
     """The work of :func:`reencrypt` on one file; errors as of that."""
     wanted = loaded_policy(policy)
@@ -113,6 +128,7 @@ def reencryption(
         maker=KeyMaker(sealing, wanted.encryption),
         new_data_keys=new_data_keys,
         dry_run=dry_run,
+        only_changes=only_changes,
     )
 
 
@@ -131,7 +147,8 @@ def decrypt(
 
     ``keys`` opens them, or the KMS of ``policy``.  As for every verb that reads, a signature that
     cannot be checked, and a file that is protected less than the policy says, are errors of a file
-    unless they are allowed.
+    unless they are allowed.  Of a Delta table, given alone, the live files are written to a folder
+    without a log; partition values become names of folders.
 
     >>> sb.decrypt("out/", output="clear/", policy="keys/policy.toml")
     <RekeyReport: 1 file (1 decrypted)>
@@ -144,10 +161,16 @@ def decrypt(
         allow_unprotected=allow_unprotected,
     )
     work = open_work()
-    files, targets = files_to_write(paths, in_place=False, output=output)
-    _check_outside(os.fspath(output), as_paths(paths))
-    tasks = [FileTask(path=path, target=targets.get(path)) for path in files]
-    return _run(work, open_work, tasks, _ahead(work, targets), jobs=jobs, progress=progress)
+    every = as_paths(paths)
+    folder = delta_table(every)
+    targets = (
+        files_to_write(every, in_place=False, output=output)[1]
+        if folder is None
+        else bare_targets(folder, output)
+    )
+    _check_outside(os.fspath(output), every)
+    tasks = [FileTask(path=path, target=target) for path, target in targets.items()]
+    return _run(work, open_work, tasks, jobs=jobs, progress=progress)
 
 
 def _check_outside(output: str, paths: Iterable[str]) -> None:
@@ -170,10 +193,6 @@ def _decryption(
     return Reencryption(resolver=resolver_of(keys, trust), policy=None, maker=None)
 
 
-def _ahead(work: Reencryption, targets: Mapping[str, str]) -> KeysAhead:
-    return KeysAhead(work.resolver, lambda it: work.ask(it, targets.get(it)), work.wrapped)
-
-
 def rotate_keys(
     paths: Paths,
     *,
@@ -181,6 +200,9 @@ def rotate_keys(
     moves: Mapping[str, str] | None = None,
     keys: GivenKeys = None,
     dry_run: bool = False,
+    where: str | None = None,
+    since: int | None = None,
+    commit_every: int | None = None,
     jobs: int | None = None,
     progress: FileProgress | None = None,
 ) -> RekeyReport:
@@ -189,21 +211,28 @@ def rotate_keys(
     Without ``moves`` every file comes to the master keys that ``policy`` names; ``moves`` maps old
     master keys to new ones, and all else stays.  Data keys stay, and so do pages, filters and
     indexes.  Wrapped key encryption keys are renewed once a run each, inside the KMS where it can.
-    At most ``jobs`` cores work, by default all.
+    At most ``jobs`` cores work, by default all.  A Delta table is taken as by :func:`reencrypt`.
 
     Raises PolicyError before any file is written for a master key that the KMS does not have.
 
     >>> sb.rotate_keys("out/", policy="keys/policy.toml")
     <RekeyReport: 1 file (1 unchanged)>
     """
-    open_work = partial(rotation, policy, moves or {}, keys, dry_run=dry_run)
+    setting = partial(rotation, moves=moves or {}, keys=keys, dry_run=dry_run)
+    folder = delta_table(as_paths(paths))
+    if folder is not None:
+        chosen = TableSelection(where=where, since=since)
+        run = open_rotation(folder, policy, moves or {}, chosen, commit_every=commit_every)
+        open_beside = partial(setting, run.policy)
+        return rekey_table(run, open_beside, jobs=jobs, progress=progress)
+    refuse_options_of_tables(where=where, since=since, commit_every=commit_every)
+    open_work = partial(setting, policy)
     work = open_work()
     files, _ = files_to_write(paths, in_place=False, output=None)
     tasks = [FileTask(path=path) for path in files]
     if not moves:
         check_columns(files, work)
-    ahead = KeysAhead(work.resolver, work.ask, lambda: work.rewrapper.asked)
-    return _run(work, open_work, tasks, ahead, jobs=jobs, progress=progress)
+    return _run(work, open_work, tasks, jobs=jobs, progress=progress)
 
 
 def rotation(
@@ -230,7 +259,7 @@ def rotation(
     )
 
 
-def check_columns(files: Iterable[str], work: _Work) -> None:
+def check_columns(files: Iterable[str], work: RekeyWork) -> None:
     """Raise PolicyError for a column with a key that no readable file has.
 
     Looks at footers only until each column was seen, which mostly is the first one, or until one
@@ -271,56 +300,19 @@ def _check_moves(moves: Mapping[str, str], kms: KmsClient) -> None:
 
 
 def _run(
-    work: _Work,
-    open_work: Callable[[], _Work],
+    work: RekeyWork,
+    open_work: Callable[[], RekeyWork],
     tasks: Sequence[FileTask],
-    ahead: KeysAhead,
     *,
     jobs: int | None,
     progress: FileProgress | None,
 ) -> RekeyReport:
-    found: dict[int, RekeyedFile] = {}
-    done = each_file(
-        partial(_rekey, work),
-        partial(_rekeyer, open_work),
-        tasks,
-        chosen_spread([task.path for task in tasks], jobs, by_threads=work.asks_for_each_key),
-        lost=lambda task, error: failed_file(task.path, error, 0.0),
-        ahead=partial(with_keys_ahead, ahead),
-    )
-    with closing(done):
-        for index, report in done:
-            found[index] = report
-            if progress is not None:
-                progress(len(found), len(tasks))
-    reports = tuple(found[index] for index in range(len(tasks)))
-    warn_unverified(report.path for report in reports if not report.verified)
+    reports = rekey_files(work, open_work, tasks, jobs=jobs, progress=progress)
     changed = [
         task.target or task.path
         for task, report in zip(tasks, reports, strict=True)
         if report.changes
     ]
     summaries = () if work.dry_run else summary_notes(changed, what="have other keys now")
-    notes = (*file_notes(reports), *_closed_notes(work, reports), *summaries)
+    notes = (*file_notes(reports), *closed_notes(work, reports), *summaries)
     return RekeyReport(files=reports, notes=notes, dry_run=work.dry_run)
-
-
-def _closed_notes(work: _Work, reports: Iterable[RekeyedFile]) -> Iterator[str]:
-    """What was not held against the policy, because footers stayed closed."""
-    closed = sum(report.footer is not None and not report.columns for report in reports)
-    if closed and isinstance(work, Rotation) and not work.rewrapper.moves:
-        yield (
-            f"of {counted(closed, 'file')} the footers stayed closed, as their keys stand outside: "
-            "which columns are encrypted was not held against the policy, audit does that"
-        )
-
-
-def _rekeyer(open_work: Callable[[], _Work]) -> Callable[[FileTask], RekeyedFile]:
-    """The work of another process."""
-    return partial(_rekey, open_work())
-
-
-def _rekey(work: _Work, task: FileTask) -> RekeyedFile:
-    if isinstance(work, Rotation):
-        return work.rotate(task.path, None)
-    return work.reencrypt(task.path, task.target)

@@ -23,8 +23,8 @@ from secure_bloom.adding.request import (
     request_resolver,
 )
 from secure_bloom.adding.rewrite import Rewriter, WriteMode, failed_report
-from secure_bloom.delta.add_run import refuse_options_of_files
 from secure_bloom.delta.recognition import delta_table
+from secure_bloom.delta.table_run import refuse_options_of_files
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import SecureBloomError

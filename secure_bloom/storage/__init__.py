@@ -7,7 +7,13 @@ that it gives.  Importing it loads neither pyarrow nor numpy.
 from secure_bloom.storage.append import remove_kept, truncate_to
 from secure_bloom.storage.counted_file import CountedFile
 from secure_bloom.storage.direct_write import APPEND_ALIGNMENT
-from secure_bloom.storage.dispatch import append_tail, open_input, refuse_append, replace_tail
+from secure_bloom.storage.dispatch import (
+    append_tail,
+    open_input,
+    refuse_append,
+    replace_tail,
+    write_new,
+)
 from secure_bloom.storage.inputs import InputFile
 from secure_bloom.storage.listing import DATA_SUFFIXES, file_key, find_files, summary_files
 from secure_bloom.storage.managed_tables import TableLog, find_unmanaged, refuse_managed
@@ -45,4 +51,5 @@ __all__ = [
     "sibling",
     "summary_files",
     "truncate_to",
+    "write_new",
 ]

@@ -1,4 +1,4 @@
-"""The three operations on one file: open, replace its tail, append; local or in an object store.
+"""The operations on one file: open, replace its tail, append; local or in an object store.
 
 This module only decides which of the two a path means.  pyarrow is loaded with the first path of an
 object store, not before.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from secure_bloom.errors import FormatError, UnsupportedFeatureError
+from secure_bloom.errors import FileChangedError, FormatError, UnsupportedFeatureError
 from secure_bloom.storage.append import append_local
 from secure_bloom.storage.inputs import InputFile
 from secure_bloom.storage.local import LocalFile, open_local
@@ -59,6 +59,20 @@ def replace_tail(
     from secure_bloom.storage.objects import replace_object
 
     return replace_object(source, keep, tail, target, must_be_new=must_be_new)
+
+
+def write_new(source: InputFile, keep: int, tail: Sequence[bytes], output: str) -> int:
+    """Write a file where none stands; one that another attempt at this has written is as good.
+
+    Returns the size of the file that stands there.
+    """
+    try:
+        return replace_tail(source, keep, tail, output=output, must_be_new=True)
+    except FileChangedError:
+        # A task of Spark may run twice.  A file is visible when it is whole.
+        source.check_unchanged()
+        with open_input(output) as written:
+            return written.size
 
 
 def append_tail(source: InputFile, tail: Sequence[bytes]) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from secure_bloom.errors import PolicyError
 from secure_bloom.storage.listing import file_key
@@ -18,6 +18,12 @@ def output_paths(files: Iterable[str], paths: Iterable[str], output: str) -> dic
         # The nearest of the folders given: with lake/ and lake/day=1/ both named, the file keeps
         # the name that the nearer one gives.
         targets[file] = join(local_path(output), min(relative, key=len, default=name_of(file)))
+    check_targets(targets)
+    return targets
+
+
+def check_targets(targets: Mapping[str, str]) -> None:
+    """Raise PolicyError for an output that is an input, or another output."""
     # By file and not by text: links and ./ make many names of one file.
     keys = {file_key(target): file for file, target in targets.items()}
     for file in targets:
@@ -32,4 +38,3 @@ def output_paths(files: Iterable[str], paths: Iterable[str], output: str) -> dic
             "two input files would become one output file",
             hint="give the folder that holds them, so that their paths below it are kept",
         )
-    return targets

@@ -261,15 +261,16 @@ def test_the_files_of_a_shallow_clone_get_their_new_places_in_the_clone(tmp_path
     assert [row["id"] for row in rows(clone)] == list(range(6))
 
 
-def test_verbs_that_write_otherwise_refuse_a_table_and_say_why(tmp_path: Path) -> None:
+def test_a_table_among_other_paths_is_refused_by_verbs_that_write(tmp_path: Path) -> None:
     table = write_table(tmp_path / "t", 1)
     files = data_files(table)
     policy = sb.KeyPolicy(footer_key="k_footer", uniform=True)
+    paths = [table, table]
     verbs: list[Callable[[], object]] = [
-        lambda: sb.rotate_keys(table, policy=policy, keys=KEYRING),
-        lambda: sb.reencrypt(table, policy=policy, keys=KEYRING),
-        lambda: sb.decrypt(table, output=tmp_path / "clear", keys=KEYRING),
-        lambda: sb.add_bloom_filters([table, table], columns="email"),
+        lambda: sb.rotate_keys(paths, policy=policy, keys=KEYRING),
+        lambda: sb.reencrypt(paths, policy=policy, keys=KEYRING),
+        lambda: sb.decrypt(paths, output=tmp_path / "clear", keys=KEYRING),
+        lambda: sb.add_bloom_filters(paths, columns="email"),
     ]
     for verb in verbs:
         with pytest.raises(sb.UnsupportedFeatureError, match="a Delta table: its own log"):

@@ -8,7 +8,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.adding.request import filter_request
-from secure_bloom.delta.add_run import open_run, refuse_options_of_files
+from secure_bloom.delta.add_run import open_run
 from tests.tables import delta_logs as logs
 
 REQUEST = filter_request({"email": 0.001}, None)
@@ -53,6 +53,3 @@ def test_the_history_says_how_it_was_asked_for(table: str) -> None:
 def test_what_makes_no_sense_is_refused(table: str) -> None:
     with pytest.raises(sb.PolicyError, match="commit_every"):
         open_run(table, REQUEST, where=None, since=None, commit_every=0)
-    for way in ({"in_place": True, "output": False}, {"in_place": False, "output": True}):
-        with pytest.raises(sb.UnsupportedFeatureError):
-            refuse_options_of_files(table, **way)

@@ -69,8 +69,8 @@ TABLE_LOG_IN_CLEAR = Rule(
     severity=Severity.CRITICAL,
     meaning="The log of a Delta table shows the smallest and largest values of a sensitive column, "
     "however the files are encrypted.",
-    fix="leave the column out of delta.dataSkippingStatsColumns, write its files' entries anew, "
-    "and destroy the old entries and checkpoints of the log",
+    fix="leave the column out of delta.dataSkippingStatsColumns, write its files' entries anew "
+    "without the bounds (reencrypt), and destroy the old entries and checkpoints of the log",
 )
 SCHEMA_IN_CLEAR = Rule(
     id="schema-in-clear",

@@ -1,0 +1,67 @@
+"""Where the live files of a Delta table go in a bare folder: hive's names say the partitions.
+
+output/day=2026-11-20/part-0.snappy.parquet
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+
+from secure_bloom.errors import MissingPathError, UnsupportedFeatureError
+from secure_bloom.storage import join, local_path, name_of
+from secure_bloom.storage.output_paths import check_targets
+from secure_bloom.tables import LiveFile, Snapshot, snapshot
+
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+#: What Spark escapes in names of folders.  Letters beyond ASCII stay: it unescapes single bytes.
+_ESCAPED = re.compile(r"""[\x00-\x1f\x7f"#%'*/:=?\\{\[\]^]""")
+
+
+def bare_targets(folder: str, output: str | os.PathLike[str]) -> dict[str, str]:
+    """The live files of the table in a folder, and the path of each below ``output``.
+
+    UnsupportedFeatureError where rows of a bare folder would be other ones.
+    """
+    table = snapshot(folder)
+    if table is None:
+        raise MissingPathError("there is no Delta table", path=folder)
+    _refuse_others(table)
+    top = local_path(output)
+    targets = {file.path: join(top, _inside(table, file)) for file in table.files}
+    check_targets(targets)
+    return targets
+
+
+def _refuse_others(table: Snapshot) -> None:
+    """Raise for what files alone do not say."""
+    deleted = [file for file in table.files if file.deletion_vector is not None]
+    if deleted:
+        raise UnsupportedFeatureError(
+            "rows of the file are deleted by a deletion vector, and would come back in a folder "
+            "without a log",
+            hint="purge the table first (REORG TABLE ... APPLY (PURGE))",
+            path=deleted[0].path,
+        )
+    if table.metadata.column_mapping_mode != "none":
+        raise UnsupportedFeatureError(
+            "the table's files have other names of columns than the table (column mapping), and a "
+            "folder without a log could not tell them",
+            hint="write what `read` gives instead",
+            path=table.folder,
+        )
+
+
+def _inside(table: Snapshot, file: LiveFile) -> str:
+    values: Mapping[str, str | None] = file.partition_values
+    folders = (f"{_escaped(it)}={_shown(values[it])}" for it in table.metadata.partition_columns)
+    return "/".join((*folders, name_of(file.path)))
+
+
+def _shown(value: str | None) -> str:
+    return _NULL if value is None else _escaped(value)
+
+
+def _escaped(text: str) -> str:
+    return _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", text)

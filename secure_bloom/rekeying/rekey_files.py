@@ -1,0 +1,76 @@
+"""The files of one run of re-encryption or rotation, shared by threads and processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from functools import partial
+from typing import TypeAlias
+
+from secure_bloom.adding.run import FileTask, with_keys_ahead
+from secure_bloom.encryption.trust import warn_unverified
+from secure_bloom.parquet.keys_ahead import KeysAhead
+from secure_bloom.rekeying.reencryption import Reencryption
+from secure_bloom.rekeying.rekey_report import RekeyedFile, failed_file
+from secure_bloom.rekeying.rotation import Rotation
+from secure_bloom.spreading import chosen_spread, each_file
+from secure_bloom.text import counted
+
+#: Called with the number of files done and the number of them in all.
+FileProgress = Callable[[int, int], None]
+RekeyWork: TypeAlias = Reencryption | Rotation
+
+
+def rekey_files(
+    work: RekeyWork,
+    open_work: Callable[[], RekeyWork],
+    tasks: Sequence[FileTask],
+    *,
+    jobs: int | None,
+    progress: FileProgress | None,
+) -> tuple[RekeyedFile, ...]:
+    """The report of each task, in order; ``open_work`` makes the same work elsewhere."""
+    found: dict[int, RekeyedFile] = {}
+    done = each_file(
+        partial(_rekey, work),
+        partial(_rekeyer, open_work),
+        tasks,
+        chosen_spread([task.path for task in tasks], jobs, by_threads=work.asks_for_each_key),
+        lost=lambda task, error: failed_file(task.path, error, 0.0),
+        ahead=partial(with_keys_ahead, _ahead(work, {it.path: it.target for it in tasks})),
+    )
+    with closing(done):
+        for index, report in done:
+            found[index] = report
+            if progress is not None:
+                progress(len(found), len(tasks))
+    reports = tuple(found[index] for index in range(len(tasks)))
+    warn_unverified(report.path for report in reports if not report.verified)
+    return reports
+
+
+def closed_notes(work: RekeyWork, reports: Iterable[RekeyedFile]) -> Iterator[str]:
+    """What was not held against the policy, because footers stayed closed."""
+    closed = sum(report.footer is not None and not report.columns for report in reports)
+    if closed and isinstance(work, Rotation) and not work.rewrapper.moves:
+        yield (
+            f"of {counted(closed, 'file')} the footers stayed closed, as their keys stand outside: "
+            "which columns are encrypted was not held against the policy, audit does that"
+        )
+
+
+def _ahead(work: RekeyWork, targets: Mapping[str, str | None]) -> KeysAhead:
+    if isinstance(work, Rotation):
+        return KeysAhead(work.resolver, work.ask, lambda: work.rewrapper.asked)
+    return KeysAhead(work.resolver, lambda it: work.ask(it, targets[it]), work.wrapped)
+
+
+def _rekeyer(open_work: Callable[[], RekeyWork]) -> Callable[[FileTask], RekeyedFile]:
+    """The work of another process."""
+    return partial(_rekey, open_work())
+
+
+def _rekey(work: RekeyWork, task: FileTask) -> RekeyedFile:
+    if isinstance(work, Rotation):
+        return work.rotate(task.path, task.target)
+    return work.reencrypt(task.path, task.target)

@@ -1,0 +1,116 @@
+"""Bounds of columns in the statistics that a Delta log has of a file.
+
+    "stats": "{\"numRecords\":3,\"minValues\":{\"id\":1},\"maxValues\":{\"id\":3}, ...}"
+
+PROTOCOL.md, "Per-file Statistics".  The log is in clear, whatever the files are encrypted with.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from secure_bloom.errors import FormatError
+
+#: Whether a column is of these, by its path under the names that people use.
+IsSecret = Callable[[tuple[str, ...]], bool]
+
+_BOUNDS = ("minValues", "maxValues")
+#: What statistics call a column, in both modes of column mapping.
+_PHYSICAL_NAME = "delta.columnMapping.physicalName"
+#: Structures are not nested so deeply; a hostile log would exhaust Python's stack.
+_DEEPEST = 100
+
+
+def bounded_columns(add: Mapping[str, Any], schema: Mapping[str, Any]) -> set[tuple[str, ...]]:
+    """The columns of which an `add` action has a bound, by the names that people use."""
+    statistics = _parsed(add.get("stats"))
+    return {
+        path for name in _BOUNDS for path in _leaves(statistics.get(name), schema, (), _DEEPEST)
+    }
+
+
+def without_bounds(
+    add: Mapping[str, Any], schema: Mapping[str, Any], is_secret: IsSecret
+) -> str | None:
+    """The statistics of an `add` action without the bounds of secret columns."""
+    text: str | None = add.get("stats")
+    if not any(map(is_secret, bounded_columns(add, schema))):
+        return text
+    statistics = _parsed(text)
+    for name in _BOUNDS:
+        if isinstance(statistics.get(name), dict):
+            statistics[name] = _kept(statistics[name], schema, (), is_secret)
+    return _encoded(statistics)
+
+
+class _Number(str):
+    """A number as the log writes it: a float would round a decimal, and move the bound."""
+
+    __slots__ = ()
+
+
+def _parsed(text: str | None) -> dict[str, Any]:
+    try:
+        found = json.loads(text, parse_float=_Number, parse_int=_Number) if text else {}
+    except (ValueError, RecursionError, TypeError):
+        # Without the text: it may quote values.
+        raise FormatError("the statistics of a file in the log are no JSON") from None
+    return found if isinstance(found, dict) else {}
+
+
+def _encoded(value: Any) -> str:
+    if isinstance(value, _Number):
+        return str(value)
+    if isinstance(value, dict):
+        parts = (f"{json.dumps(k, ensure_ascii=False)}:{_encoded(v)}" for k, v in value.items())
+        return f"{{{','.join(parts)}}}"
+    if isinstance(value, list):
+        return f"[{','.join(map(_encoded, value))}]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _leaves(
+    values: object, kind: object, above: tuple[str, ...], depth: int
+) -> Iterator[tuple[str, ...]]:
+    if not isinstance(values, dict) or depth == 0:
+        return
+    for _, path, value, inner in _named(values, kind, above):
+        if isinstance(value, dict):
+            yield from _leaves(value, inner, path, depth - 1)
+        elif value is not None:
+            yield path
+
+
+def _kept(
+    values: Mapping[str, Any], kind: object, above: tuple[str, ...], is_secret: IsSecret
+) -> dict[str, Any]:
+    """The bounds of columns that are not secret; those that lie too deep to be seen go too."""
+    kept: dict[str, Any] = {}
+    for stored, path, value, inner in _named(values, kind, above):
+        if not isinstance(value, dict):
+            kept |= {} if is_secret(path) else {stored: value}
+        elif len(path) < _DEEPEST:
+            kept[stored] = _kept(value, inner, path, is_secret)
+    return kept
+
+
+def _named(
+    values: Mapping[str, Any], kind: object, above: tuple[str, ...]
+) -> Iterator[tuple[str, tuple[str, ...], Any, object]]:
+    """Each value with the name that statistics have, its path under people's, and its type."""
+    fields = _fields(kind)
+    for stored, value in values.items():
+        field = fields.get(stored, {})
+        yield stored, (*above, str(field.get("name", stored))), value, field.get("type")
+
+
+def _fields(kind: object) -> Mapping[str, Mapping[str, Any]]:
+    """The fields of a structure in the table's schema, by what statistics call them."""
+    fields = kind.get("fields") if isinstance(kind, Mapping) else None
+    named = [field for field in fields or () if isinstance(field, Mapping)]
+    return {
+        str((field.get("metadata") or {}).get(_PHYSICAL_NAME, field.get("name"))): field
+        for field in named
+    }
