@@ -79,7 +79,8 @@ def lookup_values(
             continue
         ascending = values.unique().sort()
         counter.add(ascending)
-        rows = [values[chance.randrange(len(values))] for _ in range(each)]
+        drawn = (values[chance.randrange(len(values))] for _ in range(each))
+        rows = [row for row in drawn if _can_be_asked(row)]
         beside = filter(None, (_absent(ascending, row, chance) for row in rows))
         present += [SampledValue(path=path, row_group=group, value=row) for row in rows]
         absent += [SampledValue(path=path, row_group=group, value=value) for value in beside]
@@ -178,14 +179,29 @@ def _scalar(number: float, type_: pa.DataType) -> pa.Scalar:
 
 def _texts(ascending: pa.Array, place: int, chance: random.Random) -> Iterator[pa.Scalar]:
     """Texts like that at ``place``, with another character or one more."""
-    type_, like = ascending.type, ascending[place].as_py()
-    least, greatest = _bytes(ascending[0].as_py()), _bytes(ascending[-1].as_py())
+    type_, like = ascending.type, _text(ascending[place])
+    least, greatest = _bytes(_text(ascending[0])), _bytes(_text(ascending[-1]))
     for attempt in range(_TRIES):
         text = _changed(like, chance, longer=attempt % 2 == 1)
         if least < _bytes(text) < greatest:
             scalar = pa.scalar(text, type_) if _fits(text, type_) else None
             if scalar is not None and pc.index(ascending, scalar).as_py() < 0:
                 yield scalar
+
+
+def _can_be_asked(row: pa.Scalar) -> bool:
+    """Whether the value can stand in a condition: a text that is not UTF-8 cannot."""
+    is_named_text = pa.types.is_string(row.type) or pa.types.is_large_string(row.type)
+    return not is_named_text or isinstance(_text(row), str)
+
+
+def _text(scalar: pa.Scalar) -> str | bytes:
+    """What a text or bytes hold; the bytes of a text that is not UTF-8, as files may have it."""
+    try:
+        found: str | bytes = scalar.as_py()
+    except UnicodeDecodeError:
+        found = scalar.as_buffer().to_pybytes()
+    return found
 
 
 def _bytes(text: str | bytes) -> bytes:

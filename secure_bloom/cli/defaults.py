@@ -12,6 +12,7 @@ Its paths start at its own folder.
 from __future__ import annotations
 
 import os
+import stat
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,13 +50,12 @@ def _of_file() -> dict[str, str]:
 
 
 def _table(path: Path) -> dict[str, Any] | None:
-    """The table in a file; None where there is none, or where others than its user wrote it.
+    """The table in a file; None where there is none, or where others than its user may have put it.
 
     A policy may name code to load, so a file that anybody left in a shared folder does not count.
     """
     try:
-        owner = path.stat().st_uid
-        if hasattr(os, "geteuid") and owner not in (0, os.geteuid()):
+        if not all(map(_is_of_user, (path.lstat(), path.stat(), path.parent.stat()))):
             return None
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
@@ -69,6 +69,18 @@ def _table(path: Path) -> dict[str, Any] | None:
         raise PolicyError("is not TOML", path=str(path)) from exc
     table = document if path.name == _FILE else document.get("tool", {}).get("secure-bloom")
     return table if isinstance(table, dict) else None
+
+
+def _is_of_user(status: os.stat_result) -> bool:
+    """Whether nobody but the user and root can have made this file, link or folder what it is.
+
+    Of a link both it and its target count.  In a folder where everybody may write, a file of the
+    user may stand that another one has linked there, and its paths start at that folder.
+    """
+    if not hasattr(os, "geteuid"):
+        return True
+    everybody_writes = not stat.S_ISLNK(status.st_mode) and status.st_mode & stat.S_IWOTH
+    return status.st_uid in (0, os.geteuid()) and not everybody_writes
 
 
 def _paths(path: Path, table: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -175,15 +175,19 @@ def decrypt(
 
 def _check_outside(output: str, paths: Iterable[str]) -> None:
     """Raise PolicyError for an output inside the table that it is made of."""
-    target = absolute_path(output)
-    target = target if is_object_uri(target) else os.path.normpath(target)
+    target = _behind_links(output)
     for path in paths:
-        if below(f"{target}/", absolute_path(path)) is not None:
+        if below(f"{target}/", _behind_links(path)) is not None:
             raise PolicyError(
                 "the files in clear would lie inside the table itself",
                 hint="name a folder beside it",
                 path=output,
             )
+
+
+def _behind_links(path: str) -> str:
+    text = absolute_path(path)
+    return text if is_object_uri(text) else os.path.realpath(text)
 
 
 def _decryption(

@@ -103,3 +103,14 @@ def test_half_floats_are_looked_up_too(tmp_path: Path) -> None:
     known = set(values.cast(pa.float32()).to_pylist())
     assert len(found.present) == 12
     assert {lookup.value.as_py() for lookup in found.present} <= known
+
+
+def test_texts_that_are_not_utf8_are_left_out(tmp_path: Path) -> None:
+    made = [b"user%d" % n + (b"\xff" if n % 2 else b"") for n in range(50)]
+    values = pa.Array.from_buffers(pa.string(), 50, pa.array(made, pa.binary()).buffers())
+    found = found_in(tmp_path, values, 40)
+    assert found.present
+    texts = {it.value.as_py() for it in (*found.present, *found.absent)}
+    assert {text.encode() for text in texts} & set(made) == {
+        it.value.as_py().encode() for it in found.present
+    }

@@ -66,6 +66,43 @@ def test_a_file_that_somebody_else_left_does_not_count(
     assert default_policy() is None
 
 
+def _of_nobody(path: Path) -> None:
+    """Give a file, link or folder to another user; the test needs root for that."""
+    if os.getuid() != 0:
+        pytest.skip("only root may give files away")
+    os.chown(path, 12345, 12345, follow_symlinks=False)
+
+
+def test_a_link_that_somebody_else_left_does_not_count(folder: Path) -> None:
+    """Its target is the user's, but the paths in it would start where the link stands."""
+    (folder / "mine").mkdir()
+    (folder / "mine" / "secure-bloom.toml").write_text("policy = 'policy.toml'\n")
+    link = folder / "lake" / "secure-bloom.toml"
+    link.symlink_to(folder / "mine" / "secure-bloom.toml")
+    assert default_policy() == str(folder / "lake" / "policy.toml")
+    _of_nobody(link)
+    assert default_policy() is None
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o1777])
+def test_a_file_in_a_folder_of_everybody_does_not_count(folder: Path, mode: int) -> None:
+    (folder / "lake" / "secure-bloom.toml").write_text("policy = 'policy.toml'\n")
+    (folder / "lake").chmod(mode)
+    assert default_policy() is None
+
+
+def test_a_file_that_everybody_may_write_does_not_count(folder: Path) -> None:
+    (folder / "secure-bloom.toml").write_text("policy = 'policy.toml'\n")
+    (folder / "secure-bloom.toml").chmod(0o666)
+    assert default_policy() is None
+
+
+def test_a_folder_of_somebody_else_does_not_count(folder: Path) -> None:
+    (folder / "lake" / "secure-bloom.toml").write_text("policy = 'policy.toml'\n")
+    _of_nobody(folder / "lake")
+    assert default_policy() is None
+
+
 def test_a_verb_takes_them(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(folder / "x.parquet", customers(20), Mode.ENCRYPTED)
     (folder / "policy.toml").write_text(POLICY)

@@ -334,3 +334,16 @@ def test_output_that_cannot_be_written_is_an_error_in_one_line(
     assert "error: " in done.stderr
     assert "output" in done.stderr
     assert not any(word in done.stderr for word in ("Traceback", "unforeseen", "Exception"))
+
+
+def test_a_file_whose_name_is_not_utf8_is_read(tmp_path: Path) -> None:
+    plain = customers(20)
+    for mode in (Mode.PLAIN, Mode.ENCRYPTED):
+        written_ = write(tmp_path / mode.name, plain, mode)
+        path = os.fsdecode(os.fsencode(written_) + b"\xff.parquet")
+        try:
+            written_.rename(path)
+        except OSError:
+            pytest.skip("this file system takes only names in UTF-8")
+        assert sb.read_table(path, keys=KEYRING).equals(plain)
+        assert sb.read_table(path, where="id = 5", keys=KEYRING).num_rows == 1

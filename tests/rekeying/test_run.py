@@ -102,9 +102,13 @@ def test_an_output_inside_of_the_table_is_refused(tmp_path: Path, signed: Path) 
     lake.mkdir()
     pq.write_table(customers(5), lake / "0.parquet")
     sb.reencrypt(lake, policy=signed, keys=KEYS)
-    for output in (lake / "clear", tmp_path / "other" / ".." / "lake" / "clear"):
-        with pytest.raises(sb.PolicyError, match="inside the table"):
-            sb.decrypt(lake, output=output, keys=KEYS)
+    link = tmp_path / "link"
+    link.symlink_to(lake)
+    (tmp_path / "other").mkdir()
+    for output in (lake / "clear", tmp_path / "other" / ".." / "lake" / "clear", link / "clear"):
+        for table in (lake, link):
+            with pytest.raises(sb.PolicyError, match="inside the table"):
+                sb.decrypt(table, output=output, keys=KEYS)
     assert sb.decrypt(lake, output=tmp_path / "lake2", keys=KEYS).files[0].status == "decrypted"
 
 

@@ -12,6 +12,7 @@ For a file of a table with other names of columns it gets one with those.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -120,11 +121,21 @@ class SourceOpener:
 
 def _open(path: str, **options: Any) -> pq.ParquetFile:
     if not is_object_uri(path):
-        return pq.ParquetFile(local_path(path), coerce_int96_timestamp_unit="us", **options)
+        return pq.ParquetFile(_for_pyarrow(path), coerce_int96_timestamp_unit="us", **options)
     from secure_bloom.storage.objects import arrow_location
 
     filesystem, key = arrow_location(path)
     return pq.ParquetFile(key, filesystem=filesystem, coerce_int96_timestamp_unit="us", **options)
+
+
+def _for_pyarrow(path: str) -> str | pa.PythonFile:
+    """The path, or the open file where pyarrow has no word for its name: one that is not UTF-8."""
+    local = local_path(path)
+    try:
+        local.encode()
+    except UnicodeEncodeError:
+        return pa.PythonFile(Path(local).open("rb"), mode="r")
+    return local
 
 
 def _metadata(plain: bytes) -> pq.FileMetaData:
