@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
+from secure_bloom.ordered_pool import in_order
 from secure_bloom.storage.folder_trees import Tree
 from secure_bloom.storage.listing import DATA_SUFFIXES, expand, find_files
 from secure_bloom.storage.paths import files_at_once
@@ -115,12 +116,7 @@ def _there(paths: Paths) -> Iterable[str]:
 def _seen(looks: Sequence[tuple[Tree, str, str]]) -> Iterable[bool]:
     """Which of the folders (tree, folder, name in it) are there."""
     workers = files_at_once(folder for _, folder, _ in looks)
-    if workers == 1:
-        return [_can_see(*look) for look in looks]
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(workers) as executor:
-        return list(executor.map(_can_see, *zip(*looks, strict=True)))
+    return in_order(lambda look: _can_see(*look), looks, workers, room=len(looks))
 
 
 def _can_see(tree: Tree, folder: str, name: str) -> bool:
