@@ -14,16 +14,16 @@ import pyarrow as pa
 
 from secure_bloom.advising.candidates import Candidate, candidates
 from secure_bloom.encryption.keys import KeyResolver
-from secure_bloom.errors import UnsupportedFeatureError, located
+from secure_bloom.errors import located
 from secure_bloom.parquet.keys_ahead import KeysAhead
 from secure_bloom.reading.lookup_trials import RowGroups, TrialTable
 from secure_bloom.reading.table.footer import FileFooter, read_footer
 from secure_bloom.reading.table.footer_scan import FooterScanner
 from secure_bloom.reading.table.table_schema import unite
 from secure_bloom.reading.table.table_state import table_state
-from secure_bloom.storage import CountedFile, open_input
+from secure_bloom.storage import CountedFile, InputFile, open_input
 from secure_bloom.storage.counted_file import covered
-from secure_bloom.tables import list_tables
+from secure_bloom.tables import LiveFile, TableListing, list_tables
 
 #: At most so many files are looked at, and about so many bytes of them.
 MOST_FILES, MOST_BYTES = 32, 96 * 1024 * 1024
@@ -51,7 +51,8 @@ class TableSample:
     """A table, and the part of it that is looked at: ``row_groups`` of some files.
 
     ``is_cut``: of some file only a part is looked at.  ``bytes_footers`` is what a read reads of
-    the footers of all files.
+    the footers of all files.  ``rows`` are those that stand in files, ``deleted_rows`` those that a
+    table's log deletes.
     """
 
     table: TrialTable
@@ -64,6 +65,13 @@ class TableSample:
     rows: int
     size: int
     bytes_footers: int
+    deleted_rows: int = 0
+
+    def open(self, path: str) -> InputFile:
+        """Open one of the files, whose columns then have the names of the table."""
+        file = open_input(path)
+        file.column_names = self.table.names
+        return file
 
     @property
     def chosen_count(self) -> int:
@@ -99,16 +107,10 @@ def sample_table(
     """
     listing = list_tables(given)
     paths, state = listing.paths, table_state(listing, given)
-    if state.names is not None:
-        raise UnsupportedFeatureError(
-            "advise does not try filters on files whose columns have other names than the table's",
-            hint="advise on a copy without column mapping; add takes the table itself",
-            path=given[0],
-        )
-    scanner, facts, schemas = FooterScanner(), [], []
+    scanner, facts, schemas = FooterScanner(state.names), [], []
     first: dict[int, FileFooter] = {}
     for done, path in enumerate(KeysAhead(resolver).each(paths), start=1):
-        footer = _footer(path, resolver, scanner)
+        footer = _footer(listing, path, resolver, scanner)
         facts.append(_facts(footer))
         schemas.append((path, state.columns_of(footer.columns.arrow)))
         # Files of one schema share their columns, so this holds one footer for each schema.
@@ -129,6 +131,7 @@ def sample_table(
             partition_fields=fields,
             partitions={file.path: partitions[file.path] for file in chosen},
             output=_readable(schema, fields, found),
+            names=state.names,
         ),
         candidates=found,
         files=tuple(chosen),
@@ -139,11 +142,18 @@ def sample_table(
         rows=sum(sum(file.rows) for file in facts),
         size=sum(file.size for file in facts),
         bytes_footers=sum(file.bytes_footer for file in facts),
+        deleted_rows=sum(map(_deleted, listing.live.values())),
     )
 
 
-def _footer(path: str, resolver: KeyResolver, scanner: FooterScanner) -> FileFooter:
-    with located(path=path), open_input(path) as file:
+def _deleted(file: LiveFile) -> int:
+    return 0 if file.deletion_vector is None else file.deletion_vector.cardinality
+
+
+def _footer(
+    listing: TableListing, path: str, resolver: KeyResolver, scanner: FooterScanner
+) -> FileFooter:
+    with located(path=path), listing.open(path) as file:
         return read_footer(CountedFile(file), resolver, scanner)
 
 

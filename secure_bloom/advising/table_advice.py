@@ -233,7 +233,7 @@ def conclude(
         columns=tuple(sorted(columns, key=_rank)),
         files=sample.file_count,
         row_groups=sample.row_group_count,
-        rows=sample.rows,
+        rows=sample.rows - sample.deleted_rows,
         bytes=sample.size,
         files_looked_at=len(sample.row_groups),
         row_groups_looked_at=sample.chosen_count,

@@ -23,7 +23,7 @@ from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.reading.file_reports import FileReadReport
 from secure_bloom.reading.lookup_trials import LookupTrials, RowGroups
 from secure_bloom.reading.pruning.plan import Step
-from secure_bloom.storage import CountedFile, InputFile, open_input
+from secure_bloom.storage import CountedFile, InputFile
 from secure_bloom.storage.counted_file import covered
 from secure_bloom.storage.overlaid_file import OverlaidFile
 
@@ -96,6 +96,7 @@ class ColumnTrial:
 class _Built:
     """The sampled files with filters in memory, and what it took to build them."""
 
+    sample: TableSample
     plans: dict[str, RewritePlan]
     added: int
     read: int
@@ -103,7 +104,7 @@ class _Built:
 
     def open(self, path: str) -> InputFile:
         """The file as it would be."""
-        file, plan = open_input(path), self.plans[path]
+        file, plan = self.sample.open(path), self.plans[path]
         return file if plan.is_empty else OverlaidFile(file, plan.keep, plan.tail)
 
 
@@ -116,7 +117,7 @@ class Trier:
         self._sample = sample
         self._resolver = resolver
         self._policy = policy
-        self._plain = LookupTrials(sample.table, resolver)
+        self._plain = LookupTrials(sample.table, resolver, open_file=sample.open)
 
     def column(
         self,
@@ -152,7 +153,7 @@ class Trier:
         plans, added, read = {}, 0, 0
         started = time.perf_counter()
         for path, groups in self._sample.row_groups.items():
-            with located(path=path), open_input(path) as opened:
+            with located(path=path), self._sample.open(path) as opened:
                 file = CountedFile(opened)
                 keys = file_keys(self._resolver, opened)
                 plans[path] = plan_rewrite(file, keys, request, row_groups=groups)
@@ -160,7 +161,7 @@ class Trier:
             read += covered(file.extents)
             tick()
         seconds = time.perf_counter() - started
-        return _Built(plans=plans, added=added, read=read, seconds=seconds)
+        return _Built(sample=self._sample, plans=plans, added=added, read=read, seconds=seconds)
 
     def _compared(
         self,

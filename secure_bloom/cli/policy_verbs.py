@@ -36,7 +36,7 @@ def init_command(path: str, client: str, keyring: Path | None, output: Path | No
     Exit code: 0 done, 2 error.
     """
     from secure_bloom.parquet.logical_types import describe
-    from secure_bloom.parquet.table_leaves import table_leaves
+    from secure_bloom.reading.table_leaves import table_leaves
 
     leaves = table_leaves(path, load_keys(keyring))
     text = policy_text(((leaf.name, describe(leaf.element)) for leaf in leaves), client=client)
@@ -85,7 +85,7 @@ def check_command(file: Path, table: str | None, keyring: Path | None, as_json: 
 def _problems(file: Path, table: str | None, keyring: Path | None) -> list[SecureBloomError]:
     from secure_bloom.encryption.policy import draft_policy
     from secure_bloom.encryption.spark_columns import spark_problems
-    from secure_bloom.parquet.table_leaves import table_leaves
+    from secure_bloom.reading.table_leaves import table_leaves
 
     loaded, problems = draft_policy(file)
     if loaded is None or not loaded.footer_key:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from secure_bloom.column_names import NamesOfTable
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.errors import located
 from secure_bloom.predicates.from_tuples import from_structure
@@ -38,13 +39,15 @@ RowGroups = Mapping[str, Sequence[int]]
 class TrialTable:
     """The table that the files belong to: its schema, and the values of their folders.
 
-    ``output`` are the columns that a read returns; None for all.
+    ``output`` are the columns that a read returns; None for all.  ``names`` are what the table
+    calls the columns, where its files call them something else.
     """
 
     schema: pa.Schema
     output: tuple[str, ...] | None = None
     partition_fields: tuple[pa.Field, ...] = ()
     partitions: Mapping[str, Values] = field(default_factory=dict)
+    names: NamesOfTable | None = None
 
     def request(self, columns: Sequence[str] | None, where: object) -> Request:
         """A request to the table; PolicyError where it makes no sense."""
@@ -66,7 +69,7 @@ class LookupTrials:
         self._resolver = resolver
         self._open_file = open_file
         self._opener = SourceOpener(resolver)
-        self._scanner = FooterScanner()
+        self._scanner = FooterScanner(table.names)
         self._footers: dict[str, FileFooter] = {}
 
     def explain(self, where: object, row_groups: RowGroups) -> list[FileReadReport]:

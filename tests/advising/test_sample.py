@@ -14,6 +14,8 @@ import secure_bloom as sb
 from secure_bloom.advising import sample as sampling
 from secure_bloom.advising.sample import TableSample, sample_table
 from secure_bloom.encryption.access import resolver_of, trust_of
+from tests.delta.readers import deletion_vector
+from tests.tables import delta_logs as logs
 from tests.tables.test_table_listing import mapped
 
 
@@ -75,7 +77,34 @@ def test_of_a_delta_table_the_live_files_are_looked_at(tmp_path: Path) -> None:
     assert {column.column for column in sb.advise(tmp_path).columns} == {"id", "day"}
 
 
-def test_a_delta_table_with_column_mapping_is_refused(tmp_path: Path) -> None:
-    mapped(tmp_path / "t", "name")
-    with pytest.raises(sb.UnsupportedFeatureError, match="other names than the table"):
-        sampled(tmp_path / "t")
+@pytest.mark.parametrize("mode", ["name", "id"])
+def test_columns_of_a_mapped_table_go_by_the_names_that_people_use(
+    tmp_path: Path, mode: str
+) -> None:
+    mapped(tmp_path / "t", mode)
+    advice = sb.advise(tmp_path / "t")
+    assert {"id", "items.list.element.price"} <= {column.column for column in advice.columns}
+    assert not any("col-" in column.column for column in advice.columns)
+
+
+def test_a_mapped_table_is_advised_as_the_same_rows_in_bare_files(tmp_path: Path) -> None:
+    """The log gives the column another name, and deletes two rows."""
+    ids = np.random.default_rng(1).permutation(40_000)
+    rows = pa.table({"col-1": [f"user{i}@example.com" for i in ids]})
+    (tmp_path / "t").mkdir()
+    pq.write_table(rows, tmp_path / "t" / "x.parquet", row_group_size=5000)
+    pq.write_table(rows.rename_columns(["id"]), tmp_path / "bare.parquet", row_group_size=5000)
+    names = {"delta.columnMapping.physicalName": "col-1", "delta.columnMapping.id": 1}
+    metadata = logs.metadata(logs.column("id", "string", **names))
+    metadata["metaData"]["configuration"] = {"delta.columnMapping.mode": "name"}
+    size = (tmp_path / "t" / "x.parquet").stat().st_size
+    add = logs.add("x.parquet", size, deletionVector=deletion_vector([3, 4]))
+    features = logs.protocol("columnMapping", "deletionVectors")
+    logs.commit(tmp_path / "t", 0, features, metadata, add)
+    of_table, bare = sb.advise(tmp_path / "t"), sb.advise(tmp_path / "bare.parquet")
+    (ours,), (theirs,) = of_table.columns, bare.columns
+    assert (ours.column, ours.verdict) == (theirs.column, theirs.verdict) == ("id", "gains")
+    assert ours.trial is not None
+    assert theirs.trial is not None
+    assert ours.trial.bytes_added == pytest.approx(theirs.trial.bytes_added, rel=0.01)
+    assert (of_table.rows, bare.rows) == (39_998, 40_000)

@@ -1,5 +1,8 @@
 """Random histories of a Delta table: two writers by deltalake, us between their steps, a reader.
 
+We add filters and sign files anew: footers are signed and columns in clear, because deltalake opens
+no encrypted column, and is to go on writing.
+
 The others write where it hurts: between our look at the table and our commit.  A writer may also
 have planned before that.  What a writer was told it had done must be there, and nothing else.
 """
@@ -18,12 +21,16 @@ import pyarrow as pa
 
 import secure_bloom as sb
 from secure_bloom.delta import commit as commit_module
+from secure_bloom.options import FooterMode
 from secure_bloom.storage.create_file import create_file
 from tests.delta.delta_tables import deltalake
 from tests.storage.conftest import Bucket
+from tests.tables import KEYRING
 
 #: id -> email: what the table holds.
 Rows = dict[int, str]
+_SIGNED = sb.KeyPolicy(footer_key="k_footer", footer_mode=FooterMode.SIGNED)
+_MOVES = ({"k_footer": "k_pii"}, {"k_pii": "k_footer"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +40,14 @@ class Place:
     ours: str
     theirs: str
     options: Mapping[str, str] = field(default_factory=dict)
+    _open: list[Any] = field(default_factory=list, repr=False)
+
+    def latest(self) -> int:
+        """The latest version: one open table follows the log, which costs less than a new one."""
+        if not self._open:
+            self._open.append(self.open())
+        self._open[0].update_incremental()
+        return int(self._open[0].version())
 
     def open(self, version: int | None = None) -> Any:
         return deltalake.DeltaTable(
@@ -83,7 +98,7 @@ class History:
             if self._chance.random() < 0.5:
                 self._write()
             else:
-                self._add()
+                self._chance.choice([self._add, self._add, self._reencrypt, self._rotate])()
             assert self._place.rows() == self._rows
         # Time travel: no step has changed what was there before.
         for version, rows in enumerate(self.versions):
@@ -91,18 +106,56 @@ class History:
 
     def _add(self) -> None:
         """We add filters, and others write before our commit, and while it is tried."""
-        inside = self._chance.random() < 0.6
         with self._others_before_the_commit():
             report = sb.add_bloom_filters(
                 self._place.ours,
                 columns=self._chance.choice(["email", "id", ["id", "email"]]),
+                keys=KEYRING,
                 replace_filters=self._chance.random() < 0.3,
                 commit_every=self._chance.choice([None, 1, 2]),
                 jobs=1,
-                progress=lambda done, total: self._write() if inside and done == total else None,
+                progress=self._others_after_the_work(),
             )
         assert not report.failed, report.failed
         self._note()
+
+    def _reencrypt(self) -> None:
+        """We sign all files with new keys, or those that are not signed."""
+        with self._others_before_the_commit():
+            report = sb.reencrypt(
+                self._place.ours,
+                policy=_SIGNED,
+                keys=KEYRING,
+                new_data_keys=self._chance.random() < 0.5,
+                commit_every=self._chance.choice([None, 2]),
+                jobs=1,
+                progress=self._others_after_the_work(),
+            )
+        assert not report.failed, report.failed
+        self._note()
+
+    def _rotate(self) -> None:
+        """We bring signed files under another master key; those that others wrote have none."""
+        with self._others_before_the_commit():
+            report = sb.rotate_keys(
+                self._place.ours,
+                policy=_SIGNED,
+                keys=KEYRING,
+                moves=self._chance.choice(_MOVES),
+                jobs=1,
+                progress=self._others_after_the_work(),
+            )
+        assert all("not encrypted" in str(file.error) for file in report.failed), report.failed
+        self._note()
+
+    def _others_after_the_work(self) -> Callable[[int, int], None]:
+        inside = self._chance.random() < 0.6
+
+        def progress(done: int, total: int) -> None:
+            if inside and done == total:
+                self._write()
+
+        return progress
 
     @contextmanager
     def _others_before_the_commit(self) -> Iterator[None]:
@@ -135,7 +188,7 @@ class History:
 
     def _note(self) -> None:
         """Each version since the last note holds the rows of now."""
-        last = self._place.open().version()
+        last = self._place.latest()
         while len(self.versions) <= last:
             self.versions.append(dict(self._rows))
 

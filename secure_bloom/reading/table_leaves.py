@@ -8,8 +8,8 @@ from secure_bloom.parquet.footer import unlock
 from secure_bloom.parquet.footer_tail import read_tail
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.schema import Leaf
-from secure_bloom.storage import find_files, open_input
 from secure_bloom.storage.paths import Paths, as_paths
+from secure_bloom.tables import list_tables
 
 
 def table_leaves(
@@ -17,12 +17,14 @@ def table_leaves(
 ) -> tuple[Leaf, ...]:
     """Every leaf that a file at ``paths`` has, once; only footers are read, signatures unchecked.
 
-    Raises KeyUnavailableError for an encrypted footer without its key.
+    Of a table with a log the live files count, and columns have the names of the table.  Raises
+    KeyUnavailableError for an encrypted footer without its key.
     """
     resolver = KeyResolver(keys)
     found: dict[tuple[str, ...], Leaf] = {}
-    for path in find_files(as_paths(paths)):
-        with located(path=path), open_input(path) as file:
+    listing = list_tables(as_paths(paths))
+    for path in listing.paths:
+        with located(path=path), listing.open(path) as file:
             # Unverified: names of columns are what is wanted, to choose from, and no value is
             # believed.
             footer = unlock(read_tail(file), file_keys(resolver, file), allow_unverified=True)
