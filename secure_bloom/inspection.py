@@ -7,6 +7,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, ClassVar
 
+from secure_bloom.arguments import checked_arguments
 from secure_bloom.bloom.stored import StoredBloomFilter, read_bloom_filter
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy, keys_of, loaded_policy
 from secure_bloom.encryption.keys import FileKeys, KeyResolver
@@ -118,6 +119,7 @@ class InspectReport(Report):
         return counted_files("failed" if f.footer is None else f.footer for f in self.files)
 
 
+@checked_arguments
 def inspect(
     paths: Paths,
     *,

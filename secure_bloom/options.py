@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from secure_bloom.arguments import check_fields, checked_arguments
 from secure_bloom.errors import PolicyError
 
 #: Names of columns; a single text is one name.
@@ -18,27 +19,22 @@ MIN_BYTES = 32
 MAX_BYTES = 128 * 1024 * 1024
 
 
-def require_whole(name: str, value: object) -> None:
-    """Raise PolicyError for what is no whole number: a truth value, a float, a text."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise PolicyError(f"{name} is of type {type(value).__name__}, wanted a whole number")
-
-
-def require_number(name: str, value: object) -> None:
-    """Raise PolicyError for what is no number: a truth value, a text, None."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise PolicyError(f"{name} is of type {type(value).__name__}, wanted a number")
-
-
 def as_names(what: str, names: Names) -> list[str]:
     """One name or many as a list; PolicyError for what is no name."""
-    given = [names] if isinstance(names, str) else names
+    return as_texts(what, names, each="name", many="names of columns")
+
+
+def as_texts(
+    what: str, texts: str | Iterable[str], *, each: str = "text", many: str = "texts"
+) -> list[str]:
+    """One text or many as a list; PolicyError for what is no text, in words for ``each``."""
+    given = [texts] if isinstance(texts, str) else texts
     if not hasattr(given, "__iter__"):
-        raise PolicyError(f"{what} is of type {type(names).__name__}, wanted a name or a list")
+        raise PolicyError(f"{what} is of type {type(texts).__name__}, wanted a {each} or a list")
     listed = list(given)
-    for name in listed:
-        if not isinstance(name, str):
-            raise PolicyError(f"{what} holds a {type(name).__name__}, wanted names of columns")
+    for text in listed:
+        if not isinstance(text, str):
+            raise PolicyError(f"{what} holds a {type(text).__name__}, wanted {many}")
     return listed
 
 
@@ -62,8 +58,7 @@ class BloomFilterOptions:
     max_bytes: int = MAX_BYTES
 
     def __post_init__(self) -> None:
-        require_number("fpp", self.fpp)
-        require_whole("max_bytes", self.max_bytes)
+        check_fields(self)
         if not 0.0 < self.fpp < 1.0:
             raise PolicyError(f"fpp is {self.fpp}, it must lie between 0 and 1, both excluded")
         if not MIN_BYTES <= self.max_bytes <= MAX_BYTES:
@@ -72,6 +67,7 @@ class BloomFilterOptions:
             )
 
     @classmethod
+    @checked_arguments
     def of(cls, column: str, given: object) -> BloomFilterOptions:
         """Options as a caller may write them: themselves, a number (fpp), True or None (default).
 

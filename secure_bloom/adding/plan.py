@@ -28,6 +28,7 @@ from secure_bloom.parquet.pages import chunk_extent
 from secure_bloom.parquet.schema import require_filterable
 from secure_bloom.storage import APPEND_ALIGNMENT, InputFile
 from secure_bloom.storage.inputs import Extent
+from secure_bloom.text import counted
 
 #: Runs the builds of one file, in order: ``map`` itself, or that of an executor.
 Mapper = Callable[[Callable[["Task"], "ChunkOutcome"], Sequence["Task"]], Iterator["ChunkOutcome"]]
@@ -276,7 +277,8 @@ def _built_report(task: Task, built: BuiltFilter) -> FilterReport:
 
 def _built_remarks(task: Task, built: BuiltFilter, fpp: float) -> Iterator[str]:
     if built.missed:
-        yield f"the old one missed {built.missed} values of its column: queries lost rows with it"
+        values = counted(built.missed, "value")
+        yield f"the old one missed {values} of its column: queries lost rows with it"
     if fpp > task.options.fpp:
         yield f"max_bytes {task.options.max_bytes} is too small for the fpp"
 

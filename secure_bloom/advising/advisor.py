@@ -13,11 +13,12 @@ from secure_bloom.advising.sample import TableSample, sample_table
 from secure_bloom.advising.table_advice import ColumnAdvice, TableAdvice, conclude
 from secure_bloom.advising.trial import MOST_LOOKUPS, Trier
 from secure_bloom.advising.verdict import AdviceVerdict, ColumnCase, decide, refusal
+from secure_bloom.arguments import checked_arguments
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import SecureBloomError
-from secure_bloom.options import BloomFilterOptions
+from secure_bloom.options import BloomFilterOptions, as_names
 from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.storage.paths import Paths, as_paths
 from secure_bloom.text import legible, named_columns
@@ -41,6 +42,7 @@ class FilterOptions:
         return found.get(candidate.name, BloomFilterOptions())
 
 
+@checked_arguments
 def advise(
     paths: Paths,
     *,
@@ -120,10 +122,8 @@ def wanted_columns(
     """The columns to advise on; PolicyError for one that the table does not have."""
     if columns is None:
         return sample.candidates
-    if isinstance(columns, str):
-        columns = [columns]
     found: dict[str, Candidate] = {}
-    for name in columns:
+    for name in as_names("columns", columns):
         below = [it for it in sample.candidates if it.name == name] or [
             it for it in sample.candidates if it.name.startswith(f"{name}.")
         ]

@@ -15,11 +15,12 @@ from secure_bloom.auditing.checks import policies
 from secure_bloom.auditing.failures import file_failure
 from secure_bloom.auditing.findings import Finding, Severity
 from secure_bloom.auditing.scope import AuditScope, policy_digest
-from secure_bloom.auditing.selection import Selection, as_texts, selection
+from secure_bloom.auditing.selection import Selection, selection
 from secure_bloom.encryption.accepted import current
 from secure_bloom.encryption.keys import ExplicitKeys
 from secure_bloom.encryption.policy import KeyPolicy, draft_policy
 from secure_bloom.errors import PolicyError
+from secure_bloom.options import as_texts
 from secure_bloom.storage.paths import Paths, as_paths
 from secure_bloom.tables import TableListing, TableVersion, list_tables
 
@@ -70,7 +71,7 @@ def plan_audit(
     """
     taken, findings = _policy(policy)
     accepted = () if taken is None else current(taken.accepted, _today())
-    options = replace(options, ignore=(*as_texts(options.ignore), *accepted))
+    options = replace(options, ignore=(*as_texts("ignore", options.ignore), *accepted))
     selected = selection(options.ignore, options.severity)
     scope = _scope(policy, options)
     if taken is None:
@@ -147,8 +148,6 @@ def audit_keys(request: AuditRequest, keys: Keys | None = None) -> Keys | None:
 
 def _sample(files: Sequence[str], size: int | None) -> tuple[str, ...]:
     """``size`` of the files, spread over all folders, always the same."""
-    if size is not None and (not isinstance(size, int) or isinstance(size, bool)):
-        raise PolicyError(f"sample is a {type(size).__name__}, wanted a whole number")
     if size is None or size >= len(files):
         return tuple(files)
     if size < 1:

@@ -9,6 +9,7 @@ from functools import partial
 from os import PathLike
 
 from secure_bloom.adding.request import Keys
+from secure_bloom.arguments import checked_arguments
 from secure_bloom.auditing.audit_plan import AuditOptions, AuditPlan, plan_audit
 from secure_bloom.auditing.checks import copies, folders, table_logs
 from secure_bloom.auditing.checks.mixed_protection import Mixture
@@ -38,6 +39,7 @@ _THREADS = 16
 _WAITING = 16
 
 
+@checked_arguments
 def audit(
     paths: Paths,
     *,

@@ -36,11 +36,6 @@ class Selection:
         return not self.ignored.isdisjoint({(finding.id, None), (finding.id, finding.column)})
 
 
-def as_texts(ignore: Iterable[str] | str) -> tuple[str, ...]:
-    """One text or many, as many."""
-    return (ignore,) if isinstance(ignore, str) else tuple(ignore)
-
-
 def selection(ignore: Iterable[str], severity: Severity | str | None) -> Selection:
     """The selection of ``ID`` and ``ID:COLUMN`` texts, and the name of a severity.
 

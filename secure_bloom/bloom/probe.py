@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
 
+from secure_bloom.arguments import checked_arguments
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.bloom.stored import read_bloom_filter
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import PolicyError, SecureBloomError, failure_of, located
-from secure_bloom.options import as_names
 from secure_bloom.ordered_pool import in_order
 from secure_bloom.parquet.footer import Chunk, open_chunk, unlock_to_read
 from secure_bloom.parquet.footer_tail import read_tail
@@ -125,6 +125,7 @@ def _file_json(file: FileProbe) -> dict[str, Any]:
     return document
 
 
+@checked_arguments
 def probe(
     paths: Paths,
     column: str,
@@ -152,7 +153,6 @@ def probe(
     >>> sb.probe("out/", "email", "ada@example.org", policy="keys/policy.toml")
     <ProbeReport: column email, 1 file, 0 of 2 row groups may hold a value>
     """
-    (column,) = as_names("column", [column])
     trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
     resolver = resolver_of(keys, trust)
     every = _as_values(values)

@@ -14,9 +14,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from secure_bloom.arguments import checked_arguments
 from secure_bloom.bloom import xxh64
 from secure_bloom.errors import FormatError, PolicyError
 from secure_bloom.kernels.salt import SALT
+from secure_bloom.text import counted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,6 +56,7 @@ class SplitBlockBloomFilter:
 
     __slots__ = ("_bitset",)
 
+    @checked_arguments
     def __init__(self, block_count: int) -> None:
         if not 1 <= block_count <= MAX_BLOCK_COUNT:
             raise PolicyError(
@@ -62,6 +65,7 @@ class SplitBlockBloomFilter:
         self._bitset: bytes | bytearray | memoryview = bytearray(block_count * BYTES_PER_BLOCK)
 
     @classmethod
+    @checked_arguments
     def from_bytes(cls, bitset: bytes | bytearray | memoryview) -> SplitBlockBloomFilter:
         """The filter with these bits; FormatError unless they are whole blocks.
 
@@ -104,12 +108,15 @@ class SplitBlockBloomFilter:
     __hash__ = None  # type: ignore[assignment]  # filters change
 
     def __repr__(self) -> str:
-        return f"<SplitBlockBloomFilter of {self.block_count} blocks, {self.byte_count} bytes>"
+        blocks = counted(self.block_count, "block")
+        return f"<SplitBlockBloomFilter of {blocks}, {self.byte_count} bytes>"
 
+    @checked_arguments
     def insert(self, value: bytes) -> None:
         """Insert one value, given as its bytes in PLAIN encoding."""
         self.insert_hash(xxh64.hash_value(value))
 
+    @checked_arguments
     def check(self, value: bytes) -> bool:
         """Whether the value may have been inserted; False is certain."""
         return self.check_hash(xxh64.hash_value(value))
@@ -125,6 +132,7 @@ class SplitBlockBloomFilter:
         """Whether the hash may have been inserted (block_check); False is certain."""
         return self.check_probe(Probe.of(h))
 
+    @checked_arguments
     def check_probe(self, probe: Probe) -> bool:
         """:meth:`check_hash` of a hash that many filters are asked for."""
         # BloomFilter.md's way to pick a block without a division: upper / 2^32 is below 1, so the
@@ -133,12 +141,14 @@ class SplitBlockBloomFilter:
         block = int.from_bytes(self._bitset[start : start + BYTES_PER_BLOCK], "little")
         return block & probe.mask == probe.mask
 
+    @checked_arguments
     def insert_hashes(self, hashes: NDArray[np.uint64]) -> None:
         """Insert a 1-D array of hashes."""
         from secure_bloom.kernels import loops
 
         loops.insert_hashes(self._blocks(), _as_hashes(hashes))
 
+    @checked_arguments
     def check_hashes(self, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
         """:meth:`check_hash` of each of a 1-D array of hashes, in the same shape."""
         import numpy as np
@@ -149,11 +159,13 @@ class SplitBlockBloomFilter:
         loops.check_hashes(self._blocks(), _as_hashes(hashes), found)
         return found
 
+    @checked_arguments
     def insert_fixed(self, values: NDArray[Any]) -> None:
         """Insert fixed-width values, in the forms that :func:`xxh64.hash_fixed` takes."""
         for hashes in xxh64.fixed_chunks(values):
             self.insert_hashes(hashes)
 
+    @checked_arguments
     def insert_binary(
         self,
         offsets: NDArray[np.int32] | NDArray[np.int64],
@@ -203,6 +215,7 @@ class SplitBlockBloomFilter:
         np.bitwise_or(pairs[:, 0], pairs[:, 1], out=half._blocks())
         return half
 
+    @checked_arguments
     def folded_to(self, fpp: float) -> SplitBlockBloomFilter:
         """The smallest folding of this filter whose exact fpp is at most ``fpp``.
 
@@ -239,8 +252,8 @@ class SplitBlockBloomFilter:
 
 
 def _check_hash(h: int) -> None:
-    if not 0 <= h < 1 << 64:
-        raise PolicyError("a hash is not an unsigned 64-bit integer")
+    if not (isinstance(h, int) and 0 <= h < 1 << 64):
+        raise PolicyError("h is no hash, wanted an unsigned 64-bit integer")
 
 
 def _mask(h: int) -> int:

@@ -57,7 +57,7 @@ def _run(arguments: list[str]) -> int | _Failure:
     except SecureBloomError as error:
         return _Failure(message=str(error), hint=error.hint, causes=tuple(causes(error)))
     except click.ClickException as error:
-        return _Failure(message=error.format_message(), hint=_usage_hint(error))
+        return _Failure(message=_usage_message(error), hint=_usage_hint(error))
     except (KeyboardInterrupt, click.Abort):
         return _Failure(
             message="interrupted; files already done stay done, the others are as they were",
@@ -86,6 +86,12 @@ def _run(arguments: list[str]) -> int | _Failure:
 def _close_stdout() -> None:
     """Nothing more is written; Python would complain again when it flushes at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _usage_message(error: click.ClickException) -> str:
+    """What click says, in the form of every other error."""
+    message = error.format_message().rstrip(".")
+    return message[:1].lower() + message[1:]
 
 
 def _usage_hint(error: click.ClickException) -> str | None:

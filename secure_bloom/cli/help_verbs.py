@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 
 import click
@@ -36,10 +38,19 @@ def help_command(ctx: click.Context, verbs: tuple[str, ...], man: Path | None) -
         group = found.command
         command = group.get_command(found, verb) if isinstance(group, click.Group) else None
         if command is None:
-            raise PolicyError(f"there is no verb {' '.join(verbs)}", hint="see secure-bloom --help")
+            known = group.list_commands(found) if isinstance(group, click.Group) else []
+            raise unknown_verb(" ".join(verbs), verb, known)
         found = click.Context(command, info_name=verb, parent=found)
     click.echo(found.get_help())
     return 0
+
+
+def unknown_verb(words: str, verb: str, known: Sequence[str]) -> PolicyError:
+    """The error for a verb that nobody knows; its hint is the verb that looks most like it."""
+    likely = get_close_matches(verb, known, n=1)
+    meant = words.removesuffix(verb) + likely[0] if likely else None
+    hint = f"did you mean {meant}?" if meant else "see secure-bloom --help"
+    return PolicyError(f"there is no verb {words}", hint=hint)
 
 
 def _write_pages(top: click.Context, folder: Path) -> None:

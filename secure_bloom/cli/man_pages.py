@@ -31,7 +31,9 @@ def _page(context: click.Context, name: str) -> Iterator[str]:
     yield ".SH DESCRIPTION"
     # Before Python 3.13 a docstring keeps the indentation of its source.
     yield from _paragraphs(inspect.cleandoc(command.help or ""))
-    records = [record for p in command.params if (record := p.get_help_record(context))]
+    # Arguments say nothing of themselves that the synopsis does not.
+    options = [p for p in command.params if isinstance(p, click.Option)]
+    records = [record for p in options if (record := p.get_help_record(context))]
     yield from _listed("OPTIONS", records)
     if isinstance(command, click.Group):
         verbs = command.list_commands(context)

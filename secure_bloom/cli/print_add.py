@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from secure_bloom.adding.report import AddReport, FileAddReport, FilterReport
 from secure_bloom.cli.loudness import is_quiet
 from secure_bloom.cli.print_commits import print_commits
-from secure_bloom.cli.tables import percent, print_table, short_names
+from secure_bloom.cli.tables import percent, print_files, print_table, short_names
 from secure_bloom.cli.terminal import tell
 from secure_bloom.text import human_bytes
 
@@ -18,10 +18,8 @@ def print_add_report(report: AddReport, *, verbose: bool) -> None:
     """One row for each file, then the sums."""
     headers = ("file", "status", "filters", "before>", "after>", "seconds>")
     names = short_names([file.path for file in report.files])
-    print_table(
-        headers,
-        (_file_row(file, names[file.path], dry_run=report.dry_run) for file in report.files),
-    )
+    rows = [_file_row(file, names[file.path], dry_run=report.dry_run) for file in report.files]
+    print_files(headers, rows, verbose=verbose)
     if verbose:
         _print_filters(report)
     actions = Counter(f.action for file in report.files for f in file.filters)
@@ -32,7 +30,8 @@ def print_add_report(report: AddReport, *, verbose: bool) -> None:
         for action, count in sorted(actions.items())
     )
     size = f"{human_bytes(abs(grown))} {'smaller' if grown < 0 else 'larger'}"
-    tell(f"filters: {told or 'none'}; the files {would or 'are '}{size}")
+    grows = f"{would or 'are '}{size}" if grown else "keep their size"
+    tell(f"filters: {told or 'none'}; the files {grows}")
     print_commits(report.commits, dry_run=report.dry_run)
     if is_quiet():
         return

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from secure_bloom.cli.tables import percent, print_table, short_names, visible
+from secure_bloom.cli.tables import percent, print_files, print_table, short_names, visible
 from secure_bloom.cli.terminal import tell
 from secure_bloom.hudi.key_lookup import LookupStatus
 from secure_bloom.hudi.record_keys.description import RecordKeyDescription
@@ -33,14 +33,15 @@ def print_filters(report: RecordKeyReport, *, show_range: bool, verbose: bool) -
     if verbose:
         rows = [(*row, *_shape(file)) for row, file in zip(rows, shown, strict=True)]
     if rows:
-        print_table((*_FILTER_HEADERS, *(_SHAPE_HEADERS if verbose else ())), rows)
+        headers = (*_FILTER_HEADERS, *(_SHAPE_HEADERS if verbose else ()))
+        print_files(headers, rows, verbose=verbose)
     ranges = [
         (names[file.path], visible(file.min_key), visible(file.max_key))
         for file in report.files
         if file.error is None
     ]
     if show_range and ranges:
-        print_table(("file", "smallest key", "largest key"), ranges)
+        print_files(("file", "smallest key", "largest key"), ranges, verbose=verbose)
 
 
 def _filter_row(name: str, file: RecordKeyFile) -> Row:
@@ -65,7 +66,8 @@ def print_added(report: AddReport, *, verbose: bool) -> None:
     if verbose:
         rows = [(*row, *_build(*each)) for row, each in zip(rows, added, strict=True)]
     if rows:
-        print_table((*_ADDED_HEADERS, *(_BUILD_HEADERS if verbose else ())), rows)
+        headers = (*_ADDED_HEADERS, *(_BUILD_HEADERS if verbose else ()))
+        print_files(headers, rows, verbose=verbose)
     for note in report.notes:
         tell(f"note: {note}")
     if report.dry_run:

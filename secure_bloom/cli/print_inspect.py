@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from secure_bloom.hudi.record_keys.description import RecordKeyDescription
     from secure_bloom.inspection import ColumnInspection, FileInspection, InspectReport
     from secure_bloom.paimon.index_description import PaimonInspection
-from secure_bloom.cli.tables import percent, print_table, short_names, visible
+from secure_bloom.cli.tables import percent, print_files, print_table, short_names, visible
 from secure_bloom.cli.terminal import tell
 from secure_bloom.text import counted, human_bytes
 
@@ -21,7 +21,7 @@ def print_inspect_report(report: InspectReport, *, verbose: bool) -> None:
     """One table a file; of many files a row each, unless ``verbose``."""
     shown = [file for file in report.files if file.error is None]
     if len(shown) > _MOST_TABLES and not verbose:
-        _print_summary(shown)
+        _print_summary(shown, verbose=verbose)
     else:
         for file in shown:
             _print_file(file, verbose=verbose)
@@ -33,10 +33,10 @@ def print_inspect_report(report: InspectReport, *, verbose: bool) -> None:
         )
 
 
-def _print_summary(files: Sequence[FileInspection]) -> None:
+def _print_summary(files: Sequence[FileInspection], *, verbose: bool) -> None:
     headers = ("file", "footer", "algorithm", "rows>", "row groups>", "in clear>", "with filters>")
     names = short_names([file.path for file in files])
-    print_table(headers, (_file_row(file, names[file.path]) for file in files))
+    print_files(headers, [_file_row(file, names[file.path]) for file in files], verbose=verbose)
     rows = sum(file.rows or 0 for file in files)
     groups = sum(len(file.row_groups) for file in files)
     tell(f"{counted(len(files), 'file')}, {counted(rows, 'row')}, {counted(groups, 'row group')}")
@@ -82,7 +82,7 @@ def _print_file(file: FileInspection, *, verbose: bool) -> None:
         print_table(
             headers,
             (_column_row([column]) for column in group.columns),
-            title=f"row group {group.row_group}, {group.rows} rows",
+            title=f"row group {group.row_group}, {counted(group.rows, 'row')}",
         )
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from secure_bloom.bloom.probe import ProbeReport, Verdict
 from secure_bloom.cli.tables import print_table
 from secure_bloom.cli.terminal import tell
+from secure_bloom.text import counted
 
 
 def print_probe_report(report: ProbeReport, *, verbose: bool) -> None:
@@ -22,7 +23,8 @@ def print_probe_report(report: ProbeReport, *, verbose: bool) -> None:
                     places.setdefault(str(value), []).append(place)
     headers = ("value", *(f"{verdict.replace('_', ' ')}>" for verdict in Verdict))
     rows = ((value, *(count[verdict] for verdict in Verdict)) for value, count in counts.items())
-    title = f"row groups of {len(report.files)} files, by what the filter of {report.column} says"
+    files = counted(len(report.files), "file")
+    title = f"row groups of {files}, by what the filter of {report.column} says"
     print_table(headers, rows, title=title)
     for value, found in places.items():
         _print_places(value, found, limit=None if verbose else 5)

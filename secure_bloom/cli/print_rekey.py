@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from secure_bloom.cli.print_commits import print_commits
-from secure_bloom.cli.tables import print_table, short_names, visible
+from secure_bloom.cli.tables import SHOWN_FILES, print_table, short_names, visible
 from secure_bloom.cli.terminal import tell
 from secure_bloom.text import counted, human_bytes, legible
 
@@ -16,15 +16,13 @@ if TYPE_CHECKING:
 
 #: What a dry run says as a run does: the file stays.
 _SAME = ("unchanged", "failed")
-#: Files that are told of one by one without -v.
-_SHOWN_FILES = 20
 
 
 def print_rekey_report(report: RekeyReport, *, verbose: bool) -> None:
     """Each file with its keys before and now, then how many of each kind."""
     would = "would be " if report.dry_run else ""
     names = short_names([file.path for file in report.files])
-    if verbose or len(report.files) <= _SHOWN_FILES:
+    if verbose or len(report.files) <= SHOWN_FILES:
         print_table(
             ["file", "status", "footer", "master keys before", "now", "size"],
             [

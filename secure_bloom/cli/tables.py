@@ -6,17 +6,20 @@ import json
 import sys
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from secure_bloom.cli.loudness import wanted_color
+from secure_bloom.cli.terminal import tell
 from secure_bloom.reports import SCHEMA_VERSION
-from secure_bloom.text import written_out
+from secure_bloom.text import counted, written_out
 
 _WIDE = 240
 
 _NAME_LENGTH = 26
+#: Files that are told of one by one without -v.
+SHOWN_FILES: Final = 20
 
 
 def print_json(document: dict[str, Any]) -> None:
@@ -37,6 +40,14 @@ def print_table(
         _draw(heads, right, cells, told, color=color)
     else:
         click.echo("\n".join(_plain_lines(heads, right, cells, told)))
+
+
+def print_files(headers: Sequence[str], rows: Sequence[Sequence[object]], *, verbose: bool) -> None:
+    """A table with a row for each file; of many files the first ones, unless ``verbose``."""
+    shown = rows if verbose else rows[:SHOWN_FILES]
+    print_table(headers, shown)
+    if len(shown) < len(rows):
+        tell(f"and {counted(len(rows) - len(shown), 'more file')}: -v names them all")
 
 
 def _draw(

@@ -42,6 +42,16 @@ class Verbs(click.Group):
         """All verbs, sorted."""
         return list(_VERBS)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The verb that the arguments begin with; PolicyError for an unknown one."""
+        if args[0] in _VERBS or args[0].startswith("-"):
+            return super().resolve_command(ctx, args)
+        from secure_bloom.cli.help_verbs import unknown_verb
+
+        raise unknown_verb(args[0], args[0], list(_VERBS))
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """The verb, imported now; None for an unknown one."""
         if cmd_name not in _VERBS:

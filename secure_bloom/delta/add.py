@@ -19,6 +19,7 @@ from secure_bloom.adding.request import (
 )
 from secure_bloom.adding.rewrite import Rewriter, WriteMode
 from secure_bloom.adding.run import FileTask, Progress, rewrite_files
+from secure_bloom.arguments import checked_arguments
 from secure_bloom.delta.recognition import delta_table, refuse_options_of_tables
 from secure_bloom.storage.paths import Paths, as_paths
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from secure_bloom.encryption.policy import KeyPolicy
 
 
+@checked_arguments
 def add_bloom_filters(
     paths: Paths,
     *,

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 
+from secure_bloom.arguments import check_fields, checked_arguments
 from secure_bloom.encryption.accepted import AcceptedFinding
 from secure_bloom.encryption.configuration import close_match
 from secure_bloom.encryption.keys import KeyInventory, Keyring, KmsClient
@@ -25,7 +26,7 @@ from secure_bloom.encryption.policy_tables import (
 )
 from secure_bloom.encryption.spark_properties import spark_properties
 from secure_bloom.errors import PolicyError, located
-from secure_bloom.options import BloomFilterOptions, FooterMode
+from secure_bloom.options import BloomFilterOptions, FooterMode, as_names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +55,10 @@ class KeyPolicy:
     accepted: tuple[AcceptedFinding, ...] = ()
 
     def __post_init__(self) -> None:
+        check_fields(self)
+        for rule in self.columns.values():
+            if not isinstance(rule, ColumnRule):
+                raise PolicyError(f"columns hold a {type(rule).__name__}, wanted ColumnRules")
         check_key_name("the footer key", self.footer_key)
         # ENCRYPTED is the default of the field, so without a key it only means that nobody chose.
         if self.footer_key is None and self.footer_mode is FooterMode.ENCRYPTED:
@@ -74,6 +79,7 @@ class KeyPolicy:
                 )
 
     @classmethod
+    @checked_arguments
     def load(cls, path: str | PathLike[str]) -> KeyPolicy:
         """The policy in a TOML file; PolicyError with the path when it is not one.
 
@@ -106,8 +112,10 @@ class KeyPolicy:
     def own_key_for(self, path: Sequence[str]) -> str | None:
         """The key that the policy gives to the leaf at ``path``, or to its nearest parent.
 
-        A rule that only asks for a filter does not lift the protection of the column it stands in.
+        ``path`` is the parts of its name, or the dotted name.  A rule that only asks for a filter
+        does not lift the protection of the column it stands in.
         """
+        path = path.split(".") if isinstance(path, str) else as_names("path", path)
         # The longest path first: the rule nearest to the leaf wins.
         for length in range(len(path), 0, -1):
             rule = self.columns.get(".".join(path[:length]))

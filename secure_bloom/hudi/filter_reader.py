@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from os import PathLike
 from typing import Any
 
+from secure_bloom.arguments import checked_arguments
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.encryption.trust import warn_unverified
@@ -88,6 +89,7 @@ class RecordKeyReport(Report):
         )
 
 
+@checked_arguments
 def read_record_key_filter(
     path: str | PathLike[str],
     *,
@@ -117,6 +119,7 @@ def read_record_key_filter(
         return RecordKeyFilter(column=entry.column, filter=entry.filter, **_ends(entry))
 
 
+@checked_arguments
 def show(
     paths: Paths,
     *,

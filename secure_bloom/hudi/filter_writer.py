@@ -18,6 +18,7 @@ from secure_bloom.adding.rewrite import FileRewriter, WriteMode
 from secure_bloom.adding.run import FileTask, rewrite_files
 from secure_bloom.adding.summary_files import summary_notes
 from secure_bloom.adding.targets import files_to_write
+from secure_bloom.arguments import check_fields, checked_arguments
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
 from secure_bloom.encryption.keys import FileKeys
 from secure_bloom.encryption.trust import Trust
@@ -59,6 +60,7 @@ class RecordKeyFilterOptions:
     max_entries: int = 100_000
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if self.type_code not in tuple(FILTER_TYPES):
             raise PolicyError(
                 f"type_code is {self.type_code!r}, it must be one of: {', '.join(FILTER_TYPES)}"
@@ -66,6 +68,7 @@ class RecordKeyFilterOptions:
         header_for(1 if self.num_entries is None else self.num_entries, self.fpp, HashType.MURMUR)
         require_bound(self.max_entries)
 
+    @checked_arguments
     def empty_filter(self, keys: int) -> HudiBloomFilter:
         """An empty filter for a file with this number of keys."""
         num_entries = max(keys, 1) if self.num_entries is None else self.num_entries
@@ -74,6 +77,7 @@ class RecordKeyFilterOptions:
         return DynamicBoundedBloomFilter(num_entries, self.fpp, self.max_entries)
 
 
+@checked_arguments
 def add_record_key_filter(
     paths: Paths,
     *,
@@ -201,10 +205,11 @@ class RecordKeyRewriter(FileRewriter):
     ) -> Iterator[str]:
         missed = 0 if old is None else self._missed(old, parts)
         if missed:
-            yield f"the old filter missed {missed} keys of the file: lookups did not find them"
+            keys = counted(missed, "key")
+            yield f"the old filter missed {keys} of the file: lookups did not find them"
         held = built.rows * (self.options.num_entries or INT_MAX)
         if sum(map(len, parts)) > held:
-            yield f"the filter is for {held} keys, the file has more: raise num_entries"
+            yield f"the filter is for {counted(held, 'key')}, the file has more: raise num_entries"
 
     def _missed(self, old: RecordKeyEntry, parts: list[PackedKeys]) -> int:
         """How many keys of the column are not in its old filter."""

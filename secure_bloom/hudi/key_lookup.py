@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from secure_bloom.arguments import checked_arguments
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
 from secure_bloom.encryption.keys import FileKeys, KeyResolver
 from secure_bloom.encryption.trust import warn_unverified
@@ -29,6 +30,7 @@ from secure_bloom.hudi.record_keys.packed_keys import (
     java_order,
     keys_bytes,
 )
+from secure_bloom.options import as_texts
 from secure_bloom.ordered_pool import in_order
 from secure_bloom.parquet.footer import Footer, unlock_to_read
 from secure_bloom.parquet.footer_tail import read_tail
@@ -158,6 +160,7 @@ class SearchedKeys:
         return {self._ordered[place].translate(FROM_JAVA_ORDER) for place in places}
 
 
+@checked_arguments
 def lookup(
     paths: Paths,
     keys_to_find: str | Iterable[str],
@@ -183,7 +186,7 @@ def lookup(
     >>> sb.hudi.lookup("out/", "user7@example.com", column="email", policy="keys/policy.toml")
     <LookupReport: 1 of 1 key found, 1 file (1 read)>
     """
-    texts = [keys_to_find] if isinstance(keys_to_find, str) else list(keys_to_find)
+    texts = as_texts("keys_to_find", keys_to_find, each="key", many="record keys")
     wanted = dict(zip(texts, keys_bytes(texts), strict=True))
     searched = SearchedKeys(wanted.values())
     trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)

@@ -13,8 +13,8 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from secure_bloom.arguments import checked_arguments
 from secure_bloom.errors import FormatError, PolicyError
-from secure_bloom.options import require_number, require_whole
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,13 +30,12 @@ MAX_HASH_FUNCTIONS: Final = 1100
 _LN2 = math.log(2)
 
 
+@checked_arguments
 def sizing(items: int, fpp: float) -> tuple[int, int]:
     """Paimon's number of bits, and of hash functions, for ``items`` values at ``fpp``.
 
     PolicyError for negative items, an fpp outside (0, 1], and more bits than Java can count.
     """
-    require_whole("items", items)
-    require_number("fpp", fpp)
     if items < 0:
         raise PolicyError(f"items is {items}, it cannot be negative")
     if not 0.0 < fpp <= 1.0:
@@ -63,9 +62,8 @@ class BloomFilter64:
 
     __slots__ = ("_bits", "_hash_functions")
 
+    @checked_arguments
     def __init__(self, bit_count: int, hash_functions: int) -> None:
-        require_whole("bit_count", bit_count)
-        require_whole("hash_functions", hash_functions)
         if not (8 <= bit_count <= MAX_BIT_COUNT and bit_count % 8 == 0):
             raise PolicyError(
                 f"bit_count is {bit_count}, wanted a positive multiple of 8 up to {MAX_BIT_COUNT}"
@@ -78,11 +76,13 @@ class BloomFilter64:
         self._hash_functions = hash_functions
 
     @classmethod
+    @checked_arguments
     def sized(cls, items: int, fpp: float) -> BloomFilter64:
         """The empty filter that Paimon makes for ``items`` values at ``fpp`` (:func:`sizing`)."""
         return cls(*sizing(items, fpp))
 
     @classmethod
+    @checked_arguments
     def from_bytes(cls, body: bytes | memoryview) -> BloomFilter64:
         """The filter in an index body; FormatError for a body that is none."""
         view = memoryview(body)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal
 
+from secure_bloom.arguments import check_fields
 from secure_bloom.errors import PolicyError
-from secure_bloom.options import require_number, require_whole
 from secure_bloom.paimon.bloom_filter64 import sizing
 from secure_bloom.reports import Report, counted_files
 
@@ -22,11 +22,9 @@ class IndexOptions:
     fpp: float = 0.1
 
     def __post_init__(self) -> None:
-        if self.items is not None:
-            require_whole("items", self.items)
-            if self.items < 1:
-                raise PolicyError(f"items is {self.items}, it must be at least 1")
-        require_number("fpp", self.fpp)
+        check_fields(self)
+        if self.items is not None and self.items < 1:
+            raise PolicyError(f"items is {self.items}, it must be at least 1")
         if not 0.0 < self.fpp < 1.0:
             raise PolicyError(f"fpp is {self.fpp}, it must lie between 0 and 1, both excluded")
         sizing(self.items or 0, self.fpp)

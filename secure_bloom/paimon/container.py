@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from secure_bloom.arguments import check_fields, checked_arguments
 from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError
 from secure_bloom.paimon import modified_utf8
 
@@ -44,6 +45,9 @@ class Index:
     type: str
     body: bytes | memoryview | None
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnIndexes:
@@ -51,6 +55,9 @@ class ColumnIndexes:
 
     name: str
     indexes: tuple[Index, ...]
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +68,11 @@ class FileIndex:
     redundant: bytes = b""
     trailing: bytes = b""
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
     @classmethod
+    @checked_arguments
     def from_bytes(cls, data: bytes) -> FileIndex:
         """The indexes in a container; FormatError for other bytes and for a damaged container."""
         reader = _ContainerReader(data)
@@ -91,17 +102,19 @@ class FileIndex:
                 place += size
         yield from (_INT.pack(len(self.redundant)), self.redundant)
 
+    @checked_arguments
     def indexes(self, column: str) -> tuple[Index, ...]:
         """The indexes of a column; empty for a column that is not listed."""
         return tuple(i for each in self.columns if each.name == column for i in each.indexes)
 
+    @checked_arguments
     def with_indexes(self, new: Iterable[tuple[str, Index]]) -> FileIndex:
         """A copy with these indexes; each replaces the index of its column and type."""
         columns: dict[str, dict[str, Index]] = {}
         # A column may be listed twice, with indexes of different types.
         for column in self.columns:
             columns.setdefault(column.name, {}).update({i.type: i for i in column.indexes})
-        for name, index in new:
+        for name, index in map(_column_and_index, new):
             columns.setdefault(name, {})[index.type] = index
         return dataclasses.replace(
             self,
@@ -110,6 +123,13 @@ class FileIndex:
                 for name, indexes in columns.items()
             ),
         )
+
+
+def _column_and_index(given: object) -> tuple[str, Index]:
+    match given:
+        case (str(name), Index() as index):
+            return name, index
+    raise PolicyError(f"new holds a {type(given).__name__}, wanted pairs of a column and its Index")
 
 
 class _ContainerReader:

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from secure_bloom.arguments import check_fields, checked_arguments
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
 from secure_bloom.paimon.hashing import hash_bytes, hash_long
 
@@ -61,7 +62,11 @@ class DataType:
     root: TypeRoot
     parameter: int | None = None
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
     @classmethod
+    @checked_arguments
     def parse(cls, text: str) -> DataType:
         """The type that Paimon writes so, such as ``TIMESTAMP(6)`` or ``BIGINT NOT NULL``.
 
@@ -98,6 +103,7 @@ class Hashed:
         return hash_long(self.content)
 
 
+@checked_arguments
 def hash_value(data_type: DataType, value: Any) -> int | None:
     """The hash of a value as Paimon has it; None for NULL, which is in no filter.
 

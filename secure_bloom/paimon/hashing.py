@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from secure_bloom.arguments import checked_arguments
 from secure_bloom.bloom import xxh64
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 _HALF, _WHOLE = 1 << 63, 1 << 64
 
 
+@checked_arguments
 def hash_long(number: int) -> int:
     """The hash of a signed 64-bit number."""
     k = signed(~number + (number << 21))
@@ -29,6 +31,7 @@ def hash_long(number: int) -> int:
     return signed(k + (k << 31))
 
 
+@checked_arguments
 def hash_bytes(value: bytes) -> int:
     """The hash of a text's UTF-8, or of bytes."""
     return signed(xxh64.hash_value(value))
@@ -39,6 +42,7 @@ def signed(number: int) -> int:
     return (number + _HALF) % _WHOLE - _HALF
 
 
+@checked_arguments
 def hash_longs(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
     """:func:`hash_long` of each of a 1-D array of int64, in the same shape."""
     import numpy as np

@@ -12,6 +12,7 @@ from functools import partial
 from os import PathLike, fspath
 from typing import TypeAlias
 
+from secure_bloom.arguments import checked_arguments
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
 from secure_bloom.encryption.keys import FileKeys, KeyResolver
 from secure_bloom.encryption.trust import warn_unverified
@@ -41,6 +42,7 @@ _OTHER_FORMATS = {b"ORC": "an ORC file", b"Obj\1": "an Avro file", MAGIC: "an in
 Columns: TypeAlias = Mapping[str, IndexOptions] | Names
 
 
+@checked_arguments
 def build_index(
     data_file: str | PathLike[str],
     columns: Columns,
@@ -74,6 +76,7 @@ def build_index(
     return report
 
 
+@checked_arguments
 def build_indexes(
     paths: Paths,
     columns: Columns,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from secure_bloom.arguments import checked_arguments
 from secure_bloom.bloom.probe import Verdict
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
 from secure_bloom.encryption.trust import warn_unverified
@@ -40,6 +41,7 @@ _LOST = (
 )
 
 
+@checked_arguments
 def probe(
     paths: Paths,
     where: object,
@@ -94,10 +96,15 @@ def _as_rules(rules: Rules | str) -> Rules:
 
 
 def _as_types(types: Types) -> dict[str, DataType]:
-    return {
-        name: DataType.parse(given) if isinstance(given, str) else given
-        for name, given in types.items()
-    }
+    return {name: _as_type(name, given) for name, given in types.items()}
+
+
+def _as_type(name: str, given: object) -> DataType:
+    if isinstance(given, DataType):
+        return given
+    if isinstance(given, str):
+        return DataType.parse(given)
+    raise PolicyError(f"the type of {name!r} is of type {type(given).__name__}, wanted its text")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 
+from secure_bloom.arguments import checked_arguments
 from secure_bloom.paimon import skipping, version_0_9
 from secure_bloom.paimon.comparisons import Predicate, require_predicate
 from secure_bloom.paimon.container import FileIndex
@@ -20,6 +21,7 @@ class Rules(enum.StrEnum):
     PAIMON_0_9 = "paimon-0.9"
 
 
+@checked_arguments
 def must_read(
     index: FileIndex, predicate: Predicate, forms: Forms, *, rules: Rules = Rules.SAFE
 ) -> bool:

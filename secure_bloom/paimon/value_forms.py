@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from secure_bloom.arguments import checked_arguments
 from secure_bloom.paimon import data_types, physical_values
 from secure_bloom.paimon.data_types import DataType, Hashed
 from secure_bloom.parquet.schema import Leaf
@@ -27,6 +28,7 @@ class Forms(Protocol):
         ...
 
 
+@checked_arguments
 def typed_forms(types: Mapping[str, DataType]) -> Forms:
     """The forms of values that are written as :func:`hash_value` takes them."""
     return _TypedForms(types)

@@ -19,6 +19,7 @@ from secure_bloom.parquet.footer_outline import FooterOutline, outline
 from secure_bloom.parquet.structures.metadata import EncryptionAlgorithm, FileCryptoMetaData
 from secure_bloom.parquet.structures.records import measured_record
 from secure_bloom.storage import InputFile
+from secure_bloom.text import counted
 
 MAGIC = b"PAR1"
 MAGIC_ENCRYPTED = b"PARE"
@@ -78,7 +79,7 @@ def locate_footer(file: InputFile, *, end: int | None = None) -> tuple[bytes, in
     end = file.size if end is None else end
     # The magic stands at both ends; fewer bytes would let one be taken for the other.
     if end < len(MAGIC) + TRAILER_SIZE:
-        raise FormatError(f"not a Parquet file: it has {end} bytes")
+        raise FormatError(f"not a Parquet file: it has {counted(end, 'byte')}")
     first = min(end, _FIRST_READ)
     last = file.read_at(end - first, first)
     # The magic at the file's start says the same, and reading it would be one more request.

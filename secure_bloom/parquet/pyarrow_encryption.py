@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as pe
 
+from secure_bloom.arguments import checked_arguments
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy, keys_of, loaded_policy
 from secure_bloom.encryption.keys import ExplicitKeys
 from secure_bloom.encryption.policy import KeyPolicy
@@ -40,6 +41,7 @@ class PyarrowEncryption:
         return self.factory.file_decryption_properties(self.connection)
 
 
+@checked_arguments
 def pyarrow_encryption(
     policy: GivenPolicy, schema: pa.Schema, *, keys: GivenKeys = None
 ) -> PyarrowEncryption:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow.parquet.encryption as pe
 
+from secure_bloom.arguments import checked_arguments
 from secure_bloom.encryption.keys import KmsClient, unwrap_with, wrap_with
 from secure_bloom.errors import KeyUnavailableError
 
@@ -15,14 +16,17 @@ class PyarrowKms(pe.KmsClient):  # type: ignore[misc]
     KeyUnavailableError where the KMS refuses, KmsUnavailableError where it is down.
     """
 
+    @checked_arguments
     def __init__(self, kms: KmsClient | None) -> None:
         super().__init__()
         self._kms = kms
 
+    @checked_arguments
     def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
         """``key_bytes`` under the master key."""
         return wrap_with(self._found(master_key_identifier), key_bytes, master_key_identifier)
 
+    @checked_arguments
     def unwrap_key(self, wrapped_key: str | bytes, master_key_identifier: str) -> bytes:
         """The key that :meth:`wrap_key` wrapped."""
         # pyarrow hands over bytes, although its own description says text.

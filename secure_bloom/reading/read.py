@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from secure_bloom.arguments import checked_arguments
 from secure_bloom.encryption.access import GivenKeys
 from secure_bloom.encryption.keys import KeyResolver, asked_once
 from secure_bloom.errors import FileChangedError, located
@@ -97,6 +98,7 @@ def plan_read(asked: ReadRequest) -> ReadPlan:
     return TableRead(asked).plan()
 
 
+@checked_arguments
 def read_row_groups(
     plan: ReadPlan, file: PlannedFile, *, keys: GivenKeys = None
 ) -> Iterator[pa.RecordBatch]:

@@ -12,6 +12,7 @@ from typing import ParamSpec, TypeAlias, TypeVar
 
 import pyarrow.compute as pc
 
+from secure_bloom.arguments import check_fields
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy, trust_of
 from secure_bloom.encryption.trust import Trust
 from secure_bloom.errors import PolicyError
@@ -47,6 +48,9 @@ class ReadRequest:
     version: int | None = None
     timestamp: str | datetime | None = None
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
     def wanted_columns(self) -> list[str] | None:
         """The columns as a list; None for all."""
         return None if self.columns is None else as_names("columns", self.columns)
@@ -55,10 +59,6 @@ class ReadRequest:
         """The limit as a number; PolicyError for one that is not whole, or below zero."""
         if self.limit is None:
             return None
-        if not hasattr(self.limit, "__index__"):
-            raise PolicyError(
-                f"limit is of type {type(self.limit).__name__}, wanted a whole number"
-            )
         rows = operator.index(self.limit)
         if rows < 0:
             raise PolicyError(f"limit is {rows}, it must not be negative")

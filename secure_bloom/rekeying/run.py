@@ -12,6 +12,7 @@ from secure_bloom.adding.report import file_notes
 from secure_bloom.adding.run import FileTask
 from secure_bloom.adding.summary_files import summary_notes
 from secure_bloom.adding.targets import files_to_write
+from secure_bloom.arguments import checked_arguments
 from secure_bloom.delta.recognition import delta_table, refuse_options_of_tables
 from secure_bloom.delta.selection import TableSelection
 from secure_bloom.delta.table_run import refuse_options_of_files
@@ -48,6 +49,7 @@ from secure_bloom.storage import open_input
 from secure_bloom.storage.paths import Paths, absolute_path, as_paths, below, is_object_uri
 
 
+@checked_arguments
 def reencrypt(
     paths: Paths,
     *,
@@ -132,6 +134,7 @@ def reencryption(
     )
 
 
+@checked_arguments
 def decrypt(
     paths: Paths,
     *,
@@ -197,6 +200,7 @@ def _decryption(
     return Reencryption(resolver=resolver_of(keys, trust), policy=None, maker=None)
 
 
+@checked_arguments
 def rotate_keys(
     paths: Paths,
     *,

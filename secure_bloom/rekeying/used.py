@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, ClassVar
 
+from secure_bloom.arguments import checked_arguments
 from secure_bloom.encryption.access import GivenKeys
 from secure_bloom.encryption.keys import FileKeys, KeyMaterial, KeyResolver, asked_once
 from secure_bloom.errors import KeyUnavailableError, SecureBloomError, failure_of, located
@@ -91,6 +92,7 @@ class KeyUseReport(Report):
         return f"{counted(len(keys), 'master key')} in {counted(len(self.files), 'file')}"
 
 
+@checked_arguments
 def keys_used(
     paths: Paths,
     *,

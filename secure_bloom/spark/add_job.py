@@ -23,6 +23,7 @@ from secure_bloom.adding.request import (
     request_resolver,
 )
 from secure_bloom.adding.rewrite import Rewriter, WriteMode, failed_report
+from secure_bloom.arguments import checked_arguments
 from secure_bloom.delta.recognition import delta_table
 from secure_bloom.delta.table_run import refuse_options_of_files
 from secure_bloom.encryption.keys import KeyResolver
@@ -76,6 +77,7 @@ _REPORT = RowSchema(
 REPORT_SCHEMA = _REPORT.ddl
 
 
+@checked_arguments
 def add_bloom_filters(
     spark: SparkSession,
     paths: Paths,

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from secure_bloom.arguments import checked_arguments
 from secure_bloom.auditing.audit_plan import AuditOptions, audit_keys, plan_audit
 from secure_bloom.auditing.audit_request import AuditRequest
 from secure_bloom.auditing.auditor import conclude
@@ -37,6 +38,7 @@ FINDINGS_SCHEMA = (
 _FIELDS = [field.split()[0] for field in FINDINGS_SCHEMA.split(", ")]
 
 
+@checked_arguments
 def audit(
     spark: SparkSession,
     paths: Paths,

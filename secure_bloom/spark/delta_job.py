@@ -90,7 +90,7 @@ def add_to_delta(
 
     change = run.rewrite(work, dry_run=dry_run)
     for path in sorted(change.gone):
-        warnings.warn(f"{path}: another writer took it out of the table meanwhile", stacklevel=3)
+        warnings.warn(f"{path}: another writer took it out of the table meanwhile", stacklevel=4)
     if not reports:
         return spark.createDataFrame(job.schema.table([]))
     require_no_failure(reports[0], len(run.files), wanted)

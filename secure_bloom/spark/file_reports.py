@@ -131,7 +131,7 @@ def _numbers(report: DataFrame) -> Row:
 def _tell(notes: Iterable[str]) -> None:
     """Warn of what the run left that somebody should know of."""
     for note in notes:
-        warnings.warn(note, stacklevel=4)
+        warnings.warn(note, stacklevel=5)
 
 
 def _file_notes(report: DataFrame, count: int) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from secure_bloom.arguments import checked_arguments
 from secure_bloom.spark.progress import context_of
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ _PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 _SOURCE_IN_THE_JVM = "org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2"
 
 
+@checked_arguments
 def register(spark: SparkSession, *, push_filters: bool | None = None) -> None:
     """Make ``format("secure_bloom")`` known to ``spark``; may be called again.
 

@@ -13,6 +13,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from secure_bloom.arguments import checked_arguments
 from secure_bloom.encryption.access import loaded_policy
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import SecureBloomError
@@ -55,6 +56,7 @@ REKEY_SCHEMA = _REPORT.ddl
 Work = Callable[[str, str | None], RekeyedFile]
 
 
+@checked_arguments
 def reencrypt(
     spark: SparkSession,
     paths: Paths,
@@ -86,6 +88,7 @@ def reencrypt(
         return run_file_job(files, _job(shipped, files, folder), wanted)
 
 
+@checked_arguments
 def rotate_keys(
     spark: SparkSession,
     paths: Paths,

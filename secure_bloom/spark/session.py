@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from secure_bloom.arguments import checked_arguments
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.spark_columns import check_spark_columns, spark_leaves
 from secure_bloom.spark.kms import kms_config
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 READER_PROPERTIES = ("parquet.crypto.factory.class",)
 
 
+@checked_arguments
 def session_config(
     policy: KeyPolicy | str | os.PathLike[str],
     *,

@@ -165,11 +165,17 @@ def absolute_path(path: str | PathLike[str]) -> str:
 
 def as_paths(paths: Paths) -> list[str]:
     """One path or many, as a list of texts; PolicyError for none."""
-    try:
-        many = [paths] if isinstance(paths, str | PathLike) else list(paths)
-        texts = [os.fspath(path) for path in many]
-    except TypeError as exc:
-        raise PolicyError("a path is neither a text nor a Path") from exc
+    many = [paths] if isinstance(paths, str | PathLike) else paths
+    if not hasattr(many, "__iter__"):
+        kind = type(paths).__name__
+        raise PolicyError(f"paths are of type {kind}, wanted a text, a Path or a list of them")
+    texts = [_as_text(path) for path in many]
     if not texts:
         raise PolicyError("no path is given")
     return texts
+
+
+def _as_text(path: object) -> str:
+    if not isinstance(path, str | PathLike):
+        raise PolicyError(f"paths hold a {type(path).__name__}, wanted texts or Paths")
+    return os.fspath(path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from secure_bloom.auditing.findings import Finding, Severity
-from secure_bloom.auditing.selection import as_texts, selection
+from secure_bloom.auditing.selection import selection
 from secure_bloom.errors import PolicyError
 
 
@@ -31,7 +31,3 @@ def test_an_id_is_ignored_everywhere_or_in_one_column() -> None:
 def test_an_unknown_word_is_refused(ignore: list[str], severity: str | None) -> None:
     with pytest.raises(PolicyError):
         selection(ignore, severity)
-
-
-def test_one_text_is_not_taken_for_its_characters() -> None:
-    assert as_texts("column-in-clear") == ("column-in-clear",)

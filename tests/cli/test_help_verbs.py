@@ -26,7 +26,15 @@ def test_help_of_a_verb_is_its_own(words: tuple[str, ...]) -> None:
 
 
 def test_an_unknown_verb_is_told() -> None:
-    assert_error(run("help", "ad"), "there is no verb ad")
+    assert_error(run("help", "keys", "usd"), "there is no verb keys usd")
+    done = run("audi", "lake")
+    assert_error(done, "there is no verb audi")
+    assert "secure-bloom: hint: did you mean audit?\n" in done.stderr
+
+
+def test_what_is_wrong_with_an_argument_reads_like_other_errors() -> None:
+    assert_error(run("completion", "tcsh"), "error: invalid value for '{bash|zsh|fish}': 'tcsh'")
+    assert_error(run("keys", "usd"), "no such command 'usd'. Did you mean 'used'?")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -17,8 +17,9 @@ def tool() -> None:
 
 
 @tool.command()
+@click.argument("path")
 @click.option("--now", is_flag=True, help="At once.")
-def verb(now: bool) -> None:
+def verb(path: str, now: bool) -> None:
     r"""Do one thing.
 
     .TH is no command here, and a\b no escape.
@@ -36,6 +37,11 @@ def test_the_program_and_each_verb_have_a_page() -> None:
 
 def test_options_are_listed() -> None:
     assert ".SH OPTIONS\n.TP\n\\fB\\-\\-now\\fR\nAt once." in PAGES["tool-verb"]
+
+
+def test_arguments_are_no_options() -> None:
+    assert "PATH" in PAGES["tool-verb"].partition(".SH OPTIONS")[0]
+    assert "PATH" not in PAGES["tool-verb"].partition(".SH OPTIONS")[2]
 
 
 def test_examples_keep_their_lines() -> None:

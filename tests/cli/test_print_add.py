@@ -29,6 +29,19 @@ def test_what_was_done_is_summed_up(capsys: pytest.CaptureFixture[str]) -> None:
     assert "filters: 2 added; the files are 3.9 KiB larger" in text
 
 
+def test_files_that_keep_their_size_do(capsys: pytest.CaptureFixture[str]) -> None:
+    file = FileAddReport(path="a.parquet", status="unchanged", bytes_before=9, bytes_after=9)
+    assert "filters: none; the files keep their size" in shown(capsys, AddReport(files=(file,)))
+
+
+def test_of_many_files_the_first_are_told_of_one_by_one(capsys: pytest.CaptureFixture[str]) -> None:
+    report = AddReport(files=(added(),) * 10_000)
+    text = shown(capsys, report)
+    assert text.count("a.parquet") == 20
+    assert "and 9,980 more files: -v names them all\n" in text
+    assert "filters: 10,000 added" in text
+
+
 def test_a_dry_run_says_would_be(capsys: pytest.CaptureFixture[str]) -> None:
     text = shown(capsys, AddReport(files=(added(),), dry_run=True))
     assert "would be added" in text

@@ -27,6 +27,10 @@ def test_row_groups_that_may_have_the_value_are_named(capsys: pytest.CaptureFixt
     assert "row group 0" not in text
 
 
+def test_one_file_is_one_file(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "row groups of 1 file, by" in shown(capsys, report(Verdict.ABSENT), verbose=False)
+
+
 def test_five_are_named_and_all_with_verbose(capsys: pytest.CaptureFixture[str]) -> None:
     many = report(*[Verdict.MAYBE] * 7)
     text = shown(capsys, many, verbose=False)

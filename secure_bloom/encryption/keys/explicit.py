@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from secure_bloom.arguments import check_fields
 from secure_bloom.encryption.cipher import check_key_size
 from secure_bloom.errors import KeyUnavailableError, PolicyError
 
@@ -26,6 +27,7 @@ class ExplicitKeys:
     def __post_init__(self) -> None:
         if self.footer is not None:
             _check_key("the explicit footer key", self.footer)
+        check_fields(self)
         check_keys("explicit key of column", self.columns)
         check_keys("data key", self.data_keys)
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 
+from secure_bloom.arguments import check_fields, checked_arguments
 from secure_bloom.encryption import cipher
 from secure_bloom.encryption.configuration import ConfigTable, close_match
 from secure_bloom.encryption.keys.client import misfit
@@ -53,10 +54,12 @@ class Keyring:
     explicit: ExplicitKeys | None = None
 
     def __post_init__(self) -> None:
+        check_fields(self)
         check_keys("master key", self.master_keys)
         check_keys("data key", self.data_keys)
 
     @classmethod
+    @checked_arguments
     def load(cls, path: str | PathLike[str]) -> Keyring:
         """The keyring in a JSON file.
 
@@ -66,10 +69,12 @@ class Keyring:
         with located(path=os.fspath(path)):
             return _keyring(ConfigTable.of("the keyring", _read_json(Path(path))))
 
+    @checked_arguments
     def has_key(self, master_key_id: str) -> bool:
         """Whether ``master_key_id`` is one of ``master_keys``."""
         return master_key_id in self.master_keys
 
+    @checked_arguments
     def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
         """``key_bytes`` under a master key, in base64; KeyUnavailableError for an unknown id."""
         master_key = self._master_key(master_key_identifier)
@@ -77,6 +82,7 @@ class Keyring:
         sealed = cipher.seal(key_bytes, master_key, master_key_identifier.encode())
         return base64.b64encode(sealed).decode("ascii")
 
+    @checked_arguments
     def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
         """The key that :meth:`wrap_key` wrapped.
 
@@ -180,7 +186,7 @@ def _warn_of_open_keyring(path: str) -> None:
     warnings.warn(
         f"other users may read the keyring: chmod 600 {path}",
         KeyringPermissionWarning,
-        stacklevel=4,
+        stacklevel=5,
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Self
 
+from secure_bloom.arguments import checked_arguments
 from secure_bloom.errors import FormatError
 from secure_bloom.hudi.record_keys.hadoop_hashes import HashType, positions
 from secure_bloom.hudi.record_keys.packed_keys import PackedKeys, key_bytes, keys_bytes
@@ -92,6 +93,7 @@ class HudiBloomFilter(ABC):
         """:meth:`check` of each key, an array of shape (n,)."""
         return self.check_packed(PackedKeys.of(keys_bytes(keys)))
 
+    @checked_arguments
     def insert_packed(self, keys: PackedKeys) -> None:
         """:meth:`insert_many` of keys that are packed already."""
         from secure_bloom.kernels import hudi_bloom as kernels
@@ -103,6 +105,7 @@ class HudiBloomFilter(ABC):
             kernels.insert_keys(self._rows(), *self._shape(), part.offsets, part.data, *place)
             start += run.count
 
+    @checked_arguments
     def check_packed(self, keys: PackedKeys) -> NDArray[np.bool_]:
         """:meth:`check_many` of keys that are packed already."""
         import numpy as np
@@ -131,6 +134,7 @@ class HudiBloomFilter(ABC):
         return base64.b64encode(self.to_bytes()).decode()
 
     @classmethod
+    @checked_arguments
     def parse(cls, text: str) -> Self:
         """The filter of such a text; the mirror of :meth:`serialize`.
 

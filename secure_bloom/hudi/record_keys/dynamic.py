@@ -16,11 +16,11 @@ import struct
 from collections.abc import Iterator
 from typing import ClassVar
 
+from secure_bloom.arguments import checked_arguments
 from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError
 from secure_bloom.hudi.record_keys.bloom_filter import HudiBloomFilter, Run, decode_row, encode_row
 from secure_bloom.hudi.record_keys.hadoop_hashes import HashType
 from secure_bloom.hudi.record_keys.row_header import INT_MAX, Header, header_for, unpack
-from secure_bloom.options import require_whole
 
 _COUNTS = ">iii"
 #: The least bytes of a row: a header and a byte of bits.
@@ -30,9 +30,9 @@ _MIN_ROW = 9
 _MAX_ROWS = 1 << 17
 
 
+@checked_arguments
 def require_bound(max_entries: int) -> None:
     """Raise PolicyError for a bound that cannot be a number of keys."""
-    require_whole("max_entries", max_entries)
     if max_entries < 0:
         raise PolicyError(f"max_entries is {max_entries}, it cannot be negative")
 
@@ -47,6 +47,7 @@ class DynamicBoundedBloomFilter(HudiBloomFilter):
     __slots__ = ("_bound_reached", "_current", "_max_entries", "_nr", "_turn")
     TYPE_CODE: ClassVar[str] = "DYNAMIC_V0"
 
+    @checked_arguments
     def __init__(
         self,
         num_entries: int,
@@ -87,6 +88,7 @@ class DynamicBoundedBloomFilter(HudiBloomFilter):
         return b"".join([self._header.encode(), counts, *stored])
 
     @classmethod
+    @checked_arguments
     def from_bytes(cls, stored: bytes) -> DynamicBoundedBloomFilter:
         """The filter that ``stored`` starts with; its bound is 0."""
         view = memoryview(stored)

@@ -40,6 +40,8 @@ def keys_bytes(keys: Iterable[str]) -> list[bytes]:
     """:func:`key_bytes` of each; PolicyError too for one text in the place of several."""
     if isinstance(keys, str):
         raise PolicyError("record keys are one text, wanted several", hint="write [key]")
+    if not hasattr(keys, "__iter__"):
+        raise PolicyError(f"record keys are of type {type(keys).__name__}, wanted several texts")
     return [key_bytes(key) for key in keys]
 
 

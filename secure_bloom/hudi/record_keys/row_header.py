@@ -12,9 +12,9 @@ import math
 import struct
 from dataclasses import dataclass
 
+from secure_bloom.arguments import checked_arguments
 from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError
 from secure_bloom.hudi.record_keys.hadoop_hashes import HashType
-from secure_bloom.options import require_number, require_whole
 
 INT_MAX = 2**31 - 1
 _VERSION = -1
@@ -86,14 +86,13 @@ def header_for(num_entries: int, fpp: float, hash_type: HashType) -> Header:
     return Header(num_hashes=hashes, hash_type=hash_type, vector_size=bits)
 
 
+@checked_arguments
 def sizing(num_entries: int, fpp: float) -> tuple[int, int]:
     """Hudi's number of bits, and of hashes, for ``num_entries`` keys at ``fpp``.
 
     An fpp of 1 gives 0 and 0: there is no filter of that size.  PolicyError where
     1 <= num_entries < 2^31 and 0 < fpp <= 1 do not hold.
     """
-    require_whole("num_entries", num_entries)
-    require_number("fpp", fpp)
     if not 1 <= num_entries <= INT_MAX:
         raise PolicyError(f"num_entries is {num_entries}, it must lie between 1 and {INT_MAX}")
     if not 0.0 < fpp <= 1.0:

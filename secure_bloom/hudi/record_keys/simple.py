@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
+from secure_bloom.arguments import checked_arguments
 from secure_bloom.hudi.record_keys.bloom_filter import HudiBloomFilter, Run, decode_row, encode_row
 from secure_bloom.hudi.record_keys.hadoop_hashes import HashType
 from secure_bloom.hudi.record_keys.row_header import header_for
@@ -22,6 +23,7 @@ class SimpleBloomFilter(HudiBloomFilter):
     __slots__ = ()
     TYPE_CODE: ClassVar[str] = "SIMPLE"
 
+    @checked_arguments
     def __init__(
         self, num_entries: int, fpp: float, *, hash_type: HashType = HashType.MURMUR
     ) -> None:
@@ -33,6 +35,7 @@ class SimpleBloomFilter(HudiBloomFilter):
         return encode_row(self._header, self._bits)
 
     @classmethod
+    @checked_arguments
     def from_bytes(cls, stored: bytes) -> SimpleBloomFilter:
         """The filter that ``stored`` starts with."""
         header, bits, _ = decode_row(memoryview(stored))

@@ -21,6 +21,7 @@ from secure_bloom.reading.pruning.page_bounds import (
 from secure_bloom.reading.pruning.plan import Step
 from secure_bloom.reading.table.coalesced_reads import read_extents
 from secure_bloom.reading.table.table_schema import has_type_order
+from secure_bloom.text import counted
 
 #: A row group, a column, and which of the two indexes.
 _IndexKey = tuple[int, int, str]
@@ -84,9 +85,8 @@ def _prune(
     for predicate in predicates:
         # The rows of this condition alone; `ranges` has those of the whole predicate.
         left = sum(end - start for start, end in rows[predicate.condition.ordinal])
-        pruner.note(
-            group, predicate, Step.PAGE_INDEX, f"leaves {left} of {group.rows} rows", rows=left
-        )
+        told = f"leaves {left} of {counted(group.rows, 'row')}"
+        pruner.note(group, predicate, Step.PAGE_INDEX, told, rows=left)
 
 
 def _matching_rows(

@@ -1,0 +1,129 @@
+"""Arguments of public functions: of the types that the signature declares, or a PolicyError.
+
+The annotations are the rule.  An alias (``Paths``, ``Where``) is checked where its value is read.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from functools import cache, wraps
+from os import PathLike
+from typing import Any, ParamSpec, TypeVar
+
+from secure_bloom.errors import PolicyError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+#: One part of an annotation: whether a value is of it, and its name for people.
+_Kind = tuple[Callable[[object], bool], str]
+
+
+def checked_arguments(function: Callable[P, R]) -> Callable[P, R]:
+    """Raise PolicyError for an argument that is of no type of its annotation."""
+    names = function.__code__.co_varnames
+
+    @wraps(function)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+        for name, value in [*zip(names, args, strict=False), *kwargs.items()]:
+            _check(name, value, function.__annotations__.get(name, "object"))
+        return function(*args, **kwargs)
+
+    return checked
+
+
+def check_fields(record: Any) -> None:
+    """Raise PolicyError for a field of a dataclass that is of no type of its annotation."""
+    for field in fields(record):
+        _check(field.name, getattr(record, field.name), field.type)
+
+
+def _check(name: str, value: object, annotation: str) -> None:
+    kinds = _kinds(annotation)
+    if kinds and not any(is_of(value) for is_of, _ in kinds):
+        wanted = " or ".join(dict.fromkeys(text for _, text in kinds))
+        raise PolicyError(f"{name} is of type {type(value).__name__}, wanted {wanted}")
+
+
+@cache
+def _kinds(annotation: str) -> tuple[_Kind, ...]:
+    """The parts of an annotation; none where one of them is checked elsewhere."""
+    parts = annotation.split(" | ")
+    if not _ELSEWHERE.isdisjoint(parts):
+        return ()
+    return tuple(_KINDS.get(part) or _kind(part.partition("[")[0]) for part in parts)
+
+
+def _kind(name: str) -> _Kind:
+    """Of ``Mapping[str, Item]`` the Mapping: what is inside is checked where it is read."""
+    return _CONTAINERS.get(name) or _class(name.rpartition(".")[2])
+
+
+def _class(name: str) -> _Kind:
+    """A class by its name, so that none is imported for the check alone."""
+    article = "an" if name[0] in "AEIOU" else "a"
+    return lambda value: any(c.__name__ == name for c in type(value).__mro__), f"{article} {name}"
+
+
+def _is_flag(value: object) -> bool:
+    # numpy.bool_ was renamed to numpy.bool in numpy 2.
+    return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def _is_mapping_of_texts(value: object) -> bool:
+    return isinstance(value, Mapping) and all(
+        isinstance(text, str) for pair in value.items() for text in pair
+    )
+
+
+def _opens_files(value: object) -> bool:
+    """Whether keys come from it; isinstance of a Protocol is slow."""
+    return hasattr(value, "unwrap_key") or type(value).__name__ == "ExplicitKeys"
+
+
+_NONE: _Kind = (lambda value: value is None, "None")
+_PATH: _Kind = (lambda value: isinstance(value, PathLike), "a Path")
+_KEYS: _Kind = (
+    lambda value: value is None or _opens_files(value),
+    "a Keyring, ExplicitKeys or an object with wrap_key and unwrap_key",
+)
+_FUNCTION: _Kind = (callable, "a function")
+_KINDS: dict[str, _Kind] = {
+    "None": _NONE,
+    "bool": (_is_flag, "True or False"),
+    "int": (_is_whole, "a whole number"),
+    "float": (_is_number, "a number"),
+    "str": (lambda value: isinstance(value, str), "a text"),
+    "bytes": (lambda value: isinstance(value, bytes | bytearray | memoryview), "bytes"),
+    "PathLike[str]": _PATH,
+    "os.PathLike[str]": _PATH,
+    "Mapping[str, str]": (_is_mapping_of_texts, "a mapping of texts to texts"),
+    "Keys": _KEYS,
+    "GivenKeys": _KEYS,
+    "KmsClient": _KEYS,
+    "Types": (lambda value: isinstance(value, Mapping), "a mapping of columns to types"),
+    "Iterable[str]": (lambda value: hasattr(value, "__iter__"), "a list of texts"),
+    "Progress": _FUNCTION,
+    "FileProgress": _FUNCTION,
+}
+_CONTAINERS: dict[str, _Kind] = {
+    "Mapping": (lambda value: isinstance(value, Mapping), "a mapping"),
+    "NDArray": _class("ndarray"),
+    "Iterable": (lambda value: hasattr(value, "__iter__"), "several"),
+}
+#: Aliases of more than classes: the code that reads such a value knows what it may be.
+_ELSEWHERE = frozenset(
+    {
+        *("object", "Any", "Columns", "Forms", "GivenPolicy"),
+        *("Names", "Paths", "Predicate", "Where"),
+    }
+)
