@@ -159,16 +159,22 @@ def _names(rows: list[dict[str, Any]]) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in row))
 
 
+#: A wide table is scrolled; its rows stay low.
+_ONE_LINE = ' style="text-align: left; white-space: nowrap"'
+
+
 def _table(rows: list[dict[str, Any]]) -> str:
     import html
 
-    names = _names(rows)
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
+    # A column that says nothing of any row only takes room.
+    names = [name for name in _names(rows) if any(_cell(row.get(name)) for row in rows)]
+    head = "".join(f"<th{_ONE_LINE}>{html.escape(name)}</th>" for name in names)
     body = "".join(
-        "<tr>" + "".join(f"<td>{_cell(row.get(name))}</td>" for name in names) + "</tr>"
+        "<tr>" + "".join(f"<td{_ONE_LINE}>{_cell(row.get(name))}</td>" for name in names) + "</tr>"
         for row in rows
     )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<div style="overflow-x: auto">{table}</div>'
 
 
 def _cell(value: object) -> str:

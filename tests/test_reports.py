@@ -87,6 +87,13 @@ def test_a_file_that_failed_has_a_row_too(path: Path) -> None:
     assert row["error"]
 
 
+def test_a_notebook_sees_no_column_that_says_nothing(path: Path) -> None:
+    shown = sb.inspect(path)._repr_html_()
+    assert ">footer</th>" in shown
+    assert ">error</th>" not in shown
+    assert ">hudi</th>" not in shown
+
+
 def test_a_notebook_sees_no_more_than_some_rows_and_no_markup_of_a_file(tmp_path: Path) -> None:
     for number in range(30):
         write(tmp_path / f"<b>{number}.parquet", customers(5), Mode.PLAIN)

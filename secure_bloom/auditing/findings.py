@@ -105,7 +105,7 @@ class AuditReport(Report):
         }
 
     def _summary(self) -> str:
-        severities = Counter(str(finding.severity) for finding in self.findings)
-        told = ", ".join(f"{count} {severity}" for severity, count in severities.items())
+        severities = Counter(finding.severity for finding in self.findings)
+        told = ", ".join(f"{severities[each]} {each}" for each in Severity if severities[each])
         findings = counted(len(self.findings), "finding") + (f" ({told})" if told else "")
         return f"{findings} in {counted(self.files, 'file')}"

@@ -21,6 +21,7 @@ _PATH = click.Path(path_type=Path)
 @click.command("advise")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option(
+    "-c",
     "--column",
     "columns",
     multiple=True,

@@ -23,7 +23,7 @@ EXIT_FOUND, EXIT_NOWHERE = 0, 1
 
 
 _COLUMN = click.option(
-    "--column", default="_hoodie_record_key", show_default=True, help="The key column."
+    "-c", "--column", default="_hoodie_record_key", show_default=True, help="The key column."
 )
 
 
@@ -90,10 +90,12 @@ def show_command(
 @click.option(
     "--max-entries", type=int, default=100_000, show_default=True, help="Bound of DYNAMIC_V0."
 )
-@click.option("--output", metavar="DIR", help="Write the new files below DIR, leave the old ones.")
+@click.option(
+    "-o", "--output", metavar="DIR", help="Write new files below DIR, leave the old ones."
+)
 @click.option("--in-place", is_flag=True, help="Append to the files; costs no copy of the data.")
 @click.option("--replace-filters", is_flag=True, help="Build filters anew where there are some.")
-@click.option("--dry-run", is_flag=True, help="Work everything out, write nothing.")
+@click.option("-n", "--dry-run", is_flag=True, help="Work everything out, write nothing.")
 @_COLUMN
 @with_jobs_option
 @with_access_to_sign

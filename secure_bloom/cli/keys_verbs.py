@@ -91,7 +91,9 @@ def _complain(key: dict[str, object]) -> None:
 @keys.command("new")
 @click.argument("file", type=_PATH)
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--policy", "policy_path", type=_PATH, help="A key for each that the policy names.")
+@click.option(
+    "-p", "--policy", "policy_path", type=_PATH, help="A key for each name of the policy."
+)
 @click.option("--bits", type=int, default=128, show_default=True, help="128, 192 or 256.")
 def new_command(file: Path, names: tuple[str, ...], policy_path: Path | None, bits: int) -> int:
     """Make a keyring FILE with new random master keys, readable by its owner alone (0600).

@@ -33,7 +33,7 @@ def paimon() -> None:
 @paimon.command("show")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option(
-    "--keyring", type=click.Path(path_type=Path), help="Not needed: indexes are in clear."
+    "-k", "--keyring", type=click.Path(path_type=Path), help="Not needed: indexes are in clear."
 )
 @JSON
 @VERBOSE
@@ -57,6 +57,7 @@ def show_command(paths: tuple[str, ...], keyring: Path | None, as_json: bool, ve
 @paimon.command("build")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option(
+    "-c",
     "--column",
     "column_texts",
     multiple=True,
@@ -74,7 +75,7 @@ def show_command(paths: tuple[str, ...], keyring: Path | None, as_json: bool, ve
     is_flag=True,
     help="Write a new index in the place of one that cannot be read; what it held is lost.",
 )
-@click.option("--dry-run", is_flag=True, help="Work everything out, write nothing.")
+@click.option("-n", "--dry-run", is_flag=True, help="Work everything out, write nothing.")
 @with_jobs_option
 @with_access_to_read
 @with_common_options

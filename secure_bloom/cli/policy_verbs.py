@@ -24,7 +24,7 @@ def policy() -> None:
 @click.argument("path")
 @click.option("--client", type=click.Choice(list(KMS_LINES)), default="keyring", show_default=True)
 @keyring_option("Keys for a table whose footers are encrypted.")
-@click.option("--output", type=_PATH, metavar="FILE", help="A new file, instead of stdout.")
+@click.option("-o", "--output", type=_PATH, metavar="FILE", help="A new file, instead of stdout.")
 def init_command(path: str, client: str, keyring: Path | None, output: Path | None) -> int:
     """Write a policy that names every column of the table at PATH, commented out.
 

@@ -23,20 +23,25 @@ from secure_bloom.errors import PolicyError
 from secure_bloom.text import legible
 
 _POLICY = click.option(
+    "-p",
     "--policy",
     "policy_path",
     type=click.Path(path_type=Path),
     required=True,
     help="Policy file (TOML): what the files are to be, and the KMS.",
 )
-_DRY_RUN = click.option("--dry-run", is_flag=True, help="Say what would be done, write nothing.")
+_DRY_RUN = click.option(
+    "-n", "--dry-run", is_flag=True, help="Say what would be done, write nothing."
+)
 _PATHS = click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 
 
 @click.command("reencrypt")
 @_PATHS
 @_POLICY
-@click.option("--output", metavar="DIR", help="Write the new files below DIR, leave the old ones.")
+@click.option(
+    "-o", "--output", metavar="DIR", help="Write new files below DIR, leave the old ones."
+)
 @click.option(
     "--new-data-keys", is_flag=True, help="New data keys for files that are as they should be too."
 )
@@ -94,7 +99,7 @@ def reencrypt_command(
 
 @click.command("decrypt")
 @_PATHS
-@click.option("--output", metavar="DIR", required=True, help="Where the files in clear go.")
+@click.option("-o", "--output", metavar="DIR", required=True, help="Where the files in clear go.")
 @with_jobs_option
 @with_access_to_read
 @with_common_options

@@ -281,5 +281,5 @@ def test_a_single_number_is_one_value(tmp_path: Path) -> None:
 
 def test_a_column_that_is_no_name_is_an_error_of_ours(tmp_path: Path) -> None:
     path = write(tmp_path / "x.parquet", customers(5), Mode.PLAIN)
-    with pytest.raises(PolicyError, match="column holds a int, wanted names of columns"):
+    with pytest.raises(PolicyError, match="column is of type int, wanted a text"):
         sb.probe(path, 5, "x")  # type: ignore[arg-type]
