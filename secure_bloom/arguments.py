@@ -36,7 +36,7 @@ def checked_arguments(function: Callable[P, R]) -> Callable[P, R]:
 def check_fields(record: Any) -> None:
     """Raise PolicyError for a field of a dataclass that is of no type of its annotation."""
     for field in fields(record):
-        _check(field.name, getattr(record, field.name), field.type)
+        _check(field.name, getattr(record, field.name), str(field.type))
 
 
 def _check(name: str, value: object, annotation: str) -> None:

@@ -182,7 +182,7 @@ def check(function: Callable[..., object], given: dict[str, Any], name: str) -> 
         else:
             told = ""
         if isinstance(value, Thing) and name not in ANY_VALUE:
-            assert "wanted" in told, (name, told)
+            assert "wanted" in told or "must be" in told, (name, told)
 
 
 @pytest.mark.usefixtures("lake")
