@@ -28,6 +28,7 @@ FLOORS: list[dict[str, str]] = [
         "text": "words for people: counts, names of columns, what may be shown",
         "options": "what a caller may ask of a filter",
         "lazy_names": "public names that are imported when they are first asked for",
+        "signatures": "functions that are called by the fields of one request",
         "ordered_pool": "work in several threads, results in order",
         "process_start": "settings of a process that is ours alone",
         "worker_processes": "work in other processes",

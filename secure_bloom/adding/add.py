@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING
@@ -19,72 +21,72 @@ from secure_bloom.adding.rewrite import Rewriter, WriteMode
 from secure_bloom.adding.run import FileTask, Progress, rewrite_files
 from secure_bloom.adding.summary_files import summary_notes
 from secure_bloom.adding.targets import files_to_write
+from secure_bloom.arguments import check_fields
 from secure_bloom.storage.paths import Paths
 
 if TYPE_CHECKING:
     from secure_bloom.encryption.policy import KeyPolicy
 
 
-def add_bloom_filters(
-    paths: Paths,
-    *,
-    columns: Columns | None = None,
-    policy: KeyPolicy | str | PathLike[str] | None = None,
-    keys: Keys | None = None,
-    in_place: bool = False,
-    output: str | PathLike[str] | None = None,
-    replace_filters: bool = False,
-    dry_run: bool = False,
-    allow_unprotected: bool = False,
-    jobs: int | None = None,
-    progress: Progress | None = None,
-) -> AddReport:
-    """Add split-block Bloom filters to existing Parquet files without touching a data page.
+# No repr: keys may be a client of the user's, and show themselves.
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class AddRequest:
+    """The arguments of :func:`secure_bloom.add_bloom_filters`, as described there."""
 
-    ``paths`` are files, folders or globs.  ``columns`` maps column names to their options, or
-    lists names; without it the policy's columns are taken.  ``keys`` defaults to the policy's
-    KMS; a client of your own may be called from several threads.  Files are replaced atomically,
-    or with ``in_place`` appended to, or with ``output`` written below another folder; several at
-    a time, on at most ``jobs`` cores, by default all.  Many small files are shared by processes:
-    each asks the policy's KMS itself, or gets ``keys`` over a pipe if they can be pickled.  A file
-    that fails is reported and does not stop the others: so is one that is protected less than the
-    policy says, with a weaker algorithm, shorter keys or a footer in clear, unless
-    ``allow_unprotected`` is given.
+    paths: Paths
+    _: KW_ONLY
+    columns: Columns | None = None
+    policy: KeyPolicy | str | PathLike[str] | None = None
+    keys: Keys | None = None
+    in_place: bool = False
+    output: str | PathLike[str] | None = None
+    replace_filters: bool = False
+    dry_run: bool = False
+    allow_unprotected: bool = False
+    where: str | None = None
+    since: int | None = None
+    commit_every: int | None = None
+    jobs: int | None = None
+    progress: Progress | None = None
 
-    Raises PolicyError or UnsupportedFeatureError before any file is written where the request
-    itself cannot be: a column that no file has, an unknown master key, a managed table, and what a
-    few of the files show, such as a BOOLEAN column.  What only another file shows fails that file.
+    def __post_init__(self) -> None:
+        check_fields(self)
 
-    >>> sb.add_bloom_filters("new/", policy="keys/policy.toml")
-    <AddReport: 1 file (1 added)>
-    >>> sb.add_bloom_filters("plain/", columns={"email": 0.001})
-    <AddReport: 1 file (1 added)>
-    """
-    request = filter_request(columns, policy, replace_filters=replace_filters)
-    mode = WriteMode(in_place=in_place, dry_run=dry_run)
-    open_rewriter = partial(
-        request_rewriter, request, keys, mode, allow_unprotected=allow_unprotected
-    )
+    def filters(self) -> FilterRequest:
+        """The filters that are wanted; PolicyError where none is."""
+        return filter_request(self.columns, self.policy, replace_filters=self.replace_filters)
+
+    def rewriter(self, filters: FilterRequest, mode: WriteMode) -> Callable[[], Rewriter]:
+        """Makes the work on single files, in this process or in another one."""
+        return partial(
+            _rewriter, filters, self.keys, mode, allow_unprotected=self.allow_unprotected
+        )
+
+
+def add_to_files(asked: AddRequest) -> AddReport:
+    """Add filters to files, each in its place or below ``output``; of no table."""
+    filters = asked.filters()
+    mode = WriteMode(in_place=asked.in_place, dry_run=asked.dry_run)
+    open_rewriter = asked.rewriter(filters, mode)
     rewriter = open_rewriter()
-    files, targets = files_to_write(paths, in_place=in_place, output=output)
-    chunks = check_few(files, request, rewriter.resolver)
+    files, targets = files_to_write(asked.paths, in_place=asked.in_place, output=asked.output)
+    chunks = check_few(files, filters, rewriter.resolver)
     reports = rewrite_files(
         rewriter,
         open_rewriter,
         [FileTask(path=path, target=targets.get(path)) for path in files],
         chunks_a_file=chunks,
-        jobs=jobs,
-        progress=progress,
+        jobs=asked.jobs,
+        progress=asked.progress,
     )
     changed = [targets.get(report.path, report.path) for report in reports if report.changes]
-    left = left_filters_notes(reports) if in_place else ()
+    left = left_filters_notes(reports) if asked.in_place else ()
     notes = (*file_notes(reports), *left, *summary_notes(changed))
-    return AddReport(files=tuple(reports), notes=notes, dry_run=dry_run)
+    return AddReport(files=tuple(reports), notes=notes, dry_run=asked.dry_run)
 
 
-def request_rewriter(
-    request: FilterRequest, keys: Keys | None, mode: WriteMode, *, allow_unprotected: bool
+def _rewriter(
+    filters: FilterRequest, keys: Keys | None, mode: WriteMode, *, allow_unprotected: bool
 ) -> Rewriter:
-    """The work on single files that a request asks for, in this process or in another one."""
-    resolver = request_resolver(request, keys, allow_unprotected=allow_unprotected)
-    return Rewriter(request=request, resolver=resolver, mode=mode)
+    resolver = request_resolver(filters, keys, allow_unprotected=allow_unprotected)
+    return Rewriter(request=filters, resolver=resolver, mode=mode)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -102,18 +102,19 @@ def add_command(
             progress=progress,
         )
     if dry_run and not report.failed and not report.commits:
-        # Imported here: it takes the reader too.
-        from secure_bloom.advising.advisor import advice_notes
-
-        notes = advice_notes(
-            paths,
-            _new_filters(report),
-            keys=keys,
-            policy=policy,
-            allow_unprotected=allow_unprotected,
+        report = _advised(
+            report, paths, keys=keys, policy=policy, allow_unprotected=allow_unprotected
         )
-        report = replace(report, notes=(*report.notes, *notes))
     return finish(report, print_add_report, as_json=as_json, verbose=verbose)
+
+
+def _advised(report: AddReport, paths: tuple[str, ...], **access: Any) -> AddReport:
+    """The report of a dry run, with notes on what the filters would gain."""
+    # Imported here: it takes the reader too.
+    from secure_bloom.advising.advisor import advice_notes
+
+    notes = advice_notes(paths, _new_filters(report), **access)
+    return replace(report, notes=(*report.notes, *notes))
 
 
 def _new_filters(report: AddReport) -> dict[str, float]:

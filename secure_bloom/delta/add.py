@@ -2,51 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from os import PathLike
-from typing import TYPE_CHECKING
 
-from secure_bloom.adding.add import add_bloom_filters as add_to_files
-from secure_bloom.adding.add import request_rewriter
+from secure_bloom.adding.add import AddRequest, add_to_files
 from secure_bloom.adding.preflight import check_few
 from secure_bloom.adding.report import AddReport, FileAddReport, file_notes
-from secure_bloom.adding.request import (
-    Columns,
-    Keys,
-    filter_request,
-)
-from secure_bloom.adding.rewrite import Rewriter, WriteMode
-from secure_bloom.adding.run import FileTask, Progress, rewrite_files
-from secure_bloom.arguments import checked_arguments
+from secure_bloom.adding.rewrite import WriteMode
+from secure_bloom.adding.run import FileTask, rewrite_files
 from secure_bloom.delta.recognition import delta_table, refuse_options_of_tables
-from secure_bloom.storage.paths import Paths, as_paths
-
-# What tables need is loaded for tables: most runs are over files, and many are short.
-if TYPE_CHECKING:
-    from secure_bloom.delta.add_run import AddRun
-    from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.signatures import takes
+from secure_bloom.storage.paths import as_paths
 
 
-@checked_arguments
-def add_bloom_filters(
-    paths: Paths,
-    *,
-    columns: Columns | None = None,
-    policy: KeyPolicy | str | PathLike[str] | None = None,
-    keys: Keys | None = None,
-    in_place: bool = False,
-    output: str | PathLike[str] | None = None,
-    replace_filters: bool = False,
-    dry_run: bool = False,
-    allow_unprotected: bool = False,
-    where: str | None = None,
-    since: int | None = None,
-    commit_every: int | None = None,
-    jobs: int | None = None,
-    progress: Progress | None = None,
-) -> AddReport:
+@takes(AddRequest)
+def add_bloom_filters(asked: AddRequest) -> AddReport:
     """Add split-block Bloom filters to existing Parquet files without touching a data page.
 
     ``paths`` are files, folders or globs.  ``columns`` maps column names to their options, or
@@ -74,47 +44,34 @@ def add_bloom_filters(
     >>> sb.add_bloom_filters("plain/", columns={"email": 0.001})
     <AddReport: 1 file (1 added)>
     """
-    every = as_paths(paths)
-    folder = delta_table(every)
+    # Listed once: the paths may come from a generator.
+    paths = as_paths(asked.paths)
+    asked = replace(asked, paths=paths)
+    folder = delta_table(paths)
     if folder is None:
-        refuse_options_of_tables(where=where, since=since, commit_every=commit_every)
-        return add_to_files(
-            every,
-            columns=columns,
-            policy=policy,
-            keys=keys,
-            in_place=in_place,
-            output=output,
-            replace_filters=replace_filters,
-            dry_run=dry_run,
-            allow_unprotected=allow_unprotected,
-            jobs=jobs,
-            progress=progress,
+        refuse_options_of_tables(
+            where=asked.where, since=asked.since, commit_every=asked.commit_every
         )
-    from secure_bloom.delta.add_run import open_run
-    from secure_bloom.delta.table_run import refuse_options_of_files
-
-    refuse_options_of_files(folder, in_place=in_place, output=output is not None)
-    request = filter_request(columns, policy, replace_filters=replace_filters)
-    run = open_run(folder, request, where=where, since=since, commit_every=commit_every)
-    mode = WriteMode(dry_run=dry_run, only_changes=True)
-    open_rewriter = partial(
-        request_rewriter, run.request, keys, mode, allow_unprotected=allow_unprotected
-    )
-    return _add_to_table(run, open_rewriter, dry_run=dry_run, jobs=jobs, progress=progress)
+        return add_to_files(asked)
+    return _add_to_table(folder, asked)
 
 
-def _add_to_table(
-    run: AddRun,
-    open_rewriter: Callable[[], Rewriter],
-    *,
-    dry_run: bool,
-    jobs: int | None,
-    progress: Progress | None,
-) -> AddReport:
+def _add_to_table(folder: str, asked: AddRequest) -> AddReport:
     """Write new files beside the live ones, and commit them in their places."""
-    from secure_bloom.delta.table_run import new_sizes
+    # What tables need is loaded for tables: most runs are over files, and many are short.
+    from secure_bloom.delta.add_run import open_run
+    from secure_bloom.delta.table_run import new_sizes, refuse_options_of_files
 
+    refuse_options_of_files(folder, in_place=asked.in_place, output=asked.output is not None)
+    run = open_run(
+        folder,
+        asked.filters(),
+        where=asked.where,
+        since=asked.since,
+        commit_every=asked.commit_every,
+    )
+    mode = WriteMode(dry_run=asked.dry_run, only_changes=True)
+    open_rewriter = asked.rewriter(run.request, mode)
     rewriter = open_rewriter()
     chunks = check_few(run.paths, run.request, rewriter.resolver)
     reports: list[FileAddReport] = []
@@ -125,16 +82,16 @@ def _add_to_table(
             open_rewriter,
             tasks,
             chunks_a_file=chunks,
-            jobs=jobs,
-            progress=progress,
+            jobs=asked.jobs,
+            progress=asked.progress,
         )
         reports.extend(map(run.names.in_report, done))
         return new_sizes(done)
 
-    change = run.rewrite(work, dry_run=dry_run)
+    change = run.rewrite(work, dry_run=asked.dry_run)
     told = tuple(_told_of_gone(reports, run.gone(change, reports)))
     notes = (*file_notes(told), *change.notes)
-    return AddReport(files=told, notes=notes, dry_run=dry_run, commits=change.commits)
+    return AddReport(files=told, notes=notes, dry_run=asked.dry_run, commits=change.commits)
 
 
 def _told_of_gone(

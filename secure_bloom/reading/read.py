@@ -14,7 +14,7 @@ from secure_bloom.encryption.access import GivenKeys
 from secure_bloom.encryption.keys import KeyResolver, asked_once
 from secure_bloom.errors import FileChangedError, located
 from secure_bloom.reading.pruning.plan import FilePlan, PlannedFile, ReadPlan
-from secure_bloom.reading.read_request import ReadRequest, takes_a_request
+from secure_bloom.reading.read_request import ReadRequest
 from secure_bloom.reading.report import ReadReport
 from secure_bloom.reading.rows.file_reader import FileReader
 from secure_bloom.reading.rows.pyarrow_source import SourceOpener
@@ -22,10 +22,11 @@ from secure_bloom.reading.rows.units import Unit, tables_of, units
 from secure_bloom.reading.table.footer import read_footer
 from secure_bloom.reading.table.footer_scan import FooterScanner
 from secure_bloom.reading.table_read import BATCH_ROWS, TableRead
+from secure_bloom.signatures import takes
 from secure_bloom.storage import CountedFile, open_input
 
 
-@takes_a_request
+@takes(ReadRequest)
 def read_table(asked: ReadRequest) -> pa.Table:
     """The rows of files, folders or globs for which ``where`` is true.
 
@@ -60,7 +61,7 @@ def read_table(asked: ReadRequest) -> pa.Table:
     return pa.Table.from_batches(read.batches(), schema=read.schema)
 
 
-@takes_a_request
+@takes(ReadRequest)
 def read_batches(asked: ReadRequest) -> Iterator[pa.RecordBatch]:
     """The rows of :func:`read_table` in batches, with few of them in memory at a time.
 
@@ -71,7 +72,7 @@ def read_batches(asked: ReadRequest) -> Iterator[pa.RecordBatch]:
     return TableRead(asked).batches()
 
 
-@takes_a_request
+@takes(ReadRequest)
 def explain(asked: ReadRequest) -> ReadReport:
     """Do :func:`read_table`, drop the rows, and say what was read and why.
 
@@ -85,7 +86,7 @@ def explain(asked: ReadRequest) -> ReadReport:
     return read.report()
 
 
-@takes_a_request
+@takes(ReadRequest)
 def plan_read(asked: ReadRequest) -> ReadPlan:
     """The row groups that :func:`read_table` would read, for :func:`read_row_groups` elsewhere.
 

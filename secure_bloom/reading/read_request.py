@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
-from functools import wraps
-from inspect import Signature, signature
-from typing import ParamSpec, TypeAlias, TypeVar
+from typing import TypeAlias
 
 import pyarrow.compute as pc
 
@@ -25,9 +23,6 @@ from secure_bloom.storage.paths import Paths
 
 #: A condition in one of its three forms, as :func:`read_table` describes them.
 Where: TypeAlias = str | pc.Expression | Sequence[object]
-
-_Given = ParamSpec("_Given")
-_Result = TypeVar("_Result")
 
 
 # No repr: the condition holds cell values, and they must not reach a log.
@@ -82,25 +77,3 @@ class ReadRequest:
         if isinstance(where, pc.Expression):
             return from_expression(where)
         return from_structure(where)
-
-
-def _taking(
-    request: Callable[_Given, ReadRequest],
-) -> Callable[[Callable[[ReadRequest], _Result]], Callable[_Given, _Result]]:
-    parameters = list(signature(request).parameters.values())
-
-    def decorated(function: Callable[[ReadRequest], _Result]) -> Callable[_Given, _Result]:
-        @wraps(function)
-        def public(*args: _Given.args, **kwargs: _Given.kwargs) -> _Result:
-            return function(request(*args, **kwargs))
-
-        # help() and notebooks show the arguments, and not that they are handed on.
-        returned = signature(function).return_annotation
-        public.__signature__ = Signature(parameters, return_annotation=returned)  # type: ignore[attr-defined]
-        return public
-
-    return decorated
-
-
-#: Makes a function of a request a function of its fields.
-takes_a_request = _taking(ReadRequest)

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import secure_bloom as sb
 from secure_bloom.adding import torn_append
-from secure_bloom.adding.add import add_bloom_filters
 from secure_bloom.adding.append_mark import append_mark
 from secure_bloom.adding.torn_append import Mended, find_previous_end, mend
 from secure_bloom.encryption.keys import KeyResolver
@@ -93,7 +93,7 @@ def test_a_cell_that_looks_like_a_torn_append_is_not_taken_for_one(tmp_path: Pat
     with pytest.raises(FormatError, match=f"killed at byte {end}, but the footer there") as caught:
         mend(str(path), RESOLVER)
     assert f"truncate -s {end}" in str(caught.value.hint)
-    report = add_bloom_filters(path, columns=["a"], in_place=True)
+    report = sb.add_bloom_filters(path, columns=["a"], in_place=True)
     assert [file.status for file in report.files] == ["failed"]
     assert "nothing was cut" in str(report.files[0].error)
     assert contents(tmp_path) == {"x.parquet": cut_short}
@@ -102,11 +102,11 @@ def test_a_cell_that_looks_like_a_torn_append_is_not_taken_for_one(tmp_path: Pat
 def test_a_file_that_was_appended_to_before_is_mended_too(tmp_path: Path) -> None:
     path, _ = _file(tmp_path)
     for column in ("email", "id"):
-        report = add_bloom_filters(path, columns=[column], in_place=True)
+        report = sb.add_bloom_filters(path, columns=[column], in_place=True)
         assert [file.status for file in report.files] == ["added"]
     good = path.read_bytes()
     path.write_bytes(good + append_mark(len(good)) + bytes(70))
-    report = add_bloom_filters(path, columns=["iban"], in_place=True)
+    report = sb.add_bloom_filters(path, columns=["iban"], in_place=True)
     assert [file.status for file in report.files] == ["added"]
     assert any(f"98 bytes behind byte {len(good)}" in note for note in report.notes)
     assert set(contents(tmp_path)) == {"x.parquet"}
@@ -140,7 +140,7 @@ def test_what_was_cut_off_is_kept_when_the_run_does_not_end_well(
         raise FormatError("nothing works today")
 
     monkeypatch.setattr("secure_bloom.adding.rewrite.append_tail", failing)
-    report = add_bloom_filters(path, columns=["email"], in_place=True)
+    report = sb.add_bloom_filters(path, columns=["email"], in_place=True)
     assert [file.status for file in report.files] == ["failed"]
     assert contents(tmp_path) == {"x.parquet": good, ".x.parquet.secure-bloom-cut": tail}
     assert any("kept in .x.parquet.secure-bloom-cut" in note for note in report.notes)
