@@ -13,6 +13,8 @@ JAVA_HINT := Java 17 or later is needed by Spark: install it (Debian, Ubuntu: ap
 CONNECT := pandas zstandard
 # DuckDB's extension for Delta comes for fewer versions than DuckDB does.  Apart, beside the other one.
 DUCKDB_DELTA := duckdb==1.5.5 duckdb-extension-delta==1.5.5
+# Azure's emulator, which runs on Node.  Without npm its tests are skipped.
+AZURITE := azurite@3.37.0
 
 # Most of what is installed is never imported, so bytecode is made by the first import.
 INSTALL := $(BIN)/python -m pip install --quiet --no-compile
@@ -96,6 +98,8 @@ $(VENV)/.installed-dev: $(VENV)/bin/python pyproject.toml
 	  echo "without $(CONNECT) the test of Spark Connect is skipped"
 	@$(INSTALL) --no-deps --target $(VENV)/duckdb-delta $(DUCKDB_DELTA) || \
 	  echo "without $(DUCKDB_DELTA) no test reads Delta tables by DuckDB"
+	@{ command -v npm && npm install --ignore-scripts --no-audit --no-fund --prefix $(VENV)/azurite $(AZURITE); } >/dev/null 2>&1 || \
+	  echo "without npm and $(AZURITE) no test writes to Azure's emulator"
 	@touch $@ $(VENV)/.installed-spark
 
 $(VENV)/.installed-docs: $(VENV)/bin/python pyproject.toml

@@ -81,8 +81,8 @@ HEAVY = {
     "boto3": {"encryption", "storage"},
     "botocore": {"encryption", "storage"},
     "hvac": {"encryption"},
-    "google": {"encryption"},
-    "azure": {"encryption"},
+    "google": {"encryption", "storage"},
+    "azure": {"encryption", "storage"},
     "pandas": {"reports"},
     "pyarrow": {
         "reports",

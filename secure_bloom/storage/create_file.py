@@ -33,7 +33,7 @@ def create_file(path: str, content: bytes, *, like: str) -> None:
 def _create_object(path: str, content: bytes, pattern: InputFile) -> None:
     if OBJECT_SCHEMES[object_uri(path).scheme.lower()] != "s3":
         raise UnsupportedFeatureError(
-            "only in S3 can a file be put where none is in one step",
+            "commits are written to S3 and to local disks, not to other stores",
             hint="use the table's own engine for other stores",
             path=path,
         )

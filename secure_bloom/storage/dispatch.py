@@ -56,7 +56,7 @@ def replace_tail(
     target = source.location if output is None else output
     if not is_object_uri(target):
         return replace_local(source, keep, tail, output, must_be_new=must_be_new)
-    from secure_bloom.storage.objects import replace_object
+    from secure_bloom.storage.object_writes import replace_object
 
     return replace_object(source, keep, tail, target, must_be_new=must_be_new)
 

@@ -1,12 +1,10 @@
 # The base classes document the methods.
 # ruff: noqa: D102
-"""Objects of S3, Google Cloud Storage, Azure and HDFS through pyarrow.fs.
+"""Objects of S3, Google Cloud Storage, Azure and HDFS as they are read, through pyarrow.fs.
 
-Only this module of ``storage`` imports pyarrow, and the package imports this module when it meets
-the first object-store URI.  Region and endpoint come from the URI's query (pyarrow's
-``FileSystem.from_uri``) or from the environment.  S3 is written by the package ``s3``, which loads
-boto3, and tested against servers; the others take the same way through pyarrow and have not been
-run.
+The package imports this module, and pyarrow with it, when it meets the first object-store URI.
+Region and endpoint come from the URI's query (pyarrow's ``FileSystem.from_uri``) or from the
+environment.  Objects are written by ``object_writes``.
 """
 
 from __future__ import annotations
@@ -15,8 +13,6 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from types import ModuleType
-from typing import TYPE_CHECKING
 
 import pyarrow
 from pyarrow import fs
@@ -25,22 +21,18 @@ from secure_bloom.errors import (
     FileChangedError,
     FormatError,
     PolicyError,
-    UnsupportedFeatureError,
     located,
 )
+from secure_bloom.storage.azure_account import credentials_of_environment, with_credentials
 from secure_bloom.storage.folder_trees import Level, Tree
 from secure_bloom.storage.inputs import Extent, InputFile
 from secure_bloom.storage.os_errors import system_errors
-from secure_bloom.storage.paths import is_object_uri, object_uri
-from secure_bloom.storage.uploads import upload
-
-if TYPE_CHECKING:
-    from secure_bloom.storage.s3 import Origin, S3Object
+from secure_bloom.storage.paths import object_uri
 
 #: Names of the metadata that changes with every write.
 _WRITE_MARKS = ("ETag", "etag", "generation")
-#: Where the first of them stands in an identity.
-_ETAG_AT = 3
+#: Store -> where the one that its conditions take stands in an identity.
+_MARK_AT = {"s3": 3, "abfs": 3, "gcs": 5}
 #: One request brings so much of the end of an object: the footer, and the filters before it.  In
 #: the time that a store takes to answer, far more would arrive.
 _END = 128 * 1024
@@ -50,6 +42,9 @@ _AHEAD = 8 * 1024 * 1024
 _WHOLE = 5 * 1024 * 1024
 #: A request of its own costs more than to fetch so many bytes for nothing.
 _GAP = 64 * 1024
+#: Azure's words for a name that no container has, as when a table's log is looked for above all
+#: containers.
+_NO_NAME = ("[InvalidResourceName]", "[OutOfRangeInput]")
 #: Name of the metadata with the time of writing, if the store gives it when an object is opened.
 _WRITTEN = "Last-Modified"
 
@@ -71,7 +66,7 @@ class ObjectFile(InputFile):
         self._is_aside = False
 
     def check_unchanged(self) -> None:
-        with _store_errors(self.path):
+        with store_errors(self.path):
             try:
                 file, now = _open(*_locate(self.path))
             except FileNotFoundError as exc:
@@ -118,7 +113,7 @@ class ObjectFile(InputFile):
             # What is held is of the object as it was; the rest must not be of another.
             self.check_unchanged()
             self._is_aside = False
-        with _store_errors(self.path):
+        with store_errors(self.path):
             try:
                 data: bytes = self._file.read_at(length, offset)
             except OSError:
@@ -131,7 +126,7 @@ class ObjectFile(InputFile):
         uri = object_uri(self.path)
         sibling = str(uri.at(uri.key.rpartition("/")[0] + "/" + name))
         filesystem, key = _locate(sibling)
-        with _store_errors(sibling):
+        with store_errors(sibling):
             try:
                 with filesystem.open_input_file(key) as file:
                     data: bytes = file.read(limit)
@@ -183,7 +178,7 @@ def _joined(extents: Sequence[Extent]) -> Iterator[Extent]:
 
 def open_object(path: str) -> ObjectFile:
     """Open an object-store URI for reading; errors as those of :func:`open_input`."""
-    with _store_errors(path):
+    with store_errors(path):
         return ObjectFile(path)
 
 
@@ -192,82 +187,10 @@ def arrow_location(path: str) -> tuple[fs.FileSystem, str]:
     return _locate(path)
 
 
-def replace_object(
-    source: InputFile, keep: int, tail: Sequence[bytes], path: str, *, must_be_new: bool = False
-) -> int:
-    """Make the object at ``path`` ``keep`` bytes of source and the tail; the new size in bytes.
-
-    With ``must_be_new`` none may stand there.  S3 takes both as conditions (see ``s3``).  Other
-    stores are asked right before the new object becomes visible, so another writer can still be
-    faster; and they carry no tags, access lists and user metadata over.
-    """
-    filesystem, key = _locate(path)
-    with _store_errors(path), source.exclusive():
-        if filesystem.type_name == "s3":
-            return _replace_in_s3(source, keep, tail, path, must_be_new=must_be_new)
-        size = keep + sum(map(len, tail))
-
-        def check() -> None:
-            source.check_unchanged()
-            if must_be_new and filesystem.get_file_info(key).type != fs.FileType.NotFound:
-                raise FileChangedError("the object is there already", path=path)
-
-        check()
-        upload(filesystem, key, source.chunks(keep, tail), size, check)
-    return size
-
-
-def _replace_in_s3(
-    source: InputFile, keep: int, tail: Sequence[bytes], path: str, *, must_be_new: bool
-) -> int:
-    s3 = _writing_to_s3()
-    target = s3.s3_object(path, _locate(path)[0].region)
-    origin = _origin(source, target)
-    size: int = s3.replace(source, keep, tail, target, origin=origin, must_be_new=must_be_new)
-    return size
-
-
-def _origin(source: InputFile, target: S3Object) -> Origin | None:
-    """The source as an object that the store of ``target`` can copy from."""
-    if not is_object_uri(source.path):
-        return None
-    filesystem, _ = _locate(source.path)
-    etag = source.identity[_ETAG_AT]
-    if filesystem.type_name != "s3" or not isinstance(etag, bytes):
-        return None
-    s3 = _writing_to_s3()
-    found = s3.s3_object(source.path, filesystem.region)
-    return s3.Origin(object=found, etag=etag.decode()) if found.store == target.store else None
-
-
-def create_object(path: str, content: bytes) -> None:
-    """Create an object; FileChangedError where one stands: of many writers one succeeds.
-
-    Raises UnsupportedFeatureError for stores other than S3.
-    """
-    filesystem, _ = _locate(path)
-    if filesystem.type_name != "s3":
-        raise UnsupportedFeatureError(
-            f"no way to create an object of {filesystem.type_name} only where none stands",
-            path=path,
-        )
-    s3 = _writing_to_s3()
-    s3.create(s3.s3_object(path, filesystem.region), content)
-
-
-def _writing_to_s3() -> ModuleType:
-    try:
-        from secure_bloom.storage import s3
-    except ImportError as exc:
-        raise PolicyError("writing to S3 needs boto3", hint="pip install boto3") from exc
-    return s3
-
-
-def remove_object(path: str) -> None:
-    """Remove the object at ``path``."""
-    filesystem, key = _locate(path)
-    with _store_errors(path):
-        filesystem.delete_file(key)
+def mark_of(identity: tuple[object, ...], filesystem: fs.FileSystem) -> str | None:
+    """What conditions name an object by, out of its identity; None where the store told none."""
+    mark = identity[_MARK_AT[filesystem.type_name]] if filesystem.type_name in _MARK_AT else None
+    return mark.decode() if isinstance(mark, bytes) else None
 
 
 class ObjectTree(Tree):
@@ -331,7 +254,7 @@ class ObjectTree(Tree):
         filesystem, key = _locate(path)
         # A listing tells it of all its files; a question for each would be a request for each.
         if key not in self._written:
-            with _store_errors(path):
+            with store_errors(path):
                 self._written[key] = filesystem.get_file_info(key).mtime_ns
         return self._written[key]
 
@@ -346,29 +269,56 @@ class ObjectTree(Tree):
 
     def _kind(self, path: str) -> fs.FileType:
         filesystem, key = _locate(path)
-        with _store_errors(path):
-            return filesystem.get_file_info(key).type
+        with store_errors(path):
+            try:
+                return filesystem.get_file_info(key).type
+            except OSError as exc:
+                if any(word in str(exc) for word in _NO_NAME):
+                    return fs.FileType.NotFound
+                raise
 
     def _infos(self, folder: str, *, recursive: bool) -> list[fs.FileInfo]:
         filesystem, key = _locate(folder)
-        with _store_errors(folder):
+        names_folders = filesystem.type_name != "gcs"
+        with store_errors(folder):
             infos: list[fs.FileInfo] = filesystem.get_file_info(
-                fs.FileSelector(key, recursive=recursive, allow_not_found=True)
+                fs.FileSelector(key, recursive=recursive or not names_folders, allow_not_found=True)
             )
-        return infos
+        return infos if names_folders else _with_folders(infos, key, recursive=recursive)
+
+
+def _with_folders(infos: list[fs.FileInfo], top: str, *, recursive: bool) -> list[fs.FileInfo]:
+    """All that stands below ``top``, and the folders in it, which pyarrow lists for other stores.
+
+    Without them the log of a table would not be seen, and its files would be taken for loose ones.
+    """
+    folders = {
+        info.path[:end]
+        for info in infos
+        for end in range(len(top) + 1, len(info.path))
+        if info.path[end] == "/"
+    }
+    known = {info.path for info in infos}
+    infos = [*infos, *(fs.FileInfo(path, fs.FileType.Directory) for path in folders - known)]
+    return infos if recursive else [it for it in infos if it.path.rpartition("/")[0] == top]
 
 
 def _locate(path: str) -> tuple[fs.FileSystem, str]:
     """The file system of a URI, and what pyarrow calls the path in it."""
     uri = object_uri(path)
-    with _store_errors(path):
-        filesystem, root = _connect(uri.store())
+    with store_errors(path):
+        filesystem, root = _connect(uri.store(), credentials_of_environment())
+    if filesystem.type_name == "abfs":
+        # Some URIs have the container in the key; no path there may begin with a slash.
+        return filesystem, f"{root}/{uri.key}".strip("/")
     return filesystem, f"{root}/{uri.key}" if uri.key else root or "/"
 
 
 @lru_cache(maxsize=16)
-def _connect(store: str) -> tuple[fs.FileSystem, str]:
+def _connect(store: str, of_azure: tuple[str, str] | None) -> tuple[fs.FileSystem, str]:
     filesystem, root = fs.FileSystem.from_uri(store)
+    if filesystem.type_name == "abfs" and of_azure is not None:
+        filesystem = with_credentials(filesystem, of_azure)
     return filesystem, root.rstrip("/")
 
 
@@ -395,7 +345,7 @@ def _refuse_folder(info: fs.FileInfo) -> None:
 
 
 @contextmanager
-def _store_errors(path: str) -> Iterator[None]:
+def store_errors(path: str) -> Iterator[None]:
     """Errors of pyarrow, most of which are OSErrors, as :class:`PolicyError`."""
     with located(path=path), system_errors(path):
         try:

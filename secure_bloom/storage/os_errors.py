@@ -22,9 +22,17 @@ _HINTS = {
 #: Messages and hints about object stores, whichever library asks them.
 DENIED = "the store denies access"
 CREDENTIALS = "check the credentials (AWS_PROFILE, AWS_ACCESS_KEY_ID), and what they may do there"
+AZURE_CREDENTIALS = (
+    "check the credentials (AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN, az login), "
+    "and what they may do there"
+)
+GOOGLE_CREDENTIALS = (
+    "check the credentials (GOOGLE_APPLICATION_CREDENTIALS, gcloud auth), "
+    "and what they may do there"
+)
 EXPIRED = "get new credentials: these expired"
 UNREACHABLE = ("the store cannot be reached", "check the endpoint, the region and the network")
-#: Words in pyarrow's error for an answer of S3 -> our message and hint.
+#: Words in pyarrow's error for an answer of a store -> our message and hint.
 _STORE_ERRORS = {
     "AWS Error ACCESS_DENIED": (DENIED, CREDENTIALS),
     "AWS Error INVALID_ACCESS_KEY_ID": (DENIED, CREDENTIALS),
@@ -32,6 +40,12 @@ _STORE_ERRORS = {
     "AWS Error SIGNATURE_DOES_NOT_MATCH": (DENIED, CREDENTIALS),
     "AWS Error EXPIRED_TOKEN": (DENIED, EXPIRED),
     "AWS Error NETWORK_CONNECTION": UNREACHABLE,
+    "Azure Error: [AuthenticationFailed]": (DENIED, AZURE_CREDENTIALS),
+    "Azure Error: [AuthorizationFailure]": (DENIED, AZURE_CREDENTIALS),
+    "Azure Error: [AuthorizationPermissionMismatch]": (DENIED, AZURE_CREDENTIALS),
+    "Azure Error: [NoAuthenticationInformation]": (DENIED, AZURE_CREDENTIALS),
+    "google::cloud::Status(PERMISSION_DENIED": (DENIED, GOOGLE_CREDENTIALS),
+    "google::cloud::Status(UNAUTHENTICATED": (DENIED, GOOGLE_CREDENTIALS),
 }
 
 

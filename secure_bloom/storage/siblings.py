@@ -15,7 +15,7 @@ from secure_bloom.storage.paths import is_object_uri, local_path, name_of
 def remove_file(path: str) -> None:
     """Remove the file at ``path`` with its .crc, durably; none there is as good."""
     if is_object_uri(path):
-        from secure_bloom.storage.objects import remove_object
+        from secure_bloom.storage.object_writes import remove_object
 
         remove_object(path)
         return

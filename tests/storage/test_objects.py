@@ -1,21 +1,12 @@
-"""Object stores: the same verbs, against an S3 server on this machine.
-
-Google Cloud Storage, Azure and HDFS are not run; the way of the last two (write beside, then
-move) is run on pyarrow's local file system.
-"""
+"""Object stores: the same verbs, against an S3 server on this machine."""
 
 from __future__ import annotations
 
-import gc
-import os
-import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from pyarrow import fs
 
 from secure_bloom.errors import (
     FileChangedError,
@@ -31,7 +22,6 @@ from secure_bloom.storage import (
     replace_tail,
     summary_files,
 )
-from secure_bloom.storage.uploads import upload
 from tests.storage.conftest import KEEP, NEW, OLD, TAIL, Bucket, contents
 
 KEY = "lake/ts=2024-01-01 00%3A00/part-0.parquet"
@@ -124,37 +114,6 @@ def test_an_object_changed_since_it_was_read_is_left_alone(bucket: Bucket) -> No
     assert bucket.objects() == {}
 
 
-class Google:
-    """Google's store as pyarrow shows it: an object appears when its stream is closed, as here."""
-
-    type_name = "gcs"
-
-    def __init__(self, bucket: Bucket) -> None:
-        self._filesystem, self._root = fs.FileSystem.from_uri(bucket.uri(""))
-
-    def open_output_stream(self, key: str, **options: Any) -> Any:
-        return self._filesystem.open_output_stream(f"{self._root}/{key}", **options)
-
-
-@pytest.mark.parametrize("size", [len(OLD), LARGE])
-@pytest.mark.parametrize("error", [MemoryError(), KeyboardInterrupt(), OSError("broken")])
-def test_an_upload_given_up_changes_nothing(
-    bucket: Bucket, size: int, error: BaseException
-) -> None:
-    body = b"o" * size
-    bucket.put(KEY, body=body)
-
-    def breaking() -> Iterator[bytes]:
-        yield body[:-1]
-        raise error
-
-    with pytest.raises(type(error)):
-        upload(Google(bucket), KEY, breaking(), size, lambda: None)
-    error.__traceback__ = None
-    gc.collect()  # nothing of ours keeps the stream alive now
-    assert bucket.objects() == {KEY: body}
-
-
 def test_a_change_during_the_upload_is_noticed(bucket: Bucket) -> None:
     bucket.put(KEY)
     changed = OLD[::-1]
@@ -193,20 +152,6 @@ def test_ctrl_c_and_the_end_of_the_process_complete_nothing(
     assert done.returncode != 0
     assert "KeyboardInterrupt" in done.stderr
     assert bucket.objects() == {KEY: OLD}
-
-
-def test_ctrl_c_while_the_upload_is_opened(bucket: Bucket) -> None:
-    bucket.put(KEY)
-
-    class Interrupting(Google):
-        def open_output_stream(self, key: str, **options: Any) -> Any:
-            stream = super().open_output_stream(key, **options)
-            os.kill(os.getpid(), signal.SIGINT)
-            return stream
-
-    with pytest.raises(KeyboardInterrupt):
-        upload(Interrupting(bucket), KEY, [NEW], len(NEW), lambda: None)
-    assert bucket.objects() in ({KEY: OLD}, {KEY: NEW})
 
 
 def test_objects_are_not_appended_to(bucket: Bucket) -> None:
@@ -248,27 +193,6 @@ def test_a_managed_table_in_a_bucket_is_refused(bucket: Bucket, path: str, log: 
         refuse_managed(bucket.uri(path))
     assert caught.value.path == bucket.uri("lake/table")
     refuse_managed([bucket.uri("lake/other"), bucket.uri("lake/other/y.parquet")])
-
-
-def test_stores_without_invisible_uploads_write_beside_and_move(tmp_path: Path) -> None:
-    key = str(tmp_path / "new" / "x.parquet")
-    upload(fs.LocalFileSystem(), key, [b"ab", b"c"], 3, lambda: None)
-    assert contents(tmp_path / "new") == {"x.parquet": b"abc"}
-
-    def breaking() -> Iterator[bytes]:
-        yield b"zz"
-        raise KeyboardInterrupt
-
-    def changed() -> None:
-        raise FileChangedError("changed")
-
-    with pytest.raises(KeyboardInterrupt):
-        upload(fs.LocalFileSystem(), key, breaking(), 3, lambda: None)
-    with pytest.raises(FileChangedError):
-        upload(fs.LocalFileSystem(), key, [b"zzz"], 3, changed)
-    with pytest.raises(FormatError, match="holds 2 bytes"):
-        upload(fs.LocalFileSystem(), key, [b"zz"], 3, lambda: None)
-    assert contents(tmp_path / "new") == {"x.parquet": b"abc"}
 
 
 def test_an_object_that_must_be_new_takes_no_other_s_place(bucket: Bucket) -> None:

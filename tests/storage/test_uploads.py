@@ -1,33 +1,34 @@
-"""Uploads: an object is visible whole or not at all, and Ctrl-C ends them at any moment."""
+"""Files of stores with folders: written beside the old one, then moved; here on a local disk."""
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Callable
+from collections.abc import Iterator
+from pathlib import Path
 
-#: Threads take turns after every few instructions, so that a Ctrl-C falls between any two of them.
-INTERRUPTED_OFTEN = """
-import io, os, signal, sys
-from secure_bloom.storage.uploads import upload
-sys.setswitchinterval(1e-6)
-class Store:
-    type_name = "gcs"
-    def open_output_stream(self, key, **options):
-        os.kill(os.getpid(), signal.SIGINT)
-        return io.BytesIO()
-ends = 0
-for _ in range(6000):
-    try:
-        upload(Store(), "key", [b"new"], 3, lambda: None)
-    except KeyboardInterrupt:
-        ends += 1
-print(ends)
-"""
+import pytest
+from pyarrow import fs
+
+from secure_bloom.errors import FileChangedError, FormatError
+from secure_bloom.storage.uploads import write_beside
+from tests.storage.conftest import contents
 
 
-def test_ctrl_c_ends_an_upload_at_any_moment(
-    run: Callable[..., subprocess.CompletedProcess[str]],
-) -> None:
-    """With the locks of `concurrent.futures` it never returned, once in some hundred times."""
-    done = run(INTERRUPTED_OFTEN)
-    assert (done.stdout, done.stderr) == ("6000\n", "")
+def test_stores_without_invisible_uploads_write_beside_and_move(tmp_path: Path) -> None:
+    key = str(tmp_path / "new" / "x.parquet")
+    write_beside(fs.LocalFileSystem(), key, [b"ab", b"c"], 3, lambda: None)
+    assert contents(tmp_path / "new") == {"x.parquet": b"abc"}
+
+    def breaking() -> Iterator[bytes]:
+        yield b"zz"
+        raise KeyboardInterrupt
+
+    def changed() -> None:
+        raise FileChangedError("changed")
+
+    with pytest.raises(KeyboardInterrupt):
+        write_beside(fs.LocalFileSystem(), key, breaking(), 3, lambda: None)
+    with pytest.raises(FileChangedError):
+        write_beside(fs.LocalFileSystem(), key, [b"zzz"], 3, changed)
+    with pytest.raises(FormatError, match="holds 2 bytes"):
+        write_beside(fs.LocalFileSystem(), key, [b"zz"], 3, lambda: None)
+    assert contents(tmp_path / "new") == {"x.parquet": b"abc"}

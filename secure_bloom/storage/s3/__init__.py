@@ -8,7 +8,8 @@ Importing this package loads boto3.  Objects are read through pyarrow (see ``obj
 takes half of the time of a core there that it takes in boto3, and other stores take the same way.
 """
 
-from secure_bloom.storage.s3.connection import S3Object, s3_object
-from secure_bloom.storage.s3.replacement import Origin, create, replace
+from secure_bloom.storage.s3.answers import errors
+from secure_bloom.storage.s3.connection import connect
+from secure_bloom.storage.s3.replacement import S3Writer as Writer
 
-__all__ = ["Origin", "S3Object", "create", "replace", "s3_object"]
+__all__ = ["Writer", "connect", "errors"]

@@ -19,75 +19,67 @@ from botocore.exceptions import (
 )
 
 from secure_bloom.errors import (
-    AccessDeniedError,
-    FileChangedError,
     MissingPathError,
     PolicyError,
     SecureBloomError,
     UnsupportedFeatureError,
 )
-from secure_bloom.storage.os_errors import CREDENTIALS, DENIED, EXPIRED, UNREACHABLE
-from secure_bloom.storage.s3.connection import S3Object
+from secure_bloom.storage.os_errors import CREDENTIALS, EXPIRED
+from secure_bloom.storage.store_answers import (
+    BUSY,
+    CHANGED,
+    FAILED,
+    GONE,
+    UPLOAD_ENDED,
+    Answer,
+    denied,
+    error_of,
+    unreachable,
+    without_credentials,
+)
 
-_CHANGED = "another program writes here; run again when it is done"
 #: A condition did not hold, or another conditional request for the object was under way.
 _CONFLICTS = ("PreconditionFailed", "412", "ConditionalRequestConflict", "409")
-_AGAIN = "run again later; every file is as it was, or done"
-
-#: The store's word -> our class, what happened, and what to do.
-_KNOWN: dict[str, tuple[type[SecureBloomError], str, str]] = {
-    **dict.fromkeys(
-        _CONFLICTS,
-        (FileChangedError, "the object was changed after it was read", _CHANGED),
-    ),
-    **dict.fromkeys(
-        ("NoSuchKey", "404"),
-        (FileChangedError, "the object is gone", _CHANGED),
-    ),
-    "NoSuchUpload": (FileChangedError, "the upload was ended by another program", _CHANGED),
+_DENIED = (
+    "AccessDenied",
+    "403",
+    "InvalidAccessKeyId",
+    "InvalidClientTokenId",
+    "AllAccessDisabled",
+    "SignatureDoesNotMatch",
+)
+_EXPIRED = ("ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired")
+_BUSY = ("SlowDown", "ServiceUnavailable", "503", "RequestTimeout", "Throttling", "429")
+_NO_CONDITIONS: Answer = (
+    UnsupportedFeatureError,
+    "the store does not do what keeps updates of others safe (conditional writes)",
+    "write new objects with --output instead",
+)
+#: The store's word -> what is wrong.
+_KNOWN: dict[str, Answer] = {
+    **dict.fromkeys(_CONFLICTS, CHANGED),
+    **dict.fromkeys(("NoSuchKey", "404"), GONE),
+    "NoSuchUpload": UPLOAD_ENDED,
     "NoSuchBucket": (MissingPathError, "there is no such bucket", "check its name and the region"),
-    **dict.fromkeys(
-        ("AccessDenied", "403", "InvalidAccessKeyId", "InvalidClientTokenId", "AllAccessDisabled"),
-        (AccessDeniedError, DENIED, CREDENTIALS),
-    ),
-    "SignatureDoesNotMatch": (AccessDeniedError, DENIED, CREDENTIALS),
-    **dict.fromkeys(
-        ("ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired"),
-        (AccessDeniedError, DENIED, EXPIRED),
-    ),
-    **dict.fromkeys(
-        ("SlowDown", "ServiceUnavailable", "503", "RequestTimeout", "Throttling", "429"),
-        (PolicyError, "the store is too busy, after several attempts", _AGAIN),
-    ),
-    **dict.fromkeys(
-        ("InternalError", "500", "502", "504"),
-        (PolicyError, "the store failed, after several attempts", _AGAIN),
-    ),
-    **dict.fromkeys(
-        ("NotImplemented", "501"),
-        (
-            UnsupportedFeatureError,
-            "the store does not do what keeps updates of others safe (conditional writes)",
-            "write new objects with --output instead",
-        ),
-    ),
+    **dict.fromkeys(_DENIED, denied(CREDENTIALS)),
+    **dict.fromkeys(_EXPIRED, denied(EXPIRED)),
+    **dict.fromkeys(_BUSY, BUSY),
+    **dict.fromkeys(("InternalError", "500", "502", "504"), FAILED),
+    **dict.fromkeys(("NotImplemented", "501"), _NO_CONDITIONS),
 }
 
 
 @contextmanager
-def s3_errors(path: str) -> Iterator[None]:
+def errors(path: str) -> Iterator[None]:
     """Raise what boto3 raises as an error of ours about ``path``."""
     try:
         yield
     except ClientError as exc:
         raise _refusal(exc, path) from exc
     except (NoCredentialsError, PartialCredentialsError) as exc:
-        raise AccessDeniedError(
-            "there are no credentials for the store", hint=CREDENTIALS, path=path
-        ) from exc
+        raise without_credentials(path, CREDENTIALS) from exc
     except (botocore.exceptions.ConnectionError, HTTPClientError) as exc:
-        message, hint = UNREACHABLE
-        raise PolicyError(f"{message}: {type(exc).__name__}", hint=hint, path=path) from exc
+        raise unreachable(path, exc) from exc
     except BotoCoreError as exc:
         raise PolicyError(f"boto3 cannot ask the store: {exc}", path=path) from exc
 
@@ -102,11 +94,6 @@ def is_conflict(error: ClientError) -> bool:
     return code_of(error) in _CONFLICTS
 
 
-def already_there(target: S3Object) -> FileChangedError:
-    """The error for an object where none may stand."""
-    return FileChangedError("the object is there already", path=target.path)
-
-
 def was_repeated(error: ClientError) -> bool:
     """Whether the SDK has sent the request more than once."""
     answer: dict[str, Any] = error.response.get("ResponseMetadata", {})
@@ -116,8 +103,6 @@ def was_repeated(error: ClientError) -> bool:
 def _refusal(error: ClientError, path: str) -> SecureBloomError:
     code = code_of(error)
     if code in _KNOWN:
-        kind, message, hint = _KNOWN[code]
-        said = "" if kind is FileChangedError else f": {code}"
-        return kind(message + said, hint=hint, path=path)
+        return error_of(_KNOWN[code], path, code)
     text = error.response.get("Error", {}).get("Message", "")
     return PolicyError(f"the store refuses: {code} {text}".rstrip(), path=path)

@@ -17,9 +17,9 @@ from urllib.parse import urlencode
 from botocore.compat import HAS_CRT
 from botocore.exceptions import ClientError
 
-from secure_bloom.errors import FileChangedError
-from secure_bloom.storage.s3.answers import already_there, code_of, s3_errors
-from secure_bloom.storage.s3.connection import S3Object
+from secure_bloom.storage.object_writer import StoredObject, already_there, changed
+from secure_bloom.storage.s3.answers import code_of, errors
+from secure_bloom.storage.s3.connection import where
 
 #: Fields of HeadObject that requests which write an object have under the same name.
 _CARRIED = (
@@ -65,9 +65,9 @@ def plain_attributes(client: Any) -> Attributes:
     return Attributes(fields={}, checksum=_default_checksum(client), checksum_type={})
 
 
-def attributes_of(source: S3Object, etag: str, *, in_its_place: bool) -> Attributes:
+def attributes_of(source: StoredObject, etag: str, *, in_its_place: bool) -> Attributes:
     """Those of an object; FileChangedError where it is not the one with this entity tag."""
-    with s3_errors(source.path):
+    with errors(source.path):
         head = require_same(source, etag)
         fields = {name: head[name] for name in _CARRIED if head.get(name)}
         if head.get("TagCount"):
@@ -78,25 +78,21 @@ def attributes_of(source: S3Object, etag: str, *, in_its_place: bool) -> Attribu
     return Attributes(fields=fields, checksum=checksum, checksum_type=kind)
 
 
-def require_same(source: S3Object, etag: str) -> dict[str, Any]:
+def require_same(source: StoredObject, etag: str) -> dict[str, Any]:
     """What the store says of the object; FileChangedError where it is another by now."""
     head: dict[str, Any] = source.client.head_object(
-        **source.where, IfMatch=etag, ChecksumMode="ENABLED"
+        **where(source), IfMatch=etag, ChecksumMode="ENABLED"
     )
     # Some stores ignore the condition.
     if head.get("ETag") != etag:
-        raise FileChangedError(
-            "the object was changed after it was read",
-            hint="another program writes here; run again when it is done",
-            path=source.path,
-        )
+        raise changed(source)
     return head
 
 
-def require_absent(target: S3Object) -> None:
+def require_absent(target: StoredObject) -> None:
     """FileChangedError where an object stands."""
     try:
-        target.client.head_object(**target.where)
+        target.client.head_object(**where(target))
     except ClientError as error:
         if code_of(error) in ("404", "NoSuchKey"):
             return
@@ -104,8 +100,8 @@ def require_absent(target: S3Object) -> None:
     raise already_there(target)
 
 
-def _tags(source: S3Object) -> str:
-    tags = source.client.get_object_tagging(**source.where)["TagSet"]
+def _tags(source: StoredObject) -> str:
+    tags = source.client.get_object_tagging(**where(source))["TagSet"]
     return urlencode([(tag["Key"], tag["Value"]) for tag in tags])
 
 
@@ -121,12 +117,12 @@ def _lock(head: Mapping[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def _access_list(source: S3Object) -> dict[str, str]:
+def _access_list(source: StoredObject) -> dict[str, str]:
     """The grants of the object, where there is anyone besides the owner."""
     if not _has_access_lists(source.client, source.bucket):
         return {}
     try:
-        found = source.client.get_object_acl(**source.where)
+        found = source.client.get_object_acl(**where(source))
     except ClientError:
         # Without that right it becomes what every new object is: the owner's alone.
         return {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qs
@@ -11,6 +10,7 @@ from urllib.parse import parse_qs
 import boto3
 from botocore.config import Config
 
+from secure_bloom.storage.object_writer import StoredObject
 from secure_bloom.storage.paths import object_uri
 
 #: Requests that may be under way at once; more wait for a connection.
@@ -19,32 +19,15 @@ _CONNECTIONS = 64
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class S3Object:
-    """One object, which need not be there; ``store`` is equal for objects that copy each other."""
-
-    path: str
-    bucket: str
-    key: str
-    store: str
-    client: Any = field(repr=False, compare=False)
-
-    @property
-    def where(self) -> dict[str, str]:
-        """Bucket and key, as requests take them."""
-        return {"Bucket": self.bucket, "Key": self.key}
+def connect(path: str, filesystem: Any) -> tuple[str, Any]:
+    """The store of a URI, and the client for it in the region that pyarrow has found."""
+    query = object_uri(path).query
+    return query, _client(query, filesystem.region)
 
 
-def s3_object(path: str, region: str) -> S3Object:
-    """The object at an S3 URI, in the region that pyarrow has found."""
-    uri = object_uri(path)
-    return S3Object(
-        path=path,
-        bucket=uri.authority,
-        key=uri.key,
-        store=uri.query,
-        client=_client(uri.query, region),
-    )
+def where(target: StoredObject) -> dict[str, str]:
+    """Bucket and key, as requests take them."""
+    return {"Bucket": target.bucket, "Key": target.key}
 
 
 @lru_cache(maxsize=16)

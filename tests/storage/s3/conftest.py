@@ -7,51 +7,36 @@ Neither knows conditions on the copy of a part.
 from __future__ import annotations
 
 import contextlib
-import os
-import socket
-import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
-from urllib.error import URLError
-from urllib.request import urlopen
 
 import pytest
 
 from secure_bloom.storage import open_input, replace_tail
-from secure_bloom.storage.s3.parts import LEAST_PART
+from secure_bloom.storage.parts import LEAST_PART
 from tests.storage.conftest import Bucket
+from tests.storage.emulators import emulator
 
 KEY = "lake/ts=2024-01-01 00%3A00/part ü+0.parquet"
 SMALL = b"small " * 1000
 LARGE = b"0123456789abcdef" * (LEAST_PART // 16 + 1000)
 TAIL = [b"filter", b"", b"footer"]
 SIZES = pytest.mark.parametrize("old", [SMALL, LARGE], ids=["small", "large"])
-#: Ends the server, and itself, when its standard input closes: when pytest ends, however it ends.
-_GUARD = '("$@"; kill -KILL 0) & read -r _; kill -KILL 0'
 _HEALTH = "http://127.0.0.1:{}/_ministack/health"
 
 
 @contextlib.contextmanager
 def ministack() -> Iterator[str]:
-    """A second S3 server; its port, which it cannot choose by itself."""
+    """A second S3 server; its port."""
     pytest.importorskip("ministack", reason="needs the package ministack")
-    for _ in range(5):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = str(free.getsockname()[1])
-        with _started(port) as server:
-            if _answers(server, port):
-                yield port
-                return
-    pytest.fail("ministack does not answer")
+    with tempfile.TemporaryDirectory() as folder, emulator(_ministack(folder), _HEALTH) as port:
+        yield port
 
 
-@contextlib.contextmanager
-def _started(port: str) -> Iterator[subprocess.Popen[bytes]]:
-    with tempfile.TemporaryDirectory() as folder:
+def _ministack(folder: str) -> Callable[[str], list[str]]:
+    def command(port: str) -> list[str]:
         settings = {
             "GATEWAY_PORT": port,
             "BIND_HOST": "127.0.0.1",
@@ -60,25 +45,10 @@ def _started(port: str) -> Iterator[subprocess.Popen[bytes]]:
             "TMPDIR": folder,
             "S3_DATA_DIR": folder,
         }
-        with subprocess.Popen(
-            ["sh", "-c", _GUARD, "sh", sys.executable, "-m", "ministack"],
-            env=os.environ | settings,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        ) as server:
-            yield server
+        variables = [f"{name}={value}" for name, value in settings.items()]
+        return ["env", *variables, sys.executable, "-m", "ministack"]
 
-
-def _answers(server: subprocess.Popen[bytes], port: str) -> bool:
-    while server.poll() is None:
-        try:
-            with urlopen(_HEALTH.format(port)) as answer:
-                return bool(answer.status == 200)
-        except (URLError, ConnectionError):
-            time.sleep(0.02)
-    return False
+    return command
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,7 @@ from secure_bloom.errors import (
     UnsupportedFeatureError,
 )
 from secure_bloom.storage import open_input, replace_tail
-from secure_bloom.storage.objects import create_object
+from secure_bloom.storage.object_writes import create_object
 from tests.storage.conftest import Bucket
 from tests.storage.s3.conftest import KEY, LARGE, SIZES, SMALL, TAIL, new, open_uploads
 

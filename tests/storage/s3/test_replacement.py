@@ -8,8 +8,8 @@ import pytest
 
 from secure_bloom.errors import FileChangedError, SecureBloomError
 from secure_bloom.storage import open_input, replace_tail
-from secure_bloom.storage.objects import create_object
-from secure_bloom.storage.s3.parts import LEAST_PART
+from secure_bloom.storage.object_writes import create_object
+from secure_bloom.storage.parts import LEAST_PART
 from tests.storage.conftest import Bucket
 from tests.storage.s3.conftest import KEY, LARGE, SIZES, TAIL, new, open_uploads, replaced
 

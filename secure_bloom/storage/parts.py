@@ -1,12 +1,16 @@
-"""How a new object is cut into the parts of a multipart upload.
+"""How a new object is cut into the parts of an upload, for every store that takes parts.
 
-S3 takes 10,000 parts at most, each of 5 MiB at least save the last, and copies 5 GiB at most.
+S3 takes 10,000 parts at most, each of 5 MiB at least save the last, and copies 5 GiB at most; Azure
+takes 50,000 blocks of any size.  Some stores (Cloudflare R2) want all parts but the last to have
+one size, and the last one to be no larger: so copies are of one size, and the few bytes that are
+left over go up with the tail.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from secure_bloom.storage.inputs import InputFile
 from secure_bloom.storage.rewritten_file import OldRange
 
 MIB = 1024 * 1024
@@ -19,6 +23,9 @@ _UPLOADED = 8 * MIB
 #: A quarter of the 10,000 stays free: for the tail, and for files that grow.
 _MOST_PARTS = 7_500
 
+#: A range that the store copies, or bytes that go up.
+Part = OldRange | bytes
+
 
 def can_copy(keep: int) -> bool:
     """Whether the kept bytes are enough for a part."""
@@ -26,16 +33,19 @@ def can_copy(keep: int) -> bool:
 
 
 def copied_ranges(keep: int) -> list[OldRange]:
-    """The kept bytes as ranges of almost the same length, so that none is too short."""
+    """The kept bytes as ranges of one length; fewer bytes than there are ranges are left over."""
     count = -(-keep // max(_COPIED, -(-keep // _MOST_PARTS)))
-    size = -(-keep // count)
-    return [OldRange(start, min(size, keep - start)) for start in range(0, keep, size)]
+    size = keep // count
+    return [OldRange(number * size, size) for number in range(count)]
 
 
-def parts_after_copies(keep: int, tail: Sequence[bytes]) -> Iterator[OldRange | bytes]:
-    """The kept bytes as copies, then the tail; the store has all but the tail already."""
-    yield from copied_ranges(keep)
-    yield from (part for part in uploaded_parts(tail, 0) if part)
+def parts_after_copies(source: InputFile, keep: int, tail: Sequence[bytes]) -> Iterator[Part]:
+    """The first ``keep`` bytes of source as copies, then what they leave over and the tail."""
+    ranges = copied_ranges(keep)
+    yield from ranges
+    end = ranges[-1].offset + ranges[-1].length
+    left_over = source.read_at(end, keep - end) if end < keep else b""
+    yield from (part for part in uploaded_parts([left_over, *tail], 0) if part)
 
 
 def uploaded_parts(pieces: Iterable[bytes], expected: int) -> Iterator[bytes]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from secure_bloom.storage.s3.parts import (
+from secure_bloom.storage import InputFile, open_input, parts
+from secure_bloom.storage.parts import (
     LEAST_PART,
     can_copy,
     copied_ranges,
@@ -17,6 +19,7 @@ from secure_bloom.storage.s3.parts import (
 )
 
 GIB = 1024**3
+CONTENT = bytes(range(250)) * 40
 
 
 @given(st.integers(LEAST_PART, 5 * 1024 * GIB))
@@ -25,8 +28,9 @@ def test_copies_cover_the_kept_bytes_and_each_may_be_a_part(keep: int) -> None:
     assert ranges[0].offset == 0
     for one, other in itertools.pairwise(ranges):
         assert one.offset + one.length == other.offset
-    assert ranges[-1].offset + ranges[-1].length == keep
-    assert all(LEAST_PART <= it.length <= 5 * GIB for it in ranges)
+    assert 0 <= keep - (ranges[-1].offset + ranges[-1].length) < len(ranges)
+    assert {it.length for it in ranges} == {ranges[0].length}
+    assert LEAST_PART <= ranges[0].length <= 5 * GIB
     assert len(ranges) < 9000
 
 
@@ -50,6 +54,21 @@ def test_an_object_of_terabytes_has_room_in_its_parts() -> None:
 
 
 @pytest.mark.parametrize("tail", [[], [b""], [b"tail"]])
-def test_without_a_tail_the_last_part_is_a_copy(tail: list[bytes]) -> None:
-    *copies, _ = [*parts_after_copies(LEAST_PART, tail), None]
+def test_without_a_tail_the_last_part_is_a_copy(local: InputFile, tail: list[bytes]) -> None:
+    *copies, _ = [*parts_after_copies(local, LEAST_PART, tail), None]
     assert [it for it in copies if isinstance(it, bytes)] == [it for it in tail if it]
+
+
+def test_what_the_copies_leave_over_goes_up_with_the_tail(
+    local: InputFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parts, "_COPIED", 1000)
+    *copies, last = parts_after_copies(local, 9_998, [b"tail"])
+    assert [it.length for it in copies] == [999] * 10
+    assert last == CONTENT[9_990:9_998] + b"tail"
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> InputFile:
+    (tmp_path / "x").write_bytes(CONTENT)
+    return open_input(str(tmp_path / "x"))

@@ -1,0 +1,14 @@
+"""Blobs of Azure as they are written: only new bytes travel, and no update of another is lost.
+
+    old blob     | kept bytes ................................ | old footer
+    new blob     | Put Block From URL | ... | Put Block From URL | Put Block (filters, footer)
+    conditions     If-Match of the old blob, on every copy and on Put Block List
+
+Importing this package loads azure-storage-blob.
+"""
+
+from secure_bloom.storage.azure.account_client import connect
+from secure_bloom.storage.azure.blob_errors import errors
+from secure_bloom.storage.azure.block_blob import BlobWriter as Writer
+
+__all__ = ["Writer", "connect", "errors"]

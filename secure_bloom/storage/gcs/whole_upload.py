@@ -1,0 +1,143 @@
+"""Write an object of Google Cloud Storage, whole: visible with its last byte, or not at all.
+
+Every upload has the generation of the object that was read as its condition, or that none is there:
+a lost update is impossible.  An upload that is not finished is no object; the store forgets it
+after a week, and no one pays for it.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+from google.api_core.exceptions import PreconditionFailed
+from google.cloud.storage import Blob
+
+from secure_bloom.storage.object_writer import (
+    ObjectWriter,
+    Origin,
+    already_there,
+    changed,
+)
+from secure_bloom.storage.parts import Part
+
+#: Properties of an object that go over to the one that takes its place.
+_CARRIED = (
+    "cache_control",
+    "content_disposition",
+    "content_encoding",
+    "content_language",
+    "content_type",
+    "custom_time",
+    "metadata",
+    "storage_class",
+)
+#: Bytes of a request; the SDK holds as many in memory, to send them again.
+_CHUNK = 8 * 1024 * 1024
+_ABSENT = 0
+
+
+class GoogleWriter(ObjectWriter):
+    """Writes one object."""
+
+    copies = False
+
+    def _put(self, content: bytes) -> None:
+        self._send(io.BytesIO(content), len(content))
+
+    def _upload(self, parts: Iterator[Part]) -> int:
+        content = _Stream(parts, self._check)
+        self._send(content, None)
+        return content.tell()
+
+    def _send(self, content: Any, size: int | None) -> None:
+        new = self._checked_object()
+        new.chunk_size = _CHUNK
+        try:
+            new.upload_from_file(
+                content,
+                size=size,
+                content_type=new.content_type,
+                if_generation_match=self._condition(),
+            )
+        except PreconditionFailed as error:
+            if self._must_be_new:
+                raise already_there(self._target) from error
+            raise
+
+    def _condition(self) -> int | None:
+        if self._must_be_new:
+            return _ABSENT
+        if self._in_place and self._origin is not None:
+            return int(self._origin.mark)
+        return None
+
+    def _checked_object(self) -> Any:
+        """The new object with what it gets besides its bytes, from one that is still the same."""
+        bucket = self._client.bucket(self._target.bucket)
+        if self._origin is None:
+            self._check_source()
+            return _NewBlob(self._target.key, bucket)
+        old = _found(self._origin)
+        # What the store tells is a version of the key; a new object gets the newest.
+        key = old.kms_key_name.partition("/cryptoKeyVersions/")[0] if old.kms_key_name else None
+        new = _NewBlob(self._target.key, bucket, kms_key_name=key)
+        for name in _CARRIED:
+            value = getattr(old, name)
+            if value:
+                setattr(new, name, value)
+        return new
+
+    def _require_absent(self) -> None:
+        if self._client.bucket(self._target.bucket).blob(self._target.key).exists():
+            raise already_there(self._target)
+
+    def _require_same(self, origin: Origin) -> None:
+        _found(origin)
+
+
+class _NewBlob(Blob):  # type: ignore[misc]
+    """An object to be written, which is never deleted.
+
+    The SDK tells the store the checksum before its last byte, and deletes what came out different
+    all the same.  By then it may be the object of another writer.
+    """
+
+    def delete(self, *_: Any, **__: Any) -> None:
+        """Leave what stands there."""
+
+
+def _found(origin: Origin) -> Any:
+    """The object as it is now; FileChangedError where it is another than the one that was read."""
+    source = origin.object
+    found = source.client.bucket(source.bucket).get_blob(source.key)
+    if found is None or str(found.generation) != origin.mark:
+        raise changed(source)
+    return found
+
+
+class _Stream(io.RawIOBase):
+    """Parts as a stream that is read once; ``check`` comes before its last bytes."""
+
+    def __init__(self, parts: Iterator[Part], check: Callable[[], None]) -> None:
+        self._parts = parts
+        self._check = check
+        self._waiting = bytearray()
+        self._read = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._read
+
+    def read(self, size: int = -1) -> bytes:
+        while len(self._waiting) < size and (part := next(self._parts, None)) is not None:
+            self._waiting += cast(bytes, part)
+        if len(self._waiting) < size:
+            self._check()
+        piece = bytes(self._waiting[:size])
+        del self._waiting[: len(piece)]
+        self._read += len(piece)
+        return piece

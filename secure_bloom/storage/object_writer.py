@@ -1,0 +1,158 @@
+"""Write one object of a store: whole in one request, or in parts that the store copies itself.
+
+    old object   | kept bytes ............ | old footer
+    new object   | copied range | ... | copied range | uploaded part (filters, footer)
+    conditions     the old object's mark, on every copy and on the last request
+
+Packages of stores (``s3``, ``azure``, ``gcs``) say how each of these requests is made.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeVar
+
+from secure_bloom.errors import FileChangedError, SecureBloomError
+from secure_bloom.ordered_pool import in_order
+from secure_bloom.storage.inputs import InputFile
+from secure_bloom.storage.parts import Part, can_copy, parts_after_copies, uploaded_parts
+from secure_bloom.storage.rewritten_file import OldRange
+from secure_bloom.storage.store_answers import CHANGED, error_of
+
+#: Parts of one object under way at a time.
+_AT_ONCE = 4
+T = TypeVar("T")
+
+
+class CannotCopyError(Exception):
+    """The store does not copy for this caller, or not in these parts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredObject:
+    """One object, which need not be there; ``store`` is equal for objects that copy each other."""
+
+    path: str
+    bucket: str
+    key: str
+    store: str
+    client: Any = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """The object that kept bytes come from, and its mark when it was opened.
+
+    The mark changes with every write: the entity tag, or Google's generation.
+    """
+
+    object: StoredObject
+    mark: str
+
+
+class ObjectWriter(ABC):
+    """Writes one object; after an exception, what stood there stands there still.
+
+    ``origin`` is the source as an object of the same store, None where it lies elsewhere.  In its
+    own place an object is replaced only if it is still the one that was read.  With
+    ``must_be_new`` none may stand at the target.
+    """
+
+    #: Whether the store copies ranges of objects.
+    copies: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        target: StoredObject,
+        origin: Origin | None,
+        check_source: Callable[[], None],
+        *,
+        must_be_new: bool,
+    ) -> None:
+        self._target = target
+        self._client = target.client
+        self._origin = origin
+        self._check_source = check_source
+        self._must_be_new = must_be_new
+        self._in_place = origin is not None and _is_same(origin.object, target)
+        self._is_copying = False
+
+    def replace(self, source: InputFile, keep: int, tail: Sequence[bytes]) -> int:
+        """Make the object the first ``keep`` bytes of source and the tail; its size in bytes."""
+        if self.copies and self._origin is not None and can_copy(keep):
+            self._is_copying = True
+            with contextlib.suppress(CannotCopyError):
+                return self.write(parts_after_copies(source, keep, tail))
+            self._is_copying = False
+        return self.write(uploaded_parts(source.chunks(keep, tail), source.size))
+
+    def write(self, parts: Iterator[Part]) -> int:
+        """Write the parts; the size in bytes of the new object."""
+        first = next(parts)
+        second = next(parts, None)
+        if second is None and isinstance(first, bytes):
+            self._put(first)
+            return len(first)
+        rest = () if second is None else (second,)
+        return self._upload(itertools.chain((first, *rest), parts))
+
+    @abstractmethod
+    def _put(self, content: bytes) -> None:
+        """Write a small object in one request."""
+
+    @abstractmethod
+    def _upload(self, parts: Iterator[Part]) -> int:
+        """Write a larger one; its size."""
+
+    @abstractmethod
+    def _require_absent(self) -> None:
+        """FileChangedError where an object stands at the target."""
+
+    @abstractmethod
+    def _require_same(self, origin: Origin) -> None:
+        """FileChangedError where the origin is another by now."""
+
+    def _check(self) -> None:
+        """Find most changes where the store ignores conditions."""
+        if self._must_be_new:
+            self._require_absent()
+        if self._origin is None:
+            self._check_source()
+        else:
+            self._require_same(self._origin)
+
+
+def sent_in_order(send: Callable[[int, Part], T], parts: Iterable[Part]) -> tuple[list[T], int]:
+    """Send parts side by side, numbered from 1; the answers in order, and all bytes."""
+    sizes: list[int] = []
+
+    def sent(numbered: tuple[int, Part]) -> T:
+        return send(*numbered)
+
+    done = list(in_order(sent, _numbered(parts, sizes), _AT_ONCE, room=10_000))
+    return done, sum(sizes)
+
+
+def already_there(target: StoredObject) -> FileChangedError:
+    """The error for an object where none may stand."""
+    return FileChangedError("the object is there already", path=target.path)
+
+
+def changed(source: StoredObject) -> SecureBloomError:
+    """The error for an object that is another by now."""
+    return error_of(CHANGED, source.path)
+
+
+def _is_same(one: StoredObject, other: StoredObject) -> bool:
+    return (one.store, one.bucket, one.key) == (other.store, other.bucket, other.key)
+
+
+def _numbered(parts: Iterable[Part], sizes: list[int]) -> Iterator[tuple[int, Part]]:
+    """The parts with their numbers; their sizes go into ``sizes``."""
+    for number, part in enumerate(parts, 1):
+        sizes.append(part.length if isinstance(part, OldRange) else len(part))
+        yield number, part

@@ -1,0 +1,142 @@
+"""Replace, create and remove objects: which store's package writes, and what it is handed.
+
+S3, Azure and Google Cloud Storage are written through their own SDKs, with conditions; HDFS is
+written through pyarrow, beside the old file, and then moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from pyarrow import fs
+
+from secure_bloom.errors import FileChangedError, PolicyError, UnsupportedFeatureError
+from secure_bloom.storage.inputs import InputFile
+from secure_bloom.storage.object_writer import ObjectWriter, Origin, StoredObject
+from secure_bloom.storage.objects import arrow_location, mark_of, store_errors
+from secure_bloom.storage.paths import is_object_uri
+from secure_bloom.storage.uploads import write_beside
+
+
+def _s3() -> ModuleType:
+    from secure_bloom.storage import s3
+
+    return s3
+
+
+def _azure() -> ModuleType:
+    from secure_bloom.storage import azure
+
+    return azure
+
+
+def _gcs() -> ModuleType:
+    from secure_bloom.storage import gcs
+
+    return gcs
+
+
+@dataclass(frozen=True, slots=True)
+class _Sdk:
+    """The package that writes a store, and what that needs to be installed."""
+
+    load: Callable[[], ModuleType]
+    store: str
+    needs: str
+
+
+#: pyarrow's name of a store -> who writes it.
+_SDKS = {
+    "s3": _Sdk(_s3, "S3", "boto3"),
+    "abfs": _Sdk(_azure, "Azure", "azure-storage-blob azure-identity"),
+    "gcs": _Sdk(_gcs, "Google Cloud Storage", "google-cloud-storage"),
+}
+
+
+def replace_object(
+    source: InputFile, keep: int, tail: Sequence[bytes], path: str, *, must_be_new: bool = False
+) -> int:
+    """Make the object at ``path`` ``keep`` bytes of source and the tail; the new size in bytes.
+
+    With ``must_be_new`` none may stand there.  Stores with an SDK take both as conditions.  HDFS is
+    asked right before the new file becomes visible, so another writer can still be faster.
+    """
+    filesystem, key = arrow_location(path)
+    with store_errors(path), source.exclusive():
+        if filesystem.type_name in _SDKS:
+            sdk, target = _writing(path, filesystem, key)
+            with sdk.errors(path):
+                origin = _origin(source, target)
+                write = sdk.Writer(target, origin, source.check_unchanged, must_be_new=must_be_new)
+                size: int = write.replace(source, keep, tail)
+            return size
+        return _replace_file(source, keep, tail, path, must_be_new=must_be_new)
+
+
+def create_object(path: str, content: bytes) -> None:
+    """Create an object; FileChangedError where one stands: of many writers one succeeds.
+
+    Raises UnsupportedFeatureError for stores other than S3.
+    """
+    filesystem, key = arrow_location(path)
+    if filesystem.type_name != "s3":
+        raise UnsupportedFeatureError(
+            f"no way to create an object of {filesystem.type_name} only where none stands",
+            path=path,
+        )
+    sdk, target = _writing(path, filesystem, key)
+    with sdk.errors(path):
+        write: ObjectWriter = sdk.Writer(target, None, lambda: None, must_be_new=True)
+        write.write(iter([content]))
+
+
+def remove_object(path: str) -> None:
+    """Remove the object at ``path``."""
+    filesystem, key = arrow_location(path)
+    with store_errors(path):
+        filesystem.delete_file(key)
+
+
+def _writing(path: str, filesystem: Any, key: str) -> tuple[ModuleType, StoredObject]:
+    """Who writes the object, and the object."""
+    sdk = _SDKS[filesystem.type_name]
+    try:
+        package = sdk.load()
+    except ImportError as exc:
+        raise PolicyError(
+            f"writing to {sdk.store} needs {sdk.needs}", hint=f"pip install {sdk.needs}"
+        ) from exc
+    store, client = package.connect(path, filesystem)
+    bucket, _, name = key.partition("/")
+    return package, StoredObject(path=path, bucket=bucket, key=name, store=store, client=client)
+
+
+def _origin(source: InputFile, target: StoredObject) -> Origin | None:
+    """The source as an object that the store of ``target`` can copy from."""
+    if not is_object_uri(source.path):
+        return None
+    filesystem, key = arrow_location(source.path)
+    mark = mark_of(source.identity, filesystem)
+    if mark is None or filesystem.type_name != arrow_location(target.path)[0].type_name:
+        return None
+    _, found = _writing(source.path, filesystem, key)
+    return Origin(object=found, mark=mark) if found.store == target.store else None
+
+
+def _replace_file(
+    source: InputFile, keep: int, tail: Sequence[bytes], path: str, *, must_be_new: bool
+) -> int:
+    filesystem, key = arrow_location(path)
+    size = keep + sum(map(len, tail))
+
+    def check() -> None:
+        source.check_unchanged()
+        if must_be_new and filesystem.get_file_info(key).type != fs.FileType.NotFound:
+            raise FileChangedError("the object is there already", path=path)
+
+    check()
+    write_beside(filesystem, key, source.chunks(keep, tail), size, check)
+    return size

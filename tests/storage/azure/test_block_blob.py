@@ -1,0 +1,76 @@
+"""Blobs of Azure: only new bytes are uploaded, and no update of another program is lost."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from benchmarks.store_proxy import store_proxy
+from secure_bloom.storage.azure import account_client
+from tests.storage.azure.conftest import Blobs
+from tests.storage.other_stores import (
+    KEY,
+    LARGE,
+    SMALL,
+    StoreTests,
+    failing_writes,
+    new,
+    replaced,
+)
+
+
+class TestAzure(StoreTests):
+    """The tests of every store."""
+
+
+def test_only_the_tail_goes_up(container: Blobs) -> None:
+    with store_proxy(container.port) as proxy:
+        behind = Blobs(proxy.port)
+        behind.put(KEY, LARGE)
+        proxy.counts()
+        replaced(behind)
+        counts = proxy.counts()
+        assert behind.objects() == {KEY: new(LARGE)}
+    assert counts.bytes_up < 2000
+    assert counts.bytes_down < 10_000
+    # Two to open it, properties, tags, a copy, the tail, properties, the list of blocks.
+    assert counts.requests <= 8
+
+
+#: Which object; the larger one takes longer.
+RUNS = pytest.mark.parametrize(
+    "old",
+    [
+        pytest.param(LARGE, id="large"),
+        pytest.param(SMALL, id="small", marks=pytest.mark.slow),
+    ],
+)
+
+
+@RUNS
+@pytest.mark.parametrize("from_then_on", [False, True], ids=["once", "from-then-on"])
+@pytest.mark.parametrize("after", [False, True], ids=["not-done", "answer-lost"])
+def test_a_request_that_fails_leaves_the_old_blob_or_the_new_one(
+    container: Blobs,
+    monkeypatch: pytest.MonkeyPatch,
+    old: bytes,
+    from_then_on: bool,
+    after: bool,
+) -> None:
+    at_once = {"initial_backoff": 0, "increment_base": 0, "random_jitter_range": 0}
+    monkeypatch.setattr(account_client, "_RETRIES", partial(account_client._RETRIES, **at_once))
+    with store_proxy(container.port) as proxy:
+        failing_writes(Blobs(proxy.port), proxy, old, from_then_on=from_then_on, after=after)
+
+
+def test_where_the_store_does_not_copy_all_bytes_go_up(container: Blobs) -> None:
+    with store_proxy(container.port) as proxy:
+        behind = Blobs(proxy.port)
+        behind.put(KEY, LARGE)
+        proxy.counts()
+        copies = "x-ms-copy-source:"
+        proxy.tell(fail={"from_then_on": True, "status": 403, "code": "no", "only": copies})
+        replaced(behind)
+        assert proxy.counts().bytes_up > len(LARGE) - 100
+        assert behind.objects() == {KEY: new(LARGE)}
