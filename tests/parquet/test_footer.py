@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from secure_bloom.column_names import NamedField, NamesOfTable
 from secure_bloom.encryption.keys import ExplicitKeys, KeyResolver, Keyring
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import ColumnRule
@@ -517,3 +518,14 @@ def test_a_footer_or_column_weaker_than_the_policy_is_refused(tmp_path: Path) ->
         with pytest.raises(PolicyError, match="key k_pii, the column is stored in clear") as caught:
             open_chunk(footer, 0, 2, keys)
     assert (caught.value.row_group, caught.value.column) == (0, "id")
+
+
+def test_leaves_have_the_names_that_the_table_gives(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.parquet", customers(3), Mode.ENCRYPTED)
+    with open_input(str(path)) as file:
+        file.column_names = NamesOfTable(members={"email": NamedField(name="mail")})
+        keys = KeyResolver(KEYRING).for_file()
+        footer = unlock(read_tail(file), keys)
+        assert [leaf.name for leaf in footer.leaves][:2] == ["mail", "iban (not in the table)"]
+        assert footer.leaves[0].stored_path == ("email",)
+        assert open_chunk(footer, 0, 0, keys).leaf.name == "mail"

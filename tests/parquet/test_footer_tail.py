@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from secure_bloom.column_names import NamedField, NamesOfTable
 from secure_bloom.errors import (
     FormatError,
 )
@@ -36,6 +38,19 @@ def test_a_footer_of_any_size_is_found(tmp_path: Path, text: int, requests: int)
         assert (torn.offset, torn.clear) == (whole.offset, whole.clear)
         with pytest.raises(FormatError):
             read_tail(file)
+
+
+def test_a_tail_has_the_names_that_its_table_gives(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.parquet", pa.table({"id": [1]}))
+    names = NamesOfTable(members={"id": NamedField(name="number")})
+    with open_input(str(path)) as file:
+        alone = read_tail(file)
+        assert alone.column_names is None
+        assert alone.outline is not None
+        file.column_names = names
+        assert dataclasses.replace(read_tail(file), outline=alone.outline) == dataclasses.replace(
+            alone, column_names=names
+        )
 
 
 def test_a_file_may_be_a_footer_alone(tmp_path: Path) -> None:
