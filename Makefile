@@ -11,8 +11,8 @@ JAVA_HINT := Java 17 or later is needed by Spark: install it (Debian, Ubuntu: ap
 # What a client of Spark Connect needs beyond .[dev].  Apart, because pyarrow loads pandas wherever it
 # is installed, and every process would start half a second later.
 CONNECT := pandas zstandard
-# DuckDB's extension for Delta comes for fewer versions than DuckDB does.  Apart, beside the other one.
-DUCKDB_DELTA := duckdb==1.5.5 duckdb-extension-delta==1.5.5
+# DuckDB's extensions for Delta and S3 come for fewer versions than DuckDB does.  Apart, beside the other one.
+DUCKDB_EXTENDED := duckdb==1.5.5 duckdb-extension-delta==1.5.5 duckdb-extension-httpfs==1.5.5
 # Azure's emulator, which runs on Node.  Without npm its tests are skipped.
 AZURITE := azurite@3.37.0
 
@@ -96,8 +96,8 @@ $(VENV)/.installed-dev: $(VENV)/bin/python pyproject.toml
 	@$(INSTALL) --editable '.[dev]'
 	@$(INSTALL) --no-deps --target $(VENV)/connect $(CONNECT) || \
 	  echo "without $(CONNECT) the test of Spark Connect is skipped"
-	@$(INSTALL) --no-deps --target $(VENV)/duckdb-delta $(DUCKDB_DELTA) || \
-	  echo "without $(DUCKDB_DELTA) no test reads Delta tables by DuckDB"
+	@$(INSTALL) --no-deps --target $(VENV)/duckdb-delta $(DUCKDB_EXTENDED) || \
+	  echo "without $(DUCKDB_EXTENDED) no test reads Delta tables by DuckDB"
 	@{ command -v npm && npm install --ignore-scripts --no-audit --no-fund --prefix $(VENV)/azurite $(AZURITE); } >/dev/null 2>&1 || \
 	  echo "without npm and $(AZURITE) no test writes to Azure's emulator"
 	@touch $@ $(VENV)/.installed-spark

@@ -183,7 +183,7 @@ def _absent_key(folder: Path, proxy: StoreProxy, count: int, runs: int) -> Itera
     proxy.tell(put={f"bench/many/{n:04}.parquet": files[n % len(files)] for n in range(count)})
     few = max(1, count // 10)
     proxy.tell(put={f"bench/some/{n:04}.parquet": files[n % len(files)] for n in range(few)})
-    sides = ["probe", "read", "polars", "dataset", *(["duckdb"] if has_httpfs() else [])]
+    sides = ["probe", "read", "polars", "dataset", *(["duckdb"] if httpfs() else [])]
     found: dict[str, list[Ran]] = {side: [] for side in sides}
     for _ in range(runs):
         for side in sides:
@@ -232,15 +232,13 @@ def _two_requests(verb: str, ran: Ran, count: int) -> Iterator[Result]:
 _NAMES = {"polars": "Polars", "dataset": "pyarrow.dataset", "duckdb": "DuckDB"}
 
 
-def has_httpfs() -> bool:
-    """Whether DuckDB can get its extension for object stores."""
-    import duckdb
+#: Where `make` has put a DuckDB for which there is an extension for object stores.
+_DUCKDB_ROOT = Path(sys.prefix) / "duckdb-delta"
 
-    try:
-        duckdb.connect().execute("INSTALL httpfs; LOAD httpfs")
-    except duckdb.Error:
-        return False
-    return True
+
+def httpfs() -> list[Path]:
+    """DuckDB's extension for object stores, where it was installed."""
+    return list((_DUCKDB_ROOT / "duckdb_extension_httpfs").rglob("*.duckdb_extension"))
 
 
 # --- The sides, each in a process of its own ---
@@ -354,11 +352,13 @@ def _dataset(port: str, _folder: Path) -> Callable[[], Any]:
 
 
 def _duckdb(port: str, _folder: Path) -> Callable[[], Any]:
+    sys.path.insert(0, str(_DUCKDB_ROOT))
     import duckdb
 
     connection = duckdb.connect()
     connection.execute(
-        "LOAD httpfs; CREATE SECRET (TYPE s3, KEY_ID 'bench', SECRET 'bench', REGION 'us-east-1', "
+        f"LOAD '{httpfs()[0]}'; "
+        "CREATE SECRET (TYPE s3, KEY_ID 'bench', SECRET 'bench', REGION 'us-east-1', "
         f"ENDPOINT '127.0.0.1:{port}', URL_STYLE 'path', USE_SSL false)"
     )
     query = f"SELECT * FROM 's3://bench/many/*.parquet' WHERE c0 = '{_ABSENT}'"

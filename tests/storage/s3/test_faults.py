@@ -22,7 +22,7 @@ from secure_bloom.errors import (
 from secure_bloom.storage import open_input, replace_tail
 from secure_bloom.storage.object_writes import create_object
 from tests.storage.conftest import Bucket
-from tests.storage.s3.conftest import KEY, LARGE, SIZES, SMALL, TAIL, new, open_uploads
+from tests.storage.s3.conftest import KEY, LARGE, SIZES, SMALL, TAIL, new, open_uploads, replaced
 
 #: The SDK would pause between attempts; how often it tries is its own setting.
 TRIES = {"AWS_MAX_ATTEMPTS": "2", "AWS_RETRY_MODE": "standard"}
@@ -197,6 +197,7 @@ def test_an_error_in_an_answer_that_says_200_is_one(proxy: StoreProxy) -> None:
 @pytest.mark.parametrize("code", ["AccessDenied", "NotImplemented"])
 def test_where_the_store_does_not_copy_all_bytes_go_up(proxy: StoreProxy, code: str) -> None:
     bucket, file = fill(proxy, LARGE)
+    proxy.counts()
     proxy.tell(
         fail={
             "from_then_on": True,
@@ -207,9 +208,48 @@ def test_where_the_store_does_not_copy_all_bytes_go_up(proxy: StoreProxy, code: 
     )
     replace_tail(file, len(LARGE) - 100, TAIL)
     proxy.tell(fail=None)
-    assert proxy.counts().bytes_up > len(LARGE)
+    assert proxy.counts().bytes_up > len(LARGE) - 100
     assert bucket.objects() == {KEY: new(LARGE)}
     assert open_uploads(bucket) == []
+
+
+def test_a_store_that_wants_parts_of_one_size_gets_all_bytes_in_such_parts(
+    proxy: StoreProxy,
+) -> None:
+    """As Cloudflare R2 refuses the completion of parts of several sizes."""
+    bucket, file = fill(proxy, LARGE)
+    proxy.counts()
+    completion = {"status": 400, "code": "InvalidPart", "only": "uploadId", "but": "partNumber"}
+    proxy.tell(fail=completion)
+    replace_tail(file, len(LARGE) - 100, TAIL)
+    proxy.tell(fail=None)
+    assert proxy.counts().bytes_up > len(LARGE) - 100
+    assert bucket.objects() == {KEY: new(LARGE)}
+    assert open_uploads(bucket) == []
+
+
+@pytest.mark.parametrize("status", [500, 0], ids=["refused", "no-answer"])
+def test_an_upload_that_cannot_be_aborted_says_why_the_write_failed(
+    proxy: StoreProxy, status: int
+) -> None:
+    """What failed first is told, not the abort; the parts stay until a rule removes them."""
+    bucket, file = fill(proxy, LARGE)
+    proxy.tell(
+        fail={
+            "from_then_on": True,
+            "status": status,
+            "code": "InternalError",
+            "only": "uploadId",
+            "but": "x-amz-copy-source",
+        }
+    )
+    with pytest.raises(PolicyError, match="the store failed" if status else "cannot be reached"):
+        replace_tail(file, len(LARGE) - 100, TAIL)
+    proxy.tell(fail=None)
+    assert bucket.objects() == {KEY: LARGE}
+    assert open_uploads(bucket) == [KEY]
+    replaced(bucket)
+    assert bucket.objects() == {KEY: new(LARGE)}
 
 
 def test_a_commit_whose_answer_was_lost_is_ours(proxy: StoreProxy) -> None:
