@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+import secure_bloom as sb
 from secure_bloom.auditing.findings import Severity
 from secure_bloom.auditing.rules import RULES
 from tests.auditing.examples import EXAMPLES, POLICY, SIGNED, Example, filtered
 from tests.auditing.page import PAGE, render
 from tests.surgery import assert_tells_no_secret
-from tests.tables import Mode
+from tests.tables import KEYRING, Mode
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -25,6 +27,15 @@ def test_an_example_triggers_its_id_and_nothing_else(tmp_path: Path, name: str) 
         assert finding.severity is RULES[name].severity
         assert finding.fix == RULES[name].fix
         assert_tells_no_secret(finding.what)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, rule in RULES.items() if "secure-bloom reencrypt PATH" in rule.fix]
+)
+def test_what_re_encryption_is_said_to_mend_it_mends(tmp_path: Path, name: str) -> None:
+    wrong = EXAMPLES[name](tmp_path)
+    sb.reencrypt(wrong.path, policy=wrong.policy, keys=KEYRING, output=tmp_path / "new")
+    assert replace(wrong, path=tmp_path / "new").audit().findings == ()
 
 
 def test_every_id_has_an_example() -> None:

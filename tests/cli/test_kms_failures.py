@@ -127,5 +127,6 @@ def test_a_server_that_refuses_everything(
     assert code == 2, shown
     assert url in shown
     assert f"HTTP {status}: ... is not welcome" in shown or status == 200
+    assert "secure-bloom: cause: " in shown or status == 200
     assert "hvs.the-token" not in shown
     assert "vault:v1:" not in shown

@@ -9,8 +9,8 @@ COLUMN_IN_CLEAR = Rule(
     id="column-in-clear",
     severity=Severity.CRITICAL,
     meaning="A sensitive column is stored without encryption: pages, statistics and all.",
-    fix="write the file again under the policy and destroy this copy; look for a misspelt column "
-    "in the writer's options",
+    fix="secure-bloom reencrypt PATH --policy FILE, then destroy old copies; look for a misspelt "
+    "column in the writer's options",
 )
 COLUMN_ALIKE = Rule(
     id="column-alike-in-clear",
@@ -26,32 +26,34 @@ COLUMN_WRONG_KEY = Rule(
     severity=Severity.HIGH,
     meaning="A sensitive column is encrypted under another master key than the policy names: other "
     "people can read it.",
-    fix="write the file again under the policy's key",
+    fix="secure-bloom reencrypt PATH --policy FILE, then destroy old copies; correct the writer",
 )
 COLUMN_UNDER_FOOTER_KEY = Rule(
     id="column-under-footer-key",
     severity=Severity.HIGH,
     meaning="A sensitive column has no key of its own: whoever may read the footer can read it.",
-    fix="write the file again with column keys: uniform encryption knows the footer key alone",
+    fix="secure-bloom reencrypt PATH --policy FILE, then destroy old copies; give the writer "
+    "column keys: uniform encryption knows the footer key alone",
 )
 FOOTER_NOT_ENCRYPTED = Rule(
     id="footer-not-encrypted",
     severity=Severity.HIGH,
     meaning="The policy wants the footer encrypted, and anyone can read it: schema, row counts, "
     "statistics of all columns that are in clear.",
-    fix="write the file again with an encrypted footer (parquet.encryption.plaintext.footer=false)",
+    fix="secure-bloom reencrypt PATH --policy FILE; for writers: "
+    "parquet.encryption.plaintext.footer=false",
 )
 FOOTER_NOT_SIGNED = Rule(
     id="footer-not-signed",
     severity=Severity.HIGH,
     meaning="The policy wants the footer signed, and it is not: nobody can tell if it was altered.",
-    fix="write the file again under the policy",
+    fix="secure-bloom reencrypt PATH --policy FILE",
 )
 FOOTER_WRONG_KEY = Rule(
     id="footer-wrong-key",
     severity=Severity.HIGH,
     meaning="The footer is under another master key than the policy names.",
-    fix="write the file again under the policy's footer key",
+    fix="secure-bloom reencrypt PATH --policy FILE; correct the writer",
 )
 KEY_RETIRED = Rule(
     id="key-retired",
@@ -64,13 +66,15 @@ WEAKER_ALGORITHM = Rule(
     id="weaker-algorithm",
     severity=Severity.MEDIUM,
     meaning="The file uses AES_GCM_CTR_V1, the policy AES_GCM_V1: altered pages go unnoticed.",
-    fix="write the file again with parquet.encryption.algorithm=AES_GCM_V1",
+    fix="secure-bloom reencrypt PATH --policy FILE; for writers: "
+    "parquet.encryption.algorithm=AES_GCM_V1",
 )
 KEY_TOO_SHORT = Rule(
     id="key-too-short",
     severity=Severity.MEDIUM,
     meaning="A data key has fewer bits than the policy's data_key_bits.",
-    fix="write the file again with parquet.encryption.data.key.length.bits as the policy says",
+    fix="secure-bloom reencrypt PATH --policy FILE; for writers: "
+    "parquet.encryption.data.key.length.bits as the policy says",
 )
 KEY_MATERIAL_DAMAGED = Rule(
     id="key-material-damaged",

@@ -92,7 +92,7 @@ class VaultLogin:
                 # The file or the environment still holds the refused token: it would be refused
                 # again.
                 if token.value == used.value:
-                    raise self._refused(refusal)
+                    raise self._refused(refusal) from refusal
                 self._token = token
             return self._token
 
