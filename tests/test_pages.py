@@ -52,6 +52,11 @@ def customers_under_the_policy(folder: str) -> None:
     sb.add_bloom_filters(folder, policy="keys/policy.toml")
 
 
+def table_and_queries() -> None:
+    customers_under_the_policy("customers")
+    Path("queries.sql").write_text("select * from customers where email = 'user7@example.com'\n")
+
+
 def test_the_start_of_an_analyst_leads_to_a_row(reader: Session) -> None:
     reader.follow("start/analyst.md")
     assert reader.names["rows"].column("email").to_pylist() == ["user7@example.com"]
@@ -130,6 +135,7 @@ def orders() -> None:
 #: Pages, and what makes the folder that they find, with the names that their Python knows; blocks
 #: that need Spark are run in tests/spark.
 SETTINGS: dict[str, Callable[[], Names | None]] = {
+    "advise.md": table_and_queries,
     "audit.md": lambda: customers_under_the_policy("out"),
     "hudi.md": hudi_tables,
     "paimon.md": paimon_files,
@@ -137,6 +143,29 @@ SETTINGS: dict[str, Callable[[], Names | None]] = {
     "rotation.md": lake_under_an_older_key,
     "tables.md": orders,
 }
+
+
+#: Pages whose blocks are run by tests of their own, and where.
+ELSEWHERE = {
+    "delta.md": "test_pages.py",
+    "keys.md": "test_keys_page.py",
+    "object-stores.md": "test_pages.py",
+    "operate-on-spark.md": "spark/test_operate_page.py",
+    "spark.md": "spark/test_readme.py",
+    "start/analyst.md": "test_pages.py",
+    "start/engineer.md": "spark/test_pages.py",
+    "start/security.md": "test_pages.py",
+}
+
+
+def test_every_page_with_code_is_run() -> None:
+    assert set(pages()) == {*SETTINGS, *ELSEWHERE}
+    for page, test in ELSEWHERE.items():
+        assert Path(page).name in (ROOT / "tests" / test).read_text()
+
+
+def test_rights_in_a_store_are_a_document(reader: Session) -> None:
+    reader.follow("object-stores.md")
 
 
 @pytest.mark.parametrize("page", SETTINGS)
