@@ -56,7 +56,7 @@ def _kinds(annotation: str) -> tuple[_Kind, ...]:
 
 
 def _kind(name: str) -> _Kind:
-    """Of ``Mapping[str, Item]`` the Mapping: what is inside is checked where it is read."""
+    """The kind of ``Mapping[str, Item]`` is Mapping: what is inside is checked where it is read."""
     return _CONTAINERS.get(name) or _class(name.rpartition(".")[2])
 
 

@@ -121,7 +121,7 @@ def hard_link_note(names: int) -> str:
 
 
 def left_filters_notes(files: Iterable[FileAddReport]) -> Iterator[str]:
-    """What an append leaves of filters that it replaced, in all files together."""
+    """A note on the old filters that appends have left in all files together."""
     grown = [
         (file.bytes_after or 0) - (file.bytes_before or 0)
         for file in files

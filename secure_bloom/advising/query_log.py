@@ -195,7 +195,7 @@ def _sides(node: Any) -> Iterator[Any]:
 def _named(
     found: Iterable[tuple[tuple[str, ...], str]], known: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
-    """The same with the table's own names; names of tables and aliases in front are left out."""
+    """The columns by the table's own names; names of tables and aliases in front are left out."""
     for parts, kind in found:
         for start in range(len(parts)):
             name = known.get(".".join(parts[start:]).lower())

@@ -84,7 +84,7 @@ class Access:
     allowed: Mapping[str, bool]
 
     def arguments(self) -> dict[str, Any]:
-        """The same as arguments of a library function; keyring and policy are read now."""
+        """These options as arguments of a library function; keyring and policy are read now."""
         return {
             "keys": load_keys(self.keyring),
             "policy": load_policy(self.policy_path),

@@ -1,4 +1,4 @@
-"""What a user need not write each time: the policy and the keyring, by environment or by a file.
+"""Defaults of the policy and the keyring: from the environment, or from a file.
 
 SECURE_BLOOM_POLICY and SECURE_BLOOM_KEYRING name files.  Else the nearest ``secure-bloom.toml``, or
 ``pyproject.toml`` with a table ``[tool.secure-bloom]``, in the current folder or above it does:

@@ -137,7 +137,7 @@ def _width(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> int:
 
 
 def _print_file_by_file(rows: Sequence[Sequence[object]]) -> None:
-    """The same rows as the table, for a terminal that is too narrow for it."""
+    """Print the rows of the table as lines: the terminal is too narrow for it."""
     for name, row_groups, read, skipped, size in rows:
         tell(str(name))
         tell(f"  {read} of {row_groups} read, {size}")

@@ -87,7 +87,7 @@ def _draw(
 def _plain_lines(
     heads: Sequence[str], right: Sequence[bool], rows: Sequence[Sequence[str]], title: str | None
 ) -> Iterator[str]:
-    """The same for a file or a pipe, where no path may be cut.
+    """The table as lines for a file or a pipe, where no path may be cut.
 
     Thousands of rows are as many files: what draws for a terminal takes longer than the work on
     small ones.

@@ -33,7 +33,7 @@ class ColumnNames:
 
     @classmethod
     def of(cls, metadata: TableMetadata) -> ColumnNames:
-        """Those of the table with this metadata."""
+        """The names of the columns of a table with this metadata."""
         return cls(
             fields=metadata.schema["fields"],
             partition_columns=metadata.partition_columns,

@@ -1,4 +1,4 @@
-"""What a file says of a column chunk and cannot be true: of the schema, or of what it says besides.
+"""Statements of a file on a column chunk that contradict its schema, or each other.
 
 Readers leave rows out by counts, bounds and page indexes.  A file may have them wrong, by a
 writer's mistake or by intent, and nothing authenticates them in a plain file.  What contradicts

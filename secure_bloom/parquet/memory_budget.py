@@ -76,7 +76,7 @@ _RESERVATIONS = _Reservations()
 
 @contextmanager
 def reserved(size: int) -> Iterator[None]:
-    """So many bytes of the budget for as long as this lasts; a thread holds one at a time."""
+    """Hold ``size`` bytes of the budget inside the block; a thread holds one piece at a time."""
     _RESERVATIONS.take(size)
     try:
         yield

@@ -30,7 +30,7 @@ class PredicateShape:
 
     @classmethod
     def of(cls, predicate: BoundPredicate | None) -> PredicateShape:
-        """That of a predicate; without one nothing ever decides."""
+        """The shape of a predicate; without a predicate nothing is ever decided."""
         shape = cls()
         if predicate is not None:
             shape._add(predicate, -1)

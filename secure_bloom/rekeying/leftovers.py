@@ -1,4 +1,4 @@
-"""What of a file's old content a replacement does not reach, told in the notes of a report."""
+"""The places that keep a file's old content after it is replaced, told in a report's notes."""
 
 from __future__ import annotations
 

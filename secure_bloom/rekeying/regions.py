@@ -1,4 +1,4 @@
-"""What of a file belongs to which column chunk: pages, indexes and filters, in the file's order."""
+"""The parts of a file and their column chunks: pages, indexes and filters, in the file's order."""
 
 from __future__ import annotations
 

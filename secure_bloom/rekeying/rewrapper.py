@@ -108,7 +108,7 @@ class Rewrapper:
         return moved_with(kms, wrapped, old, new)
 
     def _renewed(self, wrapped: str, name: str) -> str:
-        """The same key under the newest version; the same text where it is under that one."""
+        """The key under the newest version; the text as it was where that version wrapped it."""
         versions = self._versions
         if versions is None:
             return wrapped
@@ -141,7 +141,7 @@ class Rewrapper:
 
 @dataclass(slots=True)
 class _Once:
-    """What the KMS is asked for once; its lock holds up only those who want the same."""
+    """An answer of the KMS, asked for once; its lock holds up only those who want the same one."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     text: str | None = None

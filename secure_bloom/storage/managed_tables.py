@@ -52,7 +52,7 @@ def find_unmanaged(
     refused: list[PolicyError] | None = None,
     honoured: Collection[TableLog] = (),
 ) -> list[str]:
-    """As :func:`find_files`, of files that no table's log records.
+    """Find files as :func:`find_files` does, and refuse those that a table's log records.
 
     Raises UnsupportedFeatureError where a path is, holds or lies in a table with such a log, unless
     it is among the ``honoured`` ones.

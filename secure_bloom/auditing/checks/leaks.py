@@ -121,7 +121,7 @@ def check_hudi(subject: FooterSubject) -> Findings:
 
 
 def shown_record_keys(texts: Mapping[str, str]) -> str | None:
-    """What a footer's texts show of Hudi's record keys; None if they show nothing."""
+    """The part of Hudi's record keys that a footer's texts show; None if they show nothing."""
     filters, bounds = texts.keys() & {FILTER, OLD_FILTER}, texts.keys() & {MIN_KEY, MAX_KEY}
     shown = ["a Bloom filter of"] * bool(filters) + ["the smallest and largest of"] * bool(bounds)
     return f"anyone can read {' and '.join(shown)} the record keys" if shown else None

@@ -98,7 +98,7 @@ def _columns(report: AuditReport, groups: Sequence[Mistake]) -> tuple[_Column, .
 
 
 def _shown_columns(columns: tuple[_Column, ...], groups: Sequence[Mistake]) -> tuple[_Column, ...]:
-    """As many as fit, the worst of them first: of 40 columns a narrow window shows a few."""
+    """The columns that fit, the worst ones first: a narrow window shows a few of 40."""
     # Mistakes come worst first, and so do their columns here.
     worst = dict.fromkeys(column for group in groups for column in group.columns)
     return tuple(dict.fromkeys((WHOLE_FILE, *worst, *columns)))[:_MOST_COLUMNS]

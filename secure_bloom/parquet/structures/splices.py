@@ -180,7 +180,7 @@ class _Headers:
 
 
 def _joined(splices: list[Splice]) -> list[Splice]:
-    """The same, with splices at one place made one: an insertion goes before what it stands at."""
+    """Join splices at one place into one: an insertion goes before the bytes that it stands at."""
     joined: list[Splice] = []
     for each in splices:
         if joined and joined[-1].end == each.start and joined[-1].start == joined[-1].end:

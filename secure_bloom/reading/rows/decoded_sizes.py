@@ -81,7 +81,7 @@ def _by_pages(file: InputFile, chunk: Chunk, most: int) -> int:
 
 
 def size_of_pages(chunk: Chunk, pages: Iterable[Page]) -> int:
-    """The same of the pages given, a dictionary page before those that refer to it."""
+    """The bytes that these pages take decoded at most; a dictionary page comes first."""
     every = list(pages)
     size = _sum(chunk, every, lambda _chunk, _page, content: content)
     # A dictionary is decoded where its entries could be what is too long.

@@ -154,7 +154,7 @@ class FileReader:
             self._done_with_unit()
 
     def _kept(self, columns: Columns, first: int, count: int) -> pa.Table:
-        """Of so many rows from the ``first`` on those that the table has and that match."""
+        """The rows, counted from the ``first`` on, that the table has and that match."""
         if self._predicate is None and self._deleted is None:
             return self._rows_of(columns, count)
         keep = np.ones(count, bool)

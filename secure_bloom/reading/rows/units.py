@@ -40,7 +40,7 @@ class Unit:
 
 
 def tables_of(rows: pa.Table | Parts) -> Generator[pa.Table, None, None]:
-    """What a unit gives, whichever it is."""
+    """The tables of a unit's rows, whether it read them at once or reads them in parts."""
     if isinstance(rows, Parts):
         with closing(rows.tables):
             yield from rows.tables

@@ -39,7 +39,7 @@ PLAIN = BlobAttributes(fields={}, scope={})
 
 
 def attributes_of(source: StoredObject, mark: str) -> BlobAttributes:
-    """Those of a blob; FileChangedError where it is not the one with this entity tag."""
+    """The attributes of a blob; FileChangedError where its entity tag is another one."""
     with errors(source.path):
         found = require_same(source, mark)
         if found.blob_type != BlobType.BLOCKBLOB:

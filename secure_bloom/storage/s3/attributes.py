@@ -61,12 +61,12 @@ class Attributes:
 
 
 def plain_attributes(client: Any) -> Attributes:
-    """Those of an object that takes after no other."""
+    """The attributes of an object that replaces none and copies none."""
     return Attributes(fields={}, checksum=_default_checksum(client), checksum_type={})
 
 
 def attributes_of(source: StoredObject, etag: str, *, in_its_place: bool) -> Attributes:
-    """Those of an object; FileChangedError where it is not the one with this entity tag."""
+    """The attributes of an object; FileChangedError where its entity tag is another one."""
     with errors(source.path):
         head = require_same(source, etag)
         fields = {name: head[name] for name in _CARRIED if head.get(name)}

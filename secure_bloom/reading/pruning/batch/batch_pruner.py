@@ -53,7 +53,7 @@ class _ColumnSurvivors:
         return np.not_equal(self.runs[:, 0], self.runs[:, 1])
 
     def with_filter(self, indices: Iterable[int]) -> list[int]:
-        """Those of ``indices`` whose Bloom filter is to be checked here."""
+        """The chunks among ``indices`` whose Bloom filter is checked here."""
         starts = self.runs[:, 0].tolist()
         return [index for index in indices if starts[index] >= 0]
 
