@@ -6,6 +6,7 @@ import argparse
 import datetime
 import os
 import platform
+import subprocess
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -13,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 
 from benchmarks.__main__ import cpu_model
-from campaigns import GROUPS
+from campaigns import GROUPS, PAGE, ROOT
 from campaigns.outcome import Effort, Outcome
 from campaigns.reliability import Row, record
 
@@ -21,7 +22,12 @@ from campaigns.reliability import Row, record
 def main() -> int:
     """The command; 1 when a campaign found something."""
     arguments = parse()
-    effort = Effort(quick=arguments.quick, seed=arguments.seed, scenes=tuple(arguments.scenes))
+    effort = Effort(
+        quick=arguments.quick,
+        seed=arguments.seed,
+        scenes=tuple(arguments.scenes),
+        journal=arguments.journal,
+    )
     found = 0
     for campaign in named(arguments.campaigns):
         outcome = run(campaign, effort)
@@ -37,6 +43,11 @@ def parse() -> argparse.Namespace:
     parser.add_argument("campaigns", nargs="+", choices=[*GROUPS, *sum(GROUPS.values(), ())])
     parser.add_argument("--quick", action="store_true", help="a few seconds; writes no row")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--journal",
+        metavar="FILE",
+        help="of fuzz: remembers what was done, so that a run that was stopped goes on there",
+    )
     parser.add_argument(
         "--scenes",
         nargs="+",
@@ -74,9 +85,22 @@ def row(campaign: str, outcome: Outcome, scenes: Sequence[str]) -> Row:
         campaign=f"{campaign}: {', '.join(scenes)}" if scenes else campaign,
         outcome=outcome,
         date=datetime.datetime.now(datetime.UTC).date().isoformat(),
+        commit=commit(),
         machine=f"{cpu}, {cores} cores, {platform.system()} {platform.release()}",
         command=f"python -m campaigns {campaign}{only}",
     )
+
+
+def commit() -> str:
+    """The commit that was tried, with a + where files were changed since."""
+
+    def git(*arguments: str) -> str:
+        asked = ["git", "-C", str(ROOT), *arguments]
+        return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+
+    # The page itself has rows that this very run has written.
+    changed = git("status", "--porcelain", "--", ".", f":!{PAGE.relative_to(ROOT)}")
+    return git("rev-parse", "--short=7", "HEAD") + ("+" if changed else "")
 
 
 if __name__ == "__main__":

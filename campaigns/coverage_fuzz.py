@@ -10,4 +10,5 @@ FULL, QUICK = 1_000_000, 2_000
 
 def run(effort: Effort) -> Outcome:
     """All targets, each in a process of its own."""
-    return fuzz(QUICK if effort.quick else FULL, effort.seed, by_coverage=True)
+    trials = QUICK if effort.quick else FULL
+    return fuzz(trials, effort.seed, by_coverage=True, journal=effort.journal)

@@ -10,4 +10,4 @@ FULL, QUICK = 10_000_000, 4_000
 
 def run(effort: Effort) -> Outcome:
     """All targets, each in a process of its own."""
-    return fuzz(QUICK if effort.quick else FULL, effort.seed)
+    return fuzz(QUICK if effort.quick else FULL, effort.seed, journal=effort.journal)

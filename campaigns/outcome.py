@@ -10,12 +10,14 @@ from dataclasses import dataclass
 class Effort:
     """How much is to be tried, and from which seed; a quick run takes a few seconds.
 
-    ``scenes``, where there are any, are first words of the scenes to try.
+    ``scenes``, where there are any, are first words of the scenes to try.  ``journal`` is a file
+    that remembers what was done, so that a run which was stopped goes on there.
     """
 
     quick: bool = False
     seed: int = 0
     scenes: Sequence[str] = ()
+    journal: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,8 @@ from campaigns.outcome import Outcome
 
 BEGIN, END = "<!-- rows: full runs of campaigns write them -->\n", "<!-- end of rows -->\n"
 HEAD = (
-    "| campaign | tried | trials | failures | date | machine | run it |\n"
-    "| --- | --- | ---: | ---: | --- | --- | --- |\n"
+    "| campaign | tried | trials | failures | date | commit | machine | run it |\n"
+    "| --- | --- | ---: | ---: | --- | --- | --- | --- |\n"
 )
 
 
@@ -22,6 +22,7 @@ class Row:
     campaign: str
     outcome: Outcome
     date: str
+    commit: str
     machine: str
     command: str
 
@@ -32,6 +33,7 @@ class Row:
             f"{self.outcome.trials:,}",
             f"{len(self.outcome.failures):,}",
             self.date,
+            self.commit,
             self.machine,
             f"`{self.command}`",
         )

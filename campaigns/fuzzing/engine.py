@@ -1,13 +1,18 @@
-"""All targets one after the other, each in a process whose death is a finding too."""
+"""All targets in slices, each slice in a process whose death is a finding too, one a core."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
 import tempfile
-from typing import Any
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from campaigns import ROOT
 from campaigns.fuzzing.targets import TARGETS
@@ -15,29 +20,105 @@ from campaigns.outcome import Outcome
 
 #: Kernels check their bounds, and are compiled for that into a place of their own.
 _CHECKED = {"NUMBA_BOUNDSCHECK": "1", "PYTHONWARNINGS": "ignore"}
+#: So many slices has a full run; a small one has one a target.
+_SLICES, _WHOLE = 40, 100_000
 
 
-def fuzz(trials: int, seed: int, *, by_coverage: bool = False) -> Outcome:
-    """So many inputs, shared among the targets."""
-    done, failures, memory = 0, list[str](), 0
-    with tempfile.TemporaryDirectory() as folder:
-        for name, target in TARGETS.items():
-            found = _run(name, max(10, round(trials * target.share)), seed, folder, by_coverage)
-            done += found["trials"]
-            failures += found["failures"]
-            memory = max(memory, found["memory"])
-            print(f"{name}: {found['trials']:,} inputs", file=sys.stderr)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """So many inputs of one target, drawn from one seed."""
+
+    target: str
+    seed: int
+    trials: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a slice came to."""
+
+    trials: int
+    failures: Sequence[str]
+    memory: int
+
+
+def fuzz(
+    trials: int, seed: int, *, by_coverage: bool = False, journal: str | None = None
+) -> Outcome:
+    """So many inputs, shared among the targets; a run that is stopped tells what it has done.
+
+    With a ``journal`` the next run goes on where this one was stopped.
+    """
+    kept = None if journal is None else Path(journal)
+    done: dict[Slice, Found] = {} if kept is None else _read(kept)
+    every = slices(trials, seed)
+    with contextlib.suppress(KeyboardInterrupt):
+        for piece, found in _run_all([it for it in every if it not in done], by_coverage):
+            done[piece] = found
+            if kept is not None:
+                with kept.open("a") as file:
+                    file.write(json.dumps({**asdict(piece), "found": asdict(found)}) + "\n")
+    counted = [done[it] for it in every if it in done]
+    return _outcome(counted, by_coverage, left=len(every) - len(counted))
+
+
+def slices(trials: int, seed: int) -> list[Slice]:
+    """All slices of a run, in an order in which each target gets its share of any part of it."""
+    count = _SLICES if trials > _WHOLE else 1
+    return [
+        Slice(
+            target=name,
+            seed=seed * _SLICES + number,
+            trials=max(10, round(trials * target.share / count)),
+        )
+        for number in range(count)
+        for name, target in TARGETS.items()
+    ]
+
+
+def _outcome(counted: Sequence[Found], by_coverage: bool, left: int) -> Outcome:
+    stopped = f"; stopped with {left} slices left" if left else ""
+    memory = max((found.memory for found in counted), default=0)
     return Outcome(
         tried=f"{'Inputs chosen by coverage' if by_coverage else 'Mutated inputs'} of "
         f"{len(TARGETS)} kinds ({', '.join(name.replace('_', ' ') for name in TARGETS)}): named "
-        f"errors only, no hang over 5 s, bounds of kernels checked, at most {memory >> 20} MiB",
-        trials=done,
-        failures=tuple(failures),
+        f"errors only, no hang over 5 s, bounds of kernels checked, at most {memory >> 20} MiB"
+        f"{stopped}",
+        trials=sum(found.trials for found in counted),
+        failures=tuple(failure for found in counted for failure in found.failures),
     )
 
 
-def _run(name: str, trials: int, seed: int, folder: str, by_coverage: bool) -> dict[str, Any]:
-    arguments = [name, str(trials), str(seed), *(["--coverage"] if by_coverage else [])]
+def _read(journal: Path) -> dict[Slice, Found]:
+    lines = journal.read_text().splitlines() if journal.exists() else []
+    rows = [json.loads(line) for line in lines]
+    return {Slice(**row): Found(**found) for row in rows for found in [row.pop("found")]}
+
+
+def _run_all(pieces: Sequence[Slice], by_coverage: bool) -> Iterator[tuple[Slice, Found]]:
+    """Each with what it came to, in the order in which they end."""
+    stop = threading.Event()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        ThreadPoolExecutor(os.cpu_count() or 1) as executor,
+    ):
+        running = {executor.submit(_run, it, folder, by_coverage, stop): it for it in pieces}
+        try:
+            for done in as_completed(running):
+                found = done.result()
+                if found is not None:
+                    yield running[done], found
+        finally:
+            stop.set()
+            executor.shutdown(cancel_futures=True)
+
+
+def _run(piece: Slice, folder: str, by_coverage: bool, stop: threading.Event) -> Found | None:
+    """None where the run was stopped before, or with it."""
+    if stop.is_set():
+        return None
+    numbers = [str(piece.trials), str(piece.seed)]
+    arguments = [piece.target, *numbers, *(["--coverage"] if by_coverage else [])]
     with tempfile.TemporaryDirectory(dir=folder) as corpus:
         environment = {**os.environ, **_CHECKED, "NUMBA_CACHE_DIR": folder, "FUZZ_CORPUS": corpus}
         done = subprocess.run(
@@ -49,9 +130,11 @@ def _run(name: str, trials: int, seed: int, folder: str, by_coverage: bool) -> d
             check=False,
         )
     try:
-        found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+        return Found(**json.loads(done.stdout.strip().splitlines()[-1]))
     except (ValueError, IndexError):
+        # Whoever stops the run by Ctrl-C stops its processes too.
+        if stop.is_set() or "KeyboardInterrupt" in done.stderr:
+            return None
         last = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
-        told = f"{name}: the process ended by itself: {last[0]} (seed {seed})"
-        return {"trials": 0, "failures": [told], "memory": 0}
-    return found
+        told = f"{piece.target}: the process ended by itself: {last[0]} (seed {piece.seed})"
+        return Found(trials=0, failures=[told], memory=0)

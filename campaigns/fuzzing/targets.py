@@ -59,6 +59,11 @@ from secure_bloom.reading.table.footer import read_footer
 from secure_bloom.reading.table.footer_scan import FooterScanner
 from secure_bloom.reading.table.hive_partitions import partition_fields, partition_values
 from secure_bloom.storage import CountedFile, InputFile
+from secure_bloom.tables import snapshot
+from secure_bloom.tables.deletion_vectors import DeletedRows, decode_z85
+from secure_bloom.tables.live_file import LiveFile
+from secure_bloom.tables.roaring_bitmaps import positions
+from secure_bloom.tables.streaming_sink import committed_files
 
 KEY = b"fuzz-key-16bytes"
 KEYRING = Keyring(master_keys={"k": KEY}, explicit=ExplicitKeys(footer=KEY, columns={"s": KEY}))
@@ -396,6 +401,109 @@ def _paimon(data: bytes) -> None:
     may_match(index, _ASKED, _TYPES)
 
 
+def _table(log: str, name: str) -> Path:
+    """A folder with a log in which one file is to be written; the file."""
+    folder = SCRATCH.with_name(f"{SCRATCH.name}-{log}") / log
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / name
+
+
+_SCHEMA_STRING = json.dumps(
+    {
+        "type": "struct",
+        "fields": [
+            {"name": "id", "type": "long", "nullable": True, "metadata": {}},
+            {"name": "day", "type": "date", "nullable": True, "metadata": {}},
+            {
+                "name": "tags",
+                "type": {"type": "array", "elementType": "string", "containsNull": True},
+                "nullable": True,
+                "metadata": {},
+            },
+        ],
+    }
+)
+_COMMIT = [
+    {
+        "protocol": {
+            "minReaderVersion": 3,
+            "minWriterVersion": 7,
+            "readerFeatures": ["deletionVectors"],
+            "writerFeatures": ["deletionVectors"],
+        }
+    },
+    {
+        "metaData": {
+            "id": "1",
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": _SCHEMA_STRING,
+            "partitionColumns": ["day"],
+            "configuration": {"delta.columnMapping.mode": "none"},
+        }
+    },
+    {
+        "add": {
+            "path": "day=2024-03-01/a%20b.parquet",
+            "partitionValues": {"day": "2024-03-01"},
+            "size": 9,
+            "modificationTime": 0,
+            "dataChange": True,
+            "stats": json.dumps({"numRecords": 3, "minValues": {"id": 1}}),
+            "deletionVector": {
+                "storageType": "u",
+                "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^",
+                "offset": 4,
+                "sizeInBytes": 40,
+                "cardinality": 6,
+            },
+        }
+    },
+    {"remove": {"path": "b.parquet", "dataChange": True, "deletionTimestamp": 0}},
+    {"commitInfo": {"inCommitTimestamp": 1, "operation": "WRITE"}},
+]
+_SINK = b"""v1
+{"path":"file:///t/a%20b.parquet","size":9,"isDir":false,"action":"add"}
+{"path":"file:///t/a%20b.parquet","size":9,"isDir":false,"action":"delete"}
+"""
+
+
+def _lines(actions: Sequence[object]) -> bytes:
+    return "\n".join(map(json.dumps, actions)).encode()
+
+
+def _delta_log(data: bytes) -> None:
+    commit = _table("_delta_log", f"{0:020}.json")
+    commit.write_bytes(data)
+    found = snapshot(commit.parents[1])
+    for file in () if found is None else found.files:
+        both(lambda file=file: _deleted(file, commit.parents[1]))  # type: ignore[misc]
+
+
+def _deleted(file: LiveFile, folder: Path) -> None:
+    vector = file.deletion_vector
+    if vector is not None:
+        DeletedRows(folder=str(folder), vector=vector).positions(1000)
+
+
+def _sink(data: bytes) -> None:
+    batch = _table("_spark_metadata", "0")
+    batch.write_bytes(data)
+    committed_files(str(batch.parents[1]))
+
+
+#: An array, runs in two parts of 64 bits, and a full bitset.
+_RUN = bytes.fromhex("3b300000 01 00000900 0100 00000900")
+_BITMAPS = [
+    bytes.fromhex("0100000000000000 00000000 3a300000 01000000 00000200 10000000 0100 0500 0900"),
+    (2).to_bytes(8, "little") + bytes(4) + _RUN + (1).to_bytes(4, "little") + _RUN,
+    bytes.fromhex("0100000000000000 00000000 3a300000 01000000 0000ffff 10000000") + b"\xff" * 8192,
+]
+
+
+def _bitmap(data: bytes) -> None:
+    both(lambda: positions(data, most=100_000), lambda: decode_z85(data.decode("latin-1")))
+
+
 def _hive(data: bytes) -> None:
     path = data.decode("utf-8", "surrogateescape")
     values = partition_values(path, ["lake"])
@@ -432,7 +540,7 @@ TARGETS: dict[str, Target] = {
     "footer_scan": Target(seeds=_footers, run=_footer_scan, share=0.015),
     "footer_scan_tree": Target(seeds=_footers, run=_footer_scan, share=0.003, is_tree=True),
     "modules": Target(
-        seeds=lambda: [cipher.encrypt_gcm(b"text", KEY, _AAD)], run=_module, share=0.15
+        seeds=lambda: [cipher.encrypt_gcm(b"text", KEY, _AAD)], run=_module, share=0.1
     ),
     "bloom_header": Target(seeds=_filters, run=_filter, share=0.12),
     "key_material": Target(seeds=_materials, run=_material, share=0.13, is_text=True),
@@ -451,13 +559,16 @@ TARGETS: dict[str, Target] = {
     ),
     "hudi": Target(seeds=_hudi_seeds, run=_hudi, share=0.01),
     "paimon_index": Target(seeds=_paimon_seeds, run=_paimon, share=0.1),
+    "delta_log": Target(seeds=lambda: [_lines(_COMMIT)], run=_delta_log, share=0.02, is_text=True),
+    "streaming_sink": Target(seeds=lambda: [_SINK], run=_sink, share=0.02, is_text=True),
+    "deletion_vector": Target(seeds=lambda: _BITMAPS, run=_bitmap, share=0.06),
     "hive_path": Target(
         seeds=lambda: [
             b"lake/day=2024-03-01/c=it/x.parquet",
             b"lake/a=%20/b=__HIVE_DEFAULT_PARTITION__/y",
         ],
         run=_hive,
-        share=0.104,
+        share=0.054,
         is_text=True,
     ),
     "pages": Target(seeds=_numbered_files, run=_pages, share=0.005),

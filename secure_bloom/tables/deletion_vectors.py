@@ -47,7 +47,9 @@ class DeletedRows:
             data = _data(self.folder, self.vector)
             if data[:4] != _MAGIC:
                 raise FormatError("a deletion vector does not begin with its magic number")
-            found = positions(data[4:], most=rows)
+            # Its rows were counted in the log, so that no more memory is taken than a reader has
+            # agreed to.
+            found = positions(data[4:], most=min(rows, self.vector.cardinality))
         if len(found) != self.vector.cardinality:
             raise FormatError(
                 f"a deletion vector has {len(found)} rows, the log says {self.vector.cardinality}"

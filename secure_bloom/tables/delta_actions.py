@@ -30,7 +30,8 @@ def json_lines(data: bytes) -> Iterator[Action]:
 
 def _parsed(data: bytes, what: str) -> Any:
     try:
-        found = json.loads(data)
+        # Decoded here: json takes half of a character for one in UTF-8 too.
+        found = json.loads(data.decode())
         if b"\\u" in data:
             # Half of a character, which JSON can spell: no path and no value has one.
             json.dumps(found, ensure_ascii=False).encode()

@@ -36,7 +36,7 @@ def positions(data: bytes, *, most: int) -> NDArray[np.int64]:
         if not last_key < key < 2**31:
             raise FormatError("the parts of a bitmap are out of order")
         last_key = key
-        found = _bitmap32(cursor, most - sum(map(len, parts)))
+        found = _bitmap32(cursor, sum(map(len, parts)), most)
         parts.append(found + (key << 32))
     if cursor.left:
         raise FormatError(f"{cursor.left} bytes follow a bitmap")
@@ -71,7 +71,7 @@ class _Cursor:
         return np.frombuffer(self.bytes(2 * count), _U16).astype(np.int64)
 
 
-def _bitmap32(cursor: _Cursor, most: int) -> NDArray[np.int64]:
+def _bitmap32(cursor: _Cursor, before: int, most: int) -> NDArray[np.int64]:
     cookie = cursor.number(2)
     if cookie == _WITH_RUNS:
         count = cursor.number(2) + 1
@@ -85,8 +85,8 @@ def _bitmap32(cursor: _Cursor, most: int) -> NDArray[np.int64]:
     keys = cursor.numbers(2 * count).reshape(-1, 2)
     sizes = keys[:, 1] + 1
     # Before any is built: a run of a few bytes stands for 65,536 numbers.
-    if int(sizes.sum()) > most:
-        raise FormatError("a deletion vector has more rows than the file")
+    if before + int(sizes.sum()) > most:
+        raise FormatError(f"a bitmap has more than {most} numbers")
     if (np.diff(keys[:, 0]) <= 0).any():
         raise FormatError("the containers of a bitmap are out of order")
     if cookie == _NO_RUNS or count >= _OFFSETS_FROM:

@@ -13,7 +13,14 @@ from campaigns.reliability import BEGIN, END, HEAD, Row, record
 
 def _row(campaign: str, trials: int, *failures: str) -> Row:
     outcome = Outcome(tried="kills | cuts", trials=trials, failures=failures)
-    return Row(campaign=campaign, outcome=outcome, date="2026-01-02", machine="m", command="c")
+    return Row(
+        campaign=campaign,
+        outcome=outcome,
+        date="2026-01-02",
+        commit="d00d",
+        machine="m",
+        command="c",
+    )
 
 
 def test_a_run_takes_the_place_of_the_run_before_it(tmp_path: Path) -> None:
@@ -25,8 +32,8 @@ def test_a_run_takes_the_place_of_the_run_before_it(tmp_path: Path) -> None:
         "before",
         BEGIN.strip(),
         *HEAD.splitlines(),
-        "| a | kills \\| cuts | 1,234 | 0 | 2026-01-02 | m | `c` |",
-        "| b | kills \\| cuts | 7 | 1 | 2026-01-02 | m | `c` |",
+        "| a | kills \\| cuts | 1,234 | 0 | 2026-01-02 | d00d | m | `c` |",
+        "| b | kills \\| cuts | 7 | 1 | 2026-01-02 | d00d | m | `c` |",
         END.strip(),
         "after",
     ]

@@ -19,7 +19,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.cli import main
-from secure_bloom.errors import FormatError, PolicyError
+from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError
 from tests.tables import KEYRING, Mode, customers, write
 from tests.tables.delta_logs import (
     add,
@@ -166,6 +166,24 @@ def test_deleted_rows_stay_away_in_parts_and_elsewhere(
         monkeypatch.setattr(f"secure_bloom.reading.rows.{module}.harmless_size", lambda: 200)
     assert sb.read_table(table, where="id >= 100")["id"].to_pylist() == wanted
     assert sb.read_table(table).num_rows == 996
+
+
+def test_a_deletion_vector_is_not_built_beyond_the_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pq.write_table(pa.table({"id": pa.repeat(7, 200_000)}), tmp_path / "a.parquet")
+    vector = inline_vector(range(199_999))
+    assert vector["sizeInBytes"] < 200
+    adds = add("a.parquet", deletionVector=vector)
+    commit(tmp_path, 0, *start(features=["deletionVectors"]), adds)
+    assert sb.read_table(tmp_path).num_rows == 1
+    monkeypatch.setenv("SECURE_BLOOM_MEMORY", "2MiB")
+    with pytest.raises(UnsupportedFeatureError, match="its deletion vector takes 3,199,984 bytes"):
+        sb.read_table(tmp_path)
+    few = add("a.parquet", deletionVector={**vector, "cardinality": 5})
+    commit(tmp_path, 1, remove("a.parquet", deletionVector=vector), few)
+    with pytest.raises(FormatError, match="a bitmap has more than 5 numbers"):
+        sb.read_table(tmp_path)
 
 
 def test_a_damaged_deletion_vector_gives_no_rows(tmp_path: Path) -> None:

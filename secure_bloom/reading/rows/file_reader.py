@@ -19,6 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from secure_bloom.errors import FormatError, located
+from secure_bloom.parquet.memory_budget import refuse_beyond
 from secure_bloom.predicates.binding import BoundCondition, BoundPredicate
 from secure_bloom.predicates.binding import bound_conditions as conditions_of
 from secure_bloom.predicates.evaluation import true_rows
@@ -44,6 +45,8 @@ _DENSE = 0.1
 
 #: Positions of rows in a file or a row group.
 Positions = NDArray[np.int64]
+#: A deleted row's position takes 8 bytes, and 8 more as the parts of a bitmap are joined.
+_POSITION_BYTES = 16
 
 
 class Parts:
@@ -104,7 +107,11 @@ class FileReader:
     def _deleted(self) -> Positions | None:
         """The positions of rows that the table has no more; None for none."""
         deleted = self.plan.deleted
-        return None if deleted is None else deleted.positions(int(self._first_rows[-1]))
+        if deleted is None:
+            return None
+        # How many rows the file has is its own word, and runs of a few bytes stand for many.
+        refuse_beyond(deleted.vector.cardinality * _POSITION_BYTES, "its deletion vector")
+        return deleted.positions(int(self._first_rows[-1]))
 
     @property
     def _decoded(self) -> list[str]:
@@ -296,7 +303,12 @@ class FileReader:
 
 
 def _others_than(deleted: Positions, rows: Positions) -> NDArray[np.bool_]:
-    return ~np.isin(rows, deleted, assume_unique=True)
+    """Which of the ``rows`` are not ``deleted``; both ascend, so nothing is sorted for it."""
+    if not len(deleted):
+        return np.ones(len(rows), np.bool_)
+    place = np.searchsorted(deleted, rows)
+    np.minimum(place, len(deleted) - 1, out=place)
+    return np.asarray(deleted[place] != rows)
 
 
 def _count(group: RowGroupPlan) -> int:
