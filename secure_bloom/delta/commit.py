@@ -159,7 +159,7 @@ def _found(path: str, error: SecureBloomError) -> bytes | None:
     """What stands at the path of a commit; None for nothing."""
     try:
         with open_input(path) as file:
-            return file.read_at(0, file.size)
+            return file.all_bytes()
     except MissingPathError:
         return None
     except SecureBloomError:

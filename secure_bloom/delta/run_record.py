@@ -168,7 +168,7 @@ def _committed(folder: str, run: str, version: int) -> set[str]:
     found: set[str] = set()
     for number in range(version + 1, last + 1):
         with open_input(log_file(folder, number)) as file:
-            content = file.read_at(0, file.size)
+            content = file.all_bytes()
         if run.encode() in content:
             actions = (json.loads(line) for line in content.splitlines() if line.strip())
             found |= {action["add"]["path"] for action in actions if "add" in action}

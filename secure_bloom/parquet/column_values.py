@@ -18,12 +18,12 @@ from secure_bloom.parquet.dictionary_pages import (
     read_full_dictionary,
 )
 from secure_bloom.parquet.footer import Chunk
-from secure_bloom.parquet.memory_budget import refuse_beyond, reserved
 from secure_bloom.parquet.pages import Page, read_first_pages, read_pages
 from secure_bloom.parquet.plain_pages import PlainValues, plain_entries, plain_values
 from secure_bloom.parquet.structures.metadata import Encoding
 from secure_bloom.parquet.value_arrays import Entries, as_entries
 from secure_bloom.storage import InputFile
+from secure_bloom.storage.memory_budget import refuse_beyond, reserved
 
 # Loaded for pages that need pyarrow's decoder: most of those of filters do not.
 if TYPE_CHECKING:

@@ -20,7 +20,6 @@ from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.encryption.column_cipher import ColumnCipher
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
 from secure_bloom.parquet.footer import Chunk
-from secure_bloom.parquet.memory_budget import refuse_beyond
 from secure_bloom.parquet.structures.metadata import (
     ColumnMetaData,
     CompressionCodec,
@@ -33,6 +32,7 @@ from secure_bloom.parquet.structures.metadata import (
 )
 from secure_bloom.parquet.structures.records import decode_record, known_member, measured_record
 from secure_bloom.storage import InputFile
+from secure_bloom.storage.memory_budget import refuse_beyond
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ from typing import Self
 from secure_bloom.column_names import NamesOfTable
 from secure_bloom.errors import FormatError, PolicyError
 from secure_bloom.storage.durable_writes import write_all
+from secure_bloom.storage.memory_budget import refuse_beyond
 
 #: Most bytes of a file beside a data file.  Key material takes a few hundred bytes a column.
 MAX_SIBLING_BYTES = 16 * 1024 * 1024
@@ -88,6 +89,14 @@ class InputFile(ABC):
             end = min(start + _CHUNK_BYTES, length)
             view[start:end] = self.read_at(offset + start, end - start)
         return view.toreadonly()
+
+    def all_bytes(self) -> bytes:
+        """All bytes of a file that is read as a whole, such as one of a log.
+
+        Raises MemoryBudgetError for one that is too large: a sparse file has any size for nothing.
+        """
+        refuse_beyond(2 * self.size, "the file, which is read as a whole,")
+        return bytes(self.view_at(0, self.size))
 
     def _check_range(self, offset: int, length: int) -> None:
         # Before anything is read: both numbers come from the file, and memory for the read is taken

@@ -5,16 +5,18 @@ pyarrow reads the ones in Parquet; it is loaded with the first of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from secure_bloom.errors import FormatError, located
 from secure_bloom.storage import join, name_of, open_input
+from secure_bloom.storage.memory_budget import refuse_beyond
 from secure_bloom.tables.delta_actions import Action, fields_of, json_lines, text
 from secure_bloom.tables.parsed_statistics import stats_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
 #: The actions that a snapshot is made of.
 ACTIONS = ("protocol", "metaData", "add", "remove", "domainMetadata", "sidecar")
@@ -26,7 +28,7 @@ _BATCH_ROWS = 10_000
 def read_log_file(path: str) -> bytes:
     """All bytes of a file of the log."""
     with located(path=path), open_input(path) as file:
-        return bytes(file.view_at(0, file.size))
+        return file.all_bytes()
 
 
 def checkpoint_actions(path: str, sidecar_folder: str) -> Iterator[Action]:
@@ -56,11 +58,25 @@ def _parquet_actions(data: bytes) -> Iterator[Action]:
     try:
         file = pq.ParquetFile(pa.BufferReader(data))
         columns = _columns(file.schema_arrow)
+        _refuse_large(file.metadata, columns)
         for batch in file.iter_batches(_BATCH_ROWS, columns=columns, use_threads=False):
             for row in batch.to_pylist(maps_as_pydicts="strict"):
                 yield {name: _set(fields) for name, fields in row.items() if fields is not None}
     except (pa.ArrowException, OSError, KeyError, UnicodeDecodeError) as exc:
         raise FormatError("the checkpoint cannot be read as Parquet") from exc
+
+
+def _refuse_large(metadata: pq.FileMetaData, columns: Sequence[str]) -> None:
+    """Refuse row groups that promise more than decoding may take; pyarrow decodes them."""
+    wanted = tuple(f"{column}." for column in columns)
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        chunks = map(group.column, range(group.num_columns))
+        size = sum(
+            chunk.total_uncompressed_size
+            for chunk in chunks
+            if f"{chunk.path_in_schema}.".startswith(wanted)
+        )
+        refuse_beyond(size, "a row group of the checkpoint")
 
 
 def _columns(schema: pa.Schema) -> list[str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from secure_bloom.errors import FormatError, PolicyError
+from secure_bloom.storage.memory_budget import MemoryBudgetError
 from secure_bloom.tables import snapshot
 from tests.tables.delta_logs import (
     add,
@@ -57,4 +58,24 @@ def test_a_checkpoint_of_version_2_names_sidecar_files(tmp_path: Path, suffix: s
 def test_a_damaged_checkpoint_is_an_error(tmp_path: Path) -> None:
     (log_of(tmp_path) / f"{0:020}.checkpoint.parquet").write_bytes(b"PAR1 no more PAR1")
     with pytest.raises(FormatError, match="checkpoint"):
+        snapshot(tmp_path)
+
+
+def test_a_sparse_file_of_the_log_is_not_read(tmp_path: Path) -> None:
+    commit(tmp_path, 0, *start(), add("a"))
+    with (log_of(tmp_path) / f"{1:020}.json").open("wb") as sparse:
+        sparse.truncate(100 << 30)
+    with pytest.raises(MemoryBudgetError, match=r"1\.json: the file, which is read as a whole"):
+        snapshot(tmp_path)
+
+
+def test_a_checkpoint_that_promises_too_much_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = log_of(tmp_path) / f"{0:020}.checkpoint.parquet"
+    checkpoint(path, *start(), add("a", stats="x" * 5_000_000))
+    assert path.stat().st_size < 400_000
+    assert live(tmp_path) == ["a"]
+    monkeypatch.setenv("SECURE_BLOOM_MEMORY", "4MiB")
+    with pytest.raises(MemoryBudgetError, match="a row group of the checkpoint takes"):
         snapshot(tmp_path)

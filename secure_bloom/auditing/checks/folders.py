@@ -111,7 +111,7 @@ def _index_findings(file: InputFile, policy: KeyPolicy) -> Iterator[Finding]:
     if file.read_at(0, min(file.size, len(container.MAGIC))) != container.MAGIC:
         # The index of another tool.
         return
-    for column in container.FileIndex.from_bytes(file.read_at(0, file.size)).columns:
+    for column in container.FileIndex.from_bytes(file.all_bytes()).columns:
         # Paimon indexes the key of a map under the name m[k].
         name = column.name.partition("[")[0]
         if policy.own_key_for(name.split(".")) is not None:

@@ -19,7 +19,6 @@ from secure_bloom.errors import (
     UnsupportedFeatureError,
     located,
 )
-from secure_bloom.parquet.memory_budget import refuse_beyond, reserved
 from secure_bloom.parquet.pages import chunk_extent, read_pages
 from secure_bloom.parquet.structures.metadata import CompressionCodec
 from secure_bloom.reading.pruning.plan import RowGroupPlan
@@ -33,6 +32,7 @@ from secure_bloom.reading.rows.page_reads import (
 )
 from secure_bloom.reading.table.footer import FileFooter
 from secure_bloom.storage.inputs import Extent
+from secure_bloom.storage.memory_budget import refuse_beyond, reserved
 
 Columns = Mapping[str, pa.ChunkedArray]
 

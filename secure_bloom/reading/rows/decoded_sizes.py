@@ -12,12 +12,12 @@ import numpy as np
 
 from secure_bloom.errors import FormatError, IntegrityError, SecureBloomError, located
 from secure_bloom.parquet.footer import Chunk
-from secure_bloom.parquet.memory_budget import MemoryBudgetError, memory_budget, refuse_beyond
 from secure_bloom.parquet.page_headers import read_headers
 from secure_bloom.parquet.pages import Page
 from secure_bloom.parquet.plain_pages import plain_values
 from secure_bloom.parquet.structures.metadata import CompressionCodec, Encoding, Type
 from secure_bloom.storage import InputFile, is_object_uri
+from secure_bloom.storage.memory_budget import MemoryBudgetError, memory_budget, refuse_beyond
 
 #: So much of the budget, 256 MiB by default, needs no closer look, and is decoded in one piece.
 _HARMLESS = 4

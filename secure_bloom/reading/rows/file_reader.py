@@ -19,7 +19,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from secure_bloom.errors import FormatError, located
-from secure_bloom.parquet.memory_budget import refuse_beyond
 from secure_bloom.predicates.binding import BoundCondition, BoundPredicate
 from secure_bloom.predicates.binding import bound_conditions as conditions_of
 from secure_bloom.predicates.evaluation import true_rows
@@ -36,6 +35,7 @@ from secure_bloom.reading.rows.table_rows import conformed
 from secure_bloom.reading.rows.value_scan import ValueScan
 from secure_bloom.storage import CountedFile, InputFile, open_input
 from secure_bloom.storage.inputs import Extent
+from secure_bloom.storage.memory_budget import refuse_beyond
 
 #: A row group that is too large for memory is cut into so many parts: of 32 MiB by default.
 _PARTS = 8

@@ -15,7 +15,6 @@ import pyarrow.parquet as pq
 from secure_bloom.errors import FormatError, located
 from secure_bloom.parquet.dictionary_pages import DICTIONARY_ENCODINGS, read_dictionary_page
 from secure_bloom.parquet.footer import Chunk
-from secure_bloom.parquet.memory_budget import refuse_beyond
 from secure_bloom.parquet.memory_files import MemoryColumn, memory_file, stored_plain
 from secure_bloom.parquet.page_index import PageSpan, offset_index_extent, page_spans
 from secure_bloom.parquet.pages import Page, data_page, read_pages
@@ -24,6 +23,7 @@ from secure_bloom.reading.rows.decoded_sizes import size_of_pages
 from secure_bloom.reading.table.coalesced_reads import read_extents
 from secure_bloom.reading.table.footer import FileFooter
 from secure_bloom.storage import InputFile
+from secure_bloom.storage.memory_budget import refuse_beyond
 
 Ranges = Sequence[tuple[int, int]]
 

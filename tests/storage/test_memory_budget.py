@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.parquet.memory_budget import VARIABLE, memory_budget, reserved
 from secure_bloom.parquet.memory_files import MemoryColumn, memory_file
 from secure_bloom.parquet.structures.metadata import (
     CompressionCodec,
@@ -24,6 +23,7 @@ from secure_bloom.parquet.structures.metadata import (
     SchemaElement,
     Type,
 )
+from secure_bloom.storage.memory_budget import VARIABLE, memory_budget, reserved
 
 MANY = 1_000_000_000
 _RLE = Encoding.RLE
