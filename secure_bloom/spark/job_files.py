@@ -132,7 +132,8 @@ def _listing(
     selection: FileSelection,
 ) -> DataFrame:
     """All entries, those of the branches by tasks; a row for each."""
-    tasks = task_count(spark, len(branches))
+    # To list a folder takes less than to start a task.
+    tasks = task_count(spark, len(branches), alone=0)
     rows = [(branch.root, branch.folder, branch.deep) for branch in branches]
     shared = pickle.dumps(selection)
     found = in_tasks(
@@ -167,21 +168,26 @@ def _as_text(path: str) -> str:
 
 
 def _listed(spark: SparkSession, listing: DataFrame, selection: FileSelection) -> JobFiles:
-    """The files of a listing, each once however many paths lead to it; its first error raised."""
+    """The files of a listing, each once however many paths lead to it; an error raised."""
     from pyspark.sql import functions as f
 
-    for row in listing.where("error IS NOT NULL").limit(1).collect():
-        raise pickle.loads(row.error)  # noqa: S301 - our own task has just written this
-    files = listing.where("NOT is_summary")
-    _require_files(selection, {row.root for row in files.select("root").distinct().collect()})
-    paths = files.groupBy("key").agg(f.min("path").alias("path")).select("path")
-    summaries = listing.where("is_summary").select("path").distinct().collect()
+    is_file = ~f.col("is_summary") & f.col("error").isNull()
+    # Everything at once: with many branches each further look at them costs as many tasks.
+    (found,) = listing.agg(
+        f.min("error").alias("error"),
+        f.collect_set(f.when(is_file, f.col("root"))).alias("roots"),
+        f.collect_set(f.when(f.col("is_summary"), f.col("path"))).alias("summaries"),
+        f.count_distinct(f.when(is_file, f.col("key"))).alias("files"),
+    ).collect()
+    if found.error is not None:
+        raise pickle.loads(found.error)  # noqa: S301 - our own task has just written this
+    _require_files(selection, set(found.roots))
     return JobFiles(
         spark=spark,
         roots=selection.roots,
-        count=paths.count(),
-        summaries=_with_those_above([row.path for row in summaries], selection.roots),
-        frame=paths,
+        count=found.files,
+        summaries=_with_those_above(found.summaries, selection.roots),
+        frame=listing.where(is_file).groupBy("key").agg(f.min("path").alias("path")).select("path"),
     )
 
 
