@@ -11,7 +11,7 @@ import zlib
 from secure_bloom.encryption import cipher
 from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.encryption.column_cipher import ColumnCipher
-from secure_bloom.errors import FormatError, UnsupportedFeatureError
+from secure_bloom.errors import FormatError, IntegrityError, UnsupportedFeatureError
 from secure_bloom.parquet.pages import Page
 from secure_bloom.parquet.structures.metadata import PageType
 from secure_bloom.parquet.structures.splices import i32, set_fields, splice
@@ -29,8 +29,23 @@ def moved_page(page: Page, new: ColumnCipher | None) -> tuple[bytes, bytes]:
     # 4.4.2).
     if page.header.type == PageType.INDEX_PAGE:
         raise UnsupportedFeatureError("an index page, which encryption has no module for")
+    _check_sum(page)
     body = _sealed_body(page, new)
     return _sealed_header(page, new, body), body
+
+
+def _check_sum(page: Page) -> None:
+    """Raise IntegrityError for a body without a tag that its checksum tells to be damaged.
+
+    Its new checksum, or its new tag, would pass it off as whole.
+    """
+    found = page.header.crc
+    # Of a sealed body the tag tells more, and writers differ in what their checksums cover.
+    has_tag = page.cipher is not None and not page.cipher.uses_ctr
+    if found is None or has_tag:
+        return
+    if zlib.crc32(page.stored) != found % (1 << 32):
+        raise IntegrityError("a page's checksum does not fit: its bytes were altered")
 
 
 def _sealed_body(page: Page, new: ColumnCipher | None) -> bytes:

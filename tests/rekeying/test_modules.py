@@ -8,6 +8,8 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
@@ -89,3 +91,18 @@ def test_a_filter_keeps_its_bits(tmp_path: Path, mode: Mode, is_sealed: bool) ->
         old = decode_bloom_filter(stored, chunk.cipher)
     assert decode_bloom_filter(moved, new) == old
     assert (moved == stored) is (mode is Mode.PLAIN and not is_sealed)
+
+
+def test_a_damaged_page_in_clear_does_not_pass_for_whole(tmp_path: Path) -> None:
+    """Sealed with the checksum of its altered bytes, nobody would ever see it."""
+    path = tmp_path / "x.parquet"
+    table = pa.table({"x": list(range(100))})
+    pq.write_table(table, path, compression="none", use_dictionary=False, write_page_checksum=True)
+    content = bytearray(path.read_bytes())
+    at = content.index((50).to_bytes(8, "little"))
+    content[at] ^= 1
+    path.write_bytes(content)
+    policy = sb.KeyPolicy(footer_key="k_footer", uniform=True)
+    [failed] = sb.reencrypt(path, policy=policy, keys=KEYRING).failed
+    assert "row group 0, column x: a page's checksum does not fit" in str(failed.error)
+    assert path.read_bytes() == content
