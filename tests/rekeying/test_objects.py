@@ -9,6 +9,7 @@ import pytest
 
 import secure_bloom as sb
 from tests.rekeying.lake import KEYS, policy
+from tests.rekeying.test_outside_keys import FIRST, Renewing
 from tests.storage.conftest import Bucket, bucket, port, s3_rights
 from tests.tables import customers, write
 
@@ -45,3 +46,25 @@ def test_a_lake_of_objects_changes_keys(bucket: Bucket, tmp_path: Path, material
     (tmp_path / "old.toml").write_text(policy(columns={"email": "k_pii"}))
     assert not sb.reencrypt(uri, policy=old, keys=KEYS).failed
     assert "lake/_KEY_MATERIAL_FOR_x.parquet.json" not in bucket.objects()
+
+
+@pytest.mark.parametrize("material", ["internal", "external"])
+def test_each_kek_of_objects_is_asked_about_once(
+    bucket: Bucket, tmp_path: Path, material: str
+) -> None:
+    path, text = tmp_path / "x.parquet", tmp_path / "p.toml"
+    text.write_text(policy(columns={"email": "k_pii"}, encryption=f'key_material = "{material}"'))
+    write(path, customers(30))
+    names = [f"lake/{number}.parquet" for number in range(4)]
+    for name in names:
+        bucket.put(name, body=path.read_bytes())
+        # A run each, so each has KEKs of its own, one for the footer and one for the column.
+        assert not sb.reencrypt(bucket.uri(name), policy=text, keys=Renewing(FIRST)).failed
+    kms = Renewing()
+    report = sb.rotate_keys(bucket.uri("lake"), policy=text, keys=kms)
+    assert [file.status for file in report.files] == ["rotated"] * len(names)
+    inside = material == "internal"
+    # Footers that are opened have their KEKs given out; all others are renewed where they are.
+    assert kms.given_out == ["k_footer"] * len(names) * inside
+    assert len(kms.renewed) == len(names) * (1 if inside else 2)
+    assert sb.read_table(bucket.uri("lake"), keys=kms).num_rows == 30 * len(names)

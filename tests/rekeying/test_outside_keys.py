@@ -19,11 +19,12 @@ FIRST = "v1:"
 
 
 class Renewing:
-    """A KMS at version 2 that renews keys itself; it tells what it gave out."""
+    """A KMS at version 2 that renews keys itself; it tells what it gave out and renewed."""
 
     def __init__(self, newest: str = "v2:") -> None:
         self.newest = newest
         self.given_out: list[str] = []
+        self.renewed: list[str] = []
 
     def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
         return self.newest + KEYS.wrap_key(key_bytes, master_key_identifier)
@@ -33,6 +34,7 @@ class Renewing:
         return KEYS.unwrap_key(wrapped_key[len(FIRST) :], master_key_identifier)
 
     def rewrap_key(self, wrapped_key: str, master_key_identifier: str) -> str:
+        self.renewed.append(wrapped_key)
         return self.newest + wrapped_key[len(FIRST) :]
 
     def key_version(self, wrapped_key: str) -> str:
