@@ -30,7 +30,7 @@ def check_targets(targets: Mapping[str, str]) -> None:
         if file_key(file) in keys:
             raise PolicyError(
                 "the output would overwrite the input",
-                hint="name another folder, or leave --output out to replace the files",
+                hint="name another folder; add and reencrypt replace the files without --output",
                 path=file,
             )
     if len(keys) < len(targets):

@@ -93,7 +93,7 @@ def _require_other(source: InputFile, staged: StagedFile) -> None:
     if found is not None and identity_of(found)[0] == source.identity[0]:
         raise PolicyError(
             "the output is the input under another name",
-            hint="name another file, or leave --output out to replace the input",
+            hint="name another file; add and reencrypt replace the input without --output",
         )
 
 
