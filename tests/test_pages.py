@@ -140,6 +140,7 @@ SETTINGS: dict[str, Callable[[], Names | None]] = {
     "hudi.md": hudi_tables,
     "paimon.md": paimon_files,
     "reading.md": lambda: customers_under_the_policy("customers"),
+    "reading/skipped.md": lambda: customers_under_the_policy("customers"),
     "rotation.md": lake_under_an_older_key,
     "tables.md": orders,
 }

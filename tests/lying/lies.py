@@ -3,9 +3,9 @@
 A lie is of what a reader could believe: statistics, indexes, counts, offsets, sizes, encodings.
 ``seen``: the file contradicts itself where an audit looks, so that the lie is a finding.
 ``is_lost``: the file does not have the honest values any more.  ``is_trusted``: nothing at hand
-contradicts it, and readers believe it; docs/reading.md tells of these.  ``may_be_overlooked``:
-only who reads more than the rows need can tell, and the rows as they were written are as good an
-answer as what pyarrow makes of the lie.
+contradicts it, and readers believe it; docs/reading/skipped.md tells of these.
+``may_be_overlooked``: only who reads more than the rows need can tell, and the rows as they were
+written are as good an answer as what pyarrow makes of the lie.
 """
 
 from __future__ import annotations

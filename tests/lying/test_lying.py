@@ -153,6 +153,6 @@ def test_an_index_that_a_page_contradicts_is_not_believed(
 def test_what_nothing_contradicts_is_believed(
     honest: Callable[[str], Path], tmp_path: Path, lie: str
 ) -> None:
-    """docs/reading.md says so; where it is no longer true, the page changes."""
+    """docs/reading/skipped.md says so; where it is no longer true, the page changes."""
     (trial,) = trials(honest("v1"), "v1", tmp_path, [lie], every_column=False)
     assert read(trial).wrong
