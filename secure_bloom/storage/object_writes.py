@@ -1,4 +1,4 @@
-"""Replace, create and remove objects: which store's package writes, and what it is handed.
+"""Replace and remove objects: which store's package writes, and what it is handed.
 
 S3, Azure and Google Cloud Storage are written through their own SDKs, with conditions; HDFS is
 written through pyarrow, beside the old file, and then moved.
@@ -13,9 +13,9 @@ from typing import Any
 
 from pyarrow import fs
 
-from secure_bloom.errors import FileChangedError, PolicyError, UnsupportedFeatureError
+from secure_bloom.errors import FileChangedError, PolicyError
 from secure_bloom.storage.inputs import InputFile
-from secure_bloom.storage.object_writer import ObjectWriter, Origin, StoredObject
+from secure_bloom.storage.object_writer import Origin, StoredObject
 from secure_bloom.storage.objects import arrow_location, mark_of, store_errors
 from secure_bloom.storage.paths import is_object_uri
 from secure_bloom.storage.uploads import write_beside
@@ -74,23 +74,6 @@ def replace_object(
                 size: int = write.replace(source, keep, tail)
             return size
         return _replace_file(source, keep, tail, path, must_be_new=must_be_new)
-
-
-def create_object(path: str, content: bytes) -> None:
-    """Create an object; FileChangedError where one stands: of many writers one succeeds.
-
-    Raises UnsupportedFeatureError for stores other than S3.
-    """
-    filesystem, key = arrow_location(path)
-    if filesystem.type_name != "s3":
-        raise UnsupportedFeatureError(
-            f"no way to create an object of {filesystem.type_name} only where none stands",
-            path=path,
-        )
-    sdk, target = _writing(path, filesystem, key)
-    with sdk.errors(path):
-        write: ObjectWriter = sdk.Writer(target, None, lambda: None, must_be_new=True)
-        write.write(iter([content]))
 
 
 def remove_object(path: str) -> None:

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from secure_bloom.errors import PolicyError, UnsupportedFeatureError
+from secure_bloom.errors import PolicyError
 from secure_bloom.storage import open_input, replace_tail
-from secure_bloom.storage.object_writes import create_object, remove_object
+from secure_bloom.storage.object_writes import remove_object
 from tests.storage.conftest import Bucket
 
 
@@ -32,8 +32,3 @@ def test_a_missing_sdk_is_named(
     with open_input(bucket.uri("x")) as file, pytest.raises(PolicyError, match=needs) as caught:
         replace_tail(file, 10, [b"tail"], output=output)
     assert "pip install" in str(caught.value.hint)
-
-
-def test_a_commit_is_created_in_s3_alone() -> None:
-    with pytest.raises(UnsupportedFeatureError, match="gcs"):
-        create_object("gs://anonymous@b/_delta_log/1.json", b"{}")

@@ -7,6 +7,7 @@ there or the new one, and no upload is left open that could have been aborted.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from secure_bloom.errors import (
     UnsupportedFeatureError,
 )
 from secure_bloom.storage import open_input, replace_tail
-from secure_bloom.storage.object_writes import create_object
+from secure_bloom.storage.create_file import create_file
 from tests.storage.conftest import Bucket
 from tests.storage.s3.conftest import KEY, LARGE, SIZES, SMALL, TAIL, new, open_uploads, replaced
 
@@ -252,15 +253,16 @@ def test_an_upload_that_cannot_be_aborted_says_why_the_write_failed(
     assert bucket.objects() == {KEY: new(LARGE)}
 
 
-def test_a_commit_whose_answer_was_lost_is_ours(proxy: StoreProxy) -> None:
+def test_a_commit_whose_answer_was_lost_is_ours(proxy: StoreProxy, tmp_path: Path) -> None:
     """The second attempt meets the object of the first one, which is no other writer's."""
-    bucket = Bucket(proxy.port)
+    bucket, like = Bucket(proxy.port), tmp_path / "0.json"
+    like.write_bytes(b"version 0")
     proxy.tell(fail={"after": True, "status": 500, "code": "InternalError", "only": "PUT"})
-    create_object(bucket.uri("_delta_log/1.json"), b"version 1")
+    create_file(bucket.uri("_delta_log/1.json"), b"version 1", like=str(like))
     proxy.tell(fail=None)
     assert bucket.objects() == {"_delta_log/1.json": b"version 1"}
     with pytest.raises(FileChangedError, match="there already"):
-        create_object(bucket.uri("_delta_log/1.json"), b"version 1")
+        create_file(bucket.uri("_delta_log/1.json"), b"version 1", like=str(like))
 
 
 def test_an_object_replaced_while_it_is_read_is_noticed(bucket: Bucket) -> None:

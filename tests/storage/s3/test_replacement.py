@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from secure_bloom.errors import FileChangedError, SecureBloomError
 from secure_bloom.storage import open_input, replace_tail
-from secure_bloom.storage.object_writes import create_object
+from secure_bloom.storage.create_file import create_file
 from secure_bloom.storage.parts import LEAST_PART
 from tests.storage.conftest import Bucket
 from tests.storage.s3.conftest import KEY, LARGE, SIZES, TAIL, new, open_uploads, replaced
@@ -93,12 +94,14 @@ def test_nothing_is_written_where_an_object_stands(any_bucket: Bucket, old: byte
     assert open_uploads(any_bucket) == []
 
 
-def test_of_many_that_create_an_object_one_succeeds(any_bucket: Bucket) -> None:
+def test_of_many_that_create_an_object_one_succeeds(any_bucket: Bucket, tmp_path: Path) -> None:
+    like = tmp_path / "0.json"
+    like.write_bytes(b"version 0")
     uri = any_bucket.uri("_delta_log/1.json")
-    create_object(uri, b"version of one")
+    create_file(uri, b"version of one", like=str(like))
     for _ in range(2):
         with pytest.raises(FileChangedError, match="there already"):
-            create_object(uri, b"version of another")
+            create_file(uri, b"version of another", like=str(like))
     assert any_bucket.objects() == {"_delta_log/1.json": b"version of one"}
 
 
