@@ -65,7 +65,13 @@ def replaced(container: Container, **options: Any) -> int:
 
 
 def failing_writes(
-    behind: Container, proxy: StoreProxy, old: bytes, *, from_then_on: bool, after: bool
+    behind: Container,
+    proxy: StoreProxy,
+    old: bytes,
+    *,
+    from_then_on: bool,
+    after: bool,
+    status: int = 503,
 ) -> None:
     """Fail each request of a write, and look what stands there: the old object or the new one."""
     number, requests = 0, 1
@@ -79,7 +85,7 @@ def failing_writes(
                     "number": number,
                     "from_then_on": from_then_on,
                     "after": after,
-                    "status": 503,
+                    "status": status,
                     "code": "ServerBusy",
                     "only": behind.name,
                 }

@@ -38,19 +38,18 @@ def test_only_the_tail_goes_up(container: Blobs) -> None:
     assert counts.requests <= 8
 
 
-#: Which object; the larger one takes longer.
-RUNS = pytest.mark.parametrize(
-    "old",
+@pytest.mark.parametrize(
+    ("old", "from_then_on", "after"),
     [
-        pytest.param(LARGE, id="large"),
-        pytest.param(SMALL, id="small", marks=pytest.mark.slow),
+        pytest.param(LARGE, False, False, id="once"),
+        pytest.param(LARGE, False, True, id="answer-lost"),
+        pytest.param(LARGE, True, False, id="from-then-on", marks=pytest.mark.slow),
+        pytest.param(LARGE, True, True, id="answers-lost-from-then-on", marks=pytest.mark.slow),
+        pytest.param(SMALL, False, False, id="small", marks=pytest.mark.slow),
+        pytest.param(SMALL, False, True, id="small-answer-lost", marks=pytest.mark.slow),
+        pytest.param(SMALL, True, False, id="small-from-then-on", marks=pytest.mark.slow),
     ],
 )
-
-
-@RUNS
-@pytest.mark.parametrize("from_then_on", [False, True], ids=["once", "from-then-on"])
-@pytest.mark.parametrize("after", [False, True], ids=["not-done", "answer-lost"])
 def test_a_request_that_fails_leaves_the_old_blob_or_the_new_one(
     container: Blobs,
     monkeypatch: pytest.MonkeyPatch,
