@@ -19,12 +19,13 @@ _MODE = 0o640
 _FIRST = f"_delta_log/{0:020}.json"
 
 
-def table(file: Files) -> Files:
-    """A table of one version and one file."""
-    ((_, (content, mode)),) = file.items()
+def table(files: Files) -> Files:
+    """A table of one version and one file, which may have key material beside it."""
+    size = len(files["x.parquet"][0])
     columns = [delta_logs.column("id"), delta_logs.column("email", "string")]
-    actions = [*delta_logs.start(*columns), delta_logs.add("x.parquet", len(content))]
-    return {_FIRST: (delta_logs.lines(actions).encode(), _MODE), "x.parquet": (content, mode)}
+    add = delta_logs.add("x.parquet", size, stats='{"numRecords":40,"minValues":{"email":"a"}}')
+    actions = [*delta_logs.start(*columns), add]
+    return {_FIRST: (delta_logs.lines(actions).encode(), _MODE), **files}
 
 
 def add(folder: Path, fpp: float) -> AddReport:

@@ -40,6 +40,16 @@ def plays(folder: Path, plain: Files) -> Iterator[tuple[str, Files, Verb]]:
     yield "rotate, keys outside", apart_with_crc, _rotate()
 
 
+def plays_on_tables(folder: Path, plain: Files) -> Iterator[tuple[str, Files, Verb]]:
+    """The same of a Delta table; its files are made by ``delta_scenes.table``."""
+    outside = _policy(internal=False)
+    apart = _sealed(folder, plain, outside)
+    yield "reencrypt a Delta table", plain, _reencrypt(_policy(), name=".")
+    yield "reencrypt a Delta table to keys outside", plain, _reencrypt(outside, name=".")
+    yield "rotate a Delta table", _sealed(folder, plain, _policy()), _rotate(".")
+    yield "rotate a Delta table, keys outside", apart, _rotate(".")
+
+
 def over_keys_outside(folder: Path, plain: Files) -> Files:
     """A file and another one of its name in a folder beside it, key material outside both."""
     here, there = (_sealed(folder, plain, _policy(internal=False), seed) for seed in (b"\2", b"\1"))
@@ -97,11 +107,11 @@ def _sealed(folder: Path, plain: Files, policy: sb.KeyPolicy, seed: bytes = b"\1
     return made
 
 
-def _reencrypt(policy: sb.KeyPolicy, output: str | None = None) -> Verb:
+def _reencrypt(policy: sb.KeyPolicy, output: str | None = None, name: str = _DATA) -> Verb:
     def run(folder: Path) -> RekeyReport:
         target = None if output is None else folder / output
         return sb.reencrypt(
-            folder / _DATA, policy=policy, keys=KEYRING, output=target, new_data_keys=True
+            folder / name, policy=policy, keys=KEYRING, output=target, new_data_keys=True
         )
 
     return run
@@ -111,9 +121,9 @@ def _decrypt(folder: Path) -> RekeyReport:
     return sb.decrypt(folder / _DATA, output=folder / "out", keys=KEYRING)
 
 
-def _rotate() -> Verb:
+def _rotate(name: str = _DATA) -> Verb:
     def run(folder: Path) -> RekeyReport:
         policy = _policy(key="k_finance")
-        return sb.rotate_keys(folder / _DATA, policy=policy, keys=KEYRING)
+        return sb.rotate_keys(folder / name, policy=policy, keys=KEYRING)
 
     return run

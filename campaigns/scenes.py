@@ -238,6 +238,8 @@ def _plays(folder: Path, rows: int, fpp: float) -> Iterator[Play]:
         yield name, start, partial(_rekey, verb=verb), none
     delta, at_one_moment = delta_scenes.table(plain), delta_scenes.at_one_moment
     yield "add to a Delta table", delta, partial(_add_to_delta, fpp=fpp), at_one_moment
+    for name, files, verb in rekeying_scenes.plays_on_tables(folder, plain):
+        yield name, delta_scenes.table(files), partial(_rekey, verb=verb), at_one_moment
     yield "read --output", plain, _read("csv"), none
     rows = {**plain, "rows.parquet": (b"older", 0o604)}
     yield "read --output over a file", rows, _read("parquet"), none
@@ -314,7 +316,9 @@ def _hudi_in_place(folder: Path) -> Told:
 
 
 def _rekey(folder: Path, *, verb: rekeying_scenes.Verb) -> Told:
-    return _of_report(verb(folder).files[0])
+    report = verb(folder)
+    told = _of_report(report.files[0])
+    return replace(told, text="; ".join((told.text, *report.notes)))
 
 
 def _paimon(folder: Path) -> Told:

@@ -96,7 +96,9 @@ class _TableRun:
             raise
         # Key material is written before the data, so it may be there without it.
         self._remove(self._new[path] for path, size in sizes.items() if size is None)
-        found = (self._replacement(file, sizes.get(file.path)) for file in files)
+        # A file that failed stays as it is, in the log too.
+        sound = (file for file in files if sizes.get(file.path, 0) is not None)
+        found = (self._replacement(file, sizes.get(file.path)) for file in sound)
         return [it for it in found if it is not None]
 
     def _replacement(self, file: LiveFile, size: int | None) -> Replacement | None:
