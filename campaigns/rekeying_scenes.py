@@ -72,10 +72,12 @@ def unopened(files: Mapping[str, bytes], folder: Path) -> str | None:
     """Which of the files does not open, if key material stands beside any of them."""
     if not any(KEY_MATERIAL_PREFIX in name for name in files):
         return None
+    # Without the log of a table: a file opens by what stands beside it, live or not.
+    files = {name: content for name, content in files.items() if "_delta_log" not in name}
     for name, content in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
-    for name in (name for name in files if name.rpartition("/")[2] == _DATA):
+    for name in (name for name in files if name.endswith(".parquet")):
         try:
             sb.read_table(folder / name, keys=KEYRING)
         except sb.SecureBloomError as error:
@@ -111,7 +113,7 @@ def _reencrypt(policy: sb.KeyPolicy, output: str | None = None, name: str = _DAT
     def run(folder: Path) -> RekeyReport:
         target = None if output is None else folder / output
         return sb.reencrypt(
-            folder / name, policy=policy, keys=KEYRING, output=target, new_data_keys=True
+            folder / name, policy=policy, keys=KEYRING, output=target, new_data_keys=name == _DATA
         )
 
     return run

@@ -24,6 +24,8 @@ from secure_bloom.adding.request import (
 )
 from secure_bloom.adding.rewrite import Rewriter, WriteMode, failed_report
 from secure_bloom.arguments import checked_arguments
+from secure_bloom.delta.add_run import open_run
+from secure_bloom.delta.columns import ColumnNames
 from secure_bloom.delta.recognition import delta_table
 from secure_bloom.delta.table_run import refuse_options_of_files
 from secure_bloom.encryption.keys import KeyResolver
@@ -31,8 +33,9 @@ from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.spark.delta_job import (
     BesideJob,
-    add_to_delta,
-    open_delta_run,
+    rewrite_delta,
+    table_files,
+    table_selection,
     time_of_files,
 )
 from secure_bloom.spark.file_reports import FileJob, reporting, run_file_job
@@ -134,9 +137,14 @@ def add_bloom_filters(
     folder = delta_table([absolute_path(path) for path in every])
     if folder is not None:
         refuse_options_of_files(folder, in_place=in_place, output=False)
-        run = open_delta_run(folder, request, where=where, since=since)
-        beside = _beside_job(ship((run.request, allow_unprotected)), dry_run=dry_run)
-        return add_to_delta(spark, run, beside, wanted, dry_run=dry_run)
+        chosen = table_selection(where, since)
+        run = open_run(folder, request, where=where, since=chosen.since, written=chosen.written)
+        in_files = ship((run.request, allow_unprotected))
+        check_request(
+            table_files(spark, run, run.paths), functools.partial(_survey, shared=in_files)
+        )
+        beside = _beside_job(in_files, run.names, dry_run=dry_run)
+        return rewrite_delta(spark, run, beside, wanted, dry_run=dry_run)
     with job_files(spark, every, where=where, since=time_of_files(since)) as files:
         if in_place:
             refuse_append(files.roots)
@@ -146,12 +154,12 @@ def add_bloom_filters(
         return run_file_job(files, job, wanted)
 
 
-def _beside_job(shared: bytes, *, dry_run: bool) -> BesideJob:
+def _beside_job(shared: bytes, names: ColumnNames, *, dry_run: bool) -> BesideJob[FileAddReport]:
     mode = WriteMode(dry_run=dry_run, only_changes=True)
     return BesideJob(
         schema=_REPORT,
-        survey=functools.partial(_survey, shared=shared),
         rewrite=functools.partial(_rewrite, shared=shared, mode=mode),
+        in_names=names.in_report,
         rows=_rows,
     )
 

@@ -14,11 +14,26 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from secure_bloom.arguments import checked_arguments
+from secure_bloom.delta.recognition import delta_table
+from secure_bloom.delta.table_run import refuse_options_of_files
 from secure_bloom.encryption.access import loaded_policy
 from secure_bloom.encryption.policy import KeyPolicy
-from secure_bloom.errors import SecureBloomError
+from secure_bloom.errors import SecureBloomError, UnsupportedFeatureError
 from secure_bloom.rekeying.rekey_report import RekeyedFile, failed_file
 from secure_bloom.rekeying.run import check_columns, reencryption, rotation
+from secure_bloom.rekeying.table_runs import (
+    RekeyRun,
+    in_logical_names,
+    open_reencryption,
+    open_rotation,
+    table_notes,
+)
+from secure_bloom.spark.delta_job import (
+    BesideJob,
+    rewrite_delta,
+    table_selection,
+    time_of_files,
+)
 from secure_bloom.spark.file_reports import FileJob, reporting, run_file_job
 from secure_bloom.spark.job_files import JobFiles, job_files
 from secure_bloom.spark.progress import Progress
@@ -26,7 +41,7 @@ from secure_bloom.spark.row_schema import RowSchema
 from secure_bloom.spark.shipping import opened_once, ship
 from secure_bloom.spark.tasks import Row
 from secure_bloom.storage.output_paths import output_paths
-from secure_bloom.storage.paths import Paths, absolute_path
+from secure_bloom.storage.paths import Paths, absolute_path, as_paths
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -63,7 +78,7 @@ def reencrypt(
     policy: KeyPolicy | str | os.PathLike[str],
     *,
     where: str | None = None,
-    since: datetime | str | None = None,
+    since: datetime | str | int | None = None,
     output: str | os.PathLike[str] | None = None,
     new_data_keys: bool = False,
     on_error: str = "raise",
@@ -74,13 +89,21 @@ def reencrypt(
 
     Returns a DataFrame with one row per file and column (:data:`REKEY_SCHEMA`).  A file that fails
     has a row with its ``error``, and is as it was.  Names of tables, ``where``, ``since``,
-    ``on_error`` and ``report`` are as for :func:`secure_bloom.spark.add_bloom_filters`.  With
+    ``on_error`` and ``report`` are as for :func:`secure_bloom.spark.add_bloom_filters`, and so are
+    Delta tables; of these, files with key material outside them are not made here.  With
     ``output`` the driver holds the paths of all files.
     """
     wanted = reporting(on_error, report, progress)
-    shipped = ("reencrypt", loaded_policy(policy), new_data_keys)
     checked = reencryption(policy, None, new_data_keys=new_data_keys)
-    with job_files(spark, paths, where=where, since=since) as files:
+    table = delta_table([absolute_path(path) for path in as_paths(paths)])
+    if table is not None:
+        refuse_options_of_files(table, in_place=False, output=output is not None)
+        _refuse_outside_keys(checked.policy, table)
+        run = open_reencryption(table, policy, table_selection(where, since))
+        beside = _beside_job(("reencrypt beside", run.policy, new_data_keys), run)
+        return rewrite_delta(spark, run, beside, wanted, dry_run=False)
+    shipped = ("reencrypt", loaded_policy(policy), new_data_keys)
+    with job_files(spark, paths, where=where, since=time_of_files(since)) as files:
         check_columns(files, checked)
         folder = None if output is None else absolute_path(output)
         if folder is not None:
@@ -96,7 +119,7 @@ def rotate_keys(
     *,
     moves: Mapping[str, str] | None = None,
     where: str | None = None,
-    since: datetime | str | None = None,
+    since: datetime | str | int | None = None,
     on_error: str = "raise",
     report: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
@@ -106,12 +129,37 @@ def rotate_keys(
     Takes paths, returns and reports as :func:`reencrypt` does.
     """
     wanted = reporting(on_error, report, progress)
-    shipped = ("rotate", loaded_policy(policy), dict(moves or {}))
     checked = rotation(policy, moves or {}, None)
-    with job_files(spark, paths, where=where, since=since) as files:
+    table = delta_table([absolute_path(path) for path in as_paths(paths)])
+    if table is not None:
+        run = open_rotation(table, policy, moves or {}, table_selection(where, since))
+        beside = _beside_job(("rotate", run.policy, dict(moves or {})), run)
+        return rewrite_delta(spark, run, beside, wanted, dry_run=False)
+    shipped = ("rotate", loaded_policy(policy), dict(moves or {}))
+    with job_files(spark, paths, where=where, since=time_of_files(since)) as files:
         if not moves:
             check_columns(files, checked)
         return run_file_job(files, _job(shipped, files, None), wanted)
+
+
+def _refuse_outside_keys(policy: KeyPolicy | None, table: str) -> None:
+    # Two attempts at one task would write one file of key material, each with its own keys.
+    if policy is not None and not policy.encryption.internal_storage:
+        raise UnsupportedFeatureError(
+            "executors do not write key material outside the files of a Delta table",
+            hint="call secure_bloom.reencrypt, or keep key material in the files",
+            path=table,
+        )
+
+
+def _beside_job(shipped: tuple[object, ...], run: RekeyRun) -> BesideJob[RekeyedFile]:
+    return BesideJob(
+        schema=_REPORT,
+        rewrite=functools.partial(_done_beside, shared=ship(shipped)),
+        in_names=functools.partial(in_logical_names, run.names),
+        rows=_rows,
+        notes=functools.partial(table_notes, run),
+    )
 
 
 def _job(shipped: tuple[object, ...], files: JobFiles, output: str | None) -> FileJob:
@@ -122,6 +170,10 @@ def _job(shipped: tuple[object, ...], files: JobFiles, output: str | None) -> Fi
 
 def _done(path: str, *, shared: bytes, roots: tuple[str, ...], output: str | None) -> RekeyedFile:
     target = None if output is None else output_paths([path], roots, output)[path]
+    return _done_beside(path, target, shared=shared)
+
+
+def _done_beside(path: str, target: str | None, *, shared: bytes) -> RekeyedFile:
     try:
         return _opened(shared)(path, target)
     except SecureBloomError as error:
@@ -138,6 +190,9 @@ def _opened(shipped: tuple[str, KeyPolicy, object]) -> Work:
 
 _VERBS: dict[str, Callable[[KeyPolicy, object], Work]] = {
     "reencrypt": lambda policy, new: reencryption(policy, None, new_data_keys=bool(new)).reencrypt,
+    "reencrypt beside": lambda policy, new: (
+        reencryption(policy, None, new_data_keys=bool(new), only_changes=True).reencrypt
+    ),
     "rotate": lambda policy, moves: rotation(policy, moves, None).rotate,  # type: ignore[arg-type]
 }
 

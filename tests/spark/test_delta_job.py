@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+import secure_bloom as sb
 from secure_bloom.errors import FilesFailedError, PolicyError, UnsupportedFeatureError
-from secure_bloom.spark import add_bloom_filters
+from secure_bloom.spark import add_bloom_filters, audit, reencrypt, rotate_keys
 from tests.delta.delta_tables import data_files, latest, named, rows, unfiltered, write_table
+from tests.spark.cluster import POLICY
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,3 +81,73 @@ def test_a_dry_run_writes_nothing(spark: SparkSession, table: str) -> None:
     report = add_bloom_filters(spark, table, columns="email", dry_run=True)
     assert {row.status for row in report.collect()} == {"added"}
     assert (latest(table), data_files(table)) == (1, files)
+
+
+_POLICY = """
+[kms]
+client = "keyring"
+keyring = "{keyring}"
+[footer]
+key = "k_footer"
+[columns.email]
+key = "{key}"
+"""
+
+
+def policy(folder: Path, key: str, more: str = "") -> sb.KeyPolicy:
+    path = folder / "policy.toml"
+    path.write_text(_POLICY.format(keyring=POLICY.parent / "dev-keyring.json", key=key) + more)
+    return sb.KeyPolicy.load(path)
+
+
+def test_executors_write_files_under_other_keys_and_the_driver_commits(
+    spark: SparkSession, table: str, tmp_path: Path
+) -> None:
+    before = rows(table)
+    first, second = policy(tmp_path, "k_pii"), policy(tmp_path, "k_finance")
+    with pytest.warns(UserWarning, match="under their old keys, until the table's VACUUM"):
+        report = reencrypt(spark, table, first)
+    assert {(row.status, row.column, row.key) for row in report.collect()} == {
+        ("reencrypted", "id", None),
+        ("reencrypted", "email", "k_pii"),
+    }
+    assert not any("email" in json.loads(it["stats"])["minValues"] for it in named(table, 2, "add"))
+    with pytest.warns(UserWarning, match="under their old keys"):
+        report = rotate_keys(spark, table, second, moves={"k_pii": "k_finance"})
+    assert {row.status for row in report.collect()} == {"rotated"}
+    assert (latest(table), named(table, 3, "commitInfo")[0]["operation"]) == (3, "ROTATE KEYS")
+    keys = second.kms_client()
+    found = sb.read_table(table, keys=keys).to_pylist()
+    assert sorted(found, key=lambda row: int(row["id"])) == before
+    again = reencrypt(spark, table, second)
+    assert ({row.status for row in again.collect()}, latest(table)) == ({"unchanged"}, 3)
+
+
+def test_key_material_outside_files_is_left_to_one_machine(
+    spark: SparkSession, table: str, tmp_path: Path
+) -> None:
+    outside = policy(tmp_path, "k_pii", '[encryption]\nkey_material = "external"\n')
+    with pytest.raises(UnsupportedFeatureError, match="key material outside"):
+        reencrypt(spark, table, outside)
+    assert latest(table) == 1
+
+
+def test_the_audit_looks_at_live_files_and_at_the_log(
+    spark: SparkSession, table: str, tmp_path: Path
+) -> None:
+    wanted = policy(tmp_path, "k_pii")
+    sb.reencrypt(table, policy=wanted, where="day = '2026-11-20'")
+    keys = wanted.kms_client()
+    here = sb.audit(table, policy=wanted, keys=keys)
+    on_spark = audit(spark, table, wanted).collect()
+    found = {(row.id, row.path, row.column) for row in on_spark}
+    assert found == {(it.id, it.path, it.column) for it in here.findings}
+    assert ("table-log-in-clear", table, "email") in found
+    clear = {path for id_, path, _ in found if id_ == "column-in-clear"}
+    assert not any(".sb-" in str(path) for path in clear)
+    sb.reencrypt(table, policy=wanted)
+    assert audit(spark, table, wanted).count() == len(sb.audit(table, policy=wanted).findings)
+    assert not {row.id for row in audit(spark, table, wanted).collect()} & {
+        "table-log-in-clear",
+        "column-in-clear",
+    }

@@ -110,7 +110,7 @@ def test_a_version_is_one_of_a_delta_table(tmp_path: Path) -> None:
 
 def test_verbs_that_write_and_other_tables_still_refuse(table: Path) -> None:
     with pytest.raises(UnsupportedFeatureError, match="a Delta table"):
-        sb.decrypt(table, output=table.parent / "out", keys=sb.Keyring(master_keys={}))
+        sb.decrypt([table, table], output=table.parent / "out")
     (table.parent / ".hoodie").mkdir()
     with pytest.raises(UnsupportedFeatureError, match="a Hudi table"):
         list_tables([str(table)])
