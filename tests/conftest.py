@@ -48,11 +48,17 @@ def _compiled_code(monkeypatch: pytest.MonkeyPatch, has_compiled_code: bool) -> 
     monkeypatch.setattr(CompiledCode, "is_worth", lambda _self, _saved: has_compiled_code)
 
 
+#: Tests with one server, which takes seconds to start.
+_AZURE = "tests/storage/azure/"
+
+
 class OneSparkWorker(LoadFileScheduling):
     """Files are not divided among workers, and the files that share Spark's session are one."""
 
     def _split_scope(self, nodeid: str) -> str:
         scope: str = super()._split_scope(nodeid)
+        if scope.startswith(_AZURE):
+            return _AZURE
         return "tests/spark" if _shares_a_session(scope) else scope
 
 

@@ -104,6 +104,20 @@ def failing_writes(
         number += 1
 
 
+def replaced_right_before_a_write(
+    monkeypatch: pytest.MonkeyPatch, replace: Callable[[], None]
+) -> None:
+    """Have another program write, once, when filters are planned and the write is to begin."""
+    ways = iter([replace])
+
+    def late(*arguments: Any, **options: Any) -> int:
+        for other in ways:
+            other()
+        return replace_tail(*arguments, **options)
+
+    monkeypatch.setattr("secure_bloom.adding.rewrite.replace_tail", late)
+
+
 class Changing(list[bytes]):
     """A tail that does something when it is looked at."""
 
@@ -196,6 +210,23 @@ class StoreTests:
         probed = sb.probe(container.uri("lake"), "email", ["nobody"], keys=KEYRING)
         groups = [group.verdicts["nobody"] for group in probed.files[0].row_groups]
         assert {str(verdict) for verdict in groups} == {"absent"}
+
+    def test_an_object_replaced_in_the_middle_of_a_run_is_planned_anew(
+        self, container: Container, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        first, second = (
+            write(tmp_path / f"{seed}.parquet", customers(300, seed), Mode.ENCRYPTED).read_bytes()
+            for seed in (0, 1)
+        )
+        container.put(KEY, first)
+        replaced_right_before_a_write(monkeypatch, lambda: container.put(KEY, second))
+        report = sb.add_bloom_filters(container.uri(KEY), columns=["email"], keys=KEYRING)
+        assert [file.status for file in report.files] == ["added"]
+        (tmp_path / "y.parquet").write_bytes(container.objects()[KEY])
+        assert read(tmp_path / "y.parquet", encrypted=True).equals(customers(300, 1))
+        email = customers(300, 1)["email"][0].as_py()
+        probed = sb.probe(container.uri(KEY), "email", [email], keys=KEYRING)
+        assert "maybe" in {str(it.verdicts[email]) for it in probed.files[0].row_groups}
 
     def test_folders_are_listed_and_a_managed_table_is_refused(self, container: Container) -> None:
         for key in ("lake/a/x.parquet", "lake/a/b/y.parquet", "other/z.parquet"):

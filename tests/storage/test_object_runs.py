@@ -14,6 +14,7 @@ import secure_bloom as sb
 from secure_bloom.encryption.policy_tables import ColumnRule
 from tests import command_line
 from tests.storage.conftest import Bucket
+from tests.storage.other_stores import replaced_right_before_a_write
 from tests.tables import KEYRING, Mode, crypto_factory, customers, keyring_json, read, write
 
 ROWS = 300
@@ -74,6 +75,19 @@ def test_objects_get_filters(lake: Bucket, tmp_path: Path, mode: Mode, scheme: s
     replaced = sb.add_bloom_filters(uri, columns=["email"], keys=KEYRING, replace_filters=True)
     assert {f.action for file in replaced.files for f in file.filters} == {"replaced"}
     _check(uri)
+
+
+@pytest.mark.parametrize("mode", [Mode.ENCRYPTED])
+def test_an_object_replaced_in_the_middle_of_a_run_is_planned_anew(
+    lake: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = (lake.objects()[key] for key in KEYS)
+    replaced_right_before_a_write(monkeypatch, lambda: lake.put(KEYS[0], body=second))
+    report = sb.add_bloom_filters(lake.uri(KEYS[0]), columns=["email"], keys=KEYRING)
+    assert [file.status for file in report.files] == ["added"]
+    found = lake.objects()[KEYS[0]]
+    assert (first != second, len(found) > len(second)) == (True, True)
+    assert _rows(found, tmp_path, Mode.ENCRYPTED).equals(customers(ROWS, 1))
 
 
 @pytest.mark.parametrize("mode", [Mode.PLAIN])
