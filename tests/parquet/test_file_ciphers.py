@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
+import pyarrow.parquet as pq
+import pyarrow.parquet.encryption as pe
 import pytest
 
 from secure_bloom.encryption.keys import ExplicitKeys, KeyResolver
@@ -97,6 +99,18 @@ def test_a_column_under_the_footer_key_needs_no_checked_footer(tmp_path: Path) -
         assert column_cipher == it.chunk(0, "email").cipher
     assert column_cipher is not None
     assert column_cipher.key == it.footer.key
+
+
+def test_a_column_under_the_footer_key_is_opened_by_the_key_given_for_the_footer(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "x.parquet"
+    properties = pe.create_encryption_properties(b"0123456789abcdef")
+    pq.write_table(customers(3), path, encryption_properties=properties)
+    with opened(path, ExplicitKeys(footer=b"0123456789abcdef")) as it:
+        column_cipher = it.chunk(0, "email").cipher
+    assert column_cipher is not None
+    assert column_cipher.key.key == b"0123456789abcdef"
 
 
 def test_a_key_is_looked_for_once_also_where_it_is_missing(tmp_path: Path) -> None:
