@@ -58,6 +58,8 @@ class NewFooter:
         """The bytes from the footer's start to the end of the file."""
         crypto, key, file_aad = b"", None, b""
         if self.keys is not None:
+            # Without an AAD prefix, whatever the old file had: readers of the new one need not
+            # supply it.
             key, file_aad = self.keys.footer.key, self.keys.aad_file_unique
             crypto = structure(
                 {1: struct(_algorithm(self.keys)), 2: binary(self.keys.footer.key_metadata)}
@@ -85,6 +87,7 @@ class NewFooter:
         return with_fields(self.plain, new)
 
     def _kept_texts(self, field: Field) -> list[bytes]:
+        # As bytes: a text that is not UTF-8 must not end the run.
         dropped = {name.encode() for name in self.drop_metadata}
         texts_of_footer = encoded_elements(self.plain, field)
         return [text for text in texts_of_footer if _text_name(text) not in dropped]

@@ -132,6 +132,8 @@ class Reencryption:
                     size=file.size,
                     started=started,
                 )
+            # Before the write: the new file has one name, and nothing tells any more which index
+            # beside it is of the old content.
             notes = () if target is not None else tuple(leftovers(file, wanted))
             size = file.size
             if not self.dry_run:
@@ -158,6 +160,8 @@ class Reencryption:
     ) -> bool:
         if self.new_data_keys or before != wanted:
             return False
+        # Single wrapping for double, or keys of another size, are another protection to the policy,
+        # although the master keys are the same.
         return self.policy is None or wraps_as_wanted(footer, keys, self.policy.encryption)
 
     def _write(
@@ -236,6 +240,7 @@ class _NewFile:
             len(MAGIC),
         )
         yield from transfer.parts()
+        # Last, because it says where everything stands.
         yield NewFooter(
             old=self.footer,
             plain=self.footer.plain,

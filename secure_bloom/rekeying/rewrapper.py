@@ -136,6 +136,7 @@ class Rewrapper:
 
     def _once(self, kept: dict[_Key, _Once], key: _Key) -> _Once:
         with self._turn:
+            # The lock of all is held to find the entry alone, never during a call to the KMS.
             return kept.setdefault(key, _Once())
 
 

@@ -109,6 +109,8 @@ class Rotation:
             _refuse_plain(footer)
             before = found_protection(footer, keys)
             wanted = self._wanted(footer, before)
+            # Worked out before anything is written: a KMS that refuses the last key must leave the
+            # file as it was.
             renewed = _renewed_file(footer, keys, self.rewrapper, wanted)
             status: RekeyStatus = "rotated" if renewed.changes else "unchanged"
             is_replaced = target is None and renewed.changes_footer
@@ -288,6 +290,8 @@ def _write(file: InputFile, footer: Footer, renewed: _RenewedFile, target: str |
         tail.mode,
         key=footer.key,
         file_aad=footer.file_aad,
+        # The data keys and aad_file_unique stay, so the tags of all pages still hold (Encryption.md
+        # 4.4).
         crypto=_new_crypto(tail, renewed.metadata),
     )
     superseded = superseded_footers(file, footer)
@@ -348,6 +352,7 @@ def _new_chunk(chunk: bytes, metadata: Mapping[bytes, bytes]) -> bytes:
     crypto = find_fields(chunk).by_id.get(8)
     if crypto is None:
         return chunk
+    # A structure's bytes stand alone: they are edited and put back without the rest of the chunk.
     union = chunk[crypto.value : crypto.end]
     own = find_fields(union).by_id.get(2)
     # A column under the footer's key has no key metadata of its own.

@@ -118,6 +118,7 @@ class Transfer:
         yield moved
 
     def _column_index(self, region: Region, places: NewPlaces) -> Iterator[bytes]:
+        # Bounds of pages do not move with the pages: it is sealed anew as it is.
         sealed = self._index(region, ModuleType.COLUMN_INDEX, lambda plain: plain)
         places.column_index = (self.position, len(sealed))
         yield sealed
@@ -164,6 +165,8 @@ def _stored_pages(file: InputFile, region: Region) -> Iterator[tuple[Page, int, 
         # It may be large: it is let go before the next one is read.
         del page
         place = (ModuleType.DATA_PAGE_HEADER, ordinal)
+    # Counted here too: pages that were cut off, or one too many, would be sealed and pass for
+    # genuine.
     wanted = chunk.meta_data.num_values
     if values != wanted:
         raise FormatError(f"the pages hold {values} values, ColumnMetaData.num_values is {wanted}")

@@ -129,6 +129,7 @@ def unwrap_with(kms: KmsClient, wrapped_key: str, master_key_id: str) -> bytes:
         raise
     except Exception as exc:
         raise _failure(kms, "unwrap", master_key_id, exc) from exc
+    # A foreign client may return base64 text, whose bytes AES would take for another key.
     if not isinstance(key, bytes):
         raise KeyUnavailableError(
             f"{type(kms).__name__}.unwrap_key returned {type(key).__name__} for master key "

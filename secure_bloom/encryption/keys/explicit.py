@@ -40,6 +40,7 @@ def check_keys(kind: str, keys: Mapping[str, bytes]) -> None:
 
 def _check_key(name: str, key: bytes) -> None:
     """Raise PolicyError, calling the key ``name``, unless it is 16, 24 or 32 ``bytes``."""
+    # A text of 16 characters would pass for a key of 16 bytes.
     if not isinstance(key, bytes):
         raise PolicyError(f"{name} is of type {type(key).__name__}, it must be bytes")
     try:

@@ -70,6 +70,7 @@ class KeyMaterial:
         key material of another type.
         """
         fields = _json_object(key_metadata)
+        # JSON of another tool is no key material, and may still name a key.
         if fields is None or "keyMaterialType" not in fields:
             return None
         if fields["keyMaterialType"] != _TYPE:
@@ -90,6 +91,7 @@ class KeyMaterial:
     def serialize(self) -> bytes:
         """The JSON as pyarrow writes it: compact, in its order of fields."""
         fields: dict[str, object] = {"keyMaterialType": _TYPE}
+        # In its external file parquet-java writes material without the word, and so do we.
         if self.internal_storage:
             fields["internalStorage"] = True
         fields["isFooterKey"] = self.is_footer_key

@@ -68,6 +68,7 @@ def _keyring(table: ConfigTable, base: Path) -> KmsClient:
     path = table.text("keyring")
     if path is None:
         raise PolicyError('[kms] with client "keyring" names no keyring', hint='keyring = "PATH"')
+    # From the policy's folder: a policy and its keyring move together.
     return Keyring.load(base / path)
 
 

@@ -70,6 +70,7 @@ class KeyResolver:
         Raises KeyUnavailableError when the KMS refuses or its key does not fit.
         """
         kms = self._kms
+        # None and no error: the caller may have the key by its place.
         if kms is None or not self._may_have(material.master_key_id):
             return None
         self.used.add(material.master_key_id)
@@ -187,6 +188,8 @@ class FileKeys:
 
     def _referred(self, reference: ExternalReference) -> KeyMaterial:
         if self._material is None:
+            # Read when it is referred to: most files have none, and looking costs a request in an
+            # object store.
             self._material = {} if self._external is None else self._external()
         stored = self._material.get(reference.key_reference)
         if stored is None:

@@ -47,6 +47,7 @@ def asked_once(
 
     A keyring is given back as it is: unwrapping with it is a computation in this process.
     """
+    # Wrapped once is enough: verbs hand their clients on to each other.
     if isinstance(keys, Keyring | UnwrapsOnce) or not isinstance(keys, KmsClient):
         return keys
     return UnwrapsOnce(keys)
