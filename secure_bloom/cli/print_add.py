@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from secure_bloom.adding.report import AddReport, FileAddReport, FilterReport
-from secure_bloom.cli.loudness import is_quiet
 from secure_bloom.cli.print_commits import print_commits
 from secure_bloom.cli.tables import percent, print_files, print_table, short_names
-from secure_bloom.cli.terminal import tell
+from secure_bloom.cli.terminal import tell, tell_note
 from secure_bloom.text import human_bytes
 
 
@@ -33,11 +32,9 @@ def print_add_report(report: AddReport, *, verbose: bool) -> None:
     grows = f"{would or 'are '}{size}" if grown else "keep their size"
     tell(f"filters: {told or 'none'}; the files {grows}")
     print_commits(report.commits, dry_run=report.dry_run)
-    if is_quiet():
-        return
     remarks = {_remark(f) for file in report.files for f in file.filters} - {None}
     for line in (*sorted(remarks, key=str), *report.notes):
-        tell(f"note: {line}")
+        tell_note(line)
 
 
 def _file_row(file: FileAddReport, name: str, *, dry_run: bool) -> tuple[object, ...]:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import click
-
 from secure_bloom.cli.tables import percent, print_files, print_table, short_names, visible
-from secure_bloom.cli.terminal import tell
+from secure_bloom.cli.terminal import tell, tell_note
 from secure_bloom.hudi.key_lookup import LookupStatus
 from secure_bloom.hudi.record_keys.description import RecordKeyDescription
 from secure_bloom.text import counted, human_bytes
@@ -69,9 +67,9 @@ def print_added(report: AddReport, *, verbose: bool) -> None:
         headers = (*_ADDED_HEADERS, *(_BUILD_HEADERS if verbose else ()))
         print_files(headers, rows, verbose=verbose)
     for note in report.notes:
-        tell(f"note: {note}")
+        tell_note(note)
     if report.dry_run:
-        click.echo("note: a dry run, nothing was written")
+        tell_note("a dry run, nothing was written")
 
 
 def _added_row(name: str, file: FileAddReport, each: FilterReport) -> Row:

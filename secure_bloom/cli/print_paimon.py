@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from secure_bloom.bloom.probe import Verdict
 from secure_bloom.cli.tables import percent, print_table, short_names, visible
-from secure_bloom.cli.terminal import tell
+from secure_bloom.cli.terminal import tell, tell_note
 from secure_bloom.paimon.skipping_rules import Rules
 from secure_bloom.text import counted, human_bytes
 
@@ -85,7 +85,7 @@ def print_built(report: BuildReport, *, verbose: bool) -> None:
         for kept in file.kept:
             tell(f"kept: {file.path}, {visible(kept)}")
     for note in report.notes:
-        tell(f"note: {note}")
+        tell_note(note)
 
 
 def print_verdicts(report: PaimonProbe, *, verbose: bool) -> None:
@@ -97,6 +97,6 @@ def print_verdicts(report: PaimonProbe, *, verbose: bool) -> None:
             tell(f"  {path}")
     for file in report.files:
         if file.note is not None:
-            tell(f"note: {file.path}: {file.note}")
+            tell_note(f"{file.path}: {file.note}")
     for note in report.notes:
-        tell(f"note: {visible(note)}")
+        tell_note(visible(note))

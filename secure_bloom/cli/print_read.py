@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from secure_bloom.cli.tables import print_table, short_names
-from secure_bloom.cli.terminal import tell
+from secure_bloom.cli.terminal import tell, tell_note
 from secure_bloom.text import counted, human_bytes, legible
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def print_report(report: ReadReport, *, verbose: bool) -> None:
     for line in report.advice:
         tell(f"advice: {legible(line)}")
     for note, count in Counter(note for file in report.files for note in file.notes).items():
-        tell(f"note: {note} ({counted(count, 'file')})")
+        tell_note(f"{note} ({counted(count, 'file')})")
     _print_files(report, verbose=verbose)
 
 

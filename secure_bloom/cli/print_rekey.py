@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from secure_bloom.cli.print_commits import print_commits
 from secure_bloom.cli.tables import SHOWN_FILES, print_table, short_names, visible
-from secure_bloom.cli.terminal import tell
+from secure_bloom.cli.terminal import tell, tell_note
 from secure_bloom.text import counted, human_bytes, legible
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def print_rekey_report(report: RekeyReport, *, verbose: bool) -> None:
     tell(f"{counted(len(report.files), 'file')}: {told}")
     print_commits(report.commits, dry_run=report.dry_run)
     for note in report.notes:
-        tell(f"note: {note}")
+        tell_note(note)
 
 
 def _keys(file: RekeyedFile, names: tuple[str, ...]) -> str:
@@ -63,8 +63,8 @@ def print_used_keys(report: KeyUseReport, *, verbose: bool) -> None:
     )
     hidden = sum(not file.is_complete for file in report.files)
     if hidden:
-        tell(f"note: {counted(hidden, 'file')} whose footer would not open: keys of columns")
-        tell("      in them are not known")
+        files = counted(hidden, "file")
+        tell_note(f"{files} whose footer would not open: keys of columns in them are not known")
     for file in report.files if verbose else ():
         for key in file.keys:
             opened = [*(["the footer"] if key.opens_footer else []), *key.columns]

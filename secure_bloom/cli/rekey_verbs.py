@@ -18,7 +18,7 @@ from secure_bloom.cli.arguments import (
 from secure_bloom.cli.exit_codes import finish
 from secure_bloom.cli.print_rekey import print_rekey_report
 from secure_bloom.cli.progress_bar import progress_bar
-from secure_bloom.cli.terminal import tell
+from secure_bloom.cli.terminal import tell_note
 from secure_bloom.errors import PolicyError
 from secure_bloom.text import legible
 
@@ -126,7 +126,7 @@ def decrypt_command(
     with progress_bar("decrypting", quiet=as_json) as progress:
         report = decrypt(paths, output=output, **access.arguments(), jobs=jobs, progress=progress)
     if not as_json:
-        tell(f"note: what stands below {legible(output)} is in clear", err=True)
+        tell_note(f"what stands below {legible(output)} is in clear", err=True)
     return finish(report, print_rekey_report, as_json=as_json, verbose=verbose)
 
 

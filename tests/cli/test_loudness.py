@@ -41,6 +41,18 @@ def test_quiet_leaves_notes_out(tmp_path: Path) -> None:
     assert "note: " not in run("-q", *words).stdout
 
 
+def test_quiet_leaves_notes_of_every_verb_out(tmp_path: Path) -> None:
+    (tmp_path / "table").mkdir()
+    pq.write_table(pa.table({"id": ["a"]}), tmp_path / "table" / "a.parquet")
+    for words in (
+        ("hudi", "add", tmp_path / "table", "--column", "id", "--dry-run"),
+        ("decrypt", tmp_path / "table", "--output", tmp_path / "clear"),
+    ):
+        loud, quiet = run(*words), run(*words, "-q")
+        assert "note: " in loud.stdout + loud.stderr
+        assert "note: " not in quiet.stdout + quiet.stderr
+
+
 def test_a_dry_run_says_what_would_be(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": [1]}), tmp_path / "a.parquet")
     shown = run("add", tmp_path, "-c", "id", "-n").stdout
