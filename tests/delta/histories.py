@@ -175,7 +175,8 @@ class History:
         # What it plans next starts from now.
         is_planned = self._chance.random() < 0.3
         self._stale[writer] = self._place.open() if is_planned else None
-        step = self._chance.choice([self._append, self._delete, self._update, self._optimize])
+        steps = [self._append, self._delete, self._update, self._merge, self._optimize]
+        step = self._chance.choice(steps)
         before = dict(self._rows)
         try:
             step(table)
@@ -217,6 +218,19 @@ class History:
         table.update({"email": f"'{email}'"}, predicate=f"id >= {low} AND id < {high}")
         changed = known.keys() & range(low, high)
         self._rows = {i: email if i in changed else old for i, old in self._rows.items()}
+
+    def _merge(self, table: Any) -> None:
+        """Some rows that it knows get another e-mail, and a new one comes."""
+        low, high = self._range()
+        known = self.versions[table.version()].keys() & range(low, high)
+        fresh, self._next = self._next, self._next + 1
+        email = f"m{self._chance.random()}@x"
+        ids = [*sorted(known), fresh]
+        rows = pa.table({"id": pa.array(ids, pa.int64()), "email": [email] * len(ids)})
+        merger = table.merge(rows, "t.id = s.id", source_alias="s", target_alias="t")
+        merger.when_matched_update_all().when_not_matched_insert_all().execute()
+        # Of rows that others deleted meanwhile it would have been told.
+        self._rows |= dict.fromkeys(ids, email)
 
     def _optimize(self, _table: Any) -> None:
         # Never as planned before: deltalake does not notice what others took out meanwhile, its own

@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 
 import secure_bloom as sb
+from secure_bloom.encryption.policy_tables import ColumnRule, EncryptionOptions
+from tests.delta.delta_tables import write_table
 from tests.rekeying.lake import KEYS, policy
 from tests.rekeying.test_outside_keys import FIRST, Renewing
 from tests.storage.conftest import Bucket, bucket, port, s3_rights
-from tests.tables import customers, write
+from tests.tables import KEYRING, customers, write
+from tests.tables.test_object_tables import upload
 
 __all__ = ["bucket", "port", "s3_rights"]  # fixtures
 
@@ -68,3 +71,32 @@ def test_each_kek_of_objects_is_asked_about_once(
     assert kms.given_out == ["k_footer"] * len(names) * inside
     assert len(kms.renewed) == len(names) * (1 if inside else 2)
     assert sb.read_table(bucket.uri("lake"), keys=kms).num_rows == 30 * len(names)
+
+
+def test_a_delta_table_in_a_store_comes_under_other_keys_by_commits(
+    tmp_path: Path, bucket: Bucket
+) -> None:
+    table = write_table(tmp_path / "t", 2, partitioned=False)
+    before = sorted(sb.read_table(table).column("id").to_pylist())
+    upload(bucket, Path(table), "t")
+    uri = bucket.uri("t")
+    old = bucket.objects()
+    outside = sb.KeyPolicy(
+        footer_key="k_footer",
+        columns={"email": ColumnRule(path="email", key="k_pii")},
+        encryption=EncryptionOptions(internal_storage=False),
+    )
+    sb.reencrypt(uri, policy=outside, keys=KEYRING)
+    sb.rotate_keys(uri, policy=outside, moves={"k_pii": "k_finance"}, keys=KEYRING)
+    now = bucket.objects()
+    assert {name: now[name] for name in old} == old
+    # Two commits, and each time two data files with their key material.
+    assert len(now) - len(old) == 2 + 2 * 4
+    assert sorted(sb.read_table(uri, keys=KEYRING).column("id").to_pylist()) == before
+    keys = [sb.keys_used(uri, keys=KEYRING, version=version).files_by_key for version in (2, 3)]
+    assert [{name for name, _ in found} for found in keys] == [
+        {"k_footer", "k_pii"},
+        {"k_footer", "k_finance"},
+    ]
+    sb.decrypt(uri, output=bucket.uri("clear"), keys=KEYRING)
+    assert sorted(sb.read_table(bucket.uri("clear")).column("id").to_pylist()) == before

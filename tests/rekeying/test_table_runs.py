@@ -22,7 +22,7 @@ from tests.delta.delta_tables import (
     rows,
     write_table,
 )
-from tests.delta.readers import deletion_vector
+from tests.delta.readers import READERS, deletion_vector
 from tests.tables import KEYRING
 from tests.tables import delta_logs as logs
 
@@ -98,6 +98,16 @@ def test_bounds_leave_the_log_of_files_that_are_encrypted_already(table: str) ->
     assert (new["path"], new["size"], named(table, 4, "remove")) == (path, size, [])
     assert json.loads(new["stats"]) == {"numRecords": 2, "minValues": {}}
     assert sb.reencrypt(table, policy=policy(), keys=KEYRING).commits == ()
+
+
+def test_an_entry_that_is_written_anew_replaces_the_old_one_for_every_reader(table: str) -> None:
+    before, (first, *_) = rows(table), named(table, 0, "add")
+    logs.commit(
+        Path(table), 2, {"add": {**first, "stats": '{"numRecords":2}', "dataChange": False}}
+    )
+    assert {name: read_by(table, 2) for name, read_by in READERS.items()} == dict.fromkeys(
+        READERS, before
+    )
 
 
 def test_another_writer_that_removes_such_a_file_keeps_the_old_one(
