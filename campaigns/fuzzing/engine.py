@@ -21,7 +21,7 @@ from campaigns.outcome import Outcome
 #: Kernels check their bounds, and are compiled for that into a place of their own.
 _CHECKED = {"NUMBA_BOUNDSCHECK": "1", "PYTHONWARNINGS": "ignore"}
 #: So many slices has a full run; a small one has one a target.
-_SLICES, _WHOLE = 40, 100_000
+_SLICES, _WHOLE = 20, 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

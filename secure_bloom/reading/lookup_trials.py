@@ -6,7 +6,8 @@ planner and the same reader, so the bytes are those that ``explain`` tells of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -30,6 +31,7 @@ from secure_bloom.reading.table.footer import FileFooter, read_footer
 from secure_bloom.reading.table.footer_scan import FooterScanner
 from secure_bloom.reading.table.hive_partitions import Values
 from secure_bloom.storage import CountedFile, InputFile, open_input
+from secure_bloom.storage.memory_budget import refuse_beyond
 
 #: Row groups of files, by path.
 RowGroups = Mapping[str, Sequence[int]]
@@ -91,7 +93,8 @@ class LookupTrials:
     def values(self, path: str, row_group: int, column: Sequence[str]) -> pa.ChunkedArray:
         """The values of a column, given by its path, in one row group; nulls left out.
 
-        The values of a list are its elements.
+        The values of a list are its elements.  Raises MemoryBudgetError where they take more memory
+        than decoding may.
         """
         asked = self._table.request([column[0]], None)
         footer = self._footer(path)
@@ -100,7 +103,14 @@ class LookupTrials:
             path=path, footer=footer, partition=self._table.partitions[path], row_groups=(group,)
         )
         reader = self._reader(plan, asked, None)
-        found = pa.concat_tables([reader.no_rows, *_tables(reader)]).column(0)
+        parts, size = [reader.no_rows], 0
+        with located(path=path, row_group=row_group), closing(_tables(reader)) as tables:
+            for part in tables:
+                size += part.nbytes
+                # Parts were decoded within the budget one by one, but all of them are held.
+                refuse_beyond(size, f"column {column[0]}, as a whole,")
+                parts.append(part)
+        found = pa.concat_tables(parts).column(0)
         for member in column[1:]:
             found = pc.struct_field(found, member)
         if pa.types.is_list(found.type) or pa.types.is_large_list(found.type):
@@ -134,7 +144,7 @@ class LookupTrials:
         )
 
 
-def _tables(reader: FileReader) -> Iterator[pa.Table]:
+def _tables(reader: FileReader) -> Generator[pa.Table, None, None]:
     """The rows that the plan of a file leaves; the file is closed in the end."""
     try:
         for unit in filter(None, map(Unit.narrowed, units(reader))):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
@@ -59,3 +60,17 @@ def test_values_are_those_of_the_row_group_without_nulls(lake: Path) -> None:
     found = trials.values(paths[0], 1, ("email",))
     assert isinstance(found, pa.ChunkedArray)
     assert found.to_pylist() == wanted
+
+
+def test_a_row_group_of_a_few_bytes_is_not_held_beyond_the_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"a": pa.repeat(pa.scalar(7, pa.int64()), 2_000_000)}), path)
+    assert path.stat().st_size < 100_000
+    table = TrialTable(schema=pa.schema({"a": pa.int64()}), partitions={str(path): {}})
+    trials = LookupTrials(table, resolver_of(None, trust_of(None)))
+    assert len(trials.values(str(path), 0, ["a"])) == 1024 * 1024
+    monkeypatch.setenv("SECURE_BLOOM_MEMORY", "6MiB")
+    with pytest.raises(sb.UnsupportedFeatureError, match=r"row group 0.*column a, as a whole,"):
+        trials.values(str(path), 0, ["a"])
