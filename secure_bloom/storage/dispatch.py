@@ -41,8 +41,8 @@ def replace_tail(
 
     ``output`` names another path for it, local or not; missing folders are made.  With
     ``must_be_new`` a file that stands there already is a :class:`FileChangedError`, even if it came
-    a moment ago; an object store is asked right before the write, so another writer can still be
-    faster.  Returns the new size in bytes.  The change is atomic: readers find the old file or the
+    a moment ago; HDFS is asked right before the write, so another writer can still be faster there.
+    Returns the new size in bytes.  The change is atomic: readers find the old file or the
     new one, and after any exception the old one is there, unchanged, with nothing beside it.
     Raises :class:`FileChangedError` when source was changed after it was opened.
 

@@ -8,12 +8,13 @@ finished is no object; the store forgets it after a week, and no one pays for it
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
 from google.api_core.exceptions import PreconditionFailed
 from google.cloud.storage import Blob
 
+from secure_bloom.storage.inputs import InputFile
 from secure_bloom.storage.object_writer import (
     ObjectWriter,
     Origin,
@@ -42,13 +43,20 @@ class GoogleWriter(ObjectWriter):
     """Writes one object."""
 
     copies = False
+    _size: int | None = None
+
+    def replace(self, source: InputFile, keep: int, tail: Sequence[bytes]) -> int:
+        """As every writer; a size that is told first lets the store check the sum of all bytes."""
+        # Nothing kept and no tail: what goes up is worked out while it goes.
+        self._size = keep + sum(map(len, tail)) or None
+        return super().replace(source, keep, tail)
 
     def _put(self, content: bytes) -> None:
         self._send(io.BytesIO(content), len(content))
 
     def _upload(self, parts: Iterator[Part]) -> int:
         content = _Stream(parts, self._check)
-        self._send(content, None)
+        self._send(content, self._size)
         return content.tell()
 
     def _send(self, content: Any, size: int | None) -> None:
@@ -124,6 +132,7 @@ class _Stream(io.RawIOBase):
         self._parts = parts
         self._check = check
         self._waiting = bytearray()
+        self._at_end = False
         self._read = 0
 
     def readable(self) -> bool:
@@ -133,10 +142,12 @@ class _Stream(io.RawIOBase):
         return self._read
 
     def read(self, size: int = -1) -> bytes:
-        while len(self._waiting) < size and (part := next(self._parts, None)) is not None:
-            self._waiting += cast(bytes, part)
-        if len(self._waiting) < size:
-            self._check()
+        while not self._at_end and len(self._waiting) <= size:
+            part = next(self._parts, None)
+            self._waiting += cast(bytes, part or b"")
+            if part is None:
+                self._at_end = True
+                self._check()
         piece = bytes(self._waiting[:size])
         del self._waiting[: len(piece)]
         self._read += len(piece)

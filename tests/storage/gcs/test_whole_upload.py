@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from benchmarks.store_proxy import store_proxy
-from secure_bloom.errors import FileChangedError
+from secure_bloom.errors import AccessDeniedError, FileChangedError
 from secure_bloom.storage import open_input, replace_tail
+from secure_bloom.storage.rewritten_file import OldRange, RewrittenFile
 from tests.storage.gcs.conftest import GoogleBucket
-from tests.storage.other_stores import KEY, LARGE, SMALL, Changing, StoreTests, failing_writes
+from tests.storage.other_stores import KEY, LARGE, SMALL, TAIL, Changing, StoreTests, failing_writes
+
+#: Bytes of one request.
+CHUNK = 8 * 1024 * 1024
 
 
 class TestGoogle(StoreTests):
@@ -42,7 +48,42 @@ def test_a_change_during_an_upload_in_parts_is_found_before_its_last_bytes(
     """The emulator ignores the condition of such an upload, which the store itself does not."""
     container.put(KEY, LARGE * 2)
     with open_input(container.uri(KEY)) as file:
-        tail = Changing(lambda: container.put(KEY, LARGE))
+        # Looked at for its size first, then for its bytes.
+        tail = Changing(lambda: container.put(KEY, LARGE), time=2)
         with pytest.raises(FileChangedError, match="changed after it was read"):
             replace_tail(file, file.size - 100, tail)
     assert container.objects() == {KEY: LARGE}
+
+
+def test_the_store_gets_the_sum_of_all_bytes_before_the_object_is_visible(
+    container: GoogleBucket,
+) -> None:
+    with store_proxy(container.port) as proxy:
+        behind = GoogleBucket(proxy.port)
+        behind.put(KEY, LARGE * 2)
+        with open_input(behind.uri(KEY)) as file:
+            proxy.tell(fail={"from_then_on": True, "status": 403, "only": "x-goog-hash"})
+            with pytest.raises(AccessDeniedError):
+                replace_tail(file, file.size - 100, TAIL)
+        proxy.tell(fail=None)
+        assert behind.objects() == {KEY: LARGE * 2}
+
+
+@pytest.mark.parametrize("size", [2 * CHUNK, 2 * CHUNK + 5])
+def test_whole_requests_are_checked_too(container: GoogleBucket, tmp_path: Path, size: int) -> None:
+    content = b"0123456789abcdef" * (size // 16) + b"01234"[: size % 16]
+    (tmp_path / "x").write_bytes(content)
+    with open_input(str(tmp_path / "x")) as file:
+        replace_tail(file, size, [], output=container.uri("x"), must_be_new=True)
+        with pytest.raises(FileChangedError, match="there already"):
+            replace_tail(file, size, [], output=container.uri("x"), must_be_new=True)
+    assert container.objects() == {"x": content}
+
+
+def test_what_is_worked_out_while_it_goes_up_is_written(container: GoogleBucket) -> None:
+    container.put(KEY, SMALL)
+    with open_input(container.uri(KEY)) as file:
+        parts = [b"a" * (CHUNK + 1), OldRange(6, 12), b"end"]
+        size = replace_tail(RewrittenFile(file, parts), 0, [])
+    assert container.objects() == {KEY: b"a" * (CHUNK + 1) + SMALL[6:18] + b"end"}
+    assert size == len(container.objects()[KEY])
