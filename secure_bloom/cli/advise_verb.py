@@ -18,7 +18,7 @@ from secure_bloom.cli.progress_bar import progress_bar
 _PATH = click.Path(path_type=Path)
 
 
-@click.command("advise")
+@click.command("advise", short_help="Say which columns gain by a Bloom filter.")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option(
     "-c",

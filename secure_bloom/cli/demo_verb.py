@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 
-@click.command("demo")
+@click.command("demo", short_help="Do the main job end to end on Spark.")
 @click.argument("folder", required=False, type=click.Path(path_type=Path))
 @click.option("--rows", default=300_000, show_default=True, help="Rows of the demo table.")
 def demo_command(folder: Path | None, rows: int) -> int:

@@ -27,7 +27,7 @@ _COLUMN = click.option(
 )
 
 
-@click.group("hudi")
+@click.group("hudi", short_help="Show, add and ask Apache Hudi's filters.")
 def hudi() -> None:
     """Show, add and ask the record key filters of Apache Hudi's base files.
 

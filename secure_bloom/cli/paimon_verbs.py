@@ -19,7 +19,7 @@ from secure_bloom.cli.loudness import VERBOSE
 from secure_bloom.errors import PolicyError
 
 
-@click.group("paimon")
+@click.group("paimon", short_help="Show, build and ask Apache Paimon's indexes.")
 def paimon() -> None:
     """Show, build and ask the file indexes of Apache Paimon: FILE.index beside FILE.
 

@@ -17,7 +17,7 @@ from secure_bloom.cli.inputs import read_lines
 from secure_bloom.errors import PolicyError
 
 
-@click.command("probe")
+@click.command("probe", short_help="Ask filters whether values may be there.")
 @click.argument("path")
 @click.argument("column")
 @click.argument("values", nargs=-1, metavar="[VALUE]...")

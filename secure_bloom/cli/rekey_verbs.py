@@ -36,7 +36,7 @@ _DRY_RUN = click.option(
 _PATHS = click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 
 
-@click.command("reencrypt")
+@click.command("reencrypt", short_help="Bring files under a policy.")
 @_PATHS
 @_POLICY
 @click.option(
@@ -97,7 +97,7 @@ def reencrypt_command(
     return finish(report, print_rekey_report, as_json=as_json, verbose=verbose)
 
 
-@click.command("decrypt")
+@click.command("decrypt", short_help="Write files in clear, below another folder.")
 @_PATHS
 @click.option("-o", "--output", metavar="DIR", required=True, help="Where the files in clear go.")
 @with_jobs_option
@@ -130,7 +130,7 @@ def decrypt_command(
     return finish(report, print_rekey_report, as_json=as_json, verbose=verbose)
 
 
-@click.command("rotate")
+@click.command("rotate", short_help="Bring files to other master keys.")
 @_PATHS
 @_POLICY
 @click.option("--from", "old_keys", multiple=True, metavar="KEY", help="A master key to leave.")

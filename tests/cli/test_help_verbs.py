@@ -16,6 +16,7 @@ def test_no_argument_shows_the_help() -> None:
     done = run()
     assert done.returncode == 0
     assert "add filters, data untouched" in done.stdout
+    assert "...\n" not in done.stdout.partition("Commands:")[2]
 
 
 @pytest.mark.parametrize("words", [("add",), ("keys", "used"), ("hudi", "lookup")])
