@@ -6,7 +6,7 @@ import argparse
 import datetime
 import os
 import platform
-import subprocess
+import signal
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -14,14 +14,16 @@ from importlib import import_module
 from pathlib import Path
 
 from benchmarks.__main__ import cpu_model
-from campaigns import GROUPS, PAGE, ROOT
+from campaigns import GROUPS
 from campaigns.outcome import Effort, Outcome
-from campaigns.reliability import Row, record
+from campaigns.reliability import Row, commit, record
 
 
 def main() -> int:
     """The command; 1 when a campaign found something."""
     arguments = parse()
+    # Whoever stops a run gets the row of what was done.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     effort = Effort(
         quick=arguments.quick,
         seed=arguments.seed,
@@ -89,18 +91,6 @@ def row(campaign: str, outcome: Outcome, scenes: Sequence[str]) -> Row:
         machine=f"{cpu}, {cores} cores, {platform.system()} {platform.release()}",
         command=f"python -m campaigns {campaign}{only}",
     )
-
-
-def commit() -> str:
-    """The commit that was tried, with a + where files were changed since."""
-
-    def git(*arguments: str) -> str:
-        asked = ["git", "-C", str(ROOT), *arguments]
-        return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
-
-    # The page itself has rows that this very run has written.
-    changed = git("status", "--porcelain", "--", ".", f":!{PAGE.relative_to(ROOT)}")
-    return git("rev-parse", "--short=7", "HEAD") + ("+" if changed else "")
 
 
 if __name__ == "__main__":

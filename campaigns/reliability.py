@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from campaigns import PAGE
+from campaigns import PAGE, ROOT
 from campaigns.outcome import Outcome
 
 BEGIN, END = "<!-- rows: full runs of campaigns write them -->\n", "<!-- end of rows -->\n"
@@ -50,6 +51,18 @@ def record(row: Row, page: Path = PAGE) -> None:
     rows[row.campaign] = str(row)
     lines = "".join(rows[campaign] for campaign in sorted(rows))
     page.write_text(f"{before}{BEGIN}{HEAD}{lines}{END}{after}")
+
+
+def commit() -> str:
+    """The commit that was tried, with a + where files were changed since."""
+
+    def git(*arguments: str) -> str:
+        asked = ["git", "-C", str(ROOT), *arguments]
+        return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+
+    # The page itself has rows that this very run has written.
+    changed = git("status", "--porcelain", "--", ".", f":!{PAGE.relative_to(ROOT)}")
+    return git("rev-parse", "--short=7", "HEAD") + ("+" if changed else "")
 
 
 def _campaign(line: str) -> str:

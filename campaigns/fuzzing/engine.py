@@ -17,6 +17,7 @@ from pathlib import Path
 from campaigns import ROOT
 from campaigns.fuzzing.targets import TARGETS
 from campaigns.outcome import Outcome
+from campaigns.reliability import commit
 
 #: Kernels check their bounds, and are compiled for that into a place of their own.
 _CHECKED = {"NUMBA_BOUNDSCHECK": "1", "PYTHONWARNINGS": "ignore"}
@@ -26,11 +27,13 @@ _SLICES, _WHOLE = 20, 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
-    """So many inputs of one target, drawn from one seed."""
+    """So many inputs of one target, drawn from one seed, at one commit."""
 
     target: str
     seed: int
     trials: int
+    by_coverage: bool
+    commit: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,13 +50,13 @@ def fuzz(
 ) -> Outcome:
     """So many inputs, shared among the targets; a run that is stopped tells what it has done.
 
-    With a ``journal`` the next run goes on where this one was stopped.
+    With a ``journal`` the next run of the same commit goes on where this one was stopped.
     """
     kept = None if journal is None else Path(journal)
     done: dict[Slice, Found] = {} if kept is None else _read(kept)
-    every = slices(trials, seed)
+    every = slices(trials, seed, by_coverage=by_coverage)
     with contextlib.suppress(KeyboardInterrupt):
-        for piece, found in _run_all([it for it in every if it not in done], by_coverage):
+        for piece, found in _run_all([it for it in every if it not in done]):
             done[piece] = found
             if kept is not None:
                 with kept.open("a") as file:
@@ -62,14 +65,17 @@ def fuzz(
     return _outcome(counted, by_coverage, left=len(every) - len(counted))
 
 
-def slices(trials: int, seed: int) -> list[Slice]:
+def slices(trials: int, seed: int, *, by_coverage: bool) -> list[Slice]:
     """All slices of a run, in an order in which each target gets its share of any part of it."""
     count = _SLICES if trials > _WHOLE else 1
+    at = commit()
     return [
         Slice(
             target=name,
             seed=seed * _SLICES + number,
             trials=max(10, round(trials * target.share / count)),
+            by_coverage=by_coverage,
+            commit=at,
         )
         for number in range(count)
         for name, target in TARGETS.items()
@@ -95,14 +101,14 @@ def _read(journal: Path) -> dict[Slice, Found]:
     return {Slice(**row): Found(**found) for row in rows for found in [row.pop("found")]}
 
 
-def _run_all(pieces: Sequence[Slice], by_coverage: bool) -> Iterator[tuple[Slice, Found]]:
+def _run_all(pieces: Sequence[Slice]) -> Iterator[tuple[Slice, Found]]:
     """Each with what it came to, in the order in which they end."""
     stop = threading.Event()
     with (
         tempfile.TemporaryDirectory() as folder,
         ThreadPoolExecutor(os.cpu_count() or 1) as executor,
     ):
-        running = {executor.submit(_run, it, folder, by_coverage, stop): it for it in pieces}
+        running = {executor.submit(_run, it, folder, stop): it for it in pieces}
         try:
             for done in as_completed(running):
                 found = done.result()
@@ -113,12 +119,12 @@ def _run_all(pieces: Sequence[Slice], by_coverage: bool) -> Iterator[tuple[Slice
             executor.shutdown(cancel_futures=True)
 
 
-def _run(piece: Slice, folder: str, by_coverage: bool, stop: threading.Event) -> Found | None:
+def _run(piece: Slice, folder: str, stop: threading.Event) -> Found | None:
     """None where the run was stopped before, or with it."""
     if stop.is_set():
         return None
     numbers = [str(piece.trials), str(piece.seed)]
-    arguments = [piece.target, *numbers, *(["--coverage"] if by_coverage else [])]
+    arguments = [piece.target, *numbers, *(["--coverage"] if piece.by_coverage else [])]
     with tempfile.TemporaryDirectory(dir=folder) as corpus:
         environment = {**os.environ, **_CHECKED, "NUMBA_CACHE_DIR": folder, "FUZZ_CORPUS": corpus}
         done = subprocess.run(
