@@ -119,17 +119,14 @@ def replaced_right_before_a_write(
 
 
 class Changing(list[bytes]):
-    """A tail that does something when it is looked at, the first time or a later one."""
+    """A tail that does something when it is looked at."""
 
-    def __init__(self, change: Callable[[], None], time: int = 1) -> None:
+    def __init__(self, change: Callable[[], None]) -> None:
         super().__init__(TAIL)
         self.change = change
-        self.left = time
 
     def __iter__(self) -> Iterator[bytes]:
-        self.left -= 1
-        if self.left == 0:
-            self.change()
+        self.change()
         return super().__iter__()
 
 

@@ -8,13 +8,12 @@ finished is no object; the store forgets it after a week, and no one pays for it
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 from google.api_core.exceptions import PreconditionFailed
 from google.cloud.storage import Blob
 
-from secure_bloom.storage.inputs import InputFile
 from secure_bloom.storage.object_writer import (
     ObjectWriter,
     Origin,
@@ -43,20 +42,13 @@ class GoogleWriter(ObjectWriter):
     """Writes one object."""
 
     copies = False
-    _size: int | None = None
-
-    def replace(self, source: InputFile, keep: int, tail: Sequence[bytes]) -> int:
-        """As every writer; a size that is told first lets the store check the sum of all bytes."""
-        # Nothing kept and no tail: what goes up is worked out while it goes.
-        self._size = keep + sum(map(len, tail)) or None
-        return super().replace(source, keep, tail)
 
     def _put(self, content: bytes) -> None:
         self._send(io.BytesIO(content), len(content))
 
     def _upload(self, parts: Iterator[Part]) -> int:
         content = _Stream(parts, self._check)
-        self._send(content, self._size)
+        self._send(content, None)
         return content.tell()
 
     def _send(self, content: Any, size: int | None) -> None:
