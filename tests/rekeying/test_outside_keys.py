@@ -70,9 +70,14 @@ def test_nothing_is_given_out_where_names_stay(tmp_path: Path, mode: str) -> Non
     text = policy(columns=BOTH, mode=mode, encryption=OUTSIDE)
     path, kms = written(tmp_path, text), Renewing()
     before = path.read_bytes()
+    sidecars = [it.with_name(f".{it.name}.crc") for it in (path, material(path))]
+    for sidecar in sidecars:
+        sidecar.write_bytes(b"of what stands there")
     assert rotated(path, text, kms) == "rotated"
     assert rotated(path, text, kms) == "unchanged"
     assert (kms.given_out, path.read_bytes()) == ([], before)
+    # Of the two files one has changed, and Spark would not read it with the checksums of the old.
+    assert [it.exists() for it in sidecars] == [True, False]
 
 
 def test_several_keys_of_columns_are_told_apart_by_the_footer(tmp_path: Path) -> None:
