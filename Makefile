@@ -93,13 +93,15 @@ $(VENV)/.installed-spark: $(VENV)/bin/python pyproject.toml
 
 $(VENV)/.installed-dev: $(VENV)/bin/python pyproject.toml
 	@echo "installing into $(VENV) (PySpark is large: a minute or two)"
-	@$(INSTALL) --editable '.[dev]'
-	@$(INSTALL) --no-deps --target $(VENV)/connect $(CONNECT) || \
-	  echo "without $(CONNECT) the test of Spark Connect is skipped"
-	@$(INSTALL) --no-deps --target $(VENV)/duckdb-delta $(DUCKDB_EXTENDED) || \
-	  echo "without $(DUCKDB_EXTENDED) no test reads Delta tables by DuckDB"
-	@{ command -v npm && npm install --ignore-scripts --no-audit --no-fund --prefix $(VENV)/azurite $(AZURITE); } >/dev/null 2>&1 || \
-	  echo "without npm and $(AZURITE) no test writes to Azure's emulator"
+	@# npm needs no Python, so it runs beside pip; a registry that does not answer is given up soon.
+	@{ command -v npm && npm install --ignore-scripts --no-audit --no-fund --fetch-timeout 20000 --fetch-retries 1 \
+	    --prefix $(VENV)/azurite $(AZURITE); } >/dev/null 2>&1 & npm=$$!; \
+	  $(INSTALL) --editable '.[dev]' || exit; \
+	  $(INSTALL) --no-deps --target $(VENV)/connect $(CONNECT) || \
+	    echo "without $(CONNECT) the test of Spark Connect is skipped"; \
+	  $(INSTALL) --no-deps --target $(VENV)/duckdb-delta $(DUCKDB_EXTENDED) || \
+	    echo "without $(DUCKDB_EXTENDED) no test reads Delta tables by DuckDB"; \
+	  wait $$npm || echo "without npm and $(AZURITE) no test writes to Azure's emulator"
 	@touch $@ $(VENV)/.installed-spark
 
 $(VENV)/.installed-docs: $(VENV)/bin/python pyproject.toml
