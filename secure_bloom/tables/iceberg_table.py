@@ -17,7 +17,8 @@ from secure_bloom.errors import (
     UnsupportedFeatureError,
     located,
 )
-from secure_bloom.storage import is_object_uri
+from secure_bloom.storage import is_object_uri, open_input
+from secure_bloom.storage.memory_budget import refuse_beyond
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -100,7 +101,11 @@ def _opened(path: str) -> Any:
         """Opens local files alone: what metadata names is not to be believed."""
 
         def new_input(self, location: str) -> Any:
-            return super().new_input(_local(location))
+            path = _local(location)
+            # Opened here first: a pipe would be waited for, and a sparse file read.
+            with open_input(path) as file:
+                refuse_beyond(2 * file.size, "a file of the metadata")
+            return super().new_input(path)
 
     # Not StaticTable.from_metadata: properties of the table could name a class to be imported.
     files = LocalFiles()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -108,3 +109,26 @@ def test_metadata_are_not_believed(table: Any, tmp_path: Path) -> None:
         iceberg_table(changed(table, path, snapshots=elsewhere))
     with pytest.raises(UnsupportedFeatureError, match="object store"):
         iceberg_table("s3://b/t/metadata/x.metadata.json")
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        ("pipe", "not a regular file"),
+        ("sparse", "a file of the metadata takes"),
+        ("gone", "no such file"),
+    ],
+)
+def test_a_manifest_that_is_no_file_is_neither_waited_for_nor_read(
+    table: Any, tmp_path: Path, kind: str, told: str
+) -> None:
+    manifest = tmp_path / "list.avro"
+    if kind == "pipe":
+        os.mkfifo(manifest)
+    elif kind == "sparse":
+        with manifest.open("wb") as file:
+            file.truncate(100 << 30)
+    snapshots = json.loads(Path(table.metadata_location).read_text())["snapshots"]
+    hostile = [snapshot | {"manifest-list": str(manifest)} for snapshot in snapshots]
+    with pytest.raises(sb.SecureBloomError, match=told):
+        iceberg_table(changed(table, tmp_path / "x.metadata.json", snapshots=hostile))
