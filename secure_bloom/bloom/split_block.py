@@ -111,12 +111,10 @@ class SplitBlockBloomFilter:
         blocks = counted(self.block_count, "block")
         return f"<SplitBlockBloomFilter of {blocks}, {self.byte_count} bytes>"
 
-    @checked_arguments
     def insert(self, value: bytes) -> None:
         """Insert one value, given as its bytes in PLAIN encoding."""
         self.insert_hash(xxh64.hash_value(value))
 
-    @checked_arguments
     def check(self, value: bytes) -> bool:
         """Whether the value may have been inserted; False is certain."""
         return self.check_hash(xxh64.hash_value(value))
@@ -132,12 +130,15 @@ class SplitBlockBloomFilter:
         """Whether the hash may have been inserted (block_check); False is certain."""
         return self.check_probe(Probe.of(h))
 
-    @checked_arguments
     def check_probe(self, probe: Probe) -> bool:
         """:meth:`check_hash` of a hash that many filters are asked for."""
         # BloomFilter.md's way to pick a block without a division: upper / 2^32 is below 1, so the
         # product's upper half is below the number of blocks.
-        start = (probe.upper * self.block_count >> 32) * BYTES_PER_BLOCK
+        try:
+            start = (probe.upper * self.block_count >> 32) * BYTES_PER_BLOCK
+        except (AttributeError, TypeError) as exc:
+            kind = type(probe).__name__
+            raise PolicyError(f"probe is of type {kind}, wanted a Probe") from exc
         block = int.from_bytes(self._bitset[start : start + BYTES_PER_BLOCK], "little")
         return block & probe.mask == probe.mask
 

@@ -31,7 +31,6 @@ def hash_long(number: int) -> int:
     return signed(k + (k << 31))
 
 
-@checked_arguments
 def hash_bytes(value: bytes) -> int:
     """The hash of a text's UTF-8, or of bytes."""
     return signed(xxh64.hash_value(value))
