@@ -21,8 +21,8 @@ from campaigns.reliability import commit
 
 #: Kernels check their bounds, and are compiled for that into a place of their own.
 _CHECKED = {"NUMBA_BOUNDSCHECK": "1", "PYTHONWARNINGS": "ignore"}
-#: So many slices has a full run; a small one has one a target.
-_SLICES, _WHOLE = 20, 100_000
+#: So many slices has a large run; a smaller one, and one that learns as it goes, has one a target.
+_SLICES, _WHOLE = 20, 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

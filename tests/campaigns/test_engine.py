@@ -13,12 +13,12 @@ from campaigns.fuzzing.targets import TARGETS
 
 
 def test_any_part_of_a_run_has_each_target_with_a_seed_of_its_own() -> None:
-    found = engine.slices(1_000_000, 3, by_coverage=False)
-    assert abs(sum(it.trials for it in found) - 1_000_000) < 1000
+    found = engine.slices(2_000_000, 3, by_coverage=False)
+    assert abs(sum(it.trials for it in found) - 2_000_000) < 1000
     assert len(set(found)) == len(found)
     assert {it.target for it in found[: len(TARGETS)]} == {*TARGETS}
     assert {(it.target, it.seed) for it in found}.isdisjoint(
-        (it.target, it.seed) for it in engine.slices(1_000_000, 4, by_coverage=False)
+        (it.target, it.seed) for it in engine.slices(2_000_000, 4, by_coverage=False)
     )
 
 
