@@ -6,6 +6,7 @@ import argparse
 import datetime
 import os
 import platform
+import shlex
 import signal
 import sys
 import time
@@ -81,7 +82,7 @@ def run(campaign: str, effort: Effort) -> Outcome:
 
 def row(campaign: str, outcome: Outcome, scenes: Sequence[str]) -> Row:
     """What the page says of a run that has just ended."""
-    only = f" --scenes {' '.join(scenes)}" if scenes else ""
+    only = f" --scenes {shlex.join(scenes)}" if scenes else ""
     cpu, cores = cpu_model(Path("/proc/cpuinfo")), os.cpu_count()
     return Row(
         campaign=f"{campaign}: {', '.join(scenes)}" if scenes else campaign,
