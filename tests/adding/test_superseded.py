@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.adding.superseded import superseded_footers
+from secure_bloom.adding.append_mark import append_mark
+from secure_bloom.adding.superseded import reclaimed_end, superseded_footers
 from secure_bloom.encryption.policy_tables import ColumnRule
 from tests.surgery import filter_of, opened
 from tests.tables import KEYRING, Mode, customers, write
@@ -48,6 +49,30 @@ def test_filters_that_stay_and_all_before_them_stay(tmp_path: Path, mode: Mode) 
     assert filter_of(path, 2, "iban") == kept
     assert filter_of(path, 2, "email").check(EMAIL)
     assert sb.read_table(path, keys=KEYRING).equals(customers(300))
+
+
+def test_a_mark_without_a_footer_before_it_is_none(tmp_path: Path) -> None:
+    path = write(tmp_path / "x", customers(5), Mode.PLAIN)
+    content = path.read_bytes()
+    with opened(path, None) as it:
+        footer = it.footer.tail.offset
+    before = content[:footer] + b"no footer"
+    path.write_bytes(before + append_mark(len(before)) + content[footer:])
+    with opened(path, None) as it:
+        assert superseded_footers(it.file, it.footer) == []
+
+
+def test_no_room_is_given_back_while_the_key_of_any_column_is_missing(tmp_path: Path) -> None:
+    path = write(tmp_path / "x", customers(300), Mode.ENCRYPTED, row_group_size=100)
+    add(path, ["id"], in_place=True)
+    add(path, ["id"], in_place=True, replace_filters=True)
+    few = sb.Keyring(master_keys={k: v for k, v in KEYRING.master_keys.items() if k != "k_pii"})
+    with opened(path, few) as it:
+        footer = it.footer.tail.offset
+        assert superseded_footers(it.file, it.footer) != []
+        assert reclaimed_end(it.file, it.footer.read, it.keys, {}) == footer
+    with opened(path) as it:
+        assert reclaimed_end(it.file, it.footer.read, it.keys, {}) < footer
 
 
 def test_a_file_in_a_cell_is_not_taken_for_an_append(tmp_path: Path) -> None:

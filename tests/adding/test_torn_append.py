@@ -11,7 +11,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.adding import torn_append
 from secure_bloom.adding.append_mark import append_mark
-from secure_bloom.adding.torn_append import Mended, find_previous_end, mend
+from secure_bloom.adding.torn_append import Cut, Mended, find_previous_end, mend
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.errors import FileChangedError, FormatError, PolicyError
 from secure_bloom.storage import open_input
@@ -166,3 +166,10 @@ def test_what_is_not_there_or_not_ours_cannot_be_mended(tmp_path: Path) -> None:
     with pytest.raises(FormatError):
         mend(str(tmp_path), RESOLVER)
     assert mend(str(_file(tmp_path)[0]), RESOLVER) == Mended()
+
+
+def test_bytes_that_cannot_be_removed_are_told_to_be_kept(tmp_path: Path) -> None:
+    cut = Cut(offset=7, bytes=3, kept=str(tmp_path / "gone" / ".x.secure-bloom-cut"))
+    assert not cut.forget()
+    assert cut.note(forgotten=False).endswith("they are kept in .x.secure-bloom-cut beside it")
+    assert cut.note(forgotten=True).endswith("left by a run that was killed, were cut off")
