@@ -19,7 +19,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.cli.verbs import cli
 from tests.hudi.files import base_file
-from tests.pages import Session, blocks, development_keys, pages
+from tests.pages import DOCS, Session, blocks, development_keys, pages
 from tests.project import ROOT
 from tests.tables import Mode, customers, keyring_json
 
@@ -157,6 +157,12 @@ ELSEWHERE = {
     "start/engineer.md": "spark/test_pages.py",
     "start/security.md": "test_pages.py",
 }
+
+
+def test_the_contract_is_one_subject_a_page() -> None:
+    assert "\n## " not in (DOCS / "design" / "contract.md").read_text()
+    for page in (DOCS / "contract").glob("*.md"):
+        assert f"../contract/{page.name}" in (DOCS / "design" / "contract.md").read_text()
 
 
 def test_every_page_with_code_is_run() -> None:
