@@ -31,6 +31,11 @@ def test_one_file_is_one_file(capsys: pytest.CaptureFixture[str]) -> None:
     assert "row groups of 1 file, by" in shown(capsys, report(Verdict.ABSENT), verbose=False)
 
 
+def test_where_every_file_failed_there_is_no_table(capsys: pytest.CaptureFixture[str]) -> None:
+    failed = ProbeReport(column="id", files=(FileProbe(path="a.parquet", row_groups=()),))
+    assert shown(capsys, failed, verbose=False) == ""
+
+
 def test_five_are_named_and_all_with_verbose(capsys: pytest.CaptureFixture[str]) -> None:
     many = report(*[Verdict.MAYBE] * 7)
     text = shown(capsys, many, verbose=False)
