@@ -64,7 +64,7 @@ bench: $(VENV)/.installed-bench java  ## Measure everything (about 40 minutes; n
 faults: $(VENV)/.installed-dev  ## Failing calls, kills and power cuts against every writing verb; writes docs/reliability.md
 	$(BIN)/python -m campaigns faults
 
-fuzz: $(VENV)/.installed-dev  ## 11 million hostile inputs (about half an hour on 2 cores); writes docs/reliability.md
+fuzz: $(VENV)/.installed-dev  ## 11 million hostile inputs (an hour or two); writes docs/reliability.md
 	$(BIN)/python -m campaigns fuzz
 
 integrity: $(VENV)/.installed-dev  ## Every authenticated byte changed, for every reading verb (minutes); writes docs/reliability.md
