@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from secure_bloom.parquet.memory_budget import VARIABLE, MemoryBudgetError
 
 from secure_bloom.reading.rows.decoded_sizes import decoded_size, harmless_size
+from secure_bloom.storage.memory_budget import VARIABLE, MemoryBudgetError
 from tests.surgery import edit_column, opened
 from tests.tables import Mode
 from tests.tables import write as write_table
