@@ -22,7 +22,7 @@ from secure_bloom.encryption.policy import KeyPolicy, draft_policy
 from secure_bloom.errors import PolicyError
 from secure_bloom.options import as_texts
 from secure_bloom.storage.paths import Paths, as_paths
-from secure_bloom.tables import TableListing, TableVersion, list_tables
+from secure_bloom.tables import TableListing, TableVersion, is_in_catalog, list_tables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,8 @@ def plan_audit(
         request=request,
         findings=findings,
         selection=selected,
-        roots=tuple(roots),
+        # A catalog's table is no place on a disk where more could lie.
+        roots=tuple(root for root in roots if not is_in_catalog(root)),
         files=_sample(files, options.sample),
         listed=files,
         tables=tables,

@@ -39,8 +39,8 @@ _FOLDERS = {
 }
 _HINT = "read the table with its own engine, or write its rows to plain Parquet files"
 _HINTS = {
-    TableLog.ICEBERG: "give inspect, probe, audit or read the table's metadata file, "
-    "metadata/*.metadata.json; its catalog knows which one counts",
+    TableLog.ICEBERG: "the catalog knows which file counts: give inspect, probe, audit or read "
+    "iceberg://CATALOG/NAMESPACE.TABLE, or the metadata file, metadata/*.metadata.json",
 }
 _ICEBERG_MARK = ".metadata.json"
 

@@ -1,6 +1,6 @@
 """An Iceberg table from its metadata file: the live data files that pyiceberg plans.
 
-Only this module imports pyiceberg, with the first such path.  Data files have the ids of fields, by
+pyiceberg is imported with the first such path.  Data files have the ids of fields, by
 which a column keeps its data whatever it is called.
 """
 
@@ -19,13 +19,13 @@ from secure_bloom.errors import (
 )
 from secure_bloom.storage import is_object_uri, open_input
 from secure_bloom.storage.memory_budget import refuse_beyond
+from secure_bloom.tables.iceberg_catalog import INSTALL
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 #: How the name of a metadata file ends.
 METADATA_SUFFIX = ".metadata.json"
-_INSTALL = "pip install 'pyiceberg>=0.12'"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +95,7 @@ def _opened(path: str) -> Any:
         from pyiceberg.serializers import FromInputFile
         from pyiceberg.table import StaticTable
     except ImportError as exc:
-        raise PolicyError("pyiceberg is not installed", hint=_INSTALL) from exc
+        raise PolicyError("pyiceberg is not installed", hint=INSTALL) from exc
 
     class LocalFiles(PyArrowFileIO):  # type: ignore[misc, unused-ignore]
         """Opens local files alone: what metadata names is not to be believed."""

@@ -28,6 +28,7 @@ from secure_bloom.storage.managed_tables import refuse_above, refuse_folder
 from secure_bloom.storage.tree_of import tree_of
 from secure_bloom.tables.delta_names import column_names
 from secure_bloom.tables.delta_snapshot import snapshot
+from secure_bloom.tables.iceberg_catalog import is_in_catalog, metadata_file
 from secure_bloom.tables.iceberg_table import METADATA_SUFFIX, IcebergTable, iceberg_table
 from secure_bloom.tables.live_file import LiveFile, Snapshot
 from secure_bloom.tables.streaming_sink import committed_files
@@ -82,10 +83,14 @@ def list_tables(
     ``at`` asks for a version of the Delta tables among them; PolicyError where there is none.
     """
     found = _Listed(at or TableVersion())
-    folders = [path for path in paths if not _is_metadata(path)]
+    folders = []
     for path in paths:
-        if _is_metadata(path):
+        if is_in_catalog(path):
+            found.take_iceberg(metadata_file(path))
+        elif _is_metadata(path):
             found.take_iceberg(path)
+        else:
+            folders.append(path)
     above = refuse_above(folders, _READERS)
     plain: list[str] = []
     for path in folders:
