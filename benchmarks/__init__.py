@@ -12,8 +12,9 @@ that a suite works, and nothing more.  :data:`SUITES` lists the suites in the or
 
 The rules that they keep: both sides of a comparison in one run, in turns, warm, medians
 (:func:`timing.medians`); only ratios are judged; what is left out of a side's time is said in the
-result's ``note``.  ``results.json``, the table of `docs/benchmarks.md` and the pictures come from
-the same results, so they never disagree.
+result's ``note``.  ``results.json``, `docs/benchmarks.md`, the page of each suite below
+`docs/benchmarks` and the pictures come from the same results, so they never disagree.  The first
+line of a suite's docstring stands on its page.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[1]
 RESULTS: Final = ROOT / "benchmarks" / "results.json"
 PAGE: Final = ROOT / "docs" / "benchmarks.md"
+SUITE_PAGES: Final = ROOT / "docs" / "benchmarks"
 PICTURES: Final = ROOT / "docs" / "pictures"
 
 SUITES: Final = (

@@ -1,4 +1,4 @@
-"""Run the suites, print one table, write results.json, the page and the pictures."""
+"""Run the suites, print one table, write results.json, the pages and the pictures."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ def merged(run: Run) -> Run:
 
 def publish(run: Run) -> None:
     """Write all that is said of the results."""
-    from benchmarks.pages import write_page
+    from benchmarks.pages import write_pages
     from benchmarks.pictures import draw
 
     write_run(RESULTS, run)
-    write_page(read_run(RESULTS))
+    write_pages(read_run(RESULTS))
     draw(read_run(RESULTS))
 
 

@@ -1,10 +1,12 @@
-"""The page on the benchmarks: what stands between its marks comes from the results."""
+"""The pages on the benchmarks, from the results: an overview between its marks, and one a suite."""
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable
+from pathlib import Path
 
-from benchmarks import PAGE, SUITES
+from benchmarks import PAGE, SUITE_PAGES, SUITES
 from benchmarks.results import Result, Run
 from benchmarks.tables import markdown
 
@@ -35,23 +37,73 @@ TITLES = {
 }
 
 
-def write_page(run: Run) -> None:
-    """Put the results into the page; what stands around them stays."""
+#: Suite -> pictures of its results, with what they show.
+PICTURES_OF = {
+    "files": [("bench-peers", "Time against the peers")],
+    "encrypted": [("bench-peers", "Time against the peers")],
+    "scaling": [("bench-scaling", "Time over rows")],
+    "reading": [("bench-reading", "Time to find rows beside other engines")],
+    "sizes": [("bench-sizes", "Bytes and false positives")],
+}
+
+
+def write_pages(run: Run) -> None:
+    """Put the results into all pages; what stands around the marks of the overview stays."""
     before, _, rest = PAGE.read_text().partition(BEGIN)
     _, _, after = rest.partition(END)
-    PAGE.write_text(f"{before}{BEGIN}{results_part(run)}{END}{after}")
+    PAGE.write_text(f"{before}{BEGIN}{overview(run)}{END}{after}")
+    SUITE_PAGES.mkdir(exist_ok=True)
+    for suite in SUITES:
+        if run.of(suite):
+            (SUITE_PAGES / file_name(suite)).write_text(suite_page(suite, run.of(suite)))
 
 
-def results_part(run: Run) -> str:
-    """What stands between the marks."""
-    sections = (section(suite, run.of(suite)) for suite in SUITES if run.of(suite))
-    return f"\n{machine(run)}\n\n{''.join(sections)}"
+def overview(run: Run) -> str:
+    """What stands between the marks: each suite with its page, and the goals that were missed."""
+    suites = [suite for suite in SUITES if run.of(suite)]
+    rows = "".join(overview_row(suite, run.of(suite)) for suite in suites)
+    missed = [result for result in run.results if result.reached is False]
+    table = f"| suite | goals reached | cases |\n| --- | ---: | ---: |\n{rows}"
+    return f"\n{machine(run)}\n\n{table}\n{not_reached(missed)}\n"
 
 
-def section(suite: str, results: list[Result]) -> str:
-    """The table of one suite, and what has to be known of it."""
+def overview_row(suite: str, results: list[Result]) -> str:
+    """One suite in the table of all."""
+    judged = [result.reached for result in results if result.reached is not None]
+    goals = f"{sum(judged)} of {len(judged)}" if judged else "no goal"
+    return f"| [{TITLES[suite]}](benchmarks/{file_name(suite)}) | {goals} | {len(results)} |\n"
+
+
+def not_reached(missed: list[Result]) -> str:
+    """The cases whose goal was not reached."""
+    if not missed:
+        return "No goal was missed."
+    return f"## Goals that were not reached\n\n{markdown(missed)}"
+
+
+def file_name(suite: str) -> str:
+    """Of the suite's page."""
+    return f"{suite.replace('_', '-')}.md"
+
+
+def suite_page(suite: str, results: list[Result]) -> str:
+    """What was measured, its pictures, its table, and what has to be known of single cases."""
+    pictures = "".join(
+        f"![{shown}](../pictures/{name}.png)\n\n" for name, shown in PICTURES_OF.get(suite, ())
+    )
     said = notes(results)
-    return f"### {TITLES[suite]}\n\n{markdown(results)}\n{said}{said and chr(10)}"
+    return (
+        f"# {TITLES[suite]}\n\n{about(suite)} On which machine, and how it was measured:"
+        f" [benchmarks](../benchmarks.md).\nAgain: `make bench SUITE={suite}`.\n\n"
+        f"{pictures}{markdown(results)}{said and chr(10)}{said}"
+    )
+
+
+def about(suite: str) -> str:
+    """The first line of the suite's docstring; the suite itself is not imported."""
+    source = Path(__file__).with_name(f"{suite}.py").read_text()
+    docstring = ast.get_docstring(ast.parse(source)) or ""
+    return docstring.partition("\n\n")[0].replace("\n", " ")
 
 
 def machine(run: Run) -> str:

@@ -1,7 +1,8 @@
-"""The benchmarks run, and the page says what was measured."""
+"""The benchmarks run, and their pages say what was measured."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -9,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import PAGE, PICTURES, RESULTS, ROOT, SUITES
-from benchmarks.pages import BEGIN, END, TITLES, results_part
+from benchmarks import PAGE, PICTURES, RESULTS, ROOT, SUITE_PAGES, SUITES
+from benchmarks.__main__ import merged
+from benchmarks.pages import BEGIN, END, TITLES, file_name, overview, suite_page, write_pages
 from benchmarks.results import Measure, Result, Run, read_run, write_run
 from benchmarks.tables import cells
 
@@ -78,16 +80,58 @@ def test_a_goal_is_reached_or_not(
     assert replace(result, goal=None).reached is None
 
 
-def test_the_page_says_what_the_results_say() -> None:
+def test_the_pages_say_what_the_results_say() -> None:
     run = read_run(RESULTS)
     assert not run.quick
-    # A suite that was never run whole has no row yet.
-    assert {result.suite for result in run.results} <= set(SUITES) == set(TITLES)
-    page = PAGE.read_text()
-    assert page.partition(BEGIN)[2].partition(END)[0] == results_part(run)
+    # A suite that was never run whole has no page yet.
+    measured = {result.suite for result in run.results}
+    assert measured <= set(SUITES) == set(TITLES)
+    assert PAGE.read_text().partition(BEGIN)[2].partition(END)[0] == overview(run)
+    pages = {path.name: path.read_text() for path in SUITE_PAGES.glob("*.md")}
+    assert pages == {file_name(suite): suite_page(suite, run.of(suite)) for suite in measured}
 
 
-def test_the_page_shows_pictures_that_are_there() -> None:
-    named = [part.partition(")")[0] for part in PAGE.read_text().split("(pictures/")[1:]]
+def test_every_suite_is_in_the_contents_of_the_site() -> None:
+    contents = (ROOT / "mkdocs.yml").read_text()
+    for path in SUITE_PAGES.glob("*.md"):
+        assert f"benchmarks/{path.name}\n" in contents
+
+
+def test_the_overview_tells_of_every_goal_that_was_missed() -> None:
+    missed = Result(case="far off", unit="s", ours=9, measure=Measure.VALUE, goal=1, suite="spark")
+    reached = replace(missed, case="well below", ours=0.5)
+    machine = read_run(RESULTS).machine
+    said = overview(Run(machine=machine, quick=False, results=(missed, reached)))
+    assert "(benchmarks/spark.md) | 1 of 2 | 2 |" in said
+    assert "far off" in said
+    assert "well below" not in said
+    none = overview(Run(machine=machine, quick=False, results=(reached,)))
+    assert "No goal was missed." in none
+
+
+def test_a_run_of_some_suites_writes_the_pages_of_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "benchmarks.md"
+    page.write_text(f"before\n{BEGIN}{END}after\n")
+    monkeypatch.setattr("benchmarks.pages.PAGE", page)
+    monkeypatch.setattr("benchmarks.pages.SUITE_PAGES", tmp_path / "benchmarks")
+    run = read_run(RESULTS)
+    [result] = run.of("scaling")
+    measured = Run(machine=run.machine, quick=False, results=(replace(result, case="anew"),))
+    write_pages(merged(measured))
+    assert page.read_text().startswith(f"before\n{BEGIN}")
+    assert page.read_text().endswith(f"{END}after\n")
+    written = {path.name: path.read_text() for path in (tmp_path / "benchmarks").glob("*.md")}
+    assert "anew" in written.pop("scaling.md")
+    assert written == {
+        path.name: path.read_text() for path in SUITE_PAGES.glob("*.md") if path.name in written
+    }
+    assert len(written) == len({result.suite for result in run.results}) - 1
+
+
+def test_the_pages_show_pictures_that_are_there() -> None:
+    pages = [PAGE, *SUITE_PAGES.glob("*.md")]
+    named = {name for page in pages for name in re.findall(r"pictures/([^)]+)", page.read_text())}
     assert named
     assert all((PICTURES / name).exists() for name in named)
