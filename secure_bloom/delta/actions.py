@@ -16,6 +16,7 @@ from functools import cache
 from importlib.metadata import version
 from typing import Any
 
+from secure_bloom.errors import located
 from secure_bloom.tables.log_bounds import IsSecret, without_bounds
 
 Action = Mapping[str, Any]
@@ -106,7 +107,8 @@ def told_of(add: Action, schema: Action, operation: Operation) -> Action:
     """An `add` action without the bounds that this operation takes out of the log."""
     if operation.is_secret is None:
         return add
-    stats = without_bounds(add, schema, operation.is_secret)
+    with located(path=add["path"]):
+        stats = without_bounds(add, schema, operation.is_secret)
     return add if stats == add.get("stats") else {**add, "stats": stats}
 
 

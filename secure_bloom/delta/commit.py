@@ -11,7 +11,7 @@ import secrets
 import time
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from secure_bloom.delta.actions import (
     Operation,
@@ -34,6 +34,7 @@ from secure_bloom.errors import (
 from secure_bloom.storage import join, open_input
 from secure_bloom.storage.create_file import create_file
 from secure_bloom.tables import Snapshot, snapshot
+from secure_bloom.tables.commit_times import in_commit_timestamp
 
 #: So often other writers may be first; each time they have written a version.
 _ATTEMPTS = 100
@@ -57,13 +58,24 @@ def open_table(folder: str) -> Snapshot:
     table = snapshot(folder)
     if table is None:
         raise MissingPathError("there is no Delta table", path=folder)
-    refuse_unwritable(
-        table.protocol.min_writer_version,
-        table.protocol.writer_features,
-        table.metadata.configuration,
-        folder,
-    )
-    return table
+    refuse_unwritable(table)
+    return _with_commit_time(table)
+
+
+def _with_commit_time(table: Snapshot) -> Snapshot:
+    """The table with the time of its last commit, where its next one must be later."""
+    if not has_in_commit_timestamps(table.metadata.configuration):
+        return table
+    said = table.in_commit_timestamp
+    if said is None:
+        # A checkpoint of this version does not say it, but its commit must stay beside it.
+        said = in_commit_timestamp(log_file(table.folder, table.version))
+    if said is None:
+        raise FormatError(
+            f"the table has in-commit timestamps, and its version {table.version} has none",
+            path=table.folder,
+        )
+    return replace(table, in_commit_timestamp=said)
 
 
 def commit(table: Snapshot, replacements: Sequence[Replacement], operation: Operation) -> Committed:
@@ -123,14 +135,10 @@ def commit_content(
 
 def _stamp(table: Snapshot, now: int) -> int | None:
     """The in-commit timestamp: later than that of the version before, whatever the clock says."""
-    if not has_in_commit_timestamps(table.metadata.configuration):
+    said = table.in_commit_timestamp
+    if said is None or not has_in_commit_timestamps(table.metadata.configuration):
         return None
-    if table.in_commit_timestamp is None:
-        raise FormatError(
-            f"the table has in-commit timestamps, and its version {table.version} has none",
-            path=table.folder,
-        )
-    return max(now, table.in_commit_timestamp + 1)
+    return max(now, said + 1)
 
 
 def log_file(folder: str, version: int) -> str:

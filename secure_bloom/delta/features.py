@@ -5,9 +5,10 @@ PROTOCOL.md, "Table Features": a writer that does not know a feature must not wr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from secure_bloom.errors import UnsupportedFeatureError
+from secure_bloom.tables import Snapshot
 
 #: The newest version of the protocol for writers that is known here.
 _NEWEST = 7
@@ -27,7 +28,7 @@ _KEPT = frozenset(
         "identityColumns",
         "inCommitTimestamp",
         "invariants",
-        "materializePartitionColumns",
+        "materializePartitionColumns",  # where there are any: see _refuse_bare_partitions
         "timestampNtz",
         "typeWidening",
         "typeWidening-preview",
@@ -41,9 +42,12 @@ _KEPT = frozenset(
 )
 _CATALOG = "its commits go through a catalog, which would not know of one in the folder"
 _ICEBERG = "the Iceberg metadata that its engine writes would go on naming the old files"
+_MIRROR = "what its engine writes for readers of these would go on naming the old files"
+_ROW_IDS = "a file at a new path needs fresh row ids, which only its engine can give"
+_MOVED = "engines look for the table elsewhere, so a commit here would be lost"
 #: Features that are known, and why they stop a commit.
 _REFUSED = {
-    "rowTracking": "a file at a new path needs fresh row ids, which only its engine can give",
+    "rowTracking": _ROW_IDS,
     "catalogManaged": _CATALOG,
     "catalogOwned": _CATALOG,
     "catalogOwned-preview": _CATALOG,
@@ -54,23 +58,51 @@ _REFUSED = {
     "icebergCompatV3": _ICEBERG,
     "icebergWriterCompatV1": _ICEBERG,
     "icebergWriterCompatV3": _ICEBERG,
+    "redirectReaderWriter-preview": _MOVED,
+    "redirectWriterOnly-preview": _MOVED,
+}
+#: Properties of a table that stop a commit, whatever the protocol lists.
+_REFUSED_PROPERTIES = {
+    "delta.universalFormat.enabledFormats": _MIRROR,
+    "delta.compatibility.symlinkFormatManifest.enabled": _MIRROR,
+    "delta.enableIcebergCompatV1": _ICEBERG,
+    "delta.enableIcebergCompatV2": _ICEBERG,
+    "delta.enableIcebergCompatV3": _ICEBERG,
+    "delta.enableIcebergWriterCompatV1": _ICEBERG,
+    "delta.enableIcebergWriterCompatV3": _ICEBERG,
+    "delta.enableRowTracking": _ROW_IDS,
+    "delta.coordinatedCommits.commitCoordinator-preview": _CATALOG,
+    "delta.redirectReaderWriter-preview": _MOVED,
+    "delta.redirectWriterOnly-preview": _MOVED,
 }
 _STAMPED = "delta.enableInCommitTimestamps"
-_MIRRORED = "delta.universalFormat.enabledFormats"
+_BARE_PARTITIONS = "materializePartitionColumns"
 
 
-def refuse_unwritable(
-    version: int, features: Iterable[str], configuration: Mapping[str, str], path: str
-) -> None:
+def refuse_unwritable(table: Snapshot) -> None:
     """Raise UnsupportedFeatureError for a table with rules that a commit of ours may break."""
+    version = table.protocol.min_writer_version
     if not 1 <= version <= _NEWEST:
-        raise _refusal(f"it asks writers for version {version} of the protocol", path)
-    for name in sorted(features):
+        raise _refusal(f"it asks writers for version {version} of the protocol", table.folder)
+    for name in sorted(table.protocol.writer_features):
         if name not in _KEPT:
             reason = _REFUSED.get(name, "it is not known here what that asks of writers")
-            raise _refusal(f"it has the table feature {name}: {reason}", path)
-    if configuration.get(_MIRRORED):
-        raise _refusal(f"it has {_MIRRORED} = {configuration[_MIRRORED]}: {_ICEBERG}", path)
+            raise _refusal(f"it has the table feature {name}: {reason}", table.folder)
+    for name, reason in _REFUSED_PROPERTIES.items():
+        value = table.metadata.configuration.get(name, "")
+        if value.lower() not in ("", "false"):
+            raise _refusal(f"it has the property {name}: {reason}", table.folder)
+    _refuse_bare_partitions(table)
+
+
+def _refuse_bare_partitions(table: Snapshot) -> None:
+    """A new file must hold the partition columns, and a copy holds those of the old one alone."""
+    if _BARE_PARTITIONS in table.protocol.writer_features and table.metadata.partition_columns:
+        raise _refusal(
+            f"it has the table feature {_BARE_PARTITIONS}: each new file must hold the partition "
+            "columns, which files from before the feature lack",
+            table.folder,
+        )
 
 
 def has_in_commit_timestamps(configuration: Mapping[str, str]) -> bool:
@@ -82,6 +114,6 @@ def _refusal(reason: str, path: str) -> UnsupportedFeatureError:
     return UnsupportedFeatureError(
         f"this Delta table is not written to: {reason}",
         hint="reading is not concerned by this; write filters when the table is made, with its "
-        "engine's own option, or drop the feature",
+        "engine's own option, or drop the feature or the property",
         path=path,
     )

@@ -6,7 +6,7 @@ The old files stay under their old keys for time travel, until the table's VACUU
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 
@@ -20,10 +20,10 @@ from secure_bloom.delta.selection import TableSelection
 from secure_bloom.delta.table_run import GONE, TableRun, check_commit_every, new_sizes
 from secure_bloom.encryption.access import loaded_policy
 from secure_bloom.encryption.policy import KeyPolicy
-from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError
+from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError, located
 from secure_bloom.rekeying.rekey_files import FileProgress, RekeyWork, closed_notes, rekey_files
 from secure_bloom.rekeying.rekey_report import RekeyedFile, RekeyReport
-from secure_bloom.tables import Snapshot
+from secure_bloom.tables import LiveFile, Snapshot
 from secure_bloom.tables.log_bounds import IsSecret, bounded_columns
 
 #: What the table's history calls the commits.
@@ -43,9 +43,13 @@ _CLUSTERING = "delta.clustering"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RekeyRun(TableRun):
-    """With the policy in the names that the table's files have."""
+    """With the policy in the names that the table's files have.
+
+    ``shows_secrets``: the log has bounds of columns that are to be secret.
+    """
 
     policy: KeyPolicy
+    shows_secrets: bool
 
 
 def open_reencryption(
@@ -109,13 +113,15 @@ def _open(
     # Names of keys are left out: an encrypted footer hides those of its columns.
     given = {"predicate": chosen.where, "since": chosen.since, "written": chosen.written}
     parameters = {key: str(value) for key, value in given.items() if value is not None}
+    files = tuple(chosen.files(table))
     return RekeyRun(
         table=table,
-        files=tuple(chosen.files(table)),
+        files=files,
         names=names,
         operation=Operation(name=name, parameters=parameters, is_secret=is_secret),
         commit_every=commit_every,
         policy=names.policy_in_files(policy),
+        shows_secrets=is_secret is not None and _shows(table, files, is_secret),
     )
 
 
@@ -193,18 +199,20 @@ def _left(report: RekeyedFile) -> RekeyedFile:
     )
 
 
-def table_notes(run: TableRun, change: TableChange) -> Iterator[str]:
+def table_notes(run: RekeyRun, change: TableChange) -> Iterator[str]:
     """What the table's past shows still."""
     if any(commit.files for commit in change.commits):
         yield _OLD_FILES
-    if change.commits and _shows(run, run.operation.is_secret):
+    if change.commits and run.shows_secrets:
         yield _OLD_LOG
 
 
-def _shows(run: TableRun, is_secret: IsSecret | None) -> bool:
-    """Whether the log had bounds of secret columns."""
-    schema = run.table.metadata.schema
-    every: Iterator[Collection[tuple[str, ...]]] = (
-        bounded_columns(file.add, schema) for file in run.files
-    )
-    return is_secret is not None and any(is_secret(path) for paths in every for path in paths)
+def _shows(table: Snapshot, files: Iterable[LiveFile], is_secret: IsSecret) -> bool:
+    """Whether the log has bounds of secret columns; FormatError where nobody can tell."""
+    shown = False
+    for file in files:
+        # All of them: a run that met one later would have done its work for nothing.
+        with located(path=file.path):
+            columns = bounded_columns(file.add, table.metadata.schema)
+        shown = shown or any(map(is_secret, columns))
+    return shown

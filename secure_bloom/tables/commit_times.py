@@ -56,7 +56,7 @@ def _commit_times(log: str, files: LogFiles) -> Mapping[int, int]:
     last = None
     for version, name in sorted(files.commits.items()):
         path = join(log, name)
-        said = _in_commit_timestamp(path)
+        said = in_commit_timestamp(path)
         written = tree.written_ns(path) // _NANOS_PER_MILLI if said is None else said
         last = written if last is None else max(written, last + 1)
         found[version] = last
@@ -71,7 +71,7 @@ def _first_line(path: str) -> bytes:
     return line if newline or len(head) < _FIRST_READ else read_log_file(path).split(b"\n", 1)[0]
 
 
-def _in_commit_timestamp(path: str) -> int | None:
+def in_commit_timestamp(path: str) -> int | None:
     """What a commit says of its time; its first action, or none."""
     with located(path=path):
         first = next(json_lines(_first_line(path)), {})

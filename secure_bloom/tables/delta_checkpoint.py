@@ -33,7 +33,7 @@ def read_log_file(path: str) -> bytes:
 
 def checkpoint_actions(path: str, sidecar_folder: str) -> Iterator[Action]:
     """The actions of one part of a checkpoint, and of the sidecar files that it names."""
-    for action in _actions(path):
+    for action in log_actions(path):
         sidecar = fields_of(action, "sidecar")
         if sidecar is None:
             yield action
@@ -42,10 +42,11 @@ def checkpoint_actions(path: str, sidecar_folder: str) -> Iterator[Action]:
         name = name_of(text(sidecar, "path"))
         if name in ("", ".", ".."):
             raise FormatError("a sidecar file of the checkpoint has no name", path=path)
-        yield from _actions(join(sidecar_folder, name))
+        yield from log_actions(join(sidecar_folder, name))
 
 
-def _actions(path: str) -> Iterator[Action]:
+def log_actions(path: str) -> Iterator[Action]:
+    """The actions of one file of the log, a commit or a part of a checkpoint."""
     with located(path=path):
         data = read_log_file(path)
         yield from json_lines(data) if path.endswith(".json") else _parquet_actions(data)

@@ -17,14 +17,13 @@ from secure_bloom.tables.delta_actions import (
     count,
     deletion_vector_of,
     fields_of,
-    json_lines,
     metadata_of,
     optional_count,
     protocol_of,
     text,
     text_map,
 )
-from secure_bloom.tables.delta_checkpoint import checkpoint_actions, read_log_file
+from secure_bloom.tables.delta_checkpoint import checkpoint_actions, log_actions
 from secure_bloom.tables.delta_features import refuse_unknown
 from secure_bloom.tables.delta_log_files import (
     LOG_FOLDER,
@@ -66,7 +65,7 @@ def snapshot(
         replay = _Replay(folder)
         replay.take(_checkpoint(log, wanted))
         for name in wanted.commits:
-            replay.take(json_lines(read_log_file(join(log, name))))
+            replay.take(log_actions(join(log, name)))
         return replay.snapshot(wanted.version)
 
 

@@ -21,6 +21,7 @@ from tests.auditing.examples import (
     sound,
 )
 from tests.tables import KEYRING, Mode
+from tests.tables import delta_logs as logs
 
 
 class TestWhatCounts:
@@ -35,6 +36,11 @@ class TestWhatCounts:
         assert report.findings[1].message == (
             f"{place}the policy says k_pii, the column is stored in clear"
         )
+
+    def test_a_table_without_files_has_no_unknown_columns(self, tmp_path: Path) -> None:
+        """No file tells what columns there are; that there is none is told."""
+        logs.commit(tmp_path, 0, *logs.start(logs.column("email", "string")))
+        assert ids(sb.audit(tmp_path, policy=POLICY, keys=KEYRING)) == ["unchecked-file"]
 
     def test_ignored_findings_are_kept_apart(self, tmp_path: Path) -> None:
         found = Example(path=sound(tmp_path, Mode.PLAIN))

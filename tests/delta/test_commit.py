@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -89,20 +90,40 @@ def test_a_feature_that_came_meanwhile_stops_the_commit(folder: str) -> None:
         commit(table, replacements, OPERATION)
 
 
-def test_in_commit_timestamps_grow_whatever_the_clock_says(tmp_path: Path) -> None:
-    future = 4_000_000_000_000
-    configuration = {"delta.enableInCommitTimestamps": "true"}
-    metadata = logs.metadata()
-    metadata["metaData"]["configuration"] = configuration
-    info = {"commitInfo": {"inCommitTimestamp": future, "operation": "WRITE"}}
+FUTURE = 4_000_000_000_000
+
+
+@pytest.fixture
+def stamped() -> list[dict[str, Any]]:
+    """The first actions of a table with in-commit timestamps."""
     protocol = logs.protocol(reader=1)
     protocol["protocol"]["writerFeatures"] = ["inCommitTimestamp"]
-    logs.commit(tmp_path, 0, info, protocol, metadata, logs.add("a"))
+    metadata = logs.metadata(delta_enableInCommitTimestamps="true")
+    return [protocol, metadata, logs.add("a")]
+
+
+@pytest.mark.parametrize("has_checkpoint", [False, True])
+def test_in_commit_timestamps_grow_whatever_the_clock_says(
+    tmp_path: Path, stamped: list[dict[str, Any]], has_checkpoint: bool
+) -> None:
+    info = {"commitInfo": {"inCommitTimestamp": FUTURE, "operation": "WRITE"}}
+    logs.commit(tmp_path, 0, info, *stamped)
+    if has_checkpoint:
+        # It has no commitInfo, so the commit is looked at all the same.
+        logs.checkpoint(logs.log_of(tmp_path) / f"{0:020}.checkpoint.parquet", *stamped)
     folder = str(tmp_path)
     commit(open_table(folder), both(folder), OPERATION)
     first = json.loads(Path(log_file(folder, 1)).read_text().splitlines()[0])
-    assert first["commitInfo"]["inCommitTimestamp"] == future + 1
-    assert open_table(folder).in_commit_timestamp == future + 1
+    assert first["commitInfo"]["inCommitTimestamp"] == FUTURE + 1
+    assert open_table(folder).in_commit_timestamp == FUTURE + 1
+
+
+def test_a_missing_in_commit_timestamp_is_an_error_before_anything_is_written(
+    tmp_path: Path, stamped: list[dict[str, Any]]
+) -> None:
+    logs.commit(tmp_path, 0, *stamped)
+    with pytest.raises(sb.FormatError, match="its version 0 has none"):
+        open_table(str(tmp_path))
 
 
 Create = Callable[..., None]

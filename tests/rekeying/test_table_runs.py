@@ -230,6 +230,19 @@ def test_what_cannot_be_done_is_told_before_anything_is_written(
     assert (latest(table), data_files(table)) == (1, files)
 
 
+def test_statistics_that_are_no_json_stop_a_run_before_it_writes(tmp_path: Path) -> None:
+    """Nobody can tell whether they show a secret column, and their text is not told."""
+    pq.write_table(batch(0), tmp_path / "x.parquet")
+    size = (tmp_path / "x.parquet").stat().st_size
+    columns = [logs.column("id"), logs.column("email", "string"), logs.column("day", "string")]
+    logs.commit(tmp_path, 0, *logs.start(*columns), logs.add("x.parquet", size, stats="{user3@"))
+    with pytest.raises(sb.FormatError, match="statistics of a file") as caught:
+        sb.reencrypt(tmp_path, policy=policy(), keys=KEYRING)
+    assert caught.value.path == str(tmp_path / "x.parquet")
+    assert "user3" not in str(caught.value)
+    assert data_files(tmp_path) == {"x.parquet"}
+
+
 def test_files_without_a_log_have_none_of_its_options(tmp_path: Path) -> None:
     with pytest.raises(sb.PolicyError, match="since is for the folder of a Delta table"):
         sb.reencrypt(tmp_path, policy=policy(), keys=KEYRING, since=1)

@@ -14,6 +14,7 @@ from secure_bloom.errors import FilesFailedError, PolicyError, UnsupportedFeatur
 from secure_bloom.spark import add_bloom_filters, audit, reencrypt, rotate_keys
 from tests.delta.delta_tables import data_files, latest, named, rows, unfiltered, write_table
 from tests.spark.cluster import POLICY
+from tests.tables import delta_logs as logs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -74,6 +75,24 @@ def test_what_cannot_be_done_is_told_before_anything_is_written(
     with pytest.raises(PolicyError, match="since is a version"):
         add_bloom_filters(spark, str(tmp_path), columns="email", since=1)
     assert (latest(table), data_files(table)) == (1, files)
+
+
+def test_a_table_that_other_formats_mirror_is_refused_by_the_property(
+    spark: SparkSession, table: str
+) -> None:
+    (metadata,) = named(table, 0, "metaData")
+    metadata["configuration"]["delta.universalFormat.enabledFormats"] = "iceberg"
+    logs.commit(Path(table), 2, {"metaData": metadata})
+    files = data_files(table)
+    for step in (
+        lambda: add_bloom_filters(spark, table, columns="email"),
+        lambda: reencrypt(spark, table, policy=POLICY),
+        lambda: rotate_keys(spark, table, policy=POLICY),
+    ):
+        with pytest.raises(UnsupportedFeatureError, match="universalFormat"):
+            step()
+    assert data_files(table) == files
+    assert [action.name for action in Path(table, "_delta_log").glob("*3.json")] == []
 
 
 def test_a_dry_run_writes_nothing(spark: SparkSession, table: str) -> None:

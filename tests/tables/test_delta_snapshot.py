@@ -6,7 +6,9 @@ from pathlib import Path
 
 import deltalake
 import pyarrow as pa
+import pytest
 
+import secure_bloom as sb
 from secure_bloom.tables import snapshot
 from tests.tables.delta_logs import (
     add,
@@ -107,3 +109,12 @@ def test_column_mapping_gives_logical_names(tmp_path: Path) -> None:
     assert found is not None
     assert found.files[0].partition_values == {"day": "2026-01-31"}
     assert found.metadata.physical_names == {"day": "col-1f"}
+
+
+def test_a_damaged_file_of_the_log_is_named(tmp_path: Path) -> None:
+    commit(tmp_path, 0, *start())
+    damaged = log_of(tmp_path) / f"{1:020}.json"
+    damaged.write_text('{"add": {"path": "a')
+    with pytest.raises(sb.FormatError, match="line 1 of the log is no JSON") as caught:
+        snapshot(tmp_path)
+    assert caught.value.path == str(damaged)
