@@ -37,6 +37,9 @@ TITLES = {
 }
 
 
+#: The table takes the room of the contents, which a page without sections has not.
+_WIDE = "---\nhide: [toc]\n---\n\n"
+
 #: Suite -> pictures of its results, with what they show.
 PICTURES_OF = {
     "files": [("bench-peers", "Time against the peers")],
@@ -93,7 +96,7 @@ def suite_page(suite: str, results: list[Result]) -> str:
     )
     said = notes(results)
     return (
-        f"# {TITLES[suite]}\n\n{about(suite)} On which machine, and how it was measured:"
+        f"{_WIDE}# {TITLES[suite]}\n\n{about(suite)} On which machine, and how it was measured:"
         f" [benchmarks](../benchmarks.md).\nAgain: `make bench SUITE={suite}`.\n\n"
         f"{pictures}{markdown(results)}{said and chr(10)}{said}"
     )

@@ -7,21 +7,23 @@ import os
 import re
 import shlex
 import shutil
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import secure_bloom as sb
 from tests.command_line import run
 from tests.project import ROOT
 
 DOCS = ROOT / "docs"
+#: Prose beside the folder of the docs that may have blocks, as paths below it.
+_BESIDE = tuple(f"../{name}.md" for name in ("README", "CONTRIBUTING", "SECURITY", "CHANGELOG"))
 _BLOCK = re.compile(r"^( *)```(\w+)([^\n]*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 _TITLE = re.compile(r'title="([^"]+)"')
 _EXIT_CODE = re.compile(r"# exit code (\d)")
 #: Commands that other tests run, or that install.
-_ELSEWHERE = ("pip ", "make ", "secure-bloom demo ")
+_ELSEWHERE = ("pip ", "secure-bloom demo ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +45,12 @@ class Block:
 
 def pages() -> list[str]:
     """All pages that have blocks of code, as paths below docs/."""
-    found = (str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md"))
-    return sorted(name for name in found if blocks(name))
+    return [name for name in every_page() if blocks(name)]
+
+
+def every_page() -> list[str]:
+    """All pages, as paths below docs/."""
+    return sorted([*_BESIDE, *(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md"))])
 
 
 def blocks(page: str, *languages: str) -> list[Block]:
@@ -73,10 +79,18 @@ class Session:
     def follow(self, page: str) -> None:
         """Do what each block says."""
         for block in blocks(page):
-            getattr(self, f"_{block.language}")(block)
+            self.do(block)
+
+    def do(self, block: Block) -> None:
+        """Do what a block says; a language that nobody types is an error."""
+        getattr(self, f"_{block.language}")(block)
 
     def _toml(self, block: Block) -> None:
-        tomllib.loads(block.text)
+        """Every one of them is a policy, or a part of one."""
+        part = Path("part-of-a-policy.toml")
+        part.write_text(block.text)
+        sb.KeyPolicy.load(part)
+        part.unlink()
         self._keep(block)
 
     def _json(self, block: Block) -> None:
@@ -92,11 +106,16 @@ class Session:
 
     def _console(self, block: Block) -> None:
         for command, code, shown in block.commands():
-            if not command.startswith(_ELSEWHERE):
+            if command.startswith("make "):
+                assert f"\n{command.split()[1]}: " in (ROOT / "Makefile").read_text(), command
+            elif not command.startswith(_ELSEWHERE):
                 self._command(command, code, shown)
 
     def _command(self, command: str, code: int, shown: list[str]) -> None:
         name, *arguments = shlex.split(command)
+        if name == "cd":
+            os.chdir(arguments[0])
+            return
         assert name == "secure-bloom", command
         done = run(*arguments)
         assert done.returncode == code, (command, done.stdout, done.stderr)

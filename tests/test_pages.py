@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import datetime
 import os
 import re
@@ -19,7 +20,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.cli.verbs import cli
 from tests.hudi.files import base_file
-from tests.pages import DOCS, Session, blocks, development_keys, pages
+from tests.pages import DOCS, Block, Session, blocks, development_keys, every_page, pages
 from tests.project import ROOT
 from tests.tables import Mode, customers, keyring_json
 
@@ -132,30 +133,86 @@ def orders() -> None:
         deltalake.write_deltalake("orders", rows, partition_by=["day"], mode="append")
 
 
-#: Pages, and what makes the folder that they find, with the names that their Python knows; blocks
-#: that need Spark are run in tests/spark.
+def analysts_table() -> None:
+    """The one that the start of an analyst makes."""
+    Session().follow("start/analyst.md")
+
+
+#: Pages, and what makes the folder that they find, with the names that their Python knows.
 SETTINGS: dict[str, Callable[[], Names | None]] = {
     "advise.md": table_and_queries,
     "audit.md": lambda: customers_under_the_policy("out"),
     "hudi.md": hudi_tables,
     "paimon.md": paimon_files,
     "reading.md": lambda: customers_under_the_policy("customers"),
-    "reading/skipped.md": lambda: customers_under_the_policy("customers"),
+    "reading/skipped.md": analysts_table,
     "rotation.md": lake_under_an_older_key,
     "tables.md": orders,
 }
 
+#: Pages that a test of their own types from end to end, and where it stands.
+WHOLE = {
+    "delta.md": "test_pages::test_filters_of_a_delta_table_are_committed",
+    "object-stores.md": "test_pages::test_rights_in_a_store_are_a_document",
+    "start/analyst.md": "test_pages::test_the_start_of_an_analyst_leads_to_a_row",
+    "start/engineer.md": (
+        "spark/test_pages::test_the_start_of_a_data_engineer_leads_to_a_clean_audit"
+    ),
+    "start/security.md": "test_pages::test_the_start_of_a_security_team_leads_to_a_clean_audit",
+}
 
-#: Pages whose blocks are run by tests of their own, and where.
-ELSEWHERE = {
-    "delta.md": "test_pages.py",
-    "keys.md": "test_keys_page.py",
-    "object-stores.md": "test_pages.py",
-    "operate-on-spark.md": "spark/test_operate_page.py",
-    "spark.md": "spark/test_readme.py",
-    "start/analyst.md": "test_pages.py",
-    "start/engineer.md": "spark/test_pages.py",
-    "start/security.md": "test_pages.py",
+#: Words of a block, of which a page has one, and the test that runs that block.
+SINGLE = {
+    "../README.md": {
+        "make demo": "test_pages::test_the_readme_names_targets_of_the_makefile",
+        "cd my-demo": "spark/test_demo::test_the_commands_of_the_readme_work",
+        "session_config(": "spark/test_readme::test_the_python_of_the_readme_runs_as_written",
+        "sb.read_table(": "spark/test_readme::test_the_python_of_the_readme_runs_as_written",
+        "[footer]": "spark/test_readme::test_the_policy_of_the_readme_loads",
+        "master_keys": "test_pages::test_the_keyring_of_the_readme_loads",
+    },
+    "audit.md": {
+        "secure_bloom.spark import audit": "spark/test_pages::test_the_block_on_audits",
+    },
+    "hudi.md": {"hudi_lookup(": "spark/test_pages::test_the_block_on_record_keys_of_hudi"},
+    "keys.md": {
+        "policy init": "test_keys_page::test_the_commands_and_the_client_of_pyarrow_can_be_typed",
+        **dict.fromkeys(
+            (
+                'example.com:8200"\n\n',
+                'auth = "kubernetes"',
+                *(f'client = "{client}"\n' for client in ("aws", "gcp", "azure", "keyring")),
+            ),
+            "test_keys_page::test_every_policy_is_complete",
+        ),
+        "# writer:": "test_keys_page::test_a_writer_can_wrap_and_nothing_else",
+        "# step:": "test_keys_page::test_a_step_or_reader_can_do_all_of_its_verbs_and_not_wrap",
+        "# auditor:": "test_keys_page::test_an_auditor_can_audit",
+        "getOrCreate()": "spark/test_readme::test_the_python_of_the_readme_runs_as_written",
+        "sb.PyarrowKms": "test_keys_page::test_the_commands_and_the_client_of_pyarrow_can_be_typed",
+        "class OurKms:": "test_keys_page::test_the_class_of_ones_own_serves",
+        "class OurKms implements": "spark/test_keys_page::test_the_template_for_the_jvm_serves",
+        "/jars/our-kms.jar": "spark/test_keys_page::test_the_template_for_the_jvm_serves",
+    },
+    "operate-on-spark.md": {
+        "# add_filters.py": "spark/test_operate_page::test_spark_submit_runs_the_job",
+        "spark-submit": "spark/test_operate_page::test_spark_submit_runs_the_job",
+        "reports/first": "spark/test_operate_page::test_the_report_block_runs",
+        '"events/"': "spark/test_operate_page::"
+        "test_the_incremental_block_takes_new_files_of_two_hours",
+        "# dags/filters.py": "spark/test_operate_page::test_the_block_for_airflow_is_a_dag",
+        "# connect.py": "spark/test_connect::test_a_client_adds_filters_and_hears_of_failures",
+        "start-connect-server.sh": "spark/test_connect::test_the_commands_of_the_page_work",
+        "rows_scanned": "spark/test_operate_page::"
+        "test_the_block_on_rows_scanned_says_what_it_prints",
+        "spark_properties": "spark/test_operate_page::"
+        "test_the_blocks_on_one_write_encrypt_one_table",
+    },
+    "rotation.md": {"secure_bloom.spark": "spark/test_pages::test_the_block_on_changing_keys"},
+    "spark.md": {
+        "register(": "spark/test_readme::test_the_source_works_in_a_session_that_was_told_nothing",
+        "CREATE TEMPORARY VIEW": "spark/test_pages::test_the_block_of_sql",
+    },
 }
 
 
@@ -165,10 +222,52 @@ def test_the_contract_is_one_subject_a_page() -> None:
         assert f"../contract/{page.name}" in (DOCS / "design" / "contract.md").read_text()
 
 
-def test_every_page_with_code_is_run() -> None:
-    assert set(pages()) == {*SETTINGS, *ELSEWHERE}
-    for page, test in ELSEWHERE.items():
-        assert Path(page).name in (ROOT / "tests" / test).read_text()
+@pytest.mark.parametrize("page", pages())
+def test_every_block_is_run_by_a_test_that_is_there(page: str) -> None:
+    single = SINGLE.get(page, {})
+    for words in single:
+        assert len([block for block in blocks(page) if words in block.text]) == 1, words
+    if page not in SETTINGS and page not in WHOLE:
+        assert [block.text for block in blocks(page) if not is_single(page, block)] == []
+    for test in {*single.values(), *([WHOLE[page]] if page in WHOLE else [])}:
+        module, _, name = test.partition("::")
+        assert f"\ndef {name}(" in (ROOT / "tests" / f"{module}.py").read_text(), test
+
+
+def is_single(page: str, block: Block) -> bool:
+    """Whether a test of its own runs the block."""
+    return any(words in block.text for words in SINGLE.get(page, {}))
+
+
+def test_no_page_is_listed_that_has_no_code() -> None:
+    assert {*SETTINGS, *WHOLE, *SINGLE} <= set(pages())
+    assert not set(SETTINGS) & set(WHOLE)
+
+
+@pytest.mark.parametrize("page", every_page())
+def test_every_fence_says_what_it_holds(page: str) -> None:
+    """Code has the name of its language; what is no code is ``text``, and begins with no prompt."""
+    text = (DOCS / page).read_text()
+    fences = re.findall(r"^ *(?:>|[-*] )* *((?:`{3,}|~{3,}).*)$", text, re.MULTILINE)
+    for opening, closing in zip(fences[::2], fences[1::2], strict=True):
+        assert re.fullmatch(r"```\w+(?: title=\"[^\"]+\")?", opening), opening
+        assert closing == "```"
+    assert "```text\n$ " not in text
+
+
+def test_the_readme_names_targets_of_the_makefile() -> None:
+    [block] = [block for block in blocks("../README.md") if "make demo" in block.text]
+    assert [command for command, _, _ in block.commands()] == ["make demo", "make test"]
+    Session().do(block)
+
+
+def test_the_keyring_of_the_readme_loads(tmp_path: Path) -> None:
+    [block] = blocks("../README.md", "json")
+    path = tmp_path / "keyring.json"
+    path.write_text(block.text.replace('"base64"', f'"{base64.b64encode(bytes(16)).decode()}"'))
+    path.chmod(0o600)
+    keyring = sb.Keyring.load(path)
+    assert keyring.unwrap_key(keyring.wrap_key(bytes(32), "k_pii"), "k_pii") == bytes(32)
 
 
 def test_rights_in_a_store_are_a_document(reader: Session) -> None:
@@ -178,9 +277,9 @@ def test_rights_in_a_store_are_a_document(reader: Session) -> None:
 @pytest.mark.parametrize("page", SETTINGS)
 def test_a_page_can_be_typed(page: str, reader: Session) -> None:
     reader.names |= SETTINGS[page]() or {}
-    for block in blocks(page, "console", "python"):
-        if "spark" not in block.text.partition("\n")[0] and "--explain\n" not in block.text:
-            getattr(reader, f"_{block.language}")(block)
+    for block in blocks(page):
+        if not is_single(page, block):
+            reader.do(block)
 
 
 def _leaf(words: list[str]) -> tuple[click.Command, list[str]]:
@@ -194,7 +293,7 @@ def _leaf(words: list[str]) -> tuple[click.Command, list[str]]:
     return command, words
 
 
-@pytest.mark.parametrize("page", [*pages(), "../README.md"])
+@pytest.mark.parametrize("page", pages())
 def test_every_line_of_a_console_is_one_that_the_program_takes(page: str) -> None:
     for block in blocks(page, "console"):
         for line, _, _ in block.commands():
@@ -204,7 +303,7 @@ def test_every_line_of_a_console_is_one_that_the_program_takes(page: str) -> Non
                 command.make_context(command.name, arguments)
 
 
-@pytest.mark.parametrize("page", [*pages(), "../README.md"])
+@pytest.mark.parametrize("page", pages())
 def test_every_block_of_python_uses_names_that_are_there(page: str) -> None:
     for block in blocks(page, "python"):
         compile(block.text, page, "exec")

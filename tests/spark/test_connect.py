@@ -5,8 +5,12 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import signal
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +18,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from secure_bloom.spark.jvm import spark_jars
 from tests.project import ROOT
-from tests.spark.test_operate_page import block
+from tests.spark.test_operate_page import block, line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -75,6 +80,63 @@ def test_a_client_adds_filters_and_hears_of_failures(url: str, tmp_path: Path) -
     assert seen["told"] == [[0, 2], [2, 2]]
     assert seen["kept"] == [[str(table / f"day={day}/0.parquet"), "kept"] for day in (30, 31, 32)]
     assert list((tmp_path / "report").glob("*.parquet"))
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_page_work(spark: SparkSession, tmp_path: Path) -> None:
+    """The server that Spark's own script starts, and the page's client."""
+    if not PACKAGES.is_dir() and importlib.util.find_spec("pandas") is None:
+        pytest.skip(f"the client needs pandas and zstandard in {PACKAGES}")
+    [start] = line("$SPARK_HOME/sbin/start-connect-server.sh")
+    _, script, _, *_ = line("python")
+    port = free_port()
+    pq.write_table(pa.table({"id": [7]}), tmp_path / "0.parquet")
+    (tmp_path / "policy.toml").write_text("[columns.id]\nbloom = true\n")
+    (tmp_path / script).write_text(block("# connect.py"))
+    with connect_server(start, tmp_path, port):
+        arguments = (f"sc://127.0.0.1:{port}", str(tmp_path), str(tmp_path / "policy.toml"))
+        out = client(tmp_path / script, *arguments, environment={})
+    assert "|added|1|" in out.replace(" ", ""), out
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+@contextmanager
+def connect_server(start: str, folder: Path, port: int) -> Iterator[None]:
+    """It ends with the block; whoever comes before it listens waits for it."""
+    home = spark_jars()[0].parents[1]
+    settings = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": port,
+        "spark.driver.memory": "512m",
+        "spark.ui.enabled": "false",
+        "spark.sql.warehouse.dir": folder / "warehouse",
+    }
+    options = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
+    with (folder / "server.log").open("wb") as log:
+        server = subprocess.Popen(
+            [start.replace("$SPARK_HOME", str(home)), *options],
+            cwd=folder,
+            env={
+                **os.environ,
+                "PYSPARK_PYTHON": sys.executable,
+                "PYTHONPATH": str(ROOT),
+                "SPARK_HOME": str(home),
+                "SPARK_LOCAL_IP": "127.0.0.1",
+                "SPARK_NO_DAEMONIZE": "1",
+            },
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    try:
+        yield
+    finally:
+        os.killpg(server.pid, signal.SIGKILL)
+        server.wait()
 
 
 def client(script: Path, *arguments: str, environment: dict[str, str]) -> str:

@@ -9,6 +9,7 @@ import os
 import pty
 import re
 import shlex
+import shutil
 import struct
 import subprocess
 import sys
@@ -22,6 +23,7 @@ import secure_bloom as sb
 from secure_bloom.errors import PolicyError
 from secure_bloom.spark.demo import run_demo
 from secure_bloom.spark.jvm import kms_jar
+from tests.pages import Session, blocks
 from tests.spark.cluster import POLICY
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark_installed")]
@@ -151,6 +153,15 @@ def test_the_commands_it_ends_with_work(run: Run) -> None:
     assert [answer.returncode for answer in answers] == [0, 0]
     assert "encrypted footer" in answers[0].stdout
     assert answers[1].stderr == ""
+
+
+def test_the_commands_of_the_readme_work(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(run.folder, tmp_path / "my-demo")
+    monkeypatch.chdir(tmp_path)
+    [block] = [block for block in blocks("../README.md") if "cd my-demo" in block.text]
+    Session().do(block)
 
 
 def test_a_folder_that_holds_something_is_refused_and_left(run: Run, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -23,6 +23,7 @@ def test_the_template_for_the_jvm_serves(
 ) -> None:
     [java] = blocks("java")
     [python] = [text for text in blocks("python") if "class OurKms" in text]
+    [properties] = [text for text in blocks("python") if "our-kms.jar" in text]
     (tmp_path / "our_kms_beside_spark.py").write_text(python)
     monkeypatch.syspath_prepend(tmp_path)
     policy = tmp_path / "policy.toml"
@@ -30,9 +31,12 @@ def test_the_template_for_the_jvm_serves(
         '[kms]\nclient = "our_kms_beside_spark:OurKms"\ntenant = "lake"\n'
         '[footer]\nkey = "lake/footer"\n[columns.email]\nkey = "lake/pii"\nbloom = true\n'
     )
-    config = session_config(policy, kms_client_class="our.kms.OurKms")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"session_config": session_config}
+    exec(properties, names)
+    config: dict[str, str] = names["config"]
+    assert config.pop("spark.jars") == "/jars/our-kms.jar"  # this session is there already
     options = {name.removeprefix("spark.hadoop."): value for name, value in config.items()}
-    options["our.kms.tenant"] = "lake"
     spark.sql(f"ADD JAR '{compile_jar('OurKms', java.encode())}'")
     rows = spark.range(20).selectExpr("id", "concat('user', id) AS email")
     rows.write.options(**options).parquet(str(tmp_path / "t"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -29,6 +30,16 @@ BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 ROWS = 1000
 #: Rows of the table of conditions.
 CONDITIONS = re.findall(r"^\| `(.+?)` \| (yes|no) \|", PAGE, re.MULTILINE)
+
+
+#: The lines of the page's consoles.
+LINES = [line.partition(" #")[0] for line in re.findall(r"^\$ (.+)$", PAGE, re.MULTILINE)]
+
+
+def line(program: str) -> list[str]:
+    """The words of the one line that starts this program."""
+    (found,) = (words for words in map(shlex.split, LINES) if words[0] == program)
+    return found
 
 
 def block(word: str, folder: Path | None = None) -> str:
@@ -124,6 +135,19 @@ def test_the_table_says_which_conditions_use_filters(spark: SparkSession, people
     assert scanned == {text: 0 if used == "yes" else ROWS for text, used in CONDITIONS}
 
 
+def test_the_block_for_airflow_is_a_dag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where Airflow is: it is too large, and too strict about other packages, for every clone."""
+    monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path))
+    pytest.importorskip("airflow.sdk", reason="needs the package apache-airflow")
+    pytest.importorskip(
+        "airflow.providers.apache.spark", reason="needs apache-airflow-providers-apache-spark"
+    )
+    seen: dict[str, Any] = {}
+    exec(block("# dags/filters.py"), seen)
+    [task] = seen["dag"].tasks
+    assert (task.task_id, task.retries) == ("add_filters", 2)
+
+
 @pytest.mark.slow
 def test_spark_submit_runs_the_job(spark: SparkSession, lake: Path) -> None:
     customers(spark).write.parquet(str(lake / "customers"))
@@ -162,11 +186,12 @@ def test_a_job_with_a_file_that_fails_ends_with_an_error(spark: SparkSession, la
 def submit(folder: Path, master: str, *args: str) -> subprocess.CompletedProcess[str]:
     """The page's job in its own driver, by Spark's own script."""
     (folder / "add_filters.py").write_text(block("# add_filters.py"))
+    _, option, _, application, *_ = line("spark-submit")
     script = spark_jars()[0].parents[1] / "bin" / "spark-submit"
     settings = ("spark.ui.enabled=false", "spark.log.level=ERROR", "spark.driver.memory=512m")
     options = [part for setting in settings for part in ("--conf", setting)]
     return subprocess.run(
-        [str(script), "--master", master, *options, "add_filters.py", *args],
+        [str(script), option, master, *options, application, *args],
         cwd=folder,
         env={
             **os.environ,

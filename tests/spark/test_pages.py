@@ -41,6 +41,21 @@ def test_the_block_on_changing_keys(
     assert used == {("k_footer", None): 1, ("k_pii_2026", None): 1}
 
 
+def test_the_block_on_audits(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    development_keys()
+    Path("out").mkdir()
+    write(tmp_path / "out" / "0.parquet", customers(5), Mode.PLAIN)
+    [block] = [block for block in blocks("audit.md", "python") if "spark" in block.text]
+    exec(placed(block.text, tmp_path), {"spark": spark})
+    assert "column-in-clear" in capsys.readouterr().out
+
+
 def test_the_block_on_record_keys_of_hudi(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -80,7 +95,7 @@ def test_the_start_of_a_data_engineer_leads_to_a_clean_audit(
     monkeypatch.chdir(tmp_path)
     development_keys()
     reader = Session()
-    for block in blocks("start/engineer.md", "python", "console"):
+    for block in blocks("start/engineer.md"):
         # The JVM has the folder it was started in, and the session its own configuration.
         block = type(block)(
             language=block.language,
@@ -89,7 +104,7 @@ def test_the_start_of_a_data_engineer_leads_to_a_clean_audit(
                 '"keys/policy.toml"', f'"{tmp_path}/keys/policy.toml"'
             ),
         )
-        getattr(reader, f"_{block.language}")(block)
+        reader.do(block)
     assert reader.names["report"].where("error is not null").isEmpty()
     assert "user7@example.com" in capsys.readouterr().out
     assert reader.shown[-1].rstrip().endswith("clean")

@@ -1,4 +1,4 @@
-"""The sessions of the README and of docs/spark.md, typed as written, in processes of their own."""
+"""Sessions of the README, docs/keys.md and docs/spark.md, typed in processes of their own."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from tests.project import ROOT
 from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, keyring_json, write
 
 README = (ROOT / "README.md").read_text()
+KEYS_PAGE = (ROOT / "docs" / "keys.md").read_text()
 SPARK_PAGE = (ROOT / "docs" / "spark.md").read_text()
 
 
@@ -49,9 +50,23 @@ def test_the_python_of_the_readme_runs_as_written(spark_installed: None, tmp_pat
     for path in (tmp_path / "keys").iterdir():
         path.chmod(0o600)
     after_a_write, from_python = _blocks("python")
-    done = _typed(after_a_write + from_python, tmp_path)
+    policy = (ROOT / "keys" / "policy.toml").read_text()
+    beside_the_keys = policy.replace('"dev-keyring.json"', '"keys/dev-keyring.json"')
+    (tmp_path / "policy.toml").write_text(beside_the_keys)
+    done = _typed(f"{after_a_write}{from_python}spark.stop()\n{_ON_KEYS}", tmp_path)
     assert "k_finance" in done.stdout
     assert "maybe" in done.stdout
+    assert {path.read_bytes()[-4:] for path in tmp_path.glob("new/*.parquet")} == {b"PARE"}
+
+
+#: The session of docs/keys.md, in a JVM that is there already, and what shows that it encrypts.
+_ON_KEYS = (
+    next(text for text in _blocks("python", KEYS_PAGE) if "getOrCreate()" in text)
+    + 'customers = spark.range(9).selectExpr("string(id) as email", "string(id) as iban",\n'
+    + '    "id as national_id", "\'it\' as country")\n'
+    + 'customers.write.parquet("new")\n'
+    + 'assert spark.read.parquet("new").count() == 9\n'
+)
 
 
 @pytest.mark.slow
