@@ -80,6 +80,11 @@ def test_a_few_words_say_what_came_out(path: Path) -> None:
     assert repr(REPORTS["inspect"](path)) == "<InspectReport: 1 file (1 encrypted)>"
 
 
+def test_no_row_group_may_hold_one_of_no_values(path: Path) -> None:
+    report = sb.probe(path, "email", [], keys=KEYRING)
+    assert "0 of 2 row groups may hold a value" in repr(report)
+
+
 def test_a_file_that_failed_has_a_row_too(path: Path) -> None:
     (row,) = sb.probe(path, "email", "a", keys=sb.Keyring(master_keys={})).to_arrow().to_pylist()
     assert row["path"] == str(path)

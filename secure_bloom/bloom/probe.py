@@ -98,7 +98,7 @@ class ProbeReport(Report):
 
     def _summary(self) -> str:
         groups = [group for file in self.files for group in file.row_groups]
-        left = sum(set(group.verdicts.values()) != {Verdict.ABSENT} for group in groups)
+        left = sum(not {Verdict.ABSENT}.issuperset(group.verdicts.values()) for group in groups)
         failed = f", {len(self.failed)} failed" if self.failed else ""
         return (
             f"column {self.column}, {counted(len(self.files), 'file')}{failed}, {left} of "

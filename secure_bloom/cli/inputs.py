@@ -43,4 +43,5 @@ def read_text(source: str) -> str:
     except OSError as exc:
         raise refused_by_system(exc, f"cannot be read: {exc.strerror}", path=source) from exc
     except UnicodeDecodeError:
-        raise PolicyError("is not UTF-8 text", path=source) from None
+        where = "standard input" if source == "-" else source
+        raise PolicyError("is not UTF-8 text", path=where) from None

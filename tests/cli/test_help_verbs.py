@@ -35,6 +35,8 @@ def test_an_unknown_verb_is_told() -> None:
 
 def test_what_is_wrong_with_an_argument_reads_like_other_errors() -> None:
     assert_error(run("completion", "tcsh"), "error: invalid value for '{bash|zsh|fish}': 'tcsh'")
+    choices = "missing argument '{bash|zsh|fish}'. Choose from: bash, zsh, fish\n"
+    assert_error(run("completion"), choices)
     assert_error(run("keys", "usd"), "no such command 'usd'. Did you mean 'used'?")
 
 

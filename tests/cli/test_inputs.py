@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
@@ -83,6 +84,14 @@ def test_what_is_no_input_is_told_without_its_content(tmp_path: Path) -> None:
         read_text(str(file))
     with pytest.raises(MissingPathError):
         read_text(str(tmp_path / "nothing"))
+
+
+def test_what_is_wrong_with_standard_input_is_said_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\xff\xfe")))
+    with pytest.raises(PolicyError, match="standard input: is not UTF-8 text"):
+        read_text("-")
 
 
 def test_a_plan_reads_no_row(table: Path) -> None:

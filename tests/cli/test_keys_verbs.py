@@ -73,6 +73,7 @@ class TestNew:
         ("words", "complaint"),
         [
             ((), "no master key is named"),
+            ((), "hint: name keys, or give a policy that names them"),
             (("k", "--bits", "100"), "a key of 100 bits"),
             ((" ",), "name is empty"),
         ],

@@ -116,8 +116,11 @@ def new_keyring(path: Path, names: Collection[str], *, bits: int = 128) -> None:
     Raises PolicyError for a name that is empty, no name at all, a size that AES does not have, and
     a file that is there already: its keys may be the only ones that open a table.
     """
-    if not names or not all(name.strip() for name in names):
-        raise PolicyError("no master key is named" if not names else "a master key's name is empty")
+    if not names:
+        hint = "name keys, or give a policy that names them"
+        raise PolicyError("no master key is named", hint=hint)
+    if not all(name.strip() for name in names):
+        raise PolicyError("a master key's name is empty")
     if bits not in _KEY_BITS:
         raise PolicyError(f"a key of {bits} bits, it must have 128, 192 or 256")
     keys = {name: base64.b64encode(os.urandom(bits // 8)).decode("ascii") for name in sorted(names)}
