@@ -42,8 +42,11 @@ if TYPE_CHECKING:
     )
     from secure_bloom.inspection import InspectReport, inspect
     from secure_bloom.options import BloomFilterOptions
-    from secure_bloom.parquet.pyarrow_encryption import PyarrowEncryption, pyarrow_encryption
-    from secure_bloom.parquet.pyarrow_kms import PyarrowKms
+    from secure_bloom.parquet.pyarrow_encryption import (
+        PyarrowEncryption,
+        PyarrowKms,
+        pyarrow_encryption,
+    )
     from secure_bloom.reading import (
         ReadPlan,
         ReadReport,
@@ -93,8 +96,7 @@ _HOMES = {
     "inspection": ["InspectReport", "inspect"],
     "options": ["BloomFilterOptions"],
     "paimon": [],
-    "parquet.pyarrow_encryption": ["PyarrowEncryption", "pyarrow_encryption"],
-    "parquet.pyarrow_kms": ["PyarrowKms"],
+    "parquet.pyarrow_encryption": ["PyarrowEncryption", "PyarrowKms", "pyarrow_encryption"],
     "reading": [
         "ReadPlan",
         "ReadReport",

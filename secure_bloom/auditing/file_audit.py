@@ -14,7 +14,6 @@ from secure_bloom.auditing.checks import (
     gaps,
     key_use,
     leaks,
-    misspelt_columns,
     zero_signs,
 )
 from secure_bloom.auditing.checks.mixed_protection import Protection, protection_of
@@ -27,7 +26,6 @@ from secure_bloom.auditing.failures import (
     with_causes,
 )
 from secure_bloom.auditing.findings import Finding
-from secure_bloom.auditing.metered_file import MeteredFile
 from secure_bloom.auditing.rules import Rule
 from secure_bloom.auditing.rules.unchecked_rules import (
     UNCHECKED_COLUMN,
@@ -37,6 +35,7 @@ from secure_bloom.auditing.rules.unchecked_rules import (
 )
 from secure_bloom.encryption.keys import FileKeys, KeyMisfitError, KeyResolver
 from secure_bloom.errors import (
+    FormatError,
     KeyUnavailableError,
     KmsUnavailableError,
     SecureBloomError,
@@ -47,6 +46,27 @@ from secure_bloom.parquet.footer import Chunk, Footer, open_chunk, read_unverifi
 from secure_bloom.parquet.footer_tail import TRAILER_SIZE, read_tail
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.storage import InputFile, open_input
+from secure_bloom.storage.counted_file import CountedFile
+
+#: Room for the end of the file, and for the heads of parts, which are read before the parts.
+_ROOM = 1024 * 1024
+#: Once gaps, indexes and filters; once sampled pages; and twice the pages of a chunk whose zeros
+#: are looked for.
+_TIMES = 4
+
+
+class MeteredFile(CountedFile):
+    """Another file, with a bound on all that is read of it together.
+
+    A hostile footer may point a thousand times at the same 128 MiB.  The parts of a sound file do
+    not overlap, so reading each of them once reads no more than the file has.
+    """
+
+    def _read(self, offset: int, length: int) -> bytes:
+        if self.bytes_read + length > _TIMES * self.size + _ROOM:
+            raise FormatError("parts of the file overlap: together they are larger than the file")
+        return super()._read(offset, length)
+
 
 _FILE_CHECKS: tuple[Callable[[FileSubject], Findings], ...] = (
     key_use.check_footer_mode,
@@ -63,7 +83,7 @@ _FOOTER_CHECKS: tuple[Callable[[FooterSubject], Findings], ...] = (
     leaks.check_schemas,
     gaps.check_gaps,
     zero_signs.check_doubts,
-    misspelt_columns.check_spelling,
+    leaks.check_spelling,
 )
 _CHUNK_CHECKS: tuple[Callable[[ChunkSubject], Findings], ...] = (
     key_use.check_column_key,

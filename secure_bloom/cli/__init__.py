@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import click
 
+from secure_bloom.cli.loudness import tell
 from secure_bloom.cli.tables import print_json
-from secure_bloom.cli.terminal import tell
 from secure_bloom.cli.verbs import cli
 from secure_bloom.errors import SecureBloomError, causes
 from secure_bloom.process_start import settle_process

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from secure_bloom.cli.loudness import is_verbose
-from secure_bloom.cli.terminal import tell
+from secure_bloom.cli.loudness import is_verbose, tell
 from secure_bloom.text import counted
 
 if TYPE_CHECKING:

@@ -17,9 +17,8 @@ from secure_bloom.cli.arguments import (
     with_table_version,
 )
 from secure_bloom.cli.exit_codes import finish
-from secure_bloom.cli.loudness import VERBOSE
+from secure_bloom.cli.loudness import VERBOSE, tell
 from secure_bloom.cli.tables import print_json
-from secure_bloom.cli.terminal import tell
 from secure_bloom.encryption.keys import KmsClient, new_keyring, try_master_key
 from secure_bloom.errors import PolicyError
 

@@ -1,8 +1,13 @@
-"""How much is said, and in which colours: ``-v``, ``-q``, ``--color``, of the program or a verb."""
+"""How much is said, and in which colours: ``-v``, ``-q``, ``--color``, of the program or a verb.
+
+Whatever a file says of itself, nothing of it drives the terminal.
+"""
 
 from __future__ import annotations
 
 import click
+
+from secure_bloom.text import written_out
 
 _VERBOSE, _QUIET, _COLOR = "secure_bloom.verbose", "secure_bloom.quiet", "secure_bloom.color"
 #: Word of ``--color`` -> what click and rich are told; None leaves it to the terminal.
@@ -68,3 +73,14 @@ LOUDNESS = (
         help="Whether to use colours; auto unless given.",
     ),
 )
+
+
+def tell(line: str, *, err: bool = False) -> None:
+    """One line, on stderr with ``err``; what is not printable in it is written out."""
+    click.echo(written_out(line), err=err)
+
+
+def tell_note(note: str | None, *, err: bool = False) -> None:
+    """Something to know beside the results; nothing with ``-q``."""
+    if not is_quiet():
+        tell(f"note: {note}", err=err)

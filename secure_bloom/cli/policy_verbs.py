@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from secure_bloom.cli.arguments import JSON, keyring_option, load_keys
+from secure_bloom.cli.loudness import tell
 from secure_bloom.cli.tables import print_json
-from secure_bloom.cli.terminal import tell
 from secure_bloom.encryption.policy_text import KMS_LINES, policy_text
 from secure_bloom.errors import PolicyError, SecureBloomError
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from secure_bloom.bloom.probe import Verdict
+from secure_bloom.cli.loudness import tell, tell_note
 from secure_bloom.cli.tables import percent, print_table, short_names, visible
-from secure_bloom.cli.terminal import tell, tell_note
 from secure_bloom.paimon.skipping_rules import Rules
 from secure_bloom.text import counted, human_bytes
 
 if TYPE_CHECKING:
     from secure_bloom.paimon.build_report import BuildReport
     from secure_bloom.paimon.index_description import PaimonInspection, ShowReport
-    from secure_bloom.paimon.probe_report import PaimonProbe
+    from secure_bloom.paimon.index_probe import PaimonProbe
 
 _INDEX_HEADERS = (
     "column",

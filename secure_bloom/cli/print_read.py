@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from secure_bloom.cli.loudness import tell, tell_note
 from secure_bloom.cli.tables import print_table, short_names
-from secure_bloom.cli.terminal import tell, tell_note
 from secure_bloom.text import counted, human_bytes, legible
 
 if TYPE_CHECKING:

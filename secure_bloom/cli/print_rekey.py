@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from secure_bloom.cli.print_commits import print_commits
+from secure_bloom.cli.loudness import tell, tell_note
+from secure_bloom.cli.print_add import print_commits
 from secure_bloom.cli.tables import SHOWN_FILES, print_table, short_names, visible
-from secure_bloom.cli.terminal import tell, tell_note
 from secure_bloom.text import counted, human_bytes, legible
 
 if TYPE_CHECKING:

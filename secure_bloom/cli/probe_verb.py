@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import click
 
+from secure_bloom.bloom.probe import ProbeReport, Verdict
 from secure_bloom.cli.arguments import (
     Access,
     with_access_to_read,
@@ -14,7 +16,10 @@ from secure_bloom.cli.arguments import (
 )
 from secure_bloom.cli.exit_codes import finish, verdict_code
 from secure_bloom.cli.inputs import read_lines
+from secure_bloom.cli.loudness import tell
+from secure_bloom.cli.tables import print_table
 from secure_bloom.errors import PolicyError
+from secure_bloom.text import counted
 
 
 @click.command("probe", short_help="Ask filters whether values may be there.")
@@ -52,7 +57,7 @@ def probe_command(
     Exit code: 0 a value may be there, 1 absent everywhere, 3 some file has no filter, 2 error.
     """
     from secure_bloom.bloom.probe import probe
-    from secure_bloom.cli.print_probe import print_probe_report
+    from secure_bloom.cli.probe_verb import print_probe_report
 
     report = probe(
         path,
@@ -70,3 +75,33 @@ def _values(given: tuple[str, ...], source: str | None) -> list[str]:
     if not values:
         raise PolicyError("no value is given", hint="write probe PATH COLUMN VALUE, or --from FILE")
     return values
+
+
+def print_probe_report(report: ProbeReport, *, verbose: bool) -> None:
+    """For each value how many row groups say what, and where it may be."""
+    counts: dict[str, Counter[Verdict]] = {}
+    places: dict[str, list[str]] = {}
+    for file in report.files:
+        for group in file.row_groups:
+            for value, verdict in group.verdicts.items():
+                counts.setdefault(str(value), Counter())[verdict] += 1
+                if verdict is Verdict.MAYBE:
+                    place = f"{file.path}, row group {group.row_group}"
+                    places.setdefault(str(value), []).append(place)
+    headers = ("value", *(f"{verdict.replace('_', ' ')}>" for verdict in Verdict))
+    rows = ((value, *(count[verdict] for verdict in Verdict)) for value, count in counts.items())
+    files = counted(len(report.files), "file")
+    title = f"row groups of {files}, by what the filter of {report.column} says"
+    # Where every file failed there is nothing to count: the errors tell.
+    if counts:
+        print_table(headers, rows, title=title)
+    for value, found in places.items():
+        _print_places(value, found, limit=None if verbose else 5)
+
+
+def _print_places(value: str, found: list[str], *, limit: int | None) -> None:
+    tell(f"{value} may be in")
+    for place in found[:limit]:
+        tell(f"  {place}")
+    if limit is not None and len(found) > limit:
+        tell(f"  and {len(found) - limit} more row groups: -v names them all")

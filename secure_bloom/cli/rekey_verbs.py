@@ -16,9 +16,9 @@ from secure_bloom.cli.arguments import (
     with_table_options,
 )
 from secure_bloom.cli.exit_codes import finish
+from secure_bloom.cli.loudness import tell_note
 from secure_bloom.cli.print_rekey import print_rekey_report
 from secure_bloom.cli.progress_bar import progress_bar
-from secure_bloom.cli.terminal import tell_note
 from secure_bloom.errors import PolicyError
 from secure_bloom.text import legible
 

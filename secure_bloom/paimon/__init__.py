@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from secure_bloom.paimon.hashing import hash_bytes, hash_long, hash_longs
     from secure_bloom.paimon.index_builder import build_index, build_indexes
     from secure_bloom.paimon.index_description import ShowReport, show
-    from secure_bloom.paimon.index_probe import probe
-    from secure_bloom.paimon.probe_report import PaimonProbe
+    from secure_bloom.paimon.index_probe import PaimonProbe, probe
     from secure_bloom.paimon.skipping_rules import Rules, must_read
     from secure_bloom.paimon.value_forms import typed_forms
 
@@ -34,8 +33,7 @@ _HOMES = {
     "value_forms": ["typed_forms"],
     "hashing": ["hash_bytes", "hash_long", "hash_longs"],
     "comparisons": ["And", "Comparison", "Operator", "Or", "as_predicate"],
-    "index_probe": ["probe"],
-    "probe_report": ["PaimonProbe"],
+    "index_probe": ["PaimonProbe", "probe"],
     "build_report": ["BuildReport", "IndexOptions", "IndexReport"],
     "data_types": ["DataType", "hash_value"],
 }

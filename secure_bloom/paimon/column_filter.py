@@ -1,24 +1,101 @@
-"""The Bloom filter of one column of a data file, built from all its values."""
+"""The Bloom filter of one column of a data file, built from all its values.
+
+A filter of a key of a map is built from the values that stand beside that key.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from secure_bloom.bloom import xxh64
 from secure_bloom.encryption.keys import FileKeys
+from secure_bloom.errors import FormatError, located
 from secure_bloom.paimon.bloom_filter64 import BloomFilter64
 from secure_bloom.paimon.build_report import ColumnReport, IndexOptions
-from secure_bloom.paimon.column_hashes import column_hashes
 from secure_bloom.paimon.container import BLOOM_FILTER, Index
+from secure_bloom.paimon.data_types import float_bits
+from secure_bloom.paimon.hashing import hash_longs
 from secure_bloom.paimon.indexed_columns import IndexedColumn, find_column
-from secure_bloom.paimon.map_keys import read_map_values
+from secure_bloom.paimon.physical_values import DAY_MICROS, divisor, is_bytes
+from secure_bloom.parquet.arrow_decoding import decode_items
 from secure_bloom.parquet.column_values import read_entries
 from secure_bloom.parquet.footer import Chunk, Footer, open_chunk
-from secure_bloom.parquet.value_arrays import as_entries
+from secure_bloom.parquet.logical_types import JULIAN_EPOCH, logical_type
+from secure_bloom.parquet.pages import read_pages
+from secure_bloom.parquet.schema import Leaf
+from secure_bloom.parquet.structures.metadata import Type
+from secure_bloom.parquet.value_arrays import Binary, Entries, as_entries
 from secure_bloom.storage import InputFile
+
+_INT96 = np.dtype([("nanos", "<i8"), ("days", "<i4")])
+
+
+def column_hashes(leaf: Leaf, entries: Entries) -> NDArray[np.int64]:
+    """The hash of each value of ``leaf``, shape (n,)."""
+    if isinstance(entries, Binary):
+        hashes = xxh64.hash_binary(entries.offsets, entries.data, prefix=entries.prefix)
+        return hashes.view(np.int64)
+    if is_bytes(leaf):
+        return xxh64.hash_fixed(entries).view(np.int64)
+    return hash_longs(_numbers(leaf, entries))
+
+
+def _numbers(leaf: Leaf, entries: NDArray[Any]) -> NDArray[np.int64]:
+    """The numbers that are hashed."""
+    if leaf.type is Type.INT96:
+        parts = entries.view(_INT96)
+        micros: NDArray[np.int64] = parts["nanos"] // 1000
+        micros += (parts["days"].astype(np.int64) - JULIAN_EPOCH) * DAY_MICROS
+        return micros
+    if entries.dtype.kind == "f":
+        return _float_bits(entries)
+    whole = divisor(logical_type(leaf.element))
+    numbers = entries.astype(np.int64)
+    return numbers // whole if whole > 1 else numbers
+
+
+def _float_bits(values: NDArray[Any]) -> NDArray[np.int64]:
+    width = values.dtype.itemsize
+    bits = values.view(f"<i{width}").astype(np.int64)
+    bits[np.isnan(values)] = float_bits(np.nan, width=width)
+    return bits
+
+
+def read_map_values(file: InputFile, key: Chunk, value: Chunk, map_key: str) -> Iterator[pa.Array]:
+    """The values that stand beside ``map_key``, nulls left out, an Arrow array for each batch."""
+    wanted = pa.scalar(map_key.encode(), pa.binary())
+    # The pages of keys and values end at different rows; their batches of rows do not.
+    for keys, values in zip(_items(file, key), _items(file, value), strict=True):
+        if len(keys) != len(values):
+            raise FormatError(
+                f"a map has {len(keys)} keys and {len(values)} values",
+                row_group=value.row_group,
+                column=value.leaf.name,
+            )
+        yield values.filter(pc.equal(keys, wanted)).drop_null()
+
+
+def _items(file: InputFile, chunk: Chunk) -> Iterator[pa.Array]:
+    with located(row_group=chunk.row_group, column=chunk.leaf.name):
+        if chunk.num_rows == 0:
+            return
+        # pyarrow takes an empty data page for the end of the chunk.
+        pages = [page for page in read_pages(file, chunk) if page.is_dictionary or page.num_values]
+        yield from decode_items(
+            chunk.leaf,
+            chunk.codec,
+            pages,
+            rows=chunk.num_rows,
+            has_dictionary=any(page.is_dictionary for page in pages),
+        )
+
 
 #: How many hashes are gathered before the repeated ones are dropped.
 _GATHERED = 1 << 22

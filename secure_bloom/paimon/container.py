@@ -6,8 +6,9 @@
     bodies
 
 Numbers are signed and big-endian.  ``start`` counts from the container's first byte; it is -1 for
-an EMPTY index, of a column that has no value.  Names are Java's modified UTF-8 behind a
-length of two bytes.  An index of an unknown type is carried unchanged.
+an EMPTY index, of a column that has no value.  Names are written as by Java's
+``DataOutput.writeUTF``: a length of two bytes, then modified UTF-8, which is CESU-8 with C0 80 for
+NUL.  An index of an unknown type is carried unchanged.
 """
 
 from __future__ import annotations
@@ -20,7 +21,28 @@ from typing import Final
 
 from secure_bloom.arguments import check_fields, checked_arguments
 from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError
-from secure_bloom.paimon import modified_utf8
+
+_NUL: Final = b"\xc0\x80"
+
+
+def encode_name(text: str) -> bytes:
+    """The bytes of ``text`` in modified UTF-8."""
+    utf16 = text.encode("utf-16-be", "surrogatepass")
+    units = map(chr, struct.unpack(f">{len(utf16) // 2}H", utf16))
+    return "".join(units).encode("utf-8", "surrogatepass").replace(b"\0", _NUL)
+
+
+def decode_name(data: bytes) -> str:
+    """The text of ``data``; FormatError where it is none, or not written in the one way."""
+    try:
+        units = data.replace(_NUL, b"\0").decode("utf-8", "surrogatepass")
+        text = units.encode("utf-16-be", "surrogatepass").decode("utf-16-be")
+    except UnicodeDecodeError:
+        text = None
+    if text is None or encode_name(text) != data:
+        raise FormatError("a name is not in Java's modified UTF-8")
+    return text
+
 
 MAGIC: Final = (1493475289347502).to_bytes(8, "big")
 VERSION: Final = 1
@@ -211,11 +233,11 @@ class _ContainerReader:
 
     def _utf(self) -> str:
         (length,) = self._unpack(_SHORT)
-        return modified_utf8.decode(self._take(length))
+        return decode_name(self._take(length))
 
 
 def _utf(name: str) -> bytes:
-    encoded = modified_utf8.encode(name)
+    encoded = encode_name(name)
     if len(encoded) > _MAX_NAME_BYTES:
         raise PolicyError(f"a name takes {len(encoded)} bytes, at most {_MAX_NAME_BYTES} fit")
     return _SHORT.pack(len(encoded)) + encoded

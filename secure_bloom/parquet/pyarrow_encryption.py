@@ -1,4 +1,7 @@
-"""pyarrow's encryption and decryption of files, as a policy says."""
+"""pyarrow's encryption and decryption of files, as a policy says.
+
+pyarrow takes only a KMS client of its own class: :class:`PyarrowKms` is one of ours as such.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,40 @@ import pyarrow.parquet.encryption as pe
 
 from secure_bloom.arguments import checked_arguments
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy, keys_of, loaded_policy
-from secure_bloom.encryption.keys import ExplicitKeys
+from secure_bloom.encryption.keys import ExplicitKeys, KmsClient, unwrap_with, wrap_with
 from secure_bloom.encryption.policy import KeyPolicy
-from secure_bloom.errors import PolicyError, UnsupportedFeatureError
+from secure_bloom.errors import KeyUnavailableError, PolicyError, UnsupportedFeatureError
 from secure_bloom.options import FooterMode
-from secure_bloom.parquet.pyarrow_kms import PyarrowKms
+
+
+class PyarrowKms(pe.KmsClient):  # type: ignore[misc]
+    """Wraps and unwraps by ``kms``, for ``pyarrow.parquet.encryption.CryptoFactory``.
+
+    ``CryptoFactory(lambda _: PyarrowKms(kms))``.  Without ``kms`` there is no key.  Raises
+    KeyUnavailableError where the KMS refuses, KmsUnavailableError where it is down.
+    """
+
+    @checked_arguments
+    def __init__(self, kms: KmsClient | None) -> None:
+        super().__init__()
+        self._kms = kms
+
+    @checked_arguments
+    def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
+        """``key_bytes`` under the master key."""
+        return wrap_with(self._found(master_key_identifier), key_bytes, master_key_identifier)
+
+    @checked_arguments
+    def unwrap_key(self, wrapped_key: str | bytes, master_key_identifier: str) -> bytes:
+        """The key that :meth:`wrap_key` wrapped."""
+        # pyarrow hands over bytes, although its own description says text.
+        text = wrapped_key.decode() if isinstance(wrapped_key, bytes) else wrapped_key
+        return unwrap_with(self._found(master_key_identifier), text, master_key_identifier)
+
+    def _found(self, master_key_id: str) -> KmsClient:
+        if self._kms is None:
+            raise KeyUnavailableError(f"there is no KMS for master key {master_key_id!r}")
+        return self._kms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

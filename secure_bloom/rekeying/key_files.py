@@ -1,12 +1,19 @@
-"""The keys that a file refers to, and its key material file left with these alone."""
+"""The keys that a file refers to, and what may be left beside them when a file gets other keys."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
+from secure_bloom.adding.report import hard_link_note
 from secure_bloom.encryption.keys import ExternalReference, KeyMaterial
+from secure_bloom.hudi.record_keys.footer_entry import RECORD_KEY_TEXTS, read_entry
+from secure_bloom.options import FooterMode
+from secure_bloom.paimon.index_files import index_path
 from secure_bloom.parquet.footer import Footer
 from secure_bloom.parquet.key_material_files import outside_material
 from secure_bloom.parquet.key_material_writes import retire_material
-from secure_bloom.storage import InputFile
+from secure_bloom.rekeying.protection import Protection
+from secure_bloom.storage import InputFile, name_of
 
 
 def tidy_material(file: InputFile, footer: Footer) -> None:
@@ -37,3 +44,36 @@ def key_metadata_of(footer: Footer) -> dict[bytes, int | None]:
 def _reference(key_metadata: bytes) -> str | None:
     parsed = KeyMaterial.parse(key_metadata)
     return parsed.key_reference if isinstance(parsed, ExternalReference) else None
+
+
+def leftovers(file: InputFile, after: Protection | None = None) -> Iterator[str]:
+    """What still shows the old content of a file that is replaced by one protected as ``after``.
+
+    None where the protection of columns stays.
+    """
+    # Another name leads to the old content, which the old keys still open.
+    if file.names > 1:
+        yield hard_link_note(file.names)
+    index = name_of(index_path(file))
+    if after is not None and any(after.columns) and file.has_sibling(index):
+        yield f"{index} stays as it was, and shows values in clear: remove it, or build it anew"
+
+
+def shown_record_keys(footer: Footer, after: Protection) -> frozenset[str]:
+    """Names of the footer's texts that would show Hudi's record keys of an encrypted column.
+
+    None in an encrypted footer.  Keys that no column of the file holds may be made of any.
+    """
+    secret = _encrypted(footer, after)
+    entry = read_entry(footer) if after.footer_mode is FooterMode.SIGNED else None
+    if entry is None or not secret:
+        return frozenset()
+    is_open = entry.column in {leaf.name for leaf in footer.leaves} - secret
+    return frozenset() if is_open else RECORD_KEY_TEXTS
+
+
+def _encrypted(footer: Footer, after: Protection) -> set[str]:
+    uses: Iterable[tuple[object, str]] = zip(
+        after.columns, (leaf.name for leaf in footer.leaves), strict=True
+    )
+    return {name for use, name in uses if use is not None}

@@ -25,8 +25,7 @@ from secure_bloom.parquet.footer_tail import MAGIC, MAGIC_ENCRYPTED, read_tail
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.key_material_writes import write_with_material
 from secure_bloom.parquet.schema import Leaf
-from secure_bloom.rekeying.key_files import tidy_material
-from secure_bloom.rekeying.leftovers import leftovers, shown_record_keys
+from secure_bloom.rekeying.key_files import leftovers, shown_record_keys, tidy_material
 from secure_bloom.rekeying.new_footer import NewFooter
 from secure_bloom.rekeying.new_keys import KeyMaker, NewFileKeys, new_file_keys
 from secure_bloom.rekeying.protection import (

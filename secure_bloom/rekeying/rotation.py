@@ -38,8 +38,7 @@ from secure_bloom.parquet.key_material_writes import write_material
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.splices import NewValue, binary, struct, structs, with_fields
 from secure_bloom.parquet.structures.wire_fields import content, encoded_elements, find_fields
-from secure_bloom.rekeying.key_files import key_metadata_of
-from secure_bloom.rekeying.leftovers import leftovers
+from secure_bloom.rekeying.key_files import key_metadata_of, leftovers
 from secure_bloom.rekeying.outside_keys import OutsideKeys, outside_keys, serialized
 from secure_bloom.rekeying.protection import KeyUse, Protection, found_protection, wanted_protection
 from secure_bloom.rekeying.rekey_report import (

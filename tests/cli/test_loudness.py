@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from secure_bloom.cli.loudness import tell
 from tests.command_line import run
 
 
@@ -73,3 +74,16 @@ def test_many_files_have_one_table(tmp_path: Path) -> None:
     assert "12 files, 12 rows, 12 row groups" in shown
     assert "bits set" not in shown
     assert run("inspect", tmp_path, "-v").stdout.count("bits set") == 12
+
+
+def test_nothing_that_a_file_says_drives_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    tell("evil \x1b[2J\u202e name")
+    line = capsys.readouterr().out.rstrip("\n")
+    assert line.isprintable()
+    assert "evil" in line
+
+
+def test_errors_go_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    tell("wrong", err=True)
+    seen = capsys.readouterr()
+    assert (seen.out, seen.err) == ("", "wrong\n")

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from secure_bloom.adding.report import AddReport, FileAddReport, FilterReport
-from secure_bloom.cli.print_add import print_add_report
+from secure_bloom.adding.report import (
+    AddReport,
+    FileAddReport,
+    FilterReport,
+    ReplacedFile,
+    TableCommit,
+)
+from secure_bloom.cli.print_add import print_add_report, print_commits
 
 
 def added(**filter_: object) -> FileAddReport:
@@ -71,3 +77,27 @@ def test_filters_are_listed_with_verbose(capsys: pytest.CaptureFixture[str]) -> 
     report = AddReport(files=(added(fpp=0.009, encrypted=True, key="k_pii"),))
     assert "k_pii" in shown(capsys, report, verbose=True)
     assert "k_pii" not in shown(capsys, report)
+
+
+COMMIT = TableCommit(
+    version=7,
+    operation="REENCRYPT",
+    metrics={
+        "numAddedFiles": "1",
+        "numRemovedFiles": "1",
+        "numAddedBytes": "2048",
+        "numRemovedBytes": "1024",
+        "numUpdatedStatistics": "3",
+    },
+    files=(ReplacedFile(removed="a", added="b"),),
+)
+
+
+@pytest.mark.parametrize(("dry_run", "first"), [(False, "committed"), (True, "would be")])
+def test_each_version_has_a_line(
+    capsys: pytest.CaptureFixture[str], dry_run: bool, first: str
+) -> None:
+    print_commits([COMMIT], dry_run=dry_run)
+    line = capsys.readouterr().out
+    assert line.startswith(f"{first} version 7: REENCRYPT, 1 file replaced, ")
+    assert "bounds of 3 other files dropped" in line

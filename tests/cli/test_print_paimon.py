@@ -7,7 +7,7 @@ import pytest
 from secure_bloom.bloom.probe import Verdict
 from secure_bloom.cli.print_paimon import print_verdicts
 from secure_bloom.paimon import Rules
-from secure_bloom.paimon.probe_report import FileVerdict, PaimonProbe
+from secure_bloom.paimon.index_probe import FileVerdict, PaimonProbe
 
 FILES = (
     FileVerdict(path="a.parquet", verdict=Verdict.ABSENT),

@@ -11,6 +11,9 @@ import pytest
 from secure_bloom import paimon
 from secure_bloom.bloom.probe import Verdict
 from secure_bloom.errors import PolicyError
+from secure_bloom.paimon.column_types import describe_type, leaf_of
+from secure_bloom.paimon.data_types import DataType, TypeRoot
+from secure_bloom.parquet.structures.metadata import Type
 from tests.tables import KEYRING, Mode, customers, write
 
 
@@ -121,3 +124,28 @@ def test_the_hint_beside_an_orc_file_is_to_give_types(lake: Path) -> None:
         (file,) = paimon.probe(path, "id = 5").failed
         assert str(file.hint).startswith("give the types")
         assert "such as --type id=BIGINT" in str(file.hint)
+
+
+@pytest.mark.parametrize("root", list(TypeRoot))
+def test_every_type_is_stored(root: TypeRoot) -> None:
+    leaf = leaf_of("c", DataType(root=root))
+    assert leaf.name == "c"
+    assert describe_type(leaf)
+
+
+@pytest.mark.parametrize(
+    ("text", "stored"),
+    [
+        ("INT", Type.INT32),
+        ("BIGINT", Type.INT64),
+        ("STRING", Type.BYTE_ARRAY),
+        ("DATE", Type.INT32),
+    ],
+)
+def test_the_physical_type(text: str, stored: Type) -> None:
+    assert leaf_of("c", DataType.parse(text)).type is stored
+
+
+def test_widths_of_numbers_are_told_apart() -> None:
+    words = {describe_type(leaf_of("c", DataType.parse(text))) for text in ("TINYINT", "SMALLINT")}
+    assert len(words) == 2

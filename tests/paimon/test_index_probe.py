@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from secure_bloom import paimon
 from secure_bloom.bloom.probe import Verdict
 from secure_bloom.errors import PolicyError
 from secure_bloom.paimon import FileIndex, Index
+from secure_bloom.paimon.index_probe import FileVerdict, PaimonProbe
+from secure_bloom.paimon.skipping_rules import Rules
 from tests.paimon.conftest import verdicts
 
 
@@ -188,3 +191,19 @@ def test_a_column_that_no_file_has_is_named_in_a_note(lake: Path) -> None:
     # What cannot be read may have it.
     (lake / "3.orc").write_bytes(b"ORC" + bytes(20))
     assert paimon.probe(lake, "nme = 1").notes == ()
+
+
+def test_verdicts_are_those_of_all_files() -> None:
+    files = (
+        FileVerdict(path="x", verdict=Verdict.ABSENT),
+        FileVerdict(path="y", verdict=Verdict.MAYBE),
+        FileVerdict(path="z", error="damaged"),
+    )
+    probe = PaimonProbe(rules=Rules.SAFE, files=files)
+    assert probe.verdicts == {Verdict.ABSENT, Verdict.MAYBE}
+    assert [file.path for file in probe.failed] == ["z"]
+    assert [file["verdict"] for file in json.loads(probe.to_json())["files"]] == [
+        "absent",
+        "maybe",
+        None,
+    ]

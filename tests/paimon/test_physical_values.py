@@ -8,8 +8,8 @@ import pytest
 
 from secure_bloom import paimon
 from secure_bloom.paimon import data_types, physical_values
+from secure_bloom.paimon.column_types import leaf_of
 from secure_bloom.paimon.data_types import TypeRoot, hashed_form
-from secure_bloom.paimon.stored_types import leaf_of
 from tests.paimon.conftest import verdicts
 
 

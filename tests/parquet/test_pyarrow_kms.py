@@ -10,7 +10,7 @@ import pyarrow.parquet.encryption as pe
 import pytest
 
 from secure_bloom.errors import KeyUnavailableError
-from secure_bloom.parquet.pyarrow_kms import PyarrowKms
+from secure_bloom.parquet.pyarrow_encryption import PyarrowKms
 from tests.tables import KEYRING
 
 TABLE = pa.table({"email": ["a@example.com", None]})

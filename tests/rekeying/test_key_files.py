@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 import secure_bloom as sb
+from secure_bloom import hudi, paimon
 from secure_bloom.parquet.key_material_files import key_material_name
 from secure_bloom.rekeying import reencryption
-from tests.rekeying.lake import KEYS
+from tests.rekeying.lake import KEYS, policy
 
 
 def test_a_crash_before_the_data_leaves_a_file_that_opens_at_the_target_too(
@@ -44,3 +46,34 @@ def test_material_that_a_killed_run_left_goes_with_the_next_run(file: Path, outs
     assert sb.reencrypt(file, policy=outside, keys=KEYS).files[0].status == "unchanged"
     assert json.loads(material.read_text()) == whole
     assert sb.read_table(file, keys=KEYS).num_rows == 50
+
+
+def test_record_keys_of_hudi_go_where_anyone_could_read_them(file: Path, signed: Path) -> None:
+    hudi.add_record_key_filter(file, column="email")
+    assert b"hoodie_min_record_key" in file.read_bytes()
+    assert not sb.reencrypt(file, policy=signed, keys=KEYS).failed
+    assert hudi.read_record_key_filter(file, keys=KEYS) is None
+    assert b"user0@example.com" not in file.read_bytes()
+    assert sb.audit(file, policy=signed, keys=KEYS).findings == ()
+
+
+def test_record_keys_of_hudi_stay_where_they_show_nothing(file: Path, tmp_path: Path) -> None:
+    hudi.add_record_key_filter(file, column="city")
+    for mode, column in (("encrypted", "city"), ("plaintext", "email")):
+        (tmp_path / "p.toml").write_text(policy(mode=mode, columns={column: "k_pii"}))
+        assert not sb.reencrypt(file, policy=tmp_path / "p.toml", keys=KEYS).failed
+        entry = hudi.read_record_key_filter(file, keys=KEYS)
+        assert entry is not None
+        assert entry.min_key == "lyon"
+
+
+def test_what_still_shows_the_old_content_is_told(file: Path, signed: Path) -> None:
+    paimon.build_index(file, ["email"])
+    os.link(file, file.parent.parent / "other.parquet")
+    report = sb.reencrypt(file, policy=signed, keys=KEYS)
+    stays = "stays as it was, and shows values in clear: remove it, or build it anew"
+    assert report.notes == (
+        f"{file}: the old content stays behind 1 other name (hard link)",
+        f"{file}: x.parquet.index {stays}",
+    )
+    assert sb.reencrypt(file, policy=signed, keys=KEYS).notes == ()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from secure_bloom.encryption.keys import KeyMaterial, UnwrapsOnce
-from secure_bloom.encryption.keys.kek_cache import KekCache
 from secure_bloom.encryption.keys.wrapping import (
+    KekCache,
     KeyEncryptionKey,
     unwrap,
     wrap_once,

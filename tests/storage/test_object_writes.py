@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from pyarrow import fs
 
-from secure_bloom.errors import PolicyError
+from secure_bloom.errors import FileChangedError, FormatError, PolicyError
 from secure_bloom.storage import open_input, replace_tail
-from secure_bloom.storage.object_writes import remove_object
-from tests.storage.conftest import Bucket
+from secure_bloom.storage.object_writes import remove_object, write_beside
+from tests.storage.conftest import Bucket, contents
 
 
 def test_an_object_is_removed(bucket: Bucket) -> None:
@@ -32,3 +35,24 @@ def test_a_missing_sdk_is_named(
     with open_input(bucket.uri("x")) as file, pytest.raises(PolicyError, match=needs) as caught:
         replace_tail(file, 10, [b"tail"], output=output)
     assert "pip install" in str(caught.value.hint)
+
+
+def test_stores_without_invisible_uploads_write_beside_and_move(tmp_path: Path) -> None:
+    key = str(tmp_path / "new" / "x.parquet")
+    write_beside(fs.LocalFileSystem(), key, [b"ab", b"c"], 3, lambda: None)
+    assert contents(tmp_path / "new") == {"x.parquet": b"abc"}
+
+    def breaking() -> Iterator[bytes]:
+        yield b"zz"
+        raise KeyboardInterrupt
+
+    def changed() -> None:
+        raise FileChangedError("changed")
+
+    with pytest.raises(KeyboardInterrupt):
+        write_beside(fs.LocalFileSystem(), key, breaking(), 3, lambda: None)
+    with pytest.raises(FileChangedError):
+        write_beside(fs.LocalFileSystem(), key, [b"zzz"], 3, changed)
+    with pytest.raises(FormatError, match="holds 2 bytes"):
+        write_beside(fs.LocalFileSystem(), key, [b"zz"], 3, lambda: None)
+    assert contents(tmp_path / "new") == {"x.parquet": b"abc"}

@@ -1,12 +1,19 @@
-"""Checks of what a file shows of a sensitive column: statistics, page indexes, texts."""
+"""Checks of what is shown of a sensitive column: statistics, page indexes, texts, table logs.
+
+A column that stands in clear under another spelling counts too.  A Delta table's log shows bounds,
+because whoever writes the log knows nothing of the files' encryption.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 
 from secure_bloom.auditing.checks.subjects import ChunkSubject, Findings, FooterSubject
 from secure_bloom.auditing.checks.writer_schemas import has_attributes, told_columns
-from secure_bloom.auditing.naming import column_levels
+from secure_bloom.auditing.findings import Finding
+from secure_bloom.auditing.naming import are_alike, column_levels
+from secure_bloom.auditing.rules.key_rules import COLUMN_ALIKE
 from secure_bloom.auditing.rules.leak_rules import (
     ENCODING_DATA_IN_CLEAR,
     HUDI_KEYS_IN_CLEAR,
@@ -15,15 +22,21 @@ from secure_bloom.auditing.rules.leak_rules import (
     SCHEMA_IN_CLEAR,
     SIZES_IN_CLEAR,
     STATISTICS_IN_CLEAR,
+    TABLE_LOG_IN_CLEAR,
 )
 from secure_bloom.encryption import cipher
+from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import FormatError
 from secure_bloom.hudi.record_keys.footer_entry import COLUMN as KEY_COLUMN
 from secure_bloom.hudi.record_keys.footer_entry import FILTER, MAX_KEY, MIN_KEY, OLD_FILTER
 from secure_bloom.options import FooterMode
 from secure_bloom.parquet.footer import Footer
+from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import ColumnMetaData, KeyValue, Statistics
 from secure_bloom.parquet.structures.wire_fields import find_fields
+from secure_bloom.tables import Snapshot
+from secure_bloom.tables.log_bounds import bounded_columns
+from secure_bloom.text import counted
 
 _HUDI_COLUMN = "_hoodie_record_key"
 #: The most bytes of a page index; a real one has some hundred bytes for each page.
@@ -187,3 +200,51 @@ def texts_of(footer: Footer) -> dict[str, str]:
     """The key-value metadata of a footer."""
     texts: list[KeyValue] = footer.metadata.key_value_metadata or []
     return {text.key: text.value or "" for text in texts}
+
+
+def check_table_logs(tables: Iterable[Snapshot], policy: KeyPolicy) -> Iterator[Finding]:
+    """One finding for each table and sensitive column whose bounds its log shows."""
+    for table in tables:
+        shown: Counter[str] = Counter()
+        for file in table.files:
+            paths = bounded_columns(file.add, table.metadata.schema)
+            shown.update(".".join(it) for it in paths if policy.key_for(it) is not None)
+        for column, files in sorted(shown.items()):
+            yield TABLE_LOG_IN_CLEAR.finding(
+                "the log shows the column's smallest and largest values in "
+                f"{counted(files, 'file')}",
+                path=table.folder,
+                column=column,
+            )
+
+
+#: How many columns in clear are compared, each with every rule.
+_MOST_COMPARED = 2_000
+
+
+def check_spelling(subject: FooterSubject) -> Findings:
+    """No column in clear is spelt like a sensitive one that the file lacks."""
+    policy = subject.of.request.policy
+    lacking = [path.split(".") for path, rule in policy.columns.items() if rule.key is not None]
+    for wanted in lacking:
+        depth = len(wanted)
+        if any(list(leaf.path[:depth]) == wanted for leaf in subject.footer.leaves):
+            continue
+        for leaf in _in_clear(subject):
+            if len(leaf.path) >= depth and are_alike(leaf.path[:depth], wanted):
+                yield subject.of.finding(
+                    COLUMN_ALIKE,
+                    f"the policy has {'.'.join(wanted)}, which the file lacks; this column is "
+                    "spelt like it and stored in clear",
+                    column=leaf.name,
+                )
+
+
+def _in_clear(subject: FooterSubject) -> list[Leaf]:
+    found = {
+        chunk.leaf.name: chunk.leaf
+        for chunk in subject.chunks
+        # A column with a rule of its own is meant to be in clear.
+        if not chunk.is_sensitive and chunk.leaf.name not in subject.of.request.policy.columns
+    }
+    return list(found.values())[:_MOST_COMPARED]

@@ -1,4 +1,7 @@
-"""What checks look at: the end of a file, its footer, or one of its column chunks."""
+"""What checks look at: the end of a file, its footer, or one of its column chunks.
+
+They also count what only all chunks of a file together show: bytes of filters, and signs of zero.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from secure_bloom.auditing.audit_request import AuditRequest, Wanted
-from secure_bloom.auditing.checks.tally import Tally
 from secure_bloom.auditing.findings import Finding
 from secure_bloom.auditing.rules import Rule
 from secure_bloom.encryption.keys import FileKeys
@@ -17,6 +19,26 @@ from secure_bloom.parquet.footer_tail import Tail
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import ColumnChunk, ColumnMetaData
 from secure_bloom.storage import InputFile
+
+
+@dataclass(slots=True, kw_only=True)
+class ZeroTally:
+    """One column's row groups whose filter has exactly one of the two zeros.
+
+    ``by_chance`` is how many of them chance explains: the expected number, over the row groups
+    whose statistics do not tell whether there is a zero.
+    """
+
+    row_groups: list[int] = field(default_factory=list)
+    by_chance: float = 0.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Tally:
+    """The ``filter_bytes`` that were read of a file, and ``zeros`` by the name of the column."""
+
+    filter_bytes: int = 0
+    zeros: dict[str, ZeroTally] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 import struct
 
-from secure_bloom.auditing.checks.subjects import ChunkSubject, Findings, FooterSubject
-from secure_bloom.auditing.checks.tally import ZeroTally
+from secure_bloom.auditing.checks.subjects import ChunkSubject, Findings, FooterSubject, ZeroTally
 from secure_bloom.auditing.rules.filter_rules import FILTER_ONE_ZERO
 from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_ZEROS
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter

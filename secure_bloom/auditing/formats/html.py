@@ -11,9 +11,15 @@ from html import escape
 from importlib.resources import files
 
 from secure_bloom.auditing.findings import AuditReport
-from secure_bloom.auditing.formats.conclusion import tallies, verdict
 from secure_bloom.auditing.formats.matrix import WHOLE_FILE, Cell, Matrix, Row, matrix_of
-from secure_bloom.auditing.formats.mistakes import Mistake, State, extent, group_report
+from secure_bloom.auditing.formats.mistakes import (
+    Mistake,
+    State,
+    extent,
+    group_report,
+    tallies,
+    verdict,
+)
 from secure_bloom.auditing.formats.path_rows import common_folder
 from secure_bloom.html_page import html_page
 from secure_bloom.text import counted, legible, named_columns

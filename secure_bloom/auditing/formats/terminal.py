@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from secure_bloom.auditing.findings import AuditReport
-from secure_bloom.auditing.formats.conclusion import tallies, verdict
 from secure_bloom.auditing.formats.mistakes import (
     HARMLESS,
     Mistake,
     State,
     extent,
     group_report,
+    tallies,
+    verdict,
 )
 from secure_bloom.auditing.formats.path_rows import common_folder
 from secure_bloom.text import legible, named_columns

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from secure_bloom.encryption.keys import wrapping
 from secure_bloom.encryption.keys.client import KeyInventory, KmsClient
 from secure_bloom.encryption.keys.explicit import ExplicitKeys
-from secure_bloom.encryption.keys.kek_cache import KekCache
 from secure_bloom.encryption.keys.keyring import Keyring
 from secure_bloom.encryption.keys.material import ExternalReference, KeyMaterial
+from secure_bloom.encryption.keys.wrapping import KekCache
 from secure_bloom.encryption.trust import Trust
 from secure_bloom.errors import FormatError, KeyUnavailableError, PolicyError, SecureBloomError
 

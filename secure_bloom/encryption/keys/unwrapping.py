@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from secure_bloom.encryption.keys.client import KeyInventory, KmsClient, unwrap_with
 from secure_bloom.encryption.keys.explicit import ExplicitKeys
-from secure_bloom.encryption.keys.kek_cache import KekCache
 from secure_bloom.encryption.keys.keyring import Keyring
+from secure_bloom.encryption.keys.wrapping import KekCache
 
 
 class UnwrapsOnce:

@@ -28,16 +28,17 @@ from secure_bloom.paimon.comparisons import (
 from secure_bloom.paimon.container import FileIndex
 from secure_bloom.paimon.index_readers import open_index
 from secure_bloom.paimon.value_forms import Forms
-from secure_bloom.paimon.version_0_9.answers import (
+from secure_bloom.paimon.version_0_9.index_answers import (
     Answer,
     Rows,
+    Values,
     Whole,
+    answer,
     both,
     either,
     either_in_0_9,
     remains,
 )
-from secure_bloom.paimon.version_0_9.index_answers import Values, answer
 from secure_bloom.predicates.tree import AllOf, AnyOf, Tree, leaves
 
 #: An IN of more values stays one comparison.

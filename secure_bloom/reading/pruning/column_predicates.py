@@ -1,7 +1,7 @@
 """A condition on one column of one file, with its values as the file stores them.
 
 If the column has no order, or cannot store a value exactly, nothing is concluded from bounds or
-filters.
+filters.  Compiled code takes the values of a lookup as arrays (:class:`ProbeValues`).
 """
 
 from __future__ import annotations
@@ -12,18 +12,20 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.parquet.days import day_text
 from secure_bloom.parquet.literals import BeyondColumnError, physical_values
 from secure_bloom.parquet.logical_types import Kind, logical_type
 from secure_bloom.parquet.schema import Leaf
-from secure_bloom.parquet.structures.metadata import Type
-from secure_bloom.parquet.value_order import OrderKey, order_of
+from secure_bloom.parquet.structures.metadata import ColumnMetaData, Type
+from secure_bloom.parquet.value_order import ByteOrder, OrderKey, byte_order_of, order_of
 from secure_bloom.predicates.binding import BoundCondition
 from secure_bloom.predicates.iso8601 import TICKS, time_text, timestamp_text
-from secure_bloom.predicates.tree import Operator
+from secure_bloom.predicates.tree import LOOKUPS, Operator
 
 #: Operators that test for equality.
 _EQUALITIES = {Operator.EQUAL, Operator.NOT_EQUAL, Operator.IN, Operator.NOT_IN}
@@ -135,3 +137,35 @@ def _python_value(scalar: pa.Scalar, leaf: Leaf) -> object:
 def encodings_of(values: Iterable[StoredValue]) -> list[bytes]:
     """All encodings of the values."""
     return [encoding for value in values for encoding in value.encodings]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ProbeValues:
+    """The PLAIN encodings of the values, ascending, one behind the other.
+
+    Value ``i`` is ``values[offsets[i]:offsets[i + 1]]``.  ``path`` is the column's
+    ``path_in_schema`` as its metadata encode it.
+    """
+
+    order: ByteOrder
+    path: NDArray[np.uint8]
+    values: NDArray[np.uint8] = field(repr=False)
+    offsets: NDArray[np.int64] = field(repr=False)
+
+    @classmethod
+    def of(cls, predicate: ColumnPredicate) -> ProbeValues | None:
+        """None where the predicate is no lookup, or where bytes alone do not tell the order."""
+        order = byte_order_of(predicate.leaf)
+        if predicate.condition.operator not in LOOKUPS or order is None or not predicate.values:
+            return None
+        if any(len(value.encodings) != 1 for value in predicate.values):
+            return None
+        encodings = [value.encodings[0] for value in predicate.values]
+        path = ColumnMetaData.of(path_in_schema=list(predicate.leaf.path)).encode()
+        return cls(
+            order=order,
+            # The list alone: without the header of its field and the end of the structure.
+            path=np.frombuffer(path[1:-1], np.uint8),
+            values=np.frombuffer(b"".join(encodings), np.uint8),
+            offsets=np.cumsum([0, *map(len, encodings)], dtype=np.int64),
+        )

@@ -10,12 +10,12 @@ from secure_bloom.predicates.decided import Decided, PredicateShape
 from secure_bloom.predicates.request import Request
 from secure_bloom.reading.pruning.column_predicates import (
     ColumnPredicate,
+    ProbeValues,
     StoredValue,
     column_predicate,
     encodings_of,
 )
 from secure_bloom.reading.pruning.filter_reads import Hashes
-from secure_bloom.reading.pruning.probe_values import ProbeValues
 from secure_bloom.reading.table.footer import FileFooter
 
 

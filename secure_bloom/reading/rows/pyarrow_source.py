@@ -27,7 +27,7 @@ from secure_bloom.options import FooterMode
 from secure_bloom.parquet.file_ciphers import file_aad_of
 from secure_bloom.parquet.footer_tail import MAGIC_ENCRYPTED
 from secure_bloom.parquet.memory_files import without_data
-from secure_bloom.parquet.pyarrow_kms import PyarrowKms
+from secure_bloom.parquet.pyarrow_encryption import PyarrowKms
 from secure_bloom.parquet.structures.metadata import (
     AesGcmCtrV1,
     AesGcmV1,

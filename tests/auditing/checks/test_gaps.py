@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+import secure_bloom as sb
+from secure_bloom.bloom.split_block import SplitBlockBloomFilter
+from secure_bloom.bloom.stored import encode_bloom_filter
 from secure_bloom.encryption.policy import KeyPolicy
 from tests.auditing.datasets import ids
 from tests.auditing.examples import (
     EXAMPLES,
     Example,
     chunk_of,
+    filtered,
+    put_filter,
     some_filter,
     sound,
 )
 from tests.surgery import Opened, edit_footer
-from tests.tables import Mode
+from tests.tables import KEYRING, Mode, customers
 
 
 @pytest.mark.parametrize("claim", ["row group", "offset index"])
@@ -64,3 +70,50 @@ def test_a_plain_table_has_no_stray_filters(tmp_path: Path) -> None:
     path = sound(tmp_path, Mode.PLAIN)
     edit_footer(path, lambda _: some_filter(b"rome"))
     assert ids(Example(path=path, policy=KeyPolicy()).audit()) == []
+
+
+def test_filters_replaced_in_place_leave_no_finding(tmp_path: Path) -> None:
+    path = sound(tmp_path, table=customers(20_000), row_group_size=500)
+    for fpp in (0.01, 0.001, 0.1):
+        columns = {name: sb.BloomFilterOptions(fpp=fpp) for name in ("id", "score", "city")}
+        options = {"keys": KEYRING, "in_place": True, "replace_filters": True}
+        assert not sb.add_bloom_filters(path, columns=columns, **options).failed
+    assert ids(Example(path=path).audit(check_values=True)) == []
+
+
+@pytest.mark.parametrize(
+    "old",
+    [
+        some_filter(),
+        some_filter(b"rome", b"oslo", blocks=16),
+        encode_bloom_filter(SplitBlockBloomFilter.from_bytes(b"\xff" * 64), None),
+    ],
+    ids=["empty", "of some values", "saturated"],
+)
+def test_a_broken_filter_in_clear_may_be_replaced_in_place(tmp_path: Path, old: bytes) -> None:
+    table = customers(300)
+    cities = pa.array(["rome", "oslo", *(f"town {i}" for i in range(298))])
+    path = sound(tmp_path, table=table.set_column(3, "city", cities))
+    put_filter(path, "city", old)
+    options = {"keys": KEYRING, "in_place": True, "replace_filters": True}
+    assert not sb.add_bloom_filters(path, columns=["city"], **options).failed
+    assert path.read_bytes().count(old) == 1
+    assert ids(Example(path=path).audit(check_values=True)) == []
+
+
+@pytest.mark.parametrize("count", [1, 5, 200])
+def test_a_stray_filter_of_other_values_is_found(tmp_path: Path, count: int) -> None:
+    path = filtered(tmp_path, "city", "id", "score")
+    values = [f"user{i}@example.com".encode() for i in range(count)]
+    edit_footer(path, lambda _: some_filter(*values, blocks=64))
+    assert ids(Example(path=path).audit()) == ["filter-stray-in-clear"]
+
+
+@pytest.mark.parametrize("fpp", [0.3, 0.01, 0.00001])
+def test_filters_that_an_add_in_place_left_are_no_leak(tmp_path: Path, fpp: float) -> None:
+    """Those of encrypted columns are encrypted, those of others are of columns in clear."""
+    path = filtered(tmp_path, "email", "city", "id")
+    columns = {name: sb.BloomFilterOptions(fpp=fpp) for name in ("email", "city", "id")}
+    options = {"columns": columns, "keys": KEYRING, "replace_filters": True}
+    assert not sb.add_bloom_filters(path, in_place=True, **options).failed
+    assert ids(Example(path=path).audit(check_values=True)) == []

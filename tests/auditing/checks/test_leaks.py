@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pytest
 
 import secure_bloom as sb
+from secure_bloom.auditing.checks.leaks import check_table_logs
 from secure_bloom.auditing.findings import Severity
+from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.errors import FormatError
 from secure_bloom.parquet.structures.metadata import ColumnCryptoMetaData
 from secure_bloom.parquet.structures.views import Empty
+from secure_bloom.tables import snapshot
 from tests.auditing.datasets import ids
 from tests.auditing.examples import (
     EXAMPLES,
     SIGNED,
     Example,
     chunk_of,
+    rules,
     sound,
     with_rules,
 )
 from tests.surgery import edit_footer
-from tests.tables import KEYRING, Mode, customers
+from tests.tables import KEYRING, Mode, customers, write
+from tests.tables.delta_logs import add, column, commit, metadata, protocol
 
 
 def test_statistics_under_the_footer_key_are_in_clear_in_a_signed_footer(tmp_path: Path) -> None:
@@ -46,9 +55,109 @@ def test_hudi_keys_of_a_column_that_is_not_sensitive_are_no_leak(tmp_path: Path)
 def test_hudi_s_filter_of_a_sensitive_column_is_a_leak(tmp_path: Path) -> None:
     table = customers(30).append_column("_hoodie_record_key", pa.array(["k"] * 30))
     policy = with_rules(SIGNED, _hoodie_record_key=None)
-    for column, found in (("email", ["hudi-record-keys-in-clear"]), ("city", [])):
-        folder = tmp_path / column
+    for name, found in (("email", ["hudi-record-keys-in-clear"]), ("city", [])):
+        folder = tmp_path / name
         folder.mkdir()
         path = sound(folder, Mode.SIGNED, table=table)
-        sb.hudi.add_record_key_filter(path, column=column, keys=KEYRING)
+        sb.hudi.add_record_key_filter(path, column=name, keys=KEYRING)
         assert ids(Example(path=path, policy=policy).audit()) == found
+
+
+POLICY = '[footer]\nkey = "k1"\n[columns.email]\nkey = "k2"\n[columns."person.iban"]\nkey = "k2"\n'
+
+
+def found(table: Path, policy: Path) -> list[tuple[str | None, str]]:
+    state = snapshot(table)
+    assert state is not None
+    policy.write_text(POLICY)
+    findings = check_table_logs([state], KeyPolicy.load(policy))
+    assert all(finding.path == str(table) for finding in findings)
+    return [(it.column, it.what) for it in check_table_logs([state], KeyPolicy.load(policy))]
+
+
+def bounds(**values: Any) -> str:
+    return json.dumps({"numRecords": 2, "minValues": values, "maxValues": values})
+
+
+def test_files_are_counted_and_columns_without_a_key_are_nobodys_secret(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    person = {"type": "struct", "fields": [column("iban", "string"), column("age")]}
+    commit(table, 0, protocol(), metadata(column("email", "string"), column("person", person)))
+    inside = {"iban": "DE1", "age": 7}
+    commit(table, 1, add("a", stats=bounds(email="a", person=inside)), add("b", stats=bounds()))
+    commit(table, 2, add("c", stats=bounds(email="secret")), add("d"))
+    told = found(table, tmp_path / "p.toml")
+    assert [name for name, _ in told] == ["email", "person.iban"]
+    assert told[0][1].endswith("in 2 files")
+    assert "secret" not in str(told)
+
+
+@pytest.mark.parametrize("mode", ["name", "id"])
+def test_statistics_have_physical_names(tmp_path: Path, mode: str) -> None:
+    table = tmp_path / "t"
+    names = {"delta.columnMapping.physicalName": "col-1", "delta.columnMapping.id": 1}
+    columns = [column("email", "string", **names)]
+    mapped = metadata(*columns, delta_columnMapping_mode=mode)
+    commit(table, 0, protocol("columnMapping"), mapped)
+    commit(table, 1, add("a", stats=json.dumps({"minValues": {"col-1": "a"}})))
+    assert [name for name, _ in found(table, tmp_path / "p.toml")] == ["email"]
+
+
+def test_a_log_without_bounds_shows_nothing(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    commit(table, 0, protocol(), metadata(column("email", "string")))
+    counts = json.dumps({"numRecords": 1, "nullCount": {"email": 0}, "minValues": {"email": None}})
+    commit(table, 1, add("a", stats=counts))
+    assert found(table, tmp_path / "p.toml") == []
+
+
+def test_statistics_that_are_no_json_are_an_error_without_their_text(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    commit(table, 0, protocol(), metadata(column("email", "string")))
+    commit(table, 1, add("a", stats='{"minValues": {"email": "secret'))
+    with pytest.raises(FormatError) as caught:
+        found(table, tmp_path / "p.toml")
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["Email", "EMAIL", "e_mail", "emial", "emails"])
+def test_a_column_spelt_in_another_way_in_one_file_is_found(tmp_path: Path, name: str) -> None:
+    sound(tmp_path)
+    names = [name, *customers(1).column_names[1:]]
+    other = write(
+        tmp_path / "y.parquet",
+        customers(30).rename_columns(names),
+        Mode.ENCRYPTED,
+        column_keys={"k_finance": ["iban"]},
+    )
+    (finding,) = Example(path=tmp_path).audit().findings
+    assert (finding.id, finding.path, finding.column) == (
+        "column-alike-in-clear",
+        str(other),
+        name,
+    )
+
+
+def test_a_list_whose_element_has_another_name_is_found(tmp_path: Path) -> None:
+    table = pa.table({"tags": [["a", "b"]] * 30, "iban": ["x"] * 30})
+    columns = rules(**{"tags.list.element": "k_pii", "iban": "k_finance"})
+    policy = KeyPolicy(footer_key="k_footer", columns=columns)
+    keys = {"k_pii": ["tags.list.element"], "k_finance": ["iban"]}
+    write(tmp_path / "a.parquet", table, Mode.ENCRYPTED, column_keys=keys)
+    write(
+        tmp_path / "b.parquet",
+        table,
+        Mode.ENCRYPTED,
+        column_keys={"k_finance": ["iban"]},
+        use_compliant_nested_type=False,
+    )
+    (finding,) = Example(path=tmp_path, policy=policy).audit().findings
+    assert (finding.id, finding.column) == ("column-alike-in-clear", "tags.list.item")
+
+
+def test_a_file_without_a_sensitive_column_is_sound(tmp_path: Path) -> None:
+    sound(tmp_path)
+    table = customers(30).drop_columns("email").append_column("zip", pa.array(["1"] * 30))
+    keys = {"k_finance": ["iban"]}
+    write(tmp_path / "y.parquet", table, Mode.ENCRYPTED, column_keys=keys)
+    assert ids(Example(path=tmp_path).audit()) == []

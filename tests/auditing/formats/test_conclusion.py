@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from secure_bloom.auditing.findings import AuditReport, Finding, Severity
-from secure_bloom.auditing.formats.conclusion import tallies, verdict
-from secure_bloom.auditing.formats.mistakes import State, group_report
+from secure_bloom.auditing.formats.mistakes import State, group_report, tallies, verdict
 
 
 def finding(id_: str, severity: Severity, path: str | None = "a.parquet") -> Finding:

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from secure_bloom.encryption.keys.kek_cache import KekCache
-from secure_bloom.encryption.keys.wrapping import KeyEncryptionKey, unwrap, wrap_once, wrap_twice
+from secure_bloom.encryption.keys.wrapping import (
+    KekCache,
+    KeyEncryptionKey,
+    unwrap,
+    wrap_once,
+    wrap_twice,
+)
 from secure_bloom.errors import FormatError, KeyUnavailableError
 from tests.tables import KEYRING, CountingKms
 
@@ -48,3 +55,41 @@ def test_what_is_no_wrapped_key_is_malformed() -> None:
     short = base64.b64encode(b"too short").decode()
     with pytest.raises((FormatError, KeyUnavailableError)):
         unwrap(dataclasses.replace(material, wrapped_dek=short), KEYRING, KekCache())
+
+
+ID = (b"kek", "k_pii", "wrapped")
+
+
+def test_threads_that_want_one_kek_wait_for_one_call() -> None:
+    cache, calls, barrier = KekCache(), [], threading.Barrier(8)
+
+    def unwrap() -> bytes:
+        calls.append(None)
+        return b"key"
+
+    def want(_: int) -> bytes:
+        barrier.wait()
+        return cache.get(ID, unwrap)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(want, range(8))) == {b"key"}
+    assert len(calls) == cache.unwrapped == 1
+
+
+def test_an_id_alone_does_not_make_two_keks_one() -> None:
+    cache = KekCache()
+    assert cache.get((b"kek", "k_pii", "wrapped"), lambda: b"one") == b"one"
+    assert cache.get((b"kek", "k_pii", "other"), lambda: b"two") == b"two"
+    assert cache.get((b"kek", "k_other", "wrapped"), lambda: b"three") == b"three"
+
+
+def test_what_failed_is_tried_again() -> None:
+    cache = KekCache()
+
+    def refuse() -> bytes:
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        cache.get(ID, refuse)
+    assert cache.get(ID, lambda: b"key") == b"key"
+    assert cache.unwrapped == 1

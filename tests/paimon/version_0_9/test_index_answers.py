@@ -7,8 +7,16 @@ import pytest
 from secure_bloom.paimon import DataType, Operator
 from secure_bloom.paimon.data_types import hashed_form
 from secure_bloom.paimon.index_readers import EmptyIndex, UnreadIndex
-from secure_bloom.paimon.version_0_9.answers import Whole
-from secure_bloom.paimon.version_0_9.index_answers import answer
+from secure_bloom.paimon.version_0_9.index_answers import (
+    Answer,
+    Rows,
+    Whole,
+    answer,
+    both,
+    either,
+    either_in_0_9,
+    remains,
+)
 
 VALUES = frozenset({hashed_form(DataType.parse("INT"), 7)})
 
@@ -31,3 +39,39 @@ def test_a_column_without_values_has_rows_for_nulls_alone(
     operator: Operator, remains: Whole
 ) -> None:
     assert answer(EmptyIndex(), operator, VALUES) is remains
+
+
+REMAIN, SKIP = Whole.REMAIN, Whole.SKIP
+SOME, OTHER = Rows(0b0011), Rows(0b0110)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "and_", "or_"),
+    [
+        (REMAIN, REMAIN, REMAIN, REMAIN),
+        (REMAIN, SKIP, SKIP, REMAIN),
+        (SKIP, SKIP, SKIP, SKIP),
+        (SOME, REMAIN, SOME, REMAIN),
+        (SOME, SKIP, SKIP, SOME),
+        (SOME, OTHER, Rows(0b0010), Rows(0b0111)),
+    ],
+)
+def test_the_order_of_two_answers_does_not_matter(
+    first: Answer, second: Answer, and_: Answer, or_: Answer
+) -> None:
+    assert both(first, second) == both(second, first) == and_
+    assert either(first, second) == either(second, first) == or_
+
+
+def test_before_1_1_rows_or_a_whole_answer_become_an_and() -> None:
+    assert either_in_0_9(SOME, SKIP) == SKIP
+    assert either_in_0_9(SOME, REMAIN) == SOME
+    assert either_in_0_9(SKIP, SOME) == SOME
+    assert either_in_0_9(SOME, OTHER) == Rows(0b0111)
+
+
+@pytest.mark.parametrize(
+    ("answer", "left"), [(REMAIN, True), (SKIP, False), (SOME, True), (Rows(0), False)]
+)
+def test_a_file_remains_if_a_row_does(answer: Answer, left: bool) -> None:
+    assert remains(answer) is left

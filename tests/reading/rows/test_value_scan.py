@@ -19,10 +19,10 @@ from secure_bloom.encryption.keys import Keyring
 from secure_bloom.errors import IntegrityError
 from secure_bloom.kernels.loading import CompiledCode
 from secure_bloom.parquet.pages import chunk_extent
-from secure_bloom.reading.pruning import dictionary_pages
+from secure_bloom.reading.pruning.steps import dictionaries
 from secure_bloom.reading.rows import value_scan
 from secure_bloom.reading.rows.column_decoder import ColumnDecoder
-from secure_bloom.reading.rows.fingerprints import ProbeFingerprints
+from secure_bloom.reading.rows.value_scan import ProbeFingerprints
 from secure_bloom.storage.counted_file import covered
 from tests.reading.lakes import POOLS, Part, expected, parts, predicates, same
 from tests.surgery import flip, opened
@@ -40,7 +40,7 @@ pytestmark = pytest.mark.parametrize("has_compiled_code", [True])
 @pytest.fixture(autouse=True)
 def _no_dictionaries(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a large table: dictionaries are not searched."""
-    monkeypatch.setattr(dictionary_pages, "_MAX_WORK", 0)
+    monkeypatch.setattr(dictionaries, "_MAX_WORK", 0)
 
 
 @pytest.fixture

@@ -18,10 +18,9 @@ from secure_bloom.errors import KeyUnavailableError
 from secure_bloom.kernels.loading import compiled_code
 from secure_bloom.reading.lockstep import Job
 from secure_bloom.reading.pruning.bounds import has_signed_order
-from secure_bloom.reading.pruning.column_predicates import ColumnPredicate, StoredValue
+from secure_bloom.reading.pruning.column_predicates import ColumnPredicate, ProbeValues, StoredValue
 from secure_bloom.reading.pruning.file_pruner import FilePruner
 from secure_bloom.reading.pruning.filter_reads import read_filters_at
-from secure_bloom.reading.pruning.probe_values import ProbeValues
 from secure_bloom.reading.table.table_schema import has_type_order
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 
 st = pytest.importorskip("pyspark.sql.types")
 
-from secure_bloom.spark.written_intervals import written_intervals  # noqa: E402
+from secure_bloom.spark.spark_schema import written_intervals  # noqa: E402
 
 KEY = "org.apache.spark.sql.parquet.row.metadata"
 

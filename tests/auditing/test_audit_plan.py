@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from secure_bloom.auditing.audit_plan import selection
 from secure_bloom.auditing.findings import Finding, Severity
-from secure_bloom.auditing.selection import selection
 from secure_bloom.errors import PolicyError
 
 

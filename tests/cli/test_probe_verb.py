@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from secure_bloom.bloom.probe import FileProbe, ProbeReport, RowGroupProbe, Verdict
-from secure_bloom.cli.print_probe import print_probe_report
+from secure_bloom.cli.probe_verb import print_probe_report
 
 
 def report(*verdicts: Verdict) -> ProbeReport:

@@ -11,8 +11,7 @@ import pytest
 from secure_bloom.predicates.binding import bound_conditions
 from secure_bloom.predicates.from_text import from_text
 from secure_bloom.predicates.request import request
-from secure_bloom.reading.pruning.column_predicates import column_predicate
-from secure_bloom.reading.pruning.probe_values import ProbeValues
+from secure_bloom.reading.pruning.column_predicates import ProbeValues, column_predicate
 from tests.surgery import opened
 from tests.tables import write
 
