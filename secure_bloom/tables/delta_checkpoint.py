@@ -93,7 +93,8 @@ def log_actions(path: str) -> Iterator[Action]:
     """The actions of one file of the log, a commit or a part of a checkpoint."""
     with located(path=path):
         data = read_log_file(path)
-        yield from json_lines(data) if path.endswith(".json") else _parquet_actions(data)
+        is_json = name_of(path).endswith(".json")
+        yield from json_lines(data) if is_json else _parquet_actions(data)
 
 
 def _parquet_actions(data: bytes) -> Iterator[Action]:

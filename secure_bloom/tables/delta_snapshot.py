@@ -125,8 +125,8 @@ class _Replay:
         self._metadata: TableMetadata | None = None
         self._domains: dict[str, str] = {}
         self._commit_time: int | None = None
-        #: By path and deletion vector: one commit may replace a file's vector by another.
-        self._files: dict[tuple[str, str | None], Mapping[str, Any]] = {}
+        #: By path: its deletion vector, and the newest `add`.
+        self._files: dict[str, tuple[str | None, Mapping[str, Any]]] = {}
         self._takers = {
             "add": self._add,
             "remove": self._remove,
@@ -154,7 +154,7 @@ class _Replay:
         logical = {physical: name for name, physical in self._metadata.physical_names.items()}
         files = [
             _live_file(path, add, logical, self._metadata.partition_columns)
-            for (path, _), add in self._files.items()
+            for path, (_, add) in self._files.items()
         ]
         return Snapshot(
             folder=self._folder,
@@ -172,10 +172,14 @@ class _Replay:
         return path, None if vector is None else vector.unique_id
 
     def _add(self, fields: Mapping[str, Any]) -> None:
-        self._files[self._key(fields)] = fields
+        path, vector = self._key(fields)
+        self._files[path] = vector, fields
 
     def _remove(self, fields: Mapping[str, Any]) -> None:
-        self._files.pop(self._key(fields), None)
+        path, vector = self._key(fields)
+        # One commit may replace a file's vector by another, and its order says nothing.
+        if path in self._files and self._files[path][0] == vector:
+            del self._files[path]
 
     def _set_protocol(self, fields: Mapping[str, Any]) -> None:
         self._protocol = protocol_of(fields)

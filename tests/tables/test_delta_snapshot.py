@@ -94,6 +94,22 @@ def test_a_new_deletion_vector_replaces_the_file_without(tmp_path: Path) -> None
     assert [file.deletion_vector is not None for file in found.files] == [True]
 
 
+def test_of_two_deletion_vectors_of_a_path_the_newest_counts(tmp_path: Path) -> None:
+    """PROTOCOL.md, "Action Reconciliation": the paths of a version's files are unique."""
+    newer = VECTOR | {"offset": 44}
+    commit(tmp_path, 0, *start(features=["deletionVectors"]), add("a"))
+    commit(tmp_path, 1, add("a", deletionVector=VECTOR))
+    commit(tmp_path, 2, add("a", deletionVector=newer))
+    found = snapshot(tmp_path)
+    assert found is not None
+    assert [file.add["deletionVector"] for file in found.files] == [newer]
+    # What is removed is the file with another vector, which is not live any more.
+    commit(tmp_path, 3, remove("a", deletionVector=VECTOR))
+    assert live(tmp_path) == ["a"]
+    commit(tmp_path, 4, remove("a", deletionVector=newer))
+    assert live(tmp_path) == []
+
+
 def test_a_file_is_removed_however_the_log_spells_its_path(tmp_path: Path) -> None:
     commit(tmp_path, 0, *start(), add("p=a%20b/x"), add("y"))
     commit(tmp_path, 1, remove(f"file://{tmp_path}/p=a%20b/x"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from uuid import UUID
 
 import deltalake
 import pyarrow as pa
@@ -41,7 +42,8 @@ def test_a_delta_table_is_read_at_every_version(tmp_path: Path, bucket: Bucket) 
         sb.inspect(bucket.uri("lake/t/left-behind.parquet"))
 
 
-def test_deleted_rows_and_whole_paths(tmp_path: Path, bucket: Bucket) -> None:
+@pytest.mark.parametrize("suffix", ["json", f"checkpoint.{UUID(int=1)}.json"])
+def test_deleted_rows_and_whole_paths(tmp_path: Path, bucket: Bucket, suffix: str) -> None:
     pq.write_table(pa.table({"id": pa.array(range(10), pa.int64())}), tmp_path / "x.parquet")
     (vector,) = vector_file(tmp_path, [1, 2])
     path = f"s3a://{bucket.name}/t/x.parquet"
@@ -50,7 +52,7 @@ def test_deleted_rows_and_whole_paths(tmp_path: Path, bucket: Bucket) -> None:
         add(path, 1, deletionVector=vector),
     ]
     upload(bucket, tmp_path, "t")
-    bucket.put(f"t/_delta_log/{0:020}.json", body=lines(actions).encode())
+    bucket.put(f"t/_delta_log/{0:020}.{suffix}", body=lines(actions).encode())
     found = sb.read_table(bucket.uri("t"), where="id < 5")
     assert found["id"].to_pylist() == [0, 3, 4]
 
