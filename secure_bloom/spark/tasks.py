@@ -29,24 +29,27 @@ Work = Callable[..., Iterable[Row]]
 
 #: So many items have a task each.
 _ALONE = 64
-#: Tasks of a core: the last ones even out what the others took longer.
-_OF_A_CORE = 4
+#: So many items of a core have a task each, too: a few may be large, and would keep one core busy.
+_ALONE_OF_A_CORE = 4
+#: Tasks of a core where items share them: the last one evens out what others took longer.
+_OF_A_CORE = 3
 #: Cores of a session that does not tell them.
 _CORES = 4
 #: Items of a task where cores are few and may become more; and the most, because a lost task
 #: is done again as a whole.
-_SOME, _MOST = 100, 1000
+_SOME, _MOST = 250, 1000
 _TASK = "task"
 
 
 def task_count(spark: SparkSession, items: int, *, alone: int = _ALONE) -> int:
     """The number of tasks for these items: one task an item, unless there are many.
 
-    A task costs 50 to 80 ms whatever it does, much of it in the socket between Spark and Python.
+    A task costs 80 to 100 ms whatever it does, most of it until its Python worker has it: as much
+    as 40 small files.
     """
     context = context_of(spark)
     cores = _CORES if context is None else context.defaultParallelism
-    if items <= max(alone, _OF_A_CORE * cores):
+    if items <= max(alone, _ALONE_OF_A_CORE * cores):
         return items
     return max(_OF_A_CORE * cores, min(_ALONE, items // _SOME), -(-items // _MOST))
 
