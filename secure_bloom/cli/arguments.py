@@ -78,7 +78,7 @@ def _table(path: Path) -> dict[str, Any] | None:
         if path.name == _PROJECT:
             # Another program's file: whether it is TOML is not for us to say.
             return None
-        raise PolicyError("is not TOML", path=str(path)) from exc
+        raise PolicyError(f"is not TOML: {exc}", path=str(path)) from exc
     table = document if path.name == _FILE else document.get("tool", {}).get("secure-bloom")
     return table if isinstance(table, dict) else None
 
@@ -97,12 +97,12 @@ def _is_of_user(status: os.stat_result) -> bool:
 
 def _paths(path: Path, table: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for word, value in table.items():
-        if word not in _VARIABLES or not isinstance(value, str):
-            raise PolicyError(
-                f"{word} is not a default that can be given, or no text",
-                hint=f"there are {' and '.join(_VARIABLES)}, both paths of files",
-                path=str(path),
-            )
+        if word not in _VARIABLES:
+            hint = f"there are {' and '.join(_VARIABLES)}, at the top of {_FILE}"
+            raise PolicyError(f"there is no default {word}", hint=hint, path=str(path))
+        if not isinstance(value, str):
+            hint = f'write {word} = "FILE"'
+            raise PolicyError(f"{word} is no text, wanted a path", hint=hint, path=str(path))
         yield word, str(path.parent / value)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -101,11 +102,20 @@ def test_the_environment_goes_first(folder: Path, monkeypatch: pytest.MonkeyPatc
     assert default_policy() == "of-environment.toml"
 
 
-@pytest.mark.parametrize("text", ["polcy = 'x'\n", "policy = 7\n", "policy = \n"])
-def test_a_wrong_file_is_told(folder: Path, text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("polcy = 'p.toml'\n", "there is no default polcy"),
+        ("[tool.secure-bloom]\npolicy = 'p.toml'\n", "there is no default tool"),
+        ("policy = 5\n", "policy is no text, wanted a path"),
+        ("policy = p.toml\n", "(at line 1, column 10)"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_told(folder: Path, text: str, message: str) -> None:
     (folder / "secure-bloom.toml").write_text(text)
-    with pytest.raises(PolicyError, match=r"secure-bloom\.toml"):
+    with pytest.raises(PolicyError, match=re.escape(message)) as caught:
         default_policy()
+    assert str(caught.value).startswith(str(folder / "secure-bloom.toml"))
 
 
 def test_a_file_that_somebody_else_left_does_not_count(
