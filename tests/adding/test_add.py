@@ -379,7 +379,7 @@ def _torn(folder: Path, mode: Mode) -> tuple[Path, bytes, bytes]:
 def test_a_torn_append_is_repaired_by_the_next_one(tmp_path: Path, mode: Mode) -> None:
     path, old, new = _torn(tmp_path, mode)
     wanted = _rows(path, mode)
-    for end in range(len(old) + 1, len(new), 97):
+    for end in range(len(old) + 1, len(new), 197):
         path.write_bytes(new[:end])
         (report,) = _add(path, in_place=True).files
         assert (report.status, report.bytes_before) == ("added", len(old)), end

@@ -15,7 +15,7 @@ from campaigns.fuzzing.mutator import Mutator
 from secure_bloom.errors import SecureBloomError
 from secure_bloom.kernels.loading import CompiledCode
 
-INPUTS = 60
+INPUTS = 30
 CRASHES = sorted(child.CRASHES.iterdir()) if child.CRASHES.is_dir() else []
 
 

@@ -6,7 +6,7 @@ and DuckDB read.  parquet-java's part is `tests/spark/test_rekeyed_files.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +62,20 @@ def options_of(column: Column) -> tuple[tuple[str, Any], ...]:
 OPTIONS = sorted({options_of(column) for column, _ in CASES}, key=str)
 
 
+def versioned(choices: Sequence[Any], turn: int = 0) -> list[Any]:
+    """Each choice in both versions of pages, of which `make test` takes one, in turns."""
+    return [
+        pytest.param(choice, version, marks=[pytest.mark.slow] * ((i + j + turn) % 2))
+        for i, choice in enumerate(choices)
+        for j, version in enumerate(("1.0", "2.0"))
+    ]
+
+
+def named(of: Any) -> str:
+    """The name of a choice: of options, a codec or a version."""
+    return of if isinstance(of, str) else ",".join(name for name, _ in of) or "types"
+
+
 def policy(number: int, columns: Iterable[str], **settings: Any) -> sb.KeyPolicy:
     """Every second column under a key of its own, others in different stages."""
     keyed = list(columns)[number % 2 :: 2]
@@ -86,8 +100,7 @@ def by_pyarrow(path: Path) -> pa.Table:
     return pq.ParquetFile(path, decryption_properties=properties).read()
 
 
-@pytest.mark.parametrize("version", ["1.0", "2.0"])
-@pytest.mark.parametrize("options", OPTIONS, ids=lambda it: ",".join(n for n, _ in it) or "types")
+@pytest.mark.parametrize(("options", "version"), versioned(OPTIONS), ids=named)
 def test_every_type_and_encoding_in_every_protection(
     tmp_path: Path, options: tuple[tuple[str, Any], ...], version: str
 ) -> None:
@@ -99,8 +112,7 @@ def test_every_type_and_encoding_in_every_protection(
     goes_through_all(path, table, version)
 
 
-@pytest.mark.parametrize("version", ["1.0", "2.0"])
-@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize(("codec", "version"), versioned(CODECS), ids=named)
 def test_every_codec_in_every_protection(tmp_path: Path, codec: str, version: str) -> None:
     texts = [None if n % 7 == 3 else f"some text {n}" for n in range(ROWS)]
     table = pa.table({"x0": texts, "x1": range(ROWS), "x2": [[n] * (n % 3) for n in range(ROWS)]})

@@ -26,6 +26,8 @@ SAMPLES = {
     "filters": HELD[6::12],
     "encrypted": HELD[9::12],
 }
+#: Their lies are left to the full run, as far as compiled code is concerned.
+QUICKLY_BY_STEPS = ("no-index", "filters")
 VERBS: dict[str, Callable[[Trial], Tally]] = {"read": read, "add": add, "probe": probe}
 
 
@@ -57,7 +59,15 @@ def _told(files: Iterator[Trial], *verbs: Callable[[Trial], Tally]) -> Tally:
     return found
 
 
-@pytest.mark.parametrize("shape", SAMPLES)
+@pytest.mark.parametrize(
+    ("shape", "way"),
+    [
+        pytest.param(shape, way, marks=[pytest.mark.slow] * (way and shape in QUICKLY_BY_STEPS))
+        for shape in SAMPLES
+        for way in (False, True)
+    ],
+    indirect=["way"],
+)
 def test_a_sample_of_lies_costs_no_row(
     honest: Callable[[str], Path], tmp_path: Path, shape: str, way: bool
 ) -> None:

@@ -22,7 +22,7 @@ CONDITIONS = [
 ]
 
 
-@pytest.mark.parametrize("dictionary", ["true", "false"])
+@pytest.mark.parametrize("dictionary", ["true", pytest.param("false", marks=pytest.mark.slow)])
 def test_nan_is_found_as_before(spark: SparkSession, tmp_path: Path, dictionary: str) -> None:
     table = str(tmp_path / "nan")
     spark.range(1000).selectExpr(

@@ -272,6 +272,7 @@ def write_and_read_back(spark: SparkSession, table: str) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 def test_a_cluster_writes_and_reads_with_keys_its_executors_unwrap(
     cluster: Cluster, tmp_path: Path
 ) -> None:

@@ -127,7 +127,15 @@ def check(spark: SparkSession, table: Path, *questions: str) -> None:
 
 
 class TestTypes:
-    @pytest.mark.parametrize("mode", Mode)
+    @pytest.mark.parametrize(
+        "mode",
+        [
+            Mode.ENCRYPTED,
+            # `test_what_pyarrow_writes_in_every_mode` reads these too.
+            pytest.param(Mode.SIGNED, marks=pytest.mark.slow),
+            pytest.param(Mode.UNIFORM, marks=pytest.mark.slow),
+        ],
+    )
     def test_what_spark_writes_in_every_mode(
         self, spark: SparkSession, tmp_path: Path, mode: Mode
     ) -> None:
@@ -281,7 +289,7 @@ class TestTypes:
             ("INT96", (1700, 1969, 2024)),
             # Arrow reads INT96 as nanoseconds, which have no such years, unless told otherwise.
             ("INT96", (1600, 9999)),
-            ("TIMESTAMP_MICROS", (1600, 1969, 2024, 9999)),
+            pytest.param("TIMESTAMP_MICROS", (1600, 1969, 2024, 9999), marks=pytest.mark.slow),
             ("TIMESTAMP_MILLIS", (1600, 1969, 2024, 9999)),
         ],
     )
@@ -704,6 +712,7 @@ class TalkativeKms:
 class TestSessions:
     """Sessions that were told nothing of encryption."""
 
+    @pytest.mark.slow
     def test_executors_of_a_cluster_unwrap_the_keys(
         self, cluster: Cluster, people: Path, keyring: Path
     ) -> None:

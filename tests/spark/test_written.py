@@ -103,7 +103,14 @@ def _numbers(column: Column) -> list[int | None]:
     return [None if i % 7 == 3 else n for i, n in enumerate(column.values(0, ROWS))]
 
 
-@pytest.mark.parametrize("write", WRITES)
+#: What the others have as well: a uniform key, a signed footer.
+_SLOW = ("uniform, no dictionary", "complete columns, signed, single wrapping, 192 bits")
+
+
+@pytest.mark.parametrize(
+    "write",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name in _SLOW)) for name in WRITES],
+)
 def test_every_type_that_spark_writes(
     spark: SparkSession, every_type: DataFrame, tmp_path: Path, write: str
 ) -> None:

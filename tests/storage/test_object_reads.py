@@ -25,6 +25,10 @@ ONE = "email = 'user7@example.com'"
 MODES = pytest.mark.parametrize("mode", list(Mode), ids=lambda mode: mode.name)
 
 
+#: In `make test` each in one mode.
+CONDITIONS = [None, ONE, "email = 'nobody'", "city = 'oslo' and score > 0"]
+
+
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("log") / "requests"
@@ -60,9 +64,14 @@ def asked(log: Path) -> dict[str, list[tuple[str, str]]]:
     return found
 
 
-@MODES
 @pytest.mark.parametrize(
-    "where", [None, ONE, "email = 'nobody'", "city = 'oslo' and score > 0"], ids=str
+    ("mode", "where"),
+    [
+        pytest.param(mode, where, marks=[pytest.mark.slow] * (first != second))
+        for first, mode in enumerate(Mode)
+        for second, where in enumerate(CONDITIONS)
+    ],
+    ids=lambda of: of.name if isinstance(of, Mode) else str(of),
 )
 def test_rows_are_those_of_the_disk(lake: Bucket, where: str | None) -> None:
     whole = customers(ROWS * FILES)

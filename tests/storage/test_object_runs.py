@@ -54,7 +54,15 @@ def _check(uri: str, files: int = 2) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "scheme"), [*((mode, "s3") for mode in Mode), (Mode.ENCRYPTED, "s3a")]
+    ("mode", "scheme"),
+    [
+        (Mode.PLAIN, "s3"),
+        (Mode.ENCRYPTED, "s3a"),
+        *(
+            pytest.param(mode, "s3", marks=pytest.mark.slow)
+            for mode in (Mode.ENCRYPTED, Mode.SIGNED, Mode.UNIFORM)
+        ),
+    ],
 )
 def test_objects_get_filters(lake: Bucket, tmp_path: Path, mode: Mode, scheme: str) -> None:
     before = lake.objects()

@@ -385,7 +385,7 @@ def test_a_kill_before_any_system_call_leaves_the_old_file_or_the_new_one(
     assert {OLD, new} == set(killed)
 
 
-KILLS = 25
+KILLS = 10
 
 
 @both_stagings
@@ -397,7 +397,7 @@ def test_a_kill_at_any_time_leaves_the_old_file_or_the_new_one(
     new = old + b"N" * size
     for kill in range(KILLS):
         path.write_bytes(old)
-        _run_and_kill(before + REPLACE, path, len(old), size, after=0.0015 * kill)
+        _run_and_kill(before + REPLACE, path, len(old), size, after=0.004 * kill)
         content = path.read_bytes()
         assert content in (old, new)
         assert set(contents(tmp_path)) <= {"x.parquet", temporary_name("x.parquet")}

@@ -89,21 +89,30 @@ def test_only_what_is_new_is_uploaded(proxy: StoreProxy, old: bytes) -> None:
         assert counts.requests <= 8
 
 
-#: Which server, how large an object; the other two take long.
-RUNS = pytest.mark.parametrize(
-    ("server", "old"),
-    [
-        pytest.param("moto", LARGE, id="moto-large"),
-        pytest.param("ministack", SMALL, id="ministack-small"),
-        pytest.param("moto", SMALL, id="moto-small", marks=pytest.mark.slow),
-        pytest.param("ministack", LARGE, id="ministack-large", marks=pytest.mark.slow),
-    ],
-)
+#: Which server, how large an object, whether it fails from then on, and after the work was done.
+#: `make test` tries each server in one size and half of the ways, so that each is tried on one.
+RUNS = [
+    pytest.param(
+        server,
+        old,
+        from_then_on,
+        after,
+        marks=[] if is_quick and turn == (from_then_on is after) else [pytest.mark.slow],
+        id=f"{'answer-lost' if after else 'not-done'}-{'from-then-on' if from_then_on else 'once'}"
+        f"-{server}-{'large' if old is LARGE else 'small'}",
+    )
+    for server, old, is_quick, turn in (
+        ("moto", LARGE, True, False),
+        ("ministack", SMALL, True, True),
+        ("moto", SMALL, False, False),
+        ("ministack", LARGE, False, False),
+    )
+    for from_then_on in (False, True)
+    for after in (False, True)
+]
 
 
-@RUNS
-@pytest.mark.parametrize("from_then_on", [False, True], ids=["once", "from-then-on"])
-@pytest.mark.parametrize("after", [False, True], ids=["not-done", "answer-lost"])
+@pytest.mark.parametrize(("server", "old", "from_then_on", "after"), RUNS)
 def test_a_request_that_fails_leaves_the_old_object_or_the_new_one(
     proxies: dict[str, StoreProxy],
     few_tries: None,
