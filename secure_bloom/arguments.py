@@ -34,7 +34,7 @@ def checked_arguments(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def check_fields(record: Any) -> None:
-    """Raise PolicyError for a field of a dataclass that is of no type of its annotation."""
+    """Raise PolicyError for a field of a dataclass whose value is not of the annotated type."""
     for field in fields(record):
         _check(field.name, getattr(record, field.name), str(field.type))
 

@@ -84,6 +84,34 @@ class Report(ABC):
         """What came out, in a few words without values."""
 
 
+class MaybeFailed(Protocol):
+    """The report of one file, or why there is none."""
+
+    @property
+    def error(self) -> str | None:
+        """What failed, if something did."""
+
+
+E = TypeVar("E", bound=MaybeFailed)
+
+
+class FilesReport(Report, Generic[E]):
+    """A report of files, each of which may have failed by itself."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        @property
+        def files(self) -> tuple[E, ...]:
+            """One report a file; a field of the dataclass."""
+
+    @property
+    def failed(self) -> tuple[E, ...]:
+        """The files that could not be read."""
+        return tuple(file for file in self.files if file.error is not None)
+
+
 class FileOutcome(Protocol):
     """The report of one file, a dataclass."""
 

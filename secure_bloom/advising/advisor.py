@@ -29,7 +29,7 @@ _WORTH = 0.1
 
 
 def other_fpp(trial: ColumnTrial, try_with: Callable[[float], ColumnTrial]) -> float | None:
-    """The probability that serves clearly better than 1 %, which was tried; None for none.
+    """The probability that serves clearly better than the 1 % that was tried; None if none does.
 
     Only one that promises to be better is tried, because that takes as long as the first trial.
     """

@@ -260,6 +260,8 @@ def _check_hash(h: int) -> None:
 def _mask(h: int) -> int:
     """``mask(x)`` of the lower half of a hash, its eight words as one 256-bit integer."""
     x = h & 0xFFFFFFFF
+    # The format multiplies in 32 bits and takes the upper five.  Python does not wrap there, so
+    # `& 31` drops what is above.
     return sum(1 << (32 * i + (x * salt >> 27 & 31)) for i, salt in enumerate(SALT))
 
 
@@ -294,6 +296,7 @@ def block_count_for(values: int, fpp: float, max_bytes: int) -> int:
         )
     largest = (max_bytes // BYTES_PER_BLOCK).bit_length() - 1
     # A power of two: Arrow C++ refuses other sizes, and each can be folded down to one block.
+    # More blocks mean a lower fpp.  bisect wants what rises, hence the two minus signs.
     return 1 << bisect_left(
         range(largest), -fpp, key=lambda exponent: -_unlucky_fpp(values, 1 << exponent)
     )

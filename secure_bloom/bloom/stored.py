@@ -83,6 +83,8 @@ def decode_bloom_filter(
     else:
         # Two modules one after the other, with types of their own in the AAD (8 and 9): the bitset
         # of one filter cannot be joined to the header of another chunk's.  Encryption.md 4.4.2.
+        # No tag covers the length fields.  A wrong one cuts both modules at a wrong byte, and then
+        # their tags fail.
         length = cipher.frame_length(view)
         header_module = view[:length]
         header = column_cipher.decrypt(ModuleType.BLOOM_FILTER_HEADER, header_module)

@@ -52,18 +52,12 @@ def add_command(
     paths: tuple[str, ...],
     policy_path: Path | None,
     column_texts: tuple[str, ...],
-    output: str | None,
-    in_place: bool,
-    replace_filters: bool,
-    where: str | None,
-    since: int | None,
-    commit_every: int | None,
     dry_run: bool,
-    jobs: int | None,
     allow_unprotected: bool,
     keyring: Path | None,
     as_json: bool,
     verbose: bool,
+    **options: Any,
 ) -> int:
     """Add Bloom filters to Parquet files; no data page is touched.
 
@@ -82,29 +76,22 @@ def add_command(
     from secure_bloom.cli.print_add import print_add_report
     from secure_bloom.delta.add import add_bloom_filters
 
-    policy = load_policy(policy_path)
-    keys = load_keys(keyring)
+    access: dict[str, Any] = {
+        "policy": load_policy(policy_path),
+        "keys": load_keys(keyring),
+        "allow_unprotected": allow_unprotected,
+    }
     with progress_bar("adding filters", quiet=as_json) as progress:
         report = add_bloom_filters(
             paths,
             columns=parse_columns(column_texts),
-            policy=policy,
-            keys=keys,
-            in_place=in_place,
-            output=output,
-            replace_filters=replace_filters,
             dry_run=dry_run,
-            allow_unprotected=allow_unprotected,
-            where=where,
-            since=since,
-            commit_every=commit_every,
-            jobs=jobs,
             progress=progress,
+            **access,
+            **options,
         )
     if dry_run and not report.failed and not report.commits:
-        report = _advised(
-            report, paths, keys=keys, policy=policy, allow_unprotected=allow_unprotected
-        )
+        report = _advised(report, paths, **access)
     return finish(report, print_add_report, as_json=as_json, verbose=verbose)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -46,13 +47,12 @@ _PATH = click.Path(path_type=Path)
 def advise_command(
     paths: tuple[str, ...],
     columns: tuple[str, ...],
-    queries: Path | None,
-    fpp: float | None,
     form: str,
     output: Path | None,
     access: Access,
     as_json: bool,
     verbose: bool,  # noqa: ARG001 - the advice is whole without it
+    **options: Any,
 ) -> int:
     """Say which columns of PATH gain by a Bloom filter, what it costs, and why others do not.
 
@@ -70,13 +70,7 @@ def advise_command(
     from secure_bloom.advising import advise
 
     with progress_bar("trying filters", quiet=as_json) as progress:
-        advice = advise(
-            paths,
-            columns=columns or None,
-            queries=queries,
-            fpp=fpp,
-            **access.arguments(),
-            progress=progress,
-        )
+        wanted = {**options, "columns": columns or None, "progress": progress}
+        advice = advise(paths, **access.arguments(), **wanted)
     write_advice("json" if as_json else form, advice, paths, output)
     return 0

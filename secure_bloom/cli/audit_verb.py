@@ -52,11 +52,6 @@ _PATH = click.Path(path_type=Path)
 def audit_command(
     paths: tuple[str, ...],
     policy_path: Path,
-    severity: str | None,
-    ignore: tuple[str, ...],
-    sample: int | None,
-    without_keys: bool,
-    check_values: bool,
     spark_properties: Path | None,
     form: str,
     output: Path | None,
@@ -64,6 +59,7 @@ def audit_command(
     at: dict[str, Any],
     as_json: bool,
     verbose: bool,
+    **options: Any,
 ) -> int:
     """Hold every file, and the policy itself, against the policy.
 
@@ -86,14 +82,10 @@ def audit_command(
                 paths,
                 policy=policy_path,
                 keys=load_keys(keyring),
-                ignore=ignore,
-                severity=severity,
-                sample=sample,
-                without_keys=without_keys,
-                check_values=check_values,
                 spark_properties=_properties(spark_properties),
                 progress=progress,
                 **at,
+                **options,
             )
     except KeyboardInterrupt:
         click.echo("secure-bloom: error: interrupted; an audit changes nothing", err=True)

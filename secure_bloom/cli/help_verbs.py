@@ -55,8 +55,6 @@ def unknown_verb(words: str, verb: str, known: Sequence[str]) -> PolicyError:
 
 
 def _write_pages(top: click.Context, folder: Path) -> None:
-    from secure_bloom.cli.help_verbs import man_pages
-
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, page in man_pages(top):

@@ -62,10 +62,7 @@ def show_command(
     from secure_bloom.cli.print_hudi import print_filters
     from secure_bloom.hudi.filter_reader import show
 
-    report = show(
-        paths,
-        **access.arguments(),
-    )
+    report = show(paths, **access.arguments())
     if as_json:
         print_json(report.with_ranges() if show_range else report.to_dict())
     else:
@@ -102,12 +99,11 @@ def show_command(
 @with_common_options
 def add_command(
     paths: tuple[str, ...],
-    output: str | None,
-    in_place: bool,
     replace_filters: bool,
-    dry_run: bool,
-    jobs: int | None,
-    column: str,
+    type_code: str,
+    num_entries: int | None,
+    fpp: float,
+    max_entries: int,
     access: Access,
     as_json: bool,
     verbose: bool,
@@ -126,16 +122,11 @@ def add_command(
     from secure_bloom.cli.print_hudi import print_added
     from secure_bloom.hudi.filter_writer import RecordKeyFilterOptions, add_record_key_filter
 
+    made_for = RecordKeyFilterOptions(
+        type_code=type_code, num_entries=num_entries, fpp=fpp, max_entries=max_entries
+    )
     report = add_record_key_filter(
-        paths,
-        column=column,
-        options=RecordKeyFilterOptions(**options),
-        **access.arguments(),
-        in_place=in_place,
-        output=output,
-        replace=replace_filters,
-        dry_run=dry_run,
-        jobs=jobs,
+        paths, options=made_for, replace=replace_filters, **access.arguments(), **options
     )
     return finish(report, print_added, as_json=as_json, verbose=verbose)
 
@@ -178,12 +169,7 @@ def lookup_command(
     wanted = [*keys, *_keys_in(source)]
     if not wanted:
         raise PolicyError("no key is given", hint="name keys, or a file of keys with --from")
-    report = lookup(
-        path,
-        wanted,
-        column=column,
-        **access.arguments(),
-    )
+    report = lookup(path, wanted, column=column, **access.arguments())
     code = finish(report, print_lookup, as_json=as_json, verbose=verbose)
     return code or (EXIT_FOUND if any(report.found.values()) else EXIT_NOWHERE)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -82,13 +83,10 @@ def show_command(paths: tuple[str, ...], keyring: Path | None, as_json: bool, ve
 def build_command(
     paths: tuple[str, ...],
     column_texts: tuple[str, ...],
-    allow_clear_index: bool,
-    replace_damaged: bool,
-    dry_run: bool,
-    jobs: int | None,
     access: Access,
     as_json: bool,
     verbose: bool,
+    **options: Any,
 ) -> int:
     """Build FILE.index beside each Parquet FILE, with a Bloom filter of each column.
 
@@ -106,15 +104,8 @@ def build_command(
     from secure_bloom.paimon.index_builder import build_indexes
 
     columns = parse_settings(column_texts, {"fpp": float, "items": int})
-    report = build_indexes(
-        paths,
-        {name: IndexOptions(**options) for name, options in columns.items()},
-        **access.arguments(),
-        allow_clear_index=allow_clear_index,
-        replace_damaged=replace_damaged,
-        dry_run=dry_run,
-        jobs=jobs,
-    )
+    indexes = {name: IndexOptions(**settings) for name, settings in columns.items()}
+    report = build_indexes(paths, indexes, **access.arguments(), **options)
     return finish(report, print_built, as_json=as_json, verbose=verbose)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from secure_bloom.bloom.probe import ProbeReport, Verdict
+from secure_bloom.bloom.probe import ProbeReport, Verdict, probe
 from secure_bloom.cli.arguments import (
     Access,
     with_access_to_read,
@@ -56,16 +56,7 @@ def probe_command(
 
     Exit code: 0 a value may be there, 1 absent everywhere, 3 some file has no filter, 2 error.
     """
-    from secure_bloom.bloom.probe import probe
-    from secure_bloom.cli.probe_verb import print_probe_report
-
-    report = probe(
-        path,
-        column,
-        _values(values, source),
-        **access.arguments(),
-        **at,
-    )
+    report = probe(path, column, _values(values, source), **access.arguments(), **at)
     code = finish(report, print_probe_report, as_json=as_json, verbose=verbose)
     return code or verdict_code(report.verdicts)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -52,16 +53,10 @@ _PATHS = click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 def reencrypt_command(
     paths: tuple[str, ...],
     policy_path: Path,
-    output: str | None,
-    new_data_keys: bool,
-    dry_run: bool,
-    where: str | None,
-    since: int | None,
-    commit_every: int | None,
-    jobs: int | None,
     keyring: Path | None,
     as_json: bool,
     verbose: bool,
+    **options: Any,
 ) -> int:
     """Bring files under a policy, from whatever protection they have; no page is decoded.
 
@@ -77,23 +72,9 @@ def reencrypt_command(
     """
     from secure_bloom.rekeying import reencrypt
 
-    policy = load_policy(policy_path)
-    if policy is None:
-        raise PolicyError("no policy is given")
+    access = _access(policy_path, keyring)
     with progress_bar("re-encrypting", quiet=as_json) as progress:
-        report = reencrypt(
-            paths,
-            policy=policy,
-            keys=load_keys(keyring, policy),
-            output=output,
-            new_data_keys=new_data_keys,
-            dry_run=dry_run,
-            where=where,
-            since=since,
-            commit_every=commit_every,
-            jobs=jobs,
-            progress=progress,
-        )
+        report = reencrypt(paths, **access, **options, progress=progress)
     return finish(report, print_rekey_report, as_json=as_json, verbose=verbose)
 
 
@@ -144,14 +125,10 @@ def rotate_command(
     policy_path: Path,
     old_keys: tuple[str, ...],
     new_keys: tuple[str, ...],
-    dry_run: bool,
-    where: str | None,
-    since: int | None,
-    commit_every: int | None,
-    jobs: int | None,
     keyring: Path | None,
     as_json: bool,
     verbose: bool,
+    **options: Any,
 ) -> int:
     """Wrap the keys of files anew: under other master keys, or their newest versions.
 
@@ -169,20 +146,15 @@ def rotate_command(
 
     if len(old_keys) != len(new_keys) or len(set(old_keys)) < len(old_keys):
         raise PolicyError("--from and --to come in pairs, each old key once")
+    access = _access(policy_path, keyring)
+    moves = dict(zip(old_keys, new_keys, strict=True))
+    with progress_bar("rotating", quiet=as_json) as progress:
+        report = rotate_keys(paths, moves=moves, **access, **options, progress=progress)
+    return finish(report, print_rekey_report, as_json=as_json, verbose=verbose)
+
+
+def _access(policy_path: Path, keyring: Path | None) -> dict[str, Any]:
     policy = load_policy(policy_path)
     if policy is None:
         raise PolicyError("no policy is given")
-    with progress_bar("rotating", quiet=as_json) as progress:
-        report = rotate_keys(
-            paths,
-            policy=policy,
-            moves=dict(zip(old_keys, new_keys, strict=True)),
-            keys=load_keys(keyring, policy),
-            dry_run=dry_run,
-            where=where,
-            since=since,
-            commit_every=commit_every,
-            jobs=jobs,
-            progress=progress,
-        )
-    return finish(report, print_rekey_report, as_json=as_json, verbose=verbose)
+    return {"policy": policy, "keys": load_keys(keyring, policy)}

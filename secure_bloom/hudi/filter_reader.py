@@ -18,7 +18,7 @@ from secure_bloom.hudi.record_keys.footer_entry import KeyRange, RecordKeyEntry,
 from secure_bloom.parquet.footer import Footer, unlock_to_read
 from secure_bloom.parquet.footer_tail import read_tail
 from secure_bloom.parquet.key_material_files import file_keys
-from secure_bloom.reports import Report, counted_files
+from secure_bloom.reports import FilesReport, counted_files
 from secure_bloom.storage import InputFile, TableLog, find_unmanaged, open_input, refuse_managed
 from secure_bloom.storage.paths import Paths, as_paths
 
@@ -62,15 +62,10 @@ class RecordKeyFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class RecordKeyReport(Report):
+class RecordKeyReport(FilesReport[RecordKeyFile]):
     """All files that were looked at."""
 
     files: tuple[RecordKeyFile, ...]
-
-    @property
-    def failed(self) -> tuple[RecordKeyFile, ...]:
-        """The files whose footer or filter could not be read."""
-        return tuple(file for file in self.files if file.error is not None)
 
     def with_ranges(self) -> dict[str, Any]:
         """The document with the ends of key ranges, which are data: elsewhere they are null."""

@@ -28,7 +28,7 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def brief_kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """As :func:`kernel`, for loops of microseconds: to release and regain the GIL takes longer."""
+    """As :func:`kernel`, for loops so short that to release the GIL would take longer."""
     return _compiled(function, nogil=False)
 
 

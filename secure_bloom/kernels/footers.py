@@ -43,7 +43,7 @@ ROW_GROUP_BYTES: Final = 7
 
 @kernel
 def outline_list(data: Bytes, at: int, places: Numbers, left: Counts) -> int:
-    """Enter the offset of each structure of a list of ``places.size``, and return its end."""
+    """Write the offset of each structure of a list into ``places``; return where the list ends."""
     kind, count, end = read_list_header(data, at)
     if kind != STRUCT or count != places.size:
         return NOWHERE

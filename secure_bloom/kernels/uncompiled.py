@@ -148,7 +148,7 @@ def byte_array_offsets(data: Bytes, offsets: NDArray[np.int64]) -> int:
 
 
 def _equal_lengths(data: Bytes, offsets: NDArray[np.int64]) -> int | None:
-    """As :func:`byte_array_offsets` where all values have one length; None where they do not."""
+    """The offsets, as of :func:`byte_array_offsets`, if all values have one length; else None."""
     count = len(offsets) - 1
     if count < 1 or len(data) < _LENGTH.size:
         return None

@@ -1,4 +1,4 @@
-"""Writing an index beside its data file, together with what an index there holds already."""
+"""Write an index beside its data file, and keep what an index there holds already."""
 
 from __future__ import annotations
 

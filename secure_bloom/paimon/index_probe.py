@@ -31,7 +31,7 @@ from secure_bloom.paimon.skipping_rules import Rules, must_read
 from secure_bloom.paimon.value_forms import StoredForms
 from secure_bloom.parquet.schema import Leaf, unknown_column
 from secure_bloom.predicates.tree import leaves
-from secure_bloom.reports import Report, counted_files
+from secure_bloom.reports import FilesReport, counted_files
 from secure_bloom.storage import InputFile, open_input
 from secure_bloom.storage.paths import Paths
 
@@ -55,7 +55,7 @@ class FileVerdict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class PaimonProbe(Report):
+class PaimonProbe(FilesReport[FileVerdict]):
     """The verdicts of all files, by these rules; ``notes`` name columns that no file has."""
 
     rules: Rules
@@ -66,11 +66,6 @@ class PaimonProbe(Report):
     def verdicts(self) -> frozenset[Verdict]:
         """Every verdict that occurs."""
         return frozenset(file.verdict for file in self.files if file.verdict is not None)
-
-    @property
-    def failed(self) -> tuple[FileVerdict, ...]:
-        """The files that could not be probed."""
-        return tuple(file for file in self.files if file.error is not None)
 
     def _document(self) -> dict[str, Any]:
         return asdict(self)

@@ -56,7 +56,7 @@ def hashed_content(leaf: Leaf, encoding: bytes) -> Hashed:
 
 
 def _width(logical: Logical, physical: Type) -> int:
-    """Bytes of Paimon's type, whose times of the day always have 4."""
+    """The width of Paimon's type in bytes; a time of the day always takes 4."""
     if logical.kind is Kind.INTEGER:
         return logical.bits // 8
     return 4 if logical.kind is Kind.TIME or physical in (Type.INT32, Type.FLOAT) else 8

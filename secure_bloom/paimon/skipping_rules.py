@@ -1,4 +1,4 @@
-"""By which rules a file is skipped: the safe ones, or those of Paimon 0.9."""
+"""The rules by which a file is skipped: the safe ones, or those of Paimon 0.9."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from secure_bloom.paimon.value_forms import Forms
 
 
 class Rules(enum.StrEnum):
-    """By which rules the answers of several indexes become one."""
+    """The rules by which the answers of several indexes become one."""
 
     #: A file is skipped only where no row of it can satisfy the predicate.
     SAFE = "safe"

@@ -100,7 +100,7 @@ def decode_pages(
 def decode_items(
     leaf: Leaf, codec: CompressionCodec, pages: Sequence[Page], *, rows: int, has_dictionary: bool
 ) -> Iterator[pa.Array]:
-    """As :func:`decode_pages`, with nulls: the items of two leaves of one map keep step."""
+    """As :func:`decode_pages`, but nulls are kept: so keys and values of a map stay pairs."""
     for page in pages:
         if page.encoding in _UNDECODED_ENCODINGS:
             raise UnsupportedFeatureError(f"encoding {page.encoding.name} is not decoded here")

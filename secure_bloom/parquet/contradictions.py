@@ -31,6 +31,7 @@ Contradictions = Iterator[str]
 def in_counts(leaf: Leaf, meta_data: ColumnMetaData, rows: int) -> Contradictions:
     """A flat column has a value, or a null, in every row; a list has one at least."""
     values = meta_data.num_values
+    # An empty list still takes one value, a null, so a repeated column never has fewer than rows.
     if values < rows if leaf.is_repeated else values != rows:
         yield f"ColumnMetaData.num_values is {values}, the row group has {rows} rows"
 
@@ -89,6 +90,8 @@ def in_offset_index(chunk: Chunk, index: OffsetIndex) -> Contradictions:
             f"to the row group's {chunk.num_rows} rows"
         )
     start, length = chunk_extent(chunk)
+    # Each page starts where the one before ends, and the last one ends with the chunk: so no byte
+    # of the chunk is left out, and none is read as two pages.
     ends = [chunk.meta_data.data_page_offset, *map(_end, locations)]
     starts = [*(location.offset for location in locations), start + length]
     if starts != ends or min(location.compressed_page_size for location in locations) <= 0:

@@ -64,6 +64,7 @@ def _is_filled(codec: CompressionCodec, body: bytes | memoryview, size: int) -> 
 def _varint(body: bytes | memoryview) -> int:
     """The size that a snappy body starts with; its decoder writes neither more nor less."""
     found = 0
+    # A number of 32 bits takes five bytes at most.
     for position, byte in enumerate(bytes(body[:5])):
         found |= (byte & 0x7F) << 7 * position
         if byte < 0x80:

@@ -41,6 +41,7 @@ def file_aad_of(algorithm: EncryptionAlgorithm, keys: FileKeys) -> bytes:
     # Whoever supplies a prefix says which file this must be (Encryption.md 4.4.1).
     if stored is not None and supplied is not None and stored != supplied:
         raise KeyUnavailableError("the AAD prefix supplied is not the one stored in the file")
+    # In this order, as every module's AAD begins with it (Encryption.md 4.4).
     return (stored or supplied or b"") + unique
 
 

@@ -126,7 +126,7 @@ def find_footer_key(tail: Tail, keys: FileKeys) -> FooterKey | None:
 
 
 def find_key_to_read(tail: Tail, keys: FileKeys) -> FooterKey | None:
-    """As :func:`find_footer_key`, of a file that is only read: what the run accepts decides.
+    """As :func:`find_footer_key`, for a file that is only read: the run says what it accepts.
 
     A signature that cannot be checked is an error where keys or a policy were given, else None.
     """

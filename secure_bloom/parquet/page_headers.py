@@ -40,7 +40,7 @@ def read_first_header(file: InputFile, chunk: Chunk, *, ahead: int | None) -> Pa
 
 
 class _Window:
-    """The bytes of a chunk that were read, of which more are read as pages are looked at."""
+    """The part of a chunk that has been read; it grows as pages are looked at."""
 
     def __init__(self, file: InputFile, start: int, length: int, first: int) -> None:
         self._file, self._start, self._length = file, start, length

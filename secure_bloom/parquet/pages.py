@@ -118,6 +118,7 @@ def read_pages(file: InputFile, chunk: Chunk) -> list[Page]:
     try:
         return _pages(file, chunk, start, length)
     except FormatError:
+        # The sizes are tried as they are said first: most files say them rightly.
         more = min(length + _FORGOTTEN, file.size - start)
         with suppress(FormatError):
             pages = _pages(file, chunk, start, more)

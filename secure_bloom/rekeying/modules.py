@@ -105,6 +105,7 @@ def moved_filter(stored: bytes, old: ColumnCipher | None, new: ColumnCipher | No
         length = find_fields(stored).stop + 1
         header, bitset = stored[:length], stored[length:]
     else:
+        # Two frames; only the length field of the first tells where the second begins.
         length = cipher.frame_length(stored)
         header = old.decrypt(ModuleType.BLOOM_FILTER_HEADER, stored[:length])
         bitset = old.decrypt(ModuleType.BLOOM_FILTER_BITSET, stored[length:])

@@ -106,8 +106,10 @@ class NewFooter:
             2: i64(number(group, fields.get(2)) + growth),
         }
         if 5 in fields:
+            # RowGroup.file_offset.  A group without columns has no page: 4 is behind the magic.
             new[5] = i64(min((place.start for place in places), default=4))
         if 6 in fields:
+            # RowGroup.total_compressed_size counts bytes as stored, frames of modules included.
             new[6] = i64(sum(place.length for place in places))
         if self.keys is not None:
             # Readers take the ordinal of every module's AAD from here, else from the position.
@@ -153,6 +155,7 @@ def _crypto_metadata(chunk: Chunk, sealed: SealedWith, keys: NewFileKeys, column
     """ColumnCryptoMetaData: ENCRYPTION_WITH_FOOTER_KEY (1) or _COLUMN_KEY (2)."""
     if column in keys.under_footer_key:
         return structure({1: struct(_EMPTY_STRUCT)})
+    # The path is required by the format, although the chunk's place tells the column too.
     own = structure({1: texts(chunk.leaf.path), 2: binary(sealed.key_metadata)})
     return structure({2: struct(own)})
 
@@ -183,6 +186,7 @@ def _new_places(chunk: Chunk, places: NewPlaces) -> dict[int, NewValue | None]:
             new[11] = i64((meta_data.dictionary_page_offset or 0) + places.moved_by)
     else:
         first = places.first_data
+        # A chunk without a data page has no such place, so its own start is named.
         new[9] = i64(places.start if first is None else first)
         if places.dictionary is not None:
             new[11] = i64(places.dictionary)

@@ -112,6 +112,8 @@ def wraps_as_wanted(footer: Footer, keys: FileKeys, encryption: EncryptionOption
         return True
     own = [
         chunk.crypto_metadata.ENCRYPTION_WITH_COLUMN_KEY
+        # The first row group stands for all: a writer wraps the keys of a file in one way, and
+        # `found_protection` has refused groups under different master keys.
         for chunks in footer.columns[:1]
         for chunk in chunks
         if chunk.crypto_metadata is not None

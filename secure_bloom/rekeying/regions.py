@@ -93,5 +93,6 @@ def _of(column: int, chunk: Chunk, bloom_filter: Extent | None) -> Iterator[Regi
         ),
     )
     for kind, offset, size in places:
+        # With one of the two alone no reader can find the part, so it is left behind.
         if offset is not None and size is not None:
             yield Region(offset=offset, length=size, kind=kind, chunk=chunk, column=column)

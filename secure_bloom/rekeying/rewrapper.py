@@ -121,6 +121,7 @@ class Rewrapper:
             if newest.text is None:
                 renewed = self._rewrapped(wrapped, name)
                 newest.text = versions.key_version(renewed)
+                # A key of the newest version keeps its bytes, so a file with such keys alone stays.
                 return wrapped if newest.text == versions.key_version(wrapped) else renewed
         if newest.text == versions.key_version(wrapped):
             return wrapped

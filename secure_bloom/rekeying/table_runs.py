@@ -200,7 +200,7 @@ def _left(report: RekeyedFile) -> RekeyedFile:
 
 
 def table_notes(run: RekeyRun, change: TableChange) -> Iterator[str]:
-    """What the table's past shows still."""
+    """Notes on what old versions of the table still show."""
     if any(commit.files for commit in change.commits):
         yield _OLD_FILES
     if change.commits and run.shows_secrets:

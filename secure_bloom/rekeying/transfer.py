@@ -186,6 +186,7 @@ class _ReadAhead:
         room = self.region.length - position
         if self.start + len(self.stored) - position < min(least, room):
             length = min(max(least, _AHEAD), room)
+            # Let go before the next bytes are read: memory holds one window, not two.
             self.stored = memoryview(b"")
             self.stored = memoryview(self.file.read_at(self.region.offset + position, length))
             self.start = position

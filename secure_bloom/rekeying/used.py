@@ -17,7 +17,7 @@ from secure_bloom.parquet.footer import Footer, read_unverified, unlock
 from secure_bloom.parquet.footer_tail import read_tail
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.keys_ahead import KeysAhead
-from secure_bloom.reports import Report
+from secure_bloom.reports import FilesReport
 from secure_bloom.storage.paths import Paths, as_paths
 from secure_bloom.tables import TableListing, TableVersion, list_tables
 from secure_bloom.text import counted
@@ -56,17 +56,12 @@ class FileKeyUse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class KeyUseReport(Report):
+class KeyUseReport(FilesReport[FileKeyUse]):
     """Which keys a table depends on."""
 
     files: tuple[FileKeyUse, ...]
 
     ROWS: ClassVar = ("files", "keys")
-
-    @property
-    def failed(self) -> tuple[FileKeyUse, ...]:
-        """The files that could not be looked at."""
-        return tuple(file for file in self.files if file.error is not None)
 
     @property
     def files_by_key(self) -> dict[tuple[str, str | None], int]:

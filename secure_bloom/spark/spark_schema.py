@@ -148,7 +148,7 @@ def _instants(kinds: Iterable[_FileSchema]) -> frozenset[str]:
 
 
 def _field(stored: pa.Field, kinds: Iterable[_FileSchema]) -> st.StructField:
-    """The column as in the files that store it in the type of the whole table."""
+    """The column as a file has it that stores it in the type of the table, if there is one."""
     name = stored.name
     kind = next((k for k in kinds if _has(k.columns.arrow, stored)), None)
     with located(column=name):

@@ -19,7 +19,7 @@ _LEAVE_OUT = 'leave the column out: .option("columns", "the others, ...")'
 
 
 def merged_type(stored: pa.DataType) -> st.DataType:
-    """The type of a column that no file has in this type: the files' types were joined."""
+    """Spark's type for ``stored``, the common type of files that store a column differently."""
     try:
         found = from_arrow_type(stored, prefer_timestamp_ntz=True)
         # Only the way back finds a decimal with more digits than Spark has.

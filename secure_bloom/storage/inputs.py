@@ -12,7 +12,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from secure_bloom.column_names import NamesOfTable
@@ -59,12 +58,7 @@ class InputFile(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     def read_at(self, offset: int, length: int) -> bytes:
@@ -80,7 +74,7 @@ class InputFile(ABC):
         return data
 
     def view_at(self, offset: int, length: int) -> memoryview:
-        """As :meth:`read_at`, but in pieces, so that memory for gigabytes is not needed twice."""
+        """As :meth:`read_at`, but read in pieces: a large read then needs its memory once."""
         self._check_range(offset, length)
         if length <= _CHUNK_BYTES:
             return memoryview(self.read_at(offset, length))

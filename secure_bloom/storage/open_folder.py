@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import errno
 import os
-from types import TracebackType
 
 from secure_bloom.storage.system_calls import CLOEXEC, NOFOLLOW, NONBLOCK, require_writing
 
@@ -35,12 +34,7 @@ class OpenFolder:
     def __enter__(self) -> OpenFolder:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         close(self._fd)
 
     def open(self, name: str, flags: int) -> int:

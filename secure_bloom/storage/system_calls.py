@@ -32,7 +32,7 @@ _seeking = threading.Lock()
 
 
 def _seek_and_read(fd: int, length: int, offset: int) -> bytes:
-    """As pread(2) where there is none: the descriptor's one position is taken in turns."""
+    """Stand in for pread(2) where there is none: threads take turns at the one position."""
     with _seeking:
         os.lseek(fd, offset, os.SEEK_SET)
         return os.read(fd, length)

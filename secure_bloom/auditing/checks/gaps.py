@@ -79,7 +79,7 @@ class ClearFilters:
 
 
 def _foldings(made: SplitBlockBloomFilter) -> Iterator[SplitBlockBloomFilter]:
-    """The filter and its foldings, as far as they are not useless."""
+    """The filter and its foldings, up to the last one that still rules values out."""
     while made.fpp() <= _USELESS:
         yield made
         if made.block_count % 2:

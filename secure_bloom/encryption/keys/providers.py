@@ -1,4 +1,4 @@
-"""From a policy's ``[kms]`` table to a KMS client."""
+"""Make the KMS client that a policy's ``[kms]`` table describes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a file's key metadata to its data keys.
+"""Find the data keys of a file by its key metadata.
 
 The order of the search: the KMS unwraps PKMT1 key material; free-form metadata names one of the
 data keys by its UTF-8 text; else the key is the one given for the footer or for the column.
@@ -73,6 +73,7 @@ class KeyResolver:
         # None and no error: the caller may have the key by its place.
         if kms is None or not self._may_have(material.master_key_id):
             return None
+        # Before the call: a key that the KMS refuses was asked for too.
         self.used.add(material.master_key_id)
         return wrapping.unwrap(material, kms, self._keks)
 

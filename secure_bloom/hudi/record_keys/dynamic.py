@@ -38,7 +38,7 @@ def require_bound(max_entries: int) -> None:
 
 
 class DynamicBoundedBloomFilter(HudiBloomFilter):
-    """A filter that is made for ``num_entries`` keys and grows until it is for ``max_entries``.
+    """A filter made for ``num_entries`` keys, which grows until it has room for ``max_entries``.
 
     ``fpp`` is that of one full row.  PolicyError where 1 <= num_entries < 2^31, 0 < fpp < 1 and
     0 <= max_entries do not hold.

@@ -113,7 +113,7 @@ class PageType(enum.IntEnum):
 
 
 class BoundaryOrder(enum.IntEnum):
-    """In which order the bounds of a chunk's pages are."""
+    """The order in which the bounds of a chunk's pages stand."""
 
     UNORDERED = 0
     ASCENDING = 1

@@ -52,7 +52,7 @@ def decode_record(view: type[V], buffer: trees.Buffer) -> V:
 
 
 def measured_record(view: type[V], buffer: trees.Buffer) -> tuple[V, int]:
-    """As :func:`decode_record`, and the number of bytes that the structure takes."""
+    """The record, as of :func:`decode_record`, and how many bytes its structure takes."""
     if not trees.HAS_C_CODE:
         tree, length = trees.decode(buffer)
         return view(tree), length
@@ -134,7 +134,7 @@ class LaterRecords(Sequence[V]):
 
 
 def measured_outline(view: type[V], buffer: bytes, *later: type[View]) -> tuple[V, int]:
-    """As :func:`measured_record`, but lists of ``later`` have the offsets where those start.
+    """As :func:`measured_record`, but lists of the ``later`` structures are left as offsets.
 
     They are for :class:`LaterRecords`.
     """

@@ -59,6 +59,7 @@ def splice(buffer: bytes, splices: Iterable[Splice]) -> bytes:
     parts = []
     done = 0
     for start, end, new in sorted(splices):
+        # A mistake of the caller: fields of one structure, whatever a file holds, never overlap.
         if start < done:
             raise ValueError("splices overlap")
         parts += [buffer[done:start], new]

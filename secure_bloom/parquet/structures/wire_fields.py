@@ -61,7 +61,7 @@ def find_fields(buffer: bytes, start: int = 0) -> Fields:
 
 
 def find_nested(buffer: bytes, start: int, within: int | None) -> tuple[Fields, Fields | None]:
-    """As :func:`find_fields`, and the fields of the structure that stands in field ``within``.
+    """The fields, as of :func:`find_fields`, and those of the structure in field ``within``.
 
     Both in one go: most bytes of a column chunk are those of its metadata.
     """
@@ -126,6 +126,7 @@ def number(buffer: bytes, field: Field | None) -> int:
 def _field_id(buffer: bytes, position: int, head: int, before: int) -> tuple[int, int]:
     """A field's id, and where its value starts."""
     if head >> 4:
+        # A difference of 0 marks the long form, so ids that repeat or fall are written out.
         return before + (head >> 4), position + 1
     number, value = _read_varint(buffer, position + 1)
     return number >> 1 ^ -(number & 1), value
@@ -187,6 +188,7 @@ def _skip_binary(buffer: bytes, position: int, _depth: int) -> int:
 
 def _skip_list(buffer: bytes, position: int, depth: int) -> int:
     size, element, position = _list_header(buffer, position)
+    # Looked up for an empty list too: an element type that is none is damage.
     skip = _SKIP_ELEMENT[element]
     for _ in range(size):
         position = skip(buffer, position, _below(depth))

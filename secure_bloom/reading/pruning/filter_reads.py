@@ -103,7 +103,7 @@ class Hashes:
         return cls(hashes=hashes, array=np.array(hashes, np.uint64))
 
     def run(self, start: int, length: int) -> Hashes:
-        """A run of the hashes."""
+        """The ``length`` hashes from ``start`` on."""
         part = slice(start, start + length)
         return Hashes(hashes=self.hashes[part], array=self.array[part])
 

@@ -57,7 +57,7 @@ class OpenedFile:
         return self._pages
 
     def source(self) -> pq.ParquetFile:
-        """The same file for pyarrow."""
+        """The file as pyarrow opens it."""
         if self._source is None:
             file = self.file()
             source = self._opener.open(self.footer, self._leaves, self._row_groups)

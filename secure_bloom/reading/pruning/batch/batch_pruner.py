@@ -168,7 +168,7 @@ def _probes(pruner: FilePruner) -> list[tuple[ColumnPredicate, ProbeValues]]:
 def _prune_by_bounds(
     pruner: FilePruner, row_groups: Sequence[int], predicate: ColumnPredicate, probe: ProbeValues
 ) -> Job[_ColumnSurvivors | None]:
-    """What the bounds of a column leave; None where the steps must look at its chunks."""
+    """The chunks that the bounds of a column leave; None where the steps must look at each."""
     from secure_bloom.kernels import chunks as layout
     from secure_bloom.reading.pruning.batch.chunk_fields import read_chunk_fields
 
