@@ -95,7 +95,7 @@ class MaybeFailed(Protocol):
 E = TypeVar("E", bound=MaybeFailed)
 
 
-class FilesReport(Report, Generic[E]):
+class ReportOfFiles(Report, Generic[E]):
     """A report of files, each of which may have failed by itself."""
 
     __slots__ = ()

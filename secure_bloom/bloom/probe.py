@@ -26,7 +26,7 @@ from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.keys_ahead import KeysAhead
 from secure_bloom.parquet.literals import physical_values
 from secure_bloom.parquet.schema import Leaf, require_filterable, select, unknown_column
-from secure_bloom.reports import FilesReport
+from secure_bloom.reports import ReportOfFiles
 from secure_bloom.storage import InputFile, files_at_once
 from secure_bloom.storage.inputs import Extent
 from secure_bloom.storage.paths import Paths, as_paths
@@ -67,7 +67,7 @@ class FileProbe:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class ProbeReport(FilesReport[FileProbe]):
+class ProbeReport(ReportOfFiles[FileProbe]):
     """The verdicts of all files for one column."""
 
     column: str
@@ -84,7 +84,7 @@ class ProbeReport(FilesReport[FileProbe]):
 
     def records(self) -> Iterator[dict[str, Any]]:
         """One row for each file, row group and value."""
-        for row in FilesReport.records(self):
+        for row in ReportOfFiles.records(self):
             verdicts = row.pop("verdicts", {None: None})
             yield from (row | {"value": v, "verdict": verdict} for v, verdict in verdicts.items())
 

@@ -18,7 +18,7 @@ from secure_bloom.hudi.record_keys.footer_entry import KeyRange, RecordKeyEntry,
 from secure_bloom.parquet.footer import Footer, unlock_to_read
 from secure_bloom.parquet.footer_tail import read_tail
 from secure_bloom.parquet.key_material_files import file_keys
-from secure_bloom.reports import FilesReport, counted_files
+from secure_bloom.reports import ReportOfFiles, counted_files
 from secure_bloom.storage import InputFile, TableLog, find_unmanaged, open_input, refuse_managed
 from secure_bloom.storage.paths import Paths, as_paths
 
@@ -62,7 +62,7 @@ class RecordKeyFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class RecordKeyReport(FilesReport[RecordKeyFile]):
+class RecordKeyReport(ReportOfFiles[RecordKeyFile]):
     """All files that were looked at."""
 
     files: tuple[RecordKeyFile, ...]

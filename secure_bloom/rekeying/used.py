@@ -17,7 +17,7 @@ from secure_bloom.parquet.footer import Footer, read_unverified, unlock
 from secure_bloom.parquet.footer_tail import read_tail
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.keys_ahead import KeysAhead
-from secure_bloom.reports import FilesReport
+from secure_bloom.reports import ReportOfFiles
 from secure_bloom.storage.paths import Paths, as_paths
 from secure_bloom.tables import TableListing, TableVersion, list_tables
 from secure_bloom.text import counted
@@ -56,7 +56,7 @@ class FileKeyUse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class KeyUseReport(FilesReport[FileKeyUse]):
+class KeyUseReport(ReportOfFiles[FileKeyUse]):
     """Which keys a table depends on."""
 
     files: tuple[FileKeyUse, ...]
