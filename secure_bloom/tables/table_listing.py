@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from secure_bloom.column_names import NamesOfTable
-from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError
+from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError, located
 from secure_bloom.storage import (
     InputFile,
     TableLog,
@@ -211,7 +211,8 @@ class _Listed:
             _refuse_moved(tree, table, files_of_sink)
             return [shown for _, shown in _within(tree, table, path, files_of_sink)]
         state = self._snapshot(tree, table)
-        names = column_names(state.metadata)
+        with located(path=table):
+            names = column_names(state.metadata)
         files = {file.path: file for file in state.files}
         found = []
         for stored, shown in _within(tree, table, path, files):

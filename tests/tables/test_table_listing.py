@@ -13,7 +13,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.cli import main
-from secure_bloom.errors import PolicyError, UnsupportedFeatureError
+from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError
 from secure_bloom.rekeying import keys_used
 from secure_bloom.tables import TableVersion, list_tables
 from tests.tables.delta_logs import add, column, commit, remove, start
@@ -192,3 +192,13 @@ def test_a_table_without_files_is_one(tmp_path: Path) -> None:
     listing = list_tables([str(tmp_path)])
     assert listing.paths == ()
     assert listing.snapshots[0].version == 1
+
+
+def test_damage_in_a_schema_tells_the_table(tmp_path: Path) -> None:
+    twice = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "c1"}
+    columns = [column(name, **twice) for name in ("a", "b")]
+    mapped = start(*columns, features=["columnMapping"], delta_columnMapping_mode="name")
+    commit(tmp_path, 0, *mapped, add("x"))
+    with pytest.raises(FormatError, match="one place in its files") as caught:
+        list_tables([str(tmp_path)])
+    assert caught.value.path == str(tmp_path)

@@ -50,6 +50,7 @@ from secure_bloom.parquet.structures.splices import (
 from secure_bloom.parquet.structures.wire_fields import find_fields
 from secure_bloom.reading.table.footer import FileFooter
 from secure_bloom.storage import is_object_uri, local_path
+from secure_bloom.storage.os_errors import system_errors
 
 #: pyarrow opens no footer whose material names no KMS instance.
 _INSTANCE = "DEFAULT"
@@ -69,13 +70,15 @@ class SourceOpener:
         """The file, open to read the leaves at the ordinals ``columns`` of ``row_groups``.
 
         Raises KeyUnavailableError or IntegrityError, with path, row group and column, for a column
-        that cannot be opened, FormatError for what pyarrow makes nothing of.
+        that cannot be opened, FormatError for what pyarrow makes nothing of, and PolicyError where
+        the file is gone or closed to us.
         """
         try:
             return self._open(footer, columns, row_groups)
         except (pa.ArrowException, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
-                raise
+                with system_errors(footer.path):
+                    raise
         # Without the cause: its text may quote what stands in the file.
         raise FormatError("pyarrow does not take the footer, or the key material in it")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from secure_bloom.errors import FileChangedError
+from secure_bloom.errors import FileChangedError, MissingPathError
 from secure_bloom.storage import InputFile, open_input
 from tests.reading.rows.test_column_decoder import opened
 from tests.tables import Mode, customers, write
@@ -39,3 +39,16 @@ def test_another_file_in_its_place_is_told(tmp_path: Path) -> None:
     other.rename(path)
     with pytest.raises(FileChangedError, match="changed after its footer was read"):
         it.file()
+
+
+def test_a_file_that_is_gone_meanwhile_is_told(tmp_path: Path) -> None:
+    """VACUUM of a table's engine removes files beside a reader of an older version."""
+    path = write(tmp_path / "x.parquet", customers(10), Mode.PLAIN, row_group_size=5)
+    it = opened(path)
+    it.file()
+    path.unlink()
+    # pyarrow opens it by its name again.
+    with pytest.raises(MissingPathError, match="no such file") as caught:
+        it.source()
+    it.close()
+    assert caught.value.path == str(path)
