@@ -111,6 +111,10 @@ def test_a_version_is_one_of_a_delta_table(tmp_path: Path) -> None:
 def test_verbs_that_write_and_other_tables_still_refuse(table: Path) -> None:
     with pytest.raises(UnsupportedFeatureError, match="a Delta table"):
         sb.decrypt([table, table], output=table.parent / "out")
+    for inside in (next(table.glob("day=*")), table / "left-behind.parquet", f"{table}/*"):
+        with pytest.raises(UnsupportedFeatureError, match="a Delta table") as caught:
+            sb.add_bloom_filters(inside, columns="id")
+        assert "the table's folder alone" in str(caught.value.hint)
     (table.parent / ".hoodie").mkdir()
     with pytest.raises(UnsupportedFeatureError, match="a Hudi table"):
         list_tables([str(table)])
