@@ -39,8 +39,8 @@ _FOLDERS = {
 }
 _HINT = "read the table with its own engine, or write its rows to plain Parquet files"
 _HINTS = {
-    TableLog.DELTA: "give add, reencrypt or rotate the table's folder alone: they commit to its log "
-    "(--where takes partitions of it); else read the table with its own engine",
+    TableLog.DELTA: "give add, reencrypt or rotate the table's folder alone, with --where for some "
+    "of its partitions: they commit to its log; else read the table with its own engine",
     TableLog.ICEBERG: "the catalog knows which file counts: give inspect, probe, audit or read "
     "iceberg://CATALOG/NAMESPACE.TABLE, or the metadata file, metadata/*.metadata.json",
 }
