@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 
 from secure_bloom.advising.candidates import Candidate
@@ -174,17 +175,16 @@ def advise_column(
     tick: Callable[[], None] = lambda: None,
 ) -> ColumnAdvice:
     """The advice on one column."""
-    share = None if log is None else log.share(candidate.name)
+    advice = partial(
+        ColumnAdvice,
+        column=candidate.name,
+        type=candidate.type,
+        fpp=options.fpp,
+        share=None if log is None else log.share(candidate.name),
+    )
     reason = refusal(candidate, log)
     if reason is not None or not sample.row_groups:
-        return ColumnAdvice(
-            column=candidate.name,
-            type=candidate.type,
-            verdict=AdviceVerdict.NO,
-            reason=reason or "no values: the table has no rows",
-            fpp=options.fpp,
-            share=share,
-        )
+        return advice(verdict=AdviceVerdict.NO, reason=reason or "no values: the table has no rows")
     _load_kernels()
     trial = trier.column(candidate, options, tick)
     case = ColumnCase(candidate=candidate, sample=sample, log=log, trial=trial)
@@ -194,15 +194,11 @@ def advise_column(
         better = other_fpp(
             trial, lambda fpp: trier.column(candidate, BloomFilterOptions(fpp=fpp), tick)
         )
-    return ColumnAdvice(
-        column=candidate.name,
-        type=candidate.type,
+    return advice(
         verdict=verdict,
         reason=reason,
-        fpp=options.fpp,
         key=trier.policy_key(candidate),
         stored_key=trial.key,
-        share=share,
         trial=trial,
         better_fpp=better,
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from secure_bloom.bloom.stored import filter_extent
 from secure_bloom.encryption.keys import FileKeys, KeyResolver
@@ -119,18 +120,11 @@ class Reencryption:
             footer = open_footer(read_tail(file), keys)
             before = found_protection(footer, keys)
             wanted = wanted_protection(self.policy, footer.leaves)
+            report = partial(rekeyed_file, file, footer.leaves, before=before, started=started)
             if self._is_left(target) and self._is_done(footer, keys, before, wanted):
                 if target is None and not self.dry_run:
                     tidy_material(file, footer)
-                return rekeyed_file(
-                    file,
-                    footer.leaves,
-                    "unchanged",
-                    before=before,
-                    after=before,
-                    size=file.size,
-                    started=started,
-                )
+                return report("unchanged", after=before, size=file.size)
             # Before the write: the new file has one name, and nothing tells any more which index
             # beside it is of the old content.
             notes = () if target is not None else tuple(leftovers(file, wanted))
@@ -139,16 +133,8 @@ class Reencryption:
                 size, left = self._write(file, footer, keys, wanted, target)
                 notes += left
             status: RekeyStatus = "decrypted" if wanted.is_plain else "reencrypted"
-            report = rekeyed_file(
-                file,
-                footer.leaves,
-                status,
-                before=before,
-                after=wanted,
-                size=size,
-                started=started,
-            )
-            return replace(report, notes=notes, verified=footer.is_verified)
+            done = report(status, after=wanted, size=size)
+            return replace(done, notes=notes, verified=footer.is_verified)
 
     def _is_left(self, target: str | None) -> bool:
         """Whether a file that is as it should be stays alone; else the target gets a copy."""

@@ -117,14 +117,9 @@ class Rotation:
             size = file.size
             if renewed.changes and not self.dry_run:
                 size = _write(file, footer, renewed, target)
+            after = _after(footer, before, renewed.master_keys)
             report = rekeyed_file(
-                file,
-                footer.leaves,
-                status,
-                before=before,
-                after=_after(footer, before, renewed.master_keys),
-                size=size,
-                started=started,
+                file, footer.leaves, status, before=before, after=after, size=size, started=started
             )
             return replace(report, notes=notes)
 
