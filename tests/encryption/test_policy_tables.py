@@ -185,3 +185,16 @@ def test_a_draft_without_problems_is_the_policy(tmp_path: Path) -> None:
     path.write_text("[")
     with pytest.raises(PolicyError, match="not TOML"):
         draft_policy(path)
+
+
+def test_a_policy_must_not_use_a_key_that_it_says_is_retired(tmp_path: Path) -> None:
+    kept = load(tmp_path, FOOTER + "[keys.k_old]\nretired = true\n[keys.kf]\nretired = false\n")
+    assert kept.retired_keys == {"k_old"}
+    with pytest.raises(PolicyError, match="retired: kf"):
+        load(tmp_path, FOOTER + "[keys.kf]\nretired = true\n")
+
+
+def test_a_policy_is_text(tmp_path: Path) -> None:
+    (tmp_path / "policy.toml").write_bytes(b'[footer]\nkey = "\xff"\n')
+    with pytest.raises(PolicyError, match="not UTF-8"):
+        KeyPolicy.load(tmp_path / "policy.toml")

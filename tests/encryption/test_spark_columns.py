@@ -42,3 +42,11 @@ def test_the_leaves_of_a_spark_schema_are_those_that_spark_writes() -> None:
 
 def _policy(column: str) -> KeyPolicy:
     return KeyPolicy(footer_key="k", columns={column: ColumnRule(path=column, key="k")})
+
+
+@pytest.mark.parametrize(
+    ("column", "told"), [("emial", "no column emial"), ("e.mail", "a dot in its own name")]
+)
+def test_what_spark_cannot_name_is_told(column: str, told: str) -> None:
+    with pytest.raises(PolicyError, match=told):
+        check_spark_columns(_policy(column), [("id",), ("e.mail",), ("email",)])

@@ -7,7 +7,13 @@ from collections.abc import Callable
 
 import pytest
 
-from secure_bloom.encryption.keys.client import rewrap_with, try_master_key, unwrap_with, wrap_with
+from secure_bloom.encryption.keys.client import (
+    moved_with,
+    rewrap_with,
+    try_master_key,
+    unwrap_with,
+    wrap_with,
+)
 from secure_bloom.errors import FormatError, KeyUnavailableError, KmsUnavailableError
 from tests.tables import KEYRING
 
@@ -107,3 +113,32 @@ def test_a_key_that_unwraps_to_something_else_does_not_serve() -> None:
             return bytes(16)
 
     assert try_master_key(Other(), "k") is not None
+
+
+class Moving(Foreign):
+    """One that brings wrapped keys under another master key itself."""
+
+    def move_key(self, wrapped_key: str, old_master_key: str, new_master_key: str) -> str:
+        return self._answer()  # type: ignore[return-value]
+
+
+def test_a_kms_that_cannot_move_a_key_gives_it_out_to_be_wrapped_anew() -> None:
+    moved = moved_with(KEYRING, wrap_with(KEYRING, KEY, "k_pii"), "k_pii", "k_footer")
+    assert unwrap_with(KEYRING, moved, "k_footer") == KEY
+
+
+def test_a_kms_moves_a_key_itself_where_it_can() -> None:
+    assert moved_with(Moving(lambda: "moved"), "wrapped", "k_old", "k_new") == "moved"
+
+
+def test_a_move_that_fails_is_of_the_key() -> None:
+    with pytest.raises(KeyUnavailableError, match=r"k_old.*ValueError"):
+        moved_with(Moving(_raising(ValueError("secret"))), "wrapped", "k_old", "k_new")
+    with pytest.raises(KmsUnavailableError, match="down"):
+        moved_with(Moving(_raising(KmsUnavailableError("down"))), "wrapped", "k_old", "k_new")
+
+
+def test_a_master_key_that_the_kms_refuses_does_not_serve() -> None:
+    refused = try_master_key(Foreign(_raising(KeyUnavailableError("disabled"))), "k_pii")
+    assert refused is not None
+    assert "disabled" in refused.message

@@ -12,7 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secure_bloom.encryption.keys import ExplicitKeys, Keyring, KeyringPermissionWarning, KmsClient
+from secure_bloom.encryption.keys import (
+    ExplicitKeys,
+    Keyring,
+    KeyringPermissionWarning,
+    KmsClient,
+    new_keyring,
+)
 from secure_bloom.errors import FormatError, KeyUnavailableError, PolicyError, SecureBloomError
 from tests.encryption.keys.secrecy import assert_hidden
 from tests.project import ROOT
@@ -197,3 +203,45 @@ class TestSecrecy:
 def test_explicit_keys_are_checked_when_they_are_made(keys: dict) -> None:
     with pytest.raises(PolicyError, match="bytes"):
         ExplicitKeys(**keys)
+
+
+class TestNewKeyring:
+    def test_each_name_gets_a_key_of_its_own_that_only_the_owner_reads(
+        self, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "keyring.json"
+        new_keyring(path, ["k_pii", "k_footer"], bits=256)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", KeyringPermissionWarning)
+            keys = Keyring.load(path).master_keys
+        assert set(keys) == {"k_footer", "k_pii"}
+        assert len(set(keys.values())) == 2
+        assert set(map(len, keys.values())) == {32}
+        assert [it.name for it in tmp_path.iterdir()] == [path.name]
+
+    def test_a_keyring_is_never_replaced(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "keyring.json", "the only keys")
+        with pytest.raises(PolicyError, match="there is a file already") as caught:
+            new_keyring(path, ["k"])
+        assert caught.value.path == str(path)
+        assert [it.read_text() for it in tmp_path.iterdir()] == ["the only keys"]
+
+    @pytest.mark.parametrize(
+        ("names", "bits", "told"),
+        [
+            ([], 128, "no master key is named"),
+            (["k", " "], 128, "name is empty"),
+            (["k"], 64, "64 bits"),
+        ],
+    )
+    def test_what_is_no_key_is_not_written(
+        self, tmp_path: Path, names: list[str], bits: int, told: str
+    ) -> None:
+        with pytest.raises(PolicyError, match=told):
+            new_keyring(tmp_path / "keyring.json", names, bits=bits)
+        assert not list(tmp_path.iterdir())
+
+    def test_a_folder_that_is_not_there_is_named(self, tmp_path: Path) -> None:
+        with pytest.raises(PolicyError, match="cannot be written") as caught:
+            new_keyring(tmp_path / "none" / "keyring.json", ["k"])
+        assert caught.value.path == str(tmp_path / "none" / "keyring.json")

@@ -137,3 +137,9 @@ def test_altered_bytes_raise_nothing_unexpected(data: st.DataObject) -> None:
         altered[data.draw(st.integers(0, len(altered) - 1))] = data.draw(st.integers(0, 255))
     with contextlib.suppress(SecureBloomError):
         KeyMaterial.parse(bytes(altered))
+
+
+@given(names)
+def test_a_reference_to_outside_material_both_ways(name: str) -> None:
+    reference = ExternalReference(key_reference=name)
+    assert KeyMaterial.parse(reference.serialize()) == reference
