@@ -61,6 +61,10 @@ def test_in_a_browser_from_a_disk_the_search_finds(site: Path, tmp_path: Path) -
         for name, width in (("findings", 400), ("reference/python", 400), ("index", 1280)):
             page.open(site / f"{name}.html", width=width)
             assert page.value(overflow) == 0
+        page.open(site / "start" / "analyst.html", width=1280)
+        copied = page.value(_COPIED).split("\n")
+        assert copied[0] == "secure-bloom keys new keyring.json --policy policy.toml"
+        assert not any(copied[1:])
         page.click(".md-search__input")
         page.wait("document.activeElement.matches('.md-search__input')")
         page.type("filter-saturated")
@@ -68,6 +72,14 @@ def test_in_a_browser_from_a_disk_the_search_finds(site: Path, tmp_path: Path) -
         assert [url for url in page.requests if not url.startswith(("file:", "data:"))] == []
         assert page.complaints == []
 
+
+#: What the button at a block of a console copies: it marks the block while it takes the text.
+_COPIED = """(() => {
+  const blocks = [...document.querySelectorAll("code")];
+  const block = blocks.find(it => it.querySelector(".gp") && it.querySelector(".go"));
+  block.setAttribute("data-md-copying", "");
+  return block.innerText;
+})()"""
 
 #: The search listens only once its index is read: until then the input tells it again and again.
 _FOUND = """(() => {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -11,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from secure_bloom.cli.loudness import tell, tell_note
-from secure_bloom.cli.tables import print_table, short_names
+from secure_bloom.cli.tables import is_too_wide, print_table, short_names
 from secure_bloom.text import counted, human_bytes, legible
 
 if TYPE_CHECKING:
@@ -118,7 +116,7 @@ def _print_files(report: ReadReport, *, verbose: bool) -> None:
         )
         for file in shown
     ]
-    if sys.stdout.isatty() and _width(headers, rows) > shutil.get_terminal_size().columns:
+    if is_too_wide(headers, rows):
         _print_file_by_file(rows)
     else:
         print_table(headers, rows)
@@ -128,12 +126,6 @@ def _print_files(report: ReadReport, *, verbose: bool) -> None:
     if verbose:
         for file in report.files:
             _print_row_groups(file)
-
-
-def _width(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> int:
-    """How many characters wide the table is, with its edges and gaps."""
-    columns = zip([name.removesuffix(">") for name in headers], *rows, strict=True)
-    return 1 + sum(2 + max(len(str(cell)) for cell in column) for column in columns)
 
 
 def _print_file_by_file(rows: Sequence[Sequence[object]]) -> None:

@@ -143,7 +143,7 @@ def _write_table(schema: Any, batches: Batches, file: IO[str]) -> int:
     if len(schema.names) * _NARROWEST > width and file is sys.stdout and sys.stdout.isatty():
         _print_records(schema.names, shown)
     else:
-        print_table([legible(name) for name in schema.names], shown)
+        print_table([legible(name) for name in schema.names], shown, may_cut=True)
     if len(rows) > TABLE_ROWS:
         click.echo(f"the first {TABLE_ROWS} rows; --format csv or jsonl gives all")
     else:

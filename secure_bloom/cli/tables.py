@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,18 +28,49 @@ def print_json(document: dict[str, Any]) -> None:
 
 
 def print_table(
-    headers: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None
+    headers: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    title: str | None = None,
+    may_cut: bool = False,
 ) -> None:
-    """Rows under headers; headers that end in ``>`` head columns of numbers.  Cells never wrap."""
+    """Rows under headers; headers that end in ``>`` head columns of numbers.  Cells never wrap.
+
+    On a terminal that is too narrow each row is a paragraph, unless its cells may be cut.
+    """
     heads = [written_out(header.removesuffix(">")) for header in headers]
     right = [header.endswith(">") for header in headers]
     cells = [["" if cell is None else written_out(str(cell)) for cell in row] for row in rows]
     told = title and written_out(title)
     color = wanted_color()
-    if sys.stdout.isatty() or color:
+    if not may_cut and is_too_wide(headers, cells):
+        _print_row_by_row(heads, cells, told)
+    elif sys.stdout.isatty() or color:
         _draw(heads, right, cells, told, color=color)
     else:
         click.echo("\n".join(_plain_lines(heads, right, cells, told)))
+
+
+def is_too_wide(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> bool:
+    """Whether the output is a terminal that the table does not fit, with its edges and gaps."""
+    if not sys.stdout.isatty():
+        return False
+    columns = zip([header.removesuffix(">") for header in headers], *rows, strict=True)
+    width = 1 + sum(2 + max(_columns(str(cell)) for cell in column) for column in columns)
+    return width > shutil.get_terminal_size().columns
+
+
+def _print_row_by_row(
+    heads: Sequence[str], rows: Iterable[Sequence[str]], title: str | None
+) -> None:
+    """The first cell of a row, and below it what the others say."""
+    if title:
+        click.echo(title)
+    width = shutil.get_terminal_size().columns
+    for first, *cells in rows:
+        click.echo(first)
+        said = [f"{head} {cell}" for head, cell in zip(heads[1:], cells, strict=True) if cell]
+        click.echo(click.wrap_text(", ".join(said), width, "  ", "  "))
 
 
 def print_files(headers: Sequence[str], rows: Sequence[Sequence[object]], *, verbose: bool) -> None:

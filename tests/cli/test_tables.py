@@ -56,3 +56,24 @@ def test_cells_never_wrap(capsys: pytest.CaptureFixture[str]) -> None:
     print_table(["name", "n>"], [["x" * 150, 1], ["y", 22]])
     lines = [line for line in capsys.readouterr().out.splitlines() if line.strip()]
     assert any("x" * 150 in line for line in lines)
+
+
+def test_on_a_terminal_that_is_too_narrow_no_cell_is_cut(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("TERM", "xterm")
+    rows = [["customer.billing_address.postal_code", "text", "in clear", None, 7]]
+    headers = ["column", "type", "key", "filters", "bytes>"]
+    print_table(headers, rows, title="row group 0")
+    assert capsys.readouterr().out.splitlines() == [
+        "row group 0",
+        "customer.billing_address.postal_code",
+        "  type text, key in clear, bytes 7",
+    ]
+    print_table(headers, rows, may_cut=True)
+    assert "\u2026" in capsys.readouterr().out
+    monkeypatch.setenv("COLUMNS", "80")
+    print_table(headers, rows)
+    assert "───" in capsys.readouterr().out
