@@ -1,7 +1,7 @@
 """What holds for every test: none may depend on the machine's speed.
 
-Tests that share Spark's session and cluster run in one worker of pytest-xdist; the other workers
-take the other files.
+Tests that share a session of Spark run in one worker of pytest-xdist: those that take the cluster,
+and as many more, in one; the rest in another.  The other workers take the other files.
 
 Tests of foreign readers record what they saw; it is held against the page on compatibility, or
 written there with `--compatibility`.
@@ -61,18 +61,35 @@ _PARTS = sorted(
 _AZURE = "tests/storage/azure/"
 
 
-class OneSparkWorker(LoadFileScheduling):
-    """Files are not divided among workers, and the files that share Spark's session are one."""
+class SparkWorkers(LoadFileScheduling):
+    """Files are not divided among workers, and the files that share a session of Spark are one."""
 
     def _split_scope(self, nodeid: str) -> str:
         scope: str = super()._split_scope(nodeid)
         if scope.startswith(_AZURE):
             return _AZURE
-        return "tests/spark" if _shares_a_session(scope) else scope
+        if not _shares_a_session(scope):
+            return scope
+        return "tests/spark, cluster" if scope.startswith(_BESIDE_THE_CLUSTER) else "tests/spark"
 
 
 #: Tests of Spark that start processes of their own.
 _ALONE = ("tests/spark/test_demo.py", "tests/spark/test_readme.py", "tests/spark/test_jvm.py")
+#: Tests of Spark that take the cluster, and as many others as make this session take as long as
+#: the other one.
+_BESIDE_THE_CLUSTER = tuple(
+    f"tests/spark/test_{name}.py"
+    for name in (
+        "add_job",
+        "audit_job",
+        "delta_job",
+        "file_reports",
+        "hudi",
+        "session",
+        "vault",
+        "written",
+    )
+)
 #: What takes long begins early: at the end there are small files for every worker.
 _EARLY = (*_ALONE, "tests/campaigns/", "tests/storage/", "tests/cli/", "tests/interop/")
 
@@ -104,7 +121,7 @@ def is_quick(config: pytest.Config) -> bool:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One worker more than there are cores: that of Spark waits for its JVM half of the time."""
+    """One worker more than there are cores: those of Spark wait for a JVM half of the time."""
     return min(4, len(os.sched_getaffinity(0)) + 1)
 
 
@@ -136,8 +153,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: (_turn(item), place(item)))
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneSparkWorker:
-    return OneSparkWorker(config, log)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SparkWorkers:
+    return SparkWorkers(config, log)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
