@@ -16,10 +16,10 @@ from secure_bloom.auditing.failures import file_failure
 from secure_bloom.auditing.findings import Finding, Severity
 from secure_bloom.auditing.rules import RULES
 from secure_bloom.auditing.scope import AuditScope, policy_digest
-from secure_bloom.encryption.accepted import current
 from secure_bloom.encryption.configuration import close_match
 from secure_bloom.encryption.keys import ExplicitKeys
 from secure_bloom.encryption.policy import KeyPolicy, draft_policy
+from secure_bloom.encryption.policy_tables import current
 from secure_bloom.errors import PolicyError
 from secure_bloom.options import as_texts
 from secure_bloom.storage.paths import Paths, as_paths

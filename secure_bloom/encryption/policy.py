@@ -13,10 +13,10 @@ from os import PathLike
 from pathlib import Path
 
 from secure_bloom.arguments import check_fields, checked_arguments
-from secure_bloom.encryption.accepted import AcceptedFinding
 from secure_bloom.encryption.configuration import close_match
 from secure_bloom.encryption.keys import KeyInventory, Keyring, KmsClient
 from secure_bloom.encryption.policy_tables import (
+    AcceptedFinding,
     ColumnRule,
     EncryptionOptions,
     check_key_name,

@@ -1,18 +1,67 @@
-"""policy.toml -> the fields of a KeyPolicy, table by table; nothing is guessed."""
+"""policy.toml -> the fields of a KeyPolicy, table by table; nothing is guessed.
+
+Findings of an audit that a policy accepts for a time stand there too, each with its reason.
+"""
 
 from __future__ import annotations
 
+import datetime
 import enum
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypedDict
 
-from secure_bloom.encryption.accepted import AcceptedFinding, accepted_findings
 from secure_bloom.encryption.configuration import ConfigTable
 from secure_bloom.errors import PolicyError, located, refused_by_system
 from secure_bloom.options import BloomFilterOptions, FooterMode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptedFinding:
+    """An entry of ``[[audit.ignore]]``: the finding ``ID`` or ``ID:COLUMN``, why, and how long.
+
+    ``until`` is the last day on which it is accepted; None is for ever.
+    """
+
+    finding: str
+    reason: str
+    until: datetime.date | None = None
+
+
+def accepted_findings(policy: ConfigTable) -> tuple[AcceptedFinding, ...]:
+    """The entries of a policy; PolicyError for one without a reason, or with a wrong word."""
+    audit = policy.table("audit", "[audit]")
+    if audit is None:
+        return ()
+    audit.allow({"ignore"})
+    entries = audit.get("ignore", list) or []
+    return tuple(_accepted(ConfigTable.of("[[audit.ignore]]", entry)) for entry in entries)
+
+
+def current(accepted: Iterable[AcceptedFinding], today: datetime.date) -> list[str]:
+    """The findings that are accepted today."""
+    return [it.finding for it in accepted if it.until is None or today <= it.until]
+
+
+def _accepted(table: ConfigTable) -> AcceptedFinding:
+    table.allow({"finding", "reason", "until"})
+    # Who accepts a finding must say why, because a later reader of the policy cannot ask.
+    finding, reason = table.text("finding"), table.text("reason")
+    if finding is None or reason is None:
+        raise PolicyError(
+            f"{table.name} lacks {'finding' if finding is None else 'reason'!r}",
+            hint='write finding = "ID" or "ID:COLUMN", and reason = "why it is accepted"',
+        )
+    until = table.entries.get("until")
+    # A datetime is a date too, to Python.
+    if until is not None and type(until) is not datetime.date:
+        raise PolicyError(
+            f"'until' of {table.name} is no date", hint="write until = 2027-01-31, without quotes"
+        )
+    return AcceptedFinding(finding=finding, reason=reason, until=until)
+
 
 DATA_KEY_BITS = (128, 192, 256)
 _POLICY_WORDS = frozenset({"kms", "footer", "columns", "encryption", "keys", "audit"})

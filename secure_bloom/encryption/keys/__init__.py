@@ -21,7 +21,7 @@ from secure_bloom.encryption.keys.explicit import ExplicitKeys
 from secure_bloom.encryption.keys.keyring import Keyring, KeyringPermissionWarning, new_keyring
 from secure_bloom.encryption.keys.material import ExternalReference, KeyMaterial
 from secure_bloom.encryption.keys.resolver import DataKey, FileKeys, KeyResolver
-from secure_bloom.encryption.keys.unwrapping import UnwrapsOnce, asked_once
+from secure_bloom.encryption.keys.wrapping import UnwrapsOnce, asked_once
 from secure_bloom.lazy_names import lazy_names
 
 if TYPE_CHECKING:

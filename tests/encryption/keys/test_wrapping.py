@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from secure_bloom.encryption.keys import UnwrapsOnce
 from secure_bloom.encryption.keys.wrapping import (
     KekCache,
     KeyEncryptionKey,
@@ -17,7 +18,7 @@ from secure_bloom.encryption.keys.wrapping import (
     wrap_twice,
 )
 from secure_bloom.errors import FormatError, KeyUnavailableError
-from tests.tables import KEYRING, CountingKms
+from tests.tables import KEYRING, MASTER_KEYS, CountingKms
 
 DEK = b"data-key-16bytes"
 
@@ -93,3 +94,21 @@ def test_what_failed_is_tried_again() -> None:
         cache.get(ID, refuse)
     assert cache.get(ID, lambda: b"key") == b"key"
     assert cache.unwrapped == 1
+
+
+def test_each_key_is_asked_for_once() -> None:
+    kms = CountingKms()
+    once = UnwrapsOnce(kms)
+    keys = [bytes([i]) * 16 for i in range(3)]
+    wrapped = [once.wrap_key(key, "k_pii") for key in keys]
+    for _ in range(2):
+        assert [once.unwrap_key(text, "k_pii") for text in wrapped] == keys
+    assert kms.asked == [(text, "k_pii") for text in wrapped]
+
+
+def test_what_the_other_client_has() -> None:
+    assert [UnwrapsOnce(KEYRING).has_key(name) for name in (*MASTER_KEYS, "other")] == [
+        *[True] * len(MASTER_KEYS),
+        False,
+    ]
+    assert UnwrapsOnce(CountingKms()).has_key("any")
