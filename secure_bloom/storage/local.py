@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -123,6 +124,11 @@ class LocalFile(InputFile):
                 os.lstat(sibling)
             except FileNotFoundError:
                 return None
+            except OSError as exc:
+                # No file can have such a name: a long one was made longer.
+                if exc.errno == errno.ENAMETOOLONG:
+                    return None
+                raise
             fd = os.open(sibling, READ)
             try:
                 # The file's size, not the limit: pread asks for memory of the given length first.

@@ -149,7 +149,8 @@ def _schema(schema_string: str) -> dict[str, Any]:
 
 
 def _physical_name(column: Mapping[str, Any], mode: str) -> str:
-    if mode == "none":
+    # A mode that is not known is told by its name later.
+    if mode not in ("name", "id"):
         return text(column, "name")
     metadata = fields_of(dict(column), "metadata") or {}
     return text(metadata, "delta.columnMapping.physicalName")

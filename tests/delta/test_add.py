@@ -276,3 +276,15 @@ def test_a_table_among_other_paths_is_refused_by_verbs_that_write(tmp_path: Path
         with pytest.raises(sb.UnsupportedFeatureError, match="a Delta table: its own log"):
             verb()
     assert (latest(table), data_files(table)) == (0, files)
+
+
+def test_a_file_whose_name_is_as_long_as_may_be_gets_its_filters(tmp_path: Path) -> None:
+    """No file of key material can stand beside it: its name would be longer still."""
+    name = "x" * 247 + ".parquet"
+    pq.write_table(batch(0), tmp_path / name)
+    columns = [logs.column("id"), logs.column("email", "string"), logs.column("day", "string")]
+    size = (tmp_path / name).stat().st_size
+    logs.commit(tmp_path, 0, *logs.start(*columns), logs.add(name, size))
+    report = sb.add_bloom_filters(tmp_path, columns="email")
+    assert (report.failed, len(report.commits)) == ((), 1)
+    assert len(rows(tmp_path)) == 6

@@ -155,3 +155,10 @@ def test_what_a_reader_must_know_stops_it_by_name(
     with pytest.raises(UnsupportedFeatureError, match=told) as caught:
         snapshot(tmp_path)
     assert caught.value.path == str(tmp_path)
+
+
+def test_a_mode_of_column_mapping_that_is_none_is_told(tmp_path: Path) -> None:
+    first = start(features=["columnMapping"], delta_columnMapping_mode="place")
+    commit(tmp_path, 0, *first)
+    with pytest.raises(sb.FormatError, match=r"columnMapping\.mode is 'place'"):
+        snapshot(tmp_path)
