@@ -24,7 +24,13 @@ def takes(
     def decorated(function: Callable[[_Request], _Result]) -> Callable[_Given, _Result]:
         @wraps(function)
         def public(*args: _Given.args, **kwargs: _Given.kwargs) -> _Result:
-            return function(request(*args, **kwargs))
+            try:
+                asked = request(*args, **kwargs)
+            except TypeError as error:
+                # Who misspells an argument called the function, and never heard of its request.
+                called = str(error).replace(f"{request.__qualname__}.__init__", function.__name__)
+                raise TypeError(called) from None
+            return function(asked)
 
         # help() and notebooks show the arguments, and not that they are handed on.
         public.__signature__ = Signature(  # type: ignore[attr-defined]

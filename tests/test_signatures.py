@@ -31,6 +31,13 @@ def test_it_is_called_with_the_fields() -> None:
             told(*args, **kwargs)
 
 
+def test_a_wrong_argument_is_told_by_the_name_of_the_function() -> None:
+    with pytest.raises(TypeError, match=r"^told\(\) got an unexpected keyword argument 'price'"):
+        told("pen", price=2)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"^told\(\) missing 1 required positional argument"):
+        told()  # type: ignore[call-arg]
+
+
 def test_it_shows_the_fields_as_its_own() -> None:
     assert str(inspect.signature(told)) == "(name: 'str', *, pieces: 'int' = 1) -> 'str'"
     assert (told.__name__, told.__doc__) == ("told", "What was ordered.")

@@ -175,9 +175,15 @@ def probe(
 
 def _as_values(values: object) -> list[object]:
     """The values given; a text, bytes and what is no collection are single ones."""
+    values = _of_python(values)
     if isinstance(values, str | bytes | bytearray | Mapping) or not isinstance(values, Iterable):
         return [values]
-    return list(values)
+    return [_of_python(value) for value in values]
+
+
+def _of_python(value: object) -> object:
+    """The value of a scalar of pyarrow, which need not be loaded here; others as they are."""
+    return value.as_py() if hasattr(value, "as_py") else value
 
 
 def _probe_file(

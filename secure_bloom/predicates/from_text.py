@@ -45,6 +45,12 @@ _VALUES = {
     "name": "texts stand in single quotes, in double quotes stand names of columns",
     "null": "nothing equals null: write is null or is not null",
 }
+#: How parameters begin, here and in other languages: as a text one would only find nothing.
+_PLACEHOLDERS = (":", "?", "$", "%", "@")
+_NO_PARAMETERS = (
+    "a text stands in single quotes; values come from --parameters FILE,"
+    ' in Python from a structure: [("email", "=", value)]'
+)
 _HINT = "write it as: email = 'a@example.com' and country in ('it', 'no')"
 
 
@@ -192,6 +198,8 @@ class _Parser:
                 "a value", hint=_VALUES.get(self._next.keyword or self._next.kind, _HINT)
             )
         token = self._take()
+        if token.kind == "word" and token.text.startswith(_PLACEHOLDERS):
+            raise _without_a_value(token, hint=_NO_PARAMETERS)
         return (
             Numeral(token.text) if token.kind == "word" and _is_number(token.text) else token.text
         )
@@ -205,10 +213,7 @@ class _Parser:
         token = self._take()
         values = self._parameters or {}
         if token.text[1:] not in values:
-            raise PolicyError(
-                f"no value is given for the parameter at character {token.place}",
-                hint=f"there are {', '.join(values) or 'none'}",
-            )
+            raise _without_a_value(token, hint=f"there are {', '.join(values) or 'none'}")
         return values[token.text[1:]]
 
     @property
@@ -233,3 +238,8 @@ class _Parser:
     def _wanted(self, what: str, *, hint: str = _HINT) -> PolicyError:
         # Name the place, not the text there: it may be a value.
         return PolicyError(f"the condition needs {what} at character {self._next.place}", hint=hint)
+
+
+def _without_a_value(token: _Token, *, hint: str) -> PolicyError:
+    message = f"no value is given for the parameter at character {token.place}"
+    return PolicyError(message, hint=hint)

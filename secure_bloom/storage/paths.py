@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
@@ -165,8 +166,8 @@ def absolute_path(path: str | PathLike[str]) -> str:
 
 def as_paths(paths: Paths) -> list[str]:
     """One path or many, as a list of texts; PolicyError for none."""
-    many = [paths] if isinstance(paths, str | PathLike) else paths
-    if not hasattr(many, "__iter__"):
+    many: Any = [paths] if isinstance(paths, str | PathLike) else paths
+    if not hasattr(many, "__iter__") or isinstance(many, bytes | bytearray):
         kind = type(paths).__name__
         raise PolicyError(f"paths are of type {kind}, wanted a text, a Path or a list of them")
     texts = [_as_text(path) for path in many]
@@ -176,6 +177,7 @@ def as_paths(paths: Paths) -> list[str]:
 
 
 def _as_text(path: object) -> str:
-    if not isinstance(path, str | PathLike):
-        raise PolicyError(f"paths hold a {type(path).__name__}, wanted texts or Paths")
-    return os.fspath(path)
+    text = os.fspath(path) if isinstance(path, str | PathLike) else path
+    if not isinstance(text, str):
+        raise PolicyError(f"paths hold {type(text).__name__}, wanted texts or Paths")
+    return text

@@ -272,6 +272,16 @@ def test_a_single_text_is_one_value(tmp_path: Path, value: object) -> None:
     assert file.row_groups[0].verdicts == {value: sb.Verdict.MAYBE}
 
 
+def test_values_of_pyarrow_are_values(tmp_path: Path) -> None:
+    table = pa.table({"email": ["a@example.com", None]})
+    pq.write_table(table, tmp_path / "x.parquet")
+    sb.add_bloom_filters(tmp_path, columns="email")
+    wanted = sb.probe(tmp_path, "email", ["a@example.com", None])
+    assert sb.probe(tmp_path, "email", table["email"]) == wanted
+    (file,) = sb.probe(tmp_path, "email", pa.scalar("nobody")).files
+    assert file.row_groups[0].verdicts == {"nobody": sb.Verdict.ABSENT}
+
+
 def test_a_single_number_is_one_value(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": [7]}), tmp_path / "x.parquet")
     sb.add_bloom_filters(tmp_path, columns={"id": 0.001})

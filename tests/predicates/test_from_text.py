@@ -131,5 +131,17 @@ def test_a_structure_that_is_none_is_refused_with_what_is_wanted(
     assert hint in str(caught.value.hint)
 
 
+@pytest.mark.parametrize("text", ["a = :who", "a = ?", "a in (1, $1)", "a > %s", "a = @who"])
+def test_a_parameter_without_values_is_no_text(text: str) -> None:
+    with pytest.raises(PolicyError, match="no value is given for the parameter") as caught:
+        from_text(text)
+    assert "--parameters" in str(caught.value.hint)
+
+
+def test_a_text_in_quotes_is_no_parameter() -> None:
+    assert from_text("a = ':who'") == one("a", Operator.EQUAL, ":who")
+    assert from_text("a = :who", {"who": "?"}) == one("a", Operator.EQUAL, "?")
+
+
 def test_values_do_not_show() -> None:
     assert "secret" not in repr(one("a", Operator.EQUAL, "secret"))

@@ -149,3 +149,14 @@ def test_importing_storage_loads_neither_pyarrow_nor_numpy() -> None:
 def test_what_is_no_path_is_refused(paths: object, wanted: str) -> None:
     with pytest.raises(PolicyError, match=wanted):
         as_paths(paths)
+
+
+class _PathOfBytes:
+    def __fspath__(self) -> bytes:
+        return b"t"
+
+
+@pytest.mark.parametrize("path", [b"t", bytearray(b"t"), _PathOfBytes(), [_PathOfBytes()]])
+def test_bytes_are_no_path(path: object) -> None:
+    with pytest.raises(PolicyError, match="byte"):
+        as_paths(path)  # type: ignore[arg-type]
