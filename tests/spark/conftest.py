@@ -31,6 +31,13 @@ CONNECT_SERVER = {
     "spark.connect.grpc.binding.port": "0",
 }
 
+#: To generate and compile code for a query takes longer than a query of a few rows does.  The demo,
+#: the README's session and the cluster leave it on, as users do.
+WITHOUT_GENERATED_CODE = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
 #: What the JVM's environment says, as that of executors would: a login that tests may make.
 JVM_ENVIRONMENT = {"VAULT_ROLE_ID": "role-of-the-jvm", "BAO_SECRET_ID": "secret-of-the-jvm"}
 
@@ -64,7 +71,8 @@ def spark(
         for name, value in JVM_ENVIRONMENT.items():
             environment.setenv(name, value)
         folder = tmp_path_factory.mktemp("spark")
-        session = small_session("local[2]", folder, CONNECT_SERVER).getOrCreate()
+        config = {**CONNECT_SERVER, **WITHOUT_GENERATED_CODE}
+        session = small_session("local[2]", folder, config).getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
