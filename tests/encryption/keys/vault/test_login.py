@@ -57,13 +57,26 @@ class TestLogins:
         self, openbao: OpenBao, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         name = openbao.make_key("renewed")
-        as_token(monkeypatch, openbao.token("root", ttl="2s", renewable=True))
-        client = client_of(openbao)
-        wrapped = client.wrap_key(DEK, name)
-        end = time.monotonic() + 4
-        while time.monotonic() < end:
-            assert client.unwrap_key(wrapped, name) == DEK
-            time.sleep(0.3)
+
+        def lives_on() -> bool:
+            """Whether calls outlived a token twice; False where the machine stood still."""
+            as_token(monkeypatch, openbao.token("root", ttl="2s", renewable=True))
+            client = client_of(openbao)
+            wrapped = client.wrap_key(DEK, name)
+            begun = last = time.monotonic()
+            while last < begun + 4:
+                try:
+                    assert client.unwrap_key(wrapped, name) == DEK
+                except KmsUnavailableError:
+                    # Nobody can renew a token in a process that is not run for as long as it lives.
+                    if time.monotonic() - last < 1:
+                        raise
+                    return False
+                last = time.monotonic()
+                time.sleep(0.3)
+            return True
+
+        assert any(lives_on() for _ in range(9))
 
     def test_an_approle_logs_in_again_when_its_token_is_over(
         self, openbao: OpenBao, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
