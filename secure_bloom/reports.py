@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
+from secure_bloom.errors import PolicyError
 from secure_bloom.text import counted
 
 if TYPE_CHECKING:
@@ -58,8 +59,13 @@ class Report(ABC):
         return pa.table({name: [row.get(name) for row in rows] for name in _names(rows)})
 
     def to_pandas(self) -> pd.DataFrame:
-        """The rows of :meth:`to_arrow`; needs pandas."""
-        return self.to_arrow().to_pandas()
+        """The rows of :meth:`to_arrow`; PolicyError without pandas."""
+        try:
+            return self.to_arrow().to_pandas()
+        except ModuleNotFoundError as exc:
+            raise PolicyError(
+                "to_pandas() needs pandas", hint="pip install pandas; to_arrow() does without"
+            ) from exc
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self._summary()}>"

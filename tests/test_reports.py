@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -49,6 +50,13 @@ def test_a_report_is_a_document_a_table_and_a_few_words(verb: str, path: Path) -
     assert len(repr(report)) < 160
     assert PRESENT not in repr(report)
     assert PRESENT not in report._repr_html_()
+
+
+@pytest.mark.skipif(importlib.util.find_spec("pandas") is not None, reason="pandas is installed")
+def test_without_pandas_a_report_says_what_to_do(path: Path) -> None:
+    with pytest.raises(sb.PolicyError, match="needs pandas") as caught:
+        REPORTS["inspect"](path).to_pandas()
+    assert "to_arrow()" in str(caught.value.hint)
 
 
 def _types(value: object) -> set[type]:
