@@ -51,6 +51,7 @@ def loaded_policy(policy: GivenPolicy) -> KeyPolicy | None:
 
 def keys_of(keys: GivenKeys, policy: KeyPolicy | None) -> GivenKeys:
     """The keys given, else the KMS of the policy, else none."""
+    # Keys that are given win: whoever gives some may have no way to the policy's KMS.
     return policy.kms_client() if keys is None and policy is not None and policy.kms else keys
 
 

@@ -94,6 +94,7 @@ class ConfigTable:
 def close_match(word: str, known: Iterable[str]) -> str:
     """A hint: the known word closest to ``word``, else all of them."""
     known = sorted(known)
+    # Imported here: few runs have a misspelt word.
     import difflib
 
     matches = difflib.get_close_matches(word, known, n=1)

@@ -62,6 +62,7 @@ class KeyPolicy:
         check_key_name("the footer key", self.footer_key)
         # ENCRYPTED is the default of the field, so without a key it only means that nobody chose.
         if self.footer_key is None and self.footer_mode is FooterMode.ENCRYPTED:
+            # The dataclass is frozen; until its __init__ ends nobody else has it.
             object.__setattr__(self, "footer_mode", FooterMode.PLAINTEXT)
         if (self.footer_key is None) != (self.footer_mode is FooterMode.PLAINTEXT):
             raise PolicyError("a footer has a key if and only if it is encrypted or signed")

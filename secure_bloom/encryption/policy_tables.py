@@ -210,11 +210,14 @@ def _kms(policy: ConfigTable) -> Mapping[str, object]:
 def _footer(policy: ConfigTable) -> tuple[str | None, FooterMode, bool, frozenset[str]]:
     table = policy.table("footer", "[footer]")
     if table is None:
+        # An error, because whoever says how to encrypt believes that the table is encrypted.
         if "encryption" in policy.entries:
             raise PolicyError("[encryption] without [footer]: nothing would be encrypted")
         return None, FooterMode.PLAINTEXT, False, frozenset()
     table.allow({"key", "mode", "uniform", "drop_metadata"})
     key = table.text("key")
+    # Only the whole table may be left out: a [footer] that was meant to protect must not mean
+    # nothing.
     if key is None:
         raise PolicyError("[footer] names no key", hint="for files in clear, remove [footer]")
     mode = table.choice("mode", _FOOTER_MODES)

@@ -26,6 +26,7 @@ def spark_properties(
 
     Raises PolicyError for what they cannot say.
     """
+    # parquet-java takes the footer's key as it is: only spaces around it are lost.
     _check_spark_trims("the footer key", footer_key)
     return {
         "parquet.crypto.factory.class": CRYPTO_FACTORY,
@@ -58,6 +59,7 @@ def _keys(footer_key: str, columns: Mapping[str, ColumnRule], *, uniform: bool) 
 def _column_keys(columns: Mapping[str, ColumnRule]) -> str:
     """``k1:a,b;k2:c``, keys and columns in alphabetical order."""
     paths: dict[str, list[str]] = {}
+    # Sorted, so that one policy always gives one text: job configurations can be compared.
     for path, rule in sorted(columns.items()):
         if rule.key is not None:
             _check_spark_name("column", path)

@@ -60,6 +60,7 @@ class Trust:
         policy = self.measure
         if policy is None:
             return
+        # Weaker and not other: a file that is protected better than the policy says harms nobody.
         if _STRENGTH[mode] < _STRENGTH[policy.footer_mode]:
             raise _weaker(
                 f"the policy says {_FOOTERS[policy.footer_mode]}, the file has {_FOOTERS[mode]}"

@@ -49,9 +49,13 @@ def decode_dictionary(leaf: Leaf, codec: CompressionCodec, page: Page) -> Iterat
 
     Raises FormatError where the header counts fewer of them than there are.
     """
+    # Entries of a dictionary are PLAIN, by its new name or its old one (Encodings.md, "Dictionary
+    # Encoding").
     if page.encoding not in (Encoding.PLAIN, Encoding.PLAIN_DICTIONARY):
         raise UnsupportedFeatureError(f"dictionary page has encoding {page.encoding.name}")
     body = page.body()
+    # A version 1 data page of a required column is its values and nothing else.  So the body of the
+    # dictionary page is one as it stands, and only needs another header.
     header = PageHeader.of(
         type=PageType.DATA_PAGE,
         uncompressed_page_size=page.header.uncompressed_page_size,
@@ -68,6 +72,7 @@ def decode_dictionary(leaf: Leaf, codec: CompressionCodec, page: Page) -> Iterat
     # Entries of a dictionary have no levels, as values of a required column have none.
     required, count = (FieldRepetitionType.REQUIRED,), page.num_values
     found, size = 0, page.header.uncompressed_page_size
+    # pyarrow takes a page without values for the end of the chunk.
     if count > 0:
         for entries in _decode(leaf, codec, required, [(header, body)], rows=count, values=count):
             found += _plain_size(leaf, entries)
@@ -83,6 +88,7 @@ def _plain_size(leaf: Leaf, entries: pa.Array) -> int:
     """Bytes of values in PLAIN encoding."""
     if leaf.width is not None:
         return len(entries) * leaf.width
+    # pyarrow's sum of nothing is null.
     return len(entries) * _LENGTH_SIZE + (pc.sum(pc.binary_length(entries)).as_py() or 0)
 
 

@@ -132,7 +132,8 @@ def _select(file: InputFile, chunk: Chunk) -> _Selection:
 def _is_empty(chunk: Chunk) -> bool:
     """Whether the chunk has no values: such a chunk may have no pages, and offsets of 0."""
     values, rows = chunk.meta_data.num_values, chunk.num_rows
-    # A null counts as a value, and so does an empty list.
+    # A null counts as a value, and so does an empty list.  With num_values of 0 a chunk counts as
+    # empty, and its filter would rule out each value of its rows.
     if values < rows:
         raise FormatError(f"ColumnMetaData.num_values is {values}, the row group has {rows} rows")
     return values == 0
@@ -169,6 +170,7 @@ def _entries(selection: _Selection) -> Iterator[Entries]:
         return
     left: list[Page] = []
     for page in [*selection.dictionary, *selection.data]:
+        # Threads share one budget of memory, so large pages of several files wait for one another.
         with reserved(page.header.uncompressed_page_size):
             entries = plain_entries(chunk.leaf, chunk.codec, page)
             if entries is None:

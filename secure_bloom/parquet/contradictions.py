@@ -51,6 +51,7 @@ def in_null_count(leaf: Leaf, meta_data: ColumnMetaData) -> Contradictions:
     elif not leaf.is_repeated:
         sizes = meta_data.size_statistics
         histogram = None if sizes is None else sizes.definition_level_histogram
+        # The last count is that of the highest level, which only values have that are not null.
         if histogram and (sum(histogram) != values or histogram[-1] != values - nulls):
             yield (
                 f"Statistics.null_count is {nulls} of {values} values, "
@@ -72,6 +73,7 @@ def in_bounds(
     keys = order(low), order(high)
     if None in keys:
         yield f"{name}: a bound is no value of the column's type"
+    # NaN is neither above nor below a number, so a bound that is NaN contradicts nothing here.
     elif keys[0] > keys[1]:
         yield f"{name}: the lower bound is above the upper"
 
@@ -148,6 +150,7 @@ def _in_histograms(index: ColumnIndex, rows: Sequence[int], nulls: Sequence[int]
     levels = index.definition_level_histograms
     if not levels:
         return
+    # The histograms of all pages stand in one list (parquet.thrift, ColumnIndex).
     size = len(levels) // len(rows)
     pages = [levels[start : start + size] for start in range(0, len(rows) * size, size)]
     if len(levels) != size * len(rows) or any(
@@ -161,6 +164,8 @@ def _in_page_bounds(
     meta_data: ColumnMetaData, index: ColumnIndex, order: OrderKey
 ) -> Contradictions:
     pages = zip(index.min_values, index.max_values, index.null_pages, strict=True)
+    # A page of nulls has entries in these lists only to keep them in step (parquet.thrift,
+    # ColumnIndex).
     bounds = [(order(low), order(high)) for low, high, is_null in pages if not is_null]
     known = [pair for pair in bounds if None not in pair]
     if len(known) < len(bounds):

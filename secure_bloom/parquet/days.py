@@ -11,6 +11,7 @@ from datetime import date
 
 #: The day of a text; a year has four digits or more, and a sign where it is below 0.
 DAY = r"(?P<date>-?\d{3,12}-\d\d-\d\d)"
+# Three digits behind a sign: the sign is one of the four places that `day_text` fills.
 _DAY = re.compile(r"(-\d{3,12}|\d{4,12})-(\d\d)-(\d\d)")
 _EPOCH = date(1970, 1, 1)
 #: The Gregorian calendar repeats itself.
@@ -22,6 +23,7 @@ _FIRST_YEAR = 2000
 def day_text(days: int) -> str:
     """The day that is so many days after 1970-01-01, of any year."""
     cycles, rest = divmod(days, _CYCLE_DAYS)
+    # divmod rounds down, so the rest is never negative, and its day is one that Python has.
     day = date.fromordinal(_EPOCH.toordinal() + rest)
     return f"{day.year + cycles * _CYCLE_YEARS:04}-{day:%m-%d}"
 

@@ -36,6 +36,7 @@ def decompressed(
         if len(body) != size:
             raise FormatError(f"a page of {size} bytes has {len(body)}, and is not compressed")
         return body
+    # The size is a number of the file, and a buffer is made by it.
     if size < 0 or codec not in _NAMES:
         raise FormatError(f"a page of {size} bytes in codec {codec} cannot be decompressed")
     try:

@@ -74,8 +74,11 @@ class ClaimedDictionary:
         """Whether all data pages refer to the dictionary, by their headers; may be asked once."""
         try:
             return all(
+                # A second dictionary would give other values to the pages behind it.
                 not page.is_dictionary and page.encoding in DICTIONARY_ENCODINGS
                 for page in self._rest
             )
         except FormatError:
+            # Not full is the safe answer: nothing is left out by it, and reading the pages tells
+            # what is wrong.
             return False

@@ -72,6 +72,7 @@ class Footer:
 
     def ciphers(self, keys: FileKeys) -> FileCiphers:
         """The ciphers of the file under these keys; kept, because few keys open many chunks."""
+        # By identity: other keys may not open what these do.
         if not self._ciphers or self._ciphers[0].keys is not keys:
             key = None if self.key is None else FooterKey(key=self.key, file_aad=self.file_aad)
             tail = self.tail

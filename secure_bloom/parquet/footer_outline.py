@@ -66,6 +66,7 @@ class FooterOutline:
     @cached_property
     def schema_extent(self) -> tuple[int, int]:
         """Where the elements of the schema stand, one after the other."""
+        # An outline leaves each element as its offset.
         offsets: Sequence[int] = self.metadata.schema  # type: ignore[assignment]  # see above
         if not offsets:
             return 0, 0
@@ -134,6 +135,7 @@ class _Schemas:
 
 def _decoded(encoded: bytes) -> FooterSchema:
     elements, position, view = [], 0, memoryview(encoded)
+    # Elements carry no length: each one's end, found by decoding it, is where the next one starts.
     while position < len(encoded):
         # As trees: a schema may be written again under other names, and must not lose a field.
         tree, length = trees.decode(view[position:])

@@ -127,4 +127,5 @@ def write_material(file: InputFile, data_path: str, material: Mapping[str, str])
     """Write the whole key material file beside a data file, atomically; ``file`` is one like it."""
     content = json.dumps(dict(material), separators=(",", ":")).encode()
     path = sibling(data_path, key_material_name(name_of(data_path)))
+    # Nothing of the old file is kept; the new one is put in its place as atomically as data is.
     replace_tail(file, 0, [content], output=path)

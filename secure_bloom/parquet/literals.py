@@ -116,6 +116,7 @@ def _bytes(leaf: Leaf, _logical: Logical, value: Any) -> tuple[bytes, ...]:
         value = bytes_of(value)
     if not isinstance(value, bytes):
         raise _NotSuchAValueError
+    # FIXED_LEN_BYTE_ARRAY holds values of one length, so the value is certainly absent.
     if leaf.width not in (None, len(value)):
         raise _BeyondError
     return (value,)
@@ -133,6 +134,8 @@ def _integer(leaf: Leaf, logical: Logical, value: Any) -> tuple[bytes, ...]:
     # To Python True is 1, and no user means that by it.
     if isinstance(number, bool):
         raise _NotSuchAValueError
+    # An infinity raises OverflowError in `int`, which counts as beyond the column; NaN is no
+    # number.
     if number != int(number):
         raise _BeyondError
     number = int(number)
@@ -241,6 +244,7 @@ def _timestamp(_leaf: Leaf, logical: Logical, value: Any) -> tuple[bytes, ...]:
 def _int96(_leaf: Leaf, _logical: Logical, value: Any) -> tuple[bytes, ...]:
     # Spark and Hive mean an instant by INT96, although the file does not say so.
     days, nanos = divmod(_epoch_nanos(value, is_utc=True), _DAY)
+    # Nanoseconds of the day (8 bytes) stand before the Julian day (4), both little-endian.
     return (struct.pack("<qi", nanos, days + JULIAN_EPOCH),)
 
 
@@ -276,6 +280,7 @@ def _in_units(nanos: int, unit: int) -> int:
 
 
 def _uuid(_leaf: Leaf, _logical: Logical, value: Any) -> tuple[bytes, ...]:
+    # Big-endian, as RFC 4122 orders the fields (LogicalTypes.md, UUID), and not Microsoft's order.
     return ((value if isinstance(value, UUID) else UUID(value)).bytes,)
 
 

@@ -118,6 +118,7 @@ def logical_type(element: SchemaElement) -> Logical:
 
 
 def _can_carry(element: SchemaElement, kind: Kind) -> bool:
+    # Kinds without a width of their own take the column's, so that the comparison below holds.
     width = _WIDTHS.get(kind, element.type_length)
     # A UUID of 15 bytes is bytes: what it declares cannot be true.
     return element.type in _CARRIERS[kind] and element.type_length == width

@@ -86,6 +86,7 @@ def _meta_data(column: MemoryColumn, start: int, page_sizes: Sequence[int]) -> C
         total_compressed_size=sum(page_sizes),
         data_page_offset=start + (page_sizes[0] if column.has_dictionary else 0),
     )
+    # Left out where there is none: 0 would be a place to some readers.
     if column.has_dictionary:
         meta_data.dictionary_page_offset = start
     return meta_data
@@ -95,6 +96,8 @@ def _footer(
     schema: Sequence[SchemaElement], chunks: Sequence[ColumnMetaData], rows: int
 ) -> FileMetaData:
     row_group = RowGroup.of(
+        # file_offset is required and deprecated; 0 means that no metadata stand outside the footer
+        # (parquet.thrift, ColumnChunk).
         columns=[ColumnChunk.of(file_offset=0, meta_data=meta_data) for meta_data in chunks],
         total_byte_size=sum(meta_data.total_uncompressed_size for meta_data in chunks),
         num_rows=rows,

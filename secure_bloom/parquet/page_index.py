@@ -84,6 +84,7 @@ def page_spans(chunk: Chunk, content: bytes | memoryview) -> list[PageSpan] | No
     except FormatError:
         return None
     locations = index.page_locations
+    # A page ends where the next one begins: OffsetIndex has no number of rows.
     ends = [*(location.first_row_index for location in locations[1:]), chunk.num_rows]
     return [
         PageSpan(

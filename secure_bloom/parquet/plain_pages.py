@@ -89,6 +89,7 @@ def _levels_and_values(
     if detail is None:
         return _split_v1(leaf, _bytes(decompressed(codec, body, size)))
     levels = detail.definition_levels_byte_length
+    # A flat column has no repetition levels, so bytes for some contradict the schema.
     if detail.repetition_levels_byte_length != 0 or not 0 <= levels <= len(body):
         return None
     # Absent means true (parquet.thrift, DataPageHeaderV2).
@@ -116,6 +117,7 @@ def _bytes(buffer: bytes | memoryview | pa.Buffer) -> NDArray[np.uint8]:
 
 
 def _max_definition_level(leaf: Leaf) -> int:
+    # Each node of the path that may be absent adds one level (Parquet, "Nested Encoding").
     return sum(it is not FieldRepetitionType.REQUIRED for it in leaf.repetitions)
 
 
@@ -129,6 +131,7 @@ def _count_defined(leaf: Leaf, levels: NDArray[np.uint8], values: int) -> int | 
     # The kernel reads levels of one byte; pyarrow decodes columns that nest deeper.
     if highest.bit_length() > _MAX_BIT_WIDTH:
         return None
+    # Levels are packed in as many bits as the highest one needs (Encodings.md, "RLE").
     count = count_level(levels, highest.bit_length(), highest, values)
     return None if count == DAMAGED else count
 

@@ -138,6 +138,7 @@ def _column_keys(policy: KeyPolicy, schema: pa.Schema) -> dict[str, list[str]]:
 
 def _leaf_paths(schema: pa.Schema) -> list[list[str]]:
     """The leaves of the Parquet schema that pyarrow makes of an Arrow schema."""
+    # pyarrow itself is asked, because its versions differ in how they name lists and maps.
     written = pa.BufferOutputStream()
     pq.write_table(schema.empty_table(), written)
     parquet = pq.ParquetFile(pa.BufferReader(written.getvalue())).schema

@@ -67,6 +67,7 @@ def fixed_type(leaf: Leaf) -> np.dtype[Any]:
     """The type of values that all have ``leaf.width`` bytes."""
     if is_float16(leaf):
         return np.dtype("<f2")
+    # V for raw bytes: numpy's S would cut zeros off at the end of a value.
     return _FIXED_TYPES.get(leaf.type) or np.dtype(f"V{leaf.width}")
 
 

@@ -103,6 +103,7 @@ def _floats(leaf: Leaf, _logical: Logical) -> OrderKey:
 
 
 def _booleans(_leaf: Leaf, _logical: Logical) -> OrderKey:
+    # False before true, each as a byte in statistics (parquet.thrift, ColumnOrder).
     return _numbers("<B")
 
 

@@ -56,6 +56,7 @@ def _refuse_others(table: Snapshot) -> None:
 def _inside(table: Snapshot, file: LiveFile) -> str:
     values: Mapping[str, str | None] = file.partition_values
     folders = (f"{_escaped(it)}={_shown(values[it])}" for it in table.metadata.partition_columns)
+    # The name alone: the log may have the file below any folder, and only the values count.
     return "/".join((*folders, name_of(file.path)))
 
 

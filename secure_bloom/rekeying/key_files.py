@@ -37,6 +37,7 @@ def key_metadata_of(footer: Footer) -> dict[bytes, int | None]:
             crypto = chunk.crypto_metadata
             own = None if crypto is None else crypto.ENCRYPTION_WITH_COLUMN_KEY
             if own is not None and own.key_metadata is not None:
+                # By its bytes: row groups repeat the key metadata of a column.
                 found[own.key_metadata] = ordinal
     return found
 
@@ -55,6 +56,7 @@ def leftovers(file: InputFile, after: Protection | None = None) -> Iterator[str]
     if file.names > 1:
         yield hard_link_note(file.names)
     index = name_of(index_path(file))
+    # Anyone can look a value up in Paimon's index, as it is never encrypted.
     if after is not None and any(after.columns) and file.has_sibling(index):
         yield f"{index} stays as it was, and shows values in clear: remove it, or build it anew"
 
@@ -68,6 +70,7 @@ def shown_record_keys(footer: Footer, after: Protection) -> frozenset[str]:
     entry = read_entry(footer) if after.footer_mode is FooterMode.SIGNED else None
     if entry is None or not secret:
         return frozenset()
+    # An index by a column in clear tells nothing that the column itself does not.
     is_open = entry.column in {leaf.name for leaf in footer.leaves} - secret
     return frozenset() if is_open else RECORD_KEY_TEXTS
 

@@ -44,6 +44,7 @@ def _check_sum(page: Page) -> None:
     has_tag = page.cipher is not None and not page.cipher.uses_ctr
     if found is None or has_tag:
         return
+    # Thrift has signed numbers alone, so a large checksum reads as a negative one.
     if zlib.crc32(page.stored) != found % (1 << 32):
         raise IntegrityError("a page's checksum does not fit: its bytes were altered")
 

@@ -81,6 +81,8 @@ class NewFooter:
         }
         if is_signed and self.keys is not None:
             new[_ALGORITHM] = struct(_algorithm(self.keys))
+            # Not secret: readers find the footer's key by it before they can check anything
+            # (Encryption.md 5.5).
             new[_SIGNING_KEY] = binary(self.keys.footer.key_metadata)
         if self.drop_metadata and _KEY_VALUES in fields:
             new[_KEY_VALUES] = structs(self._kept_texts(fields[_KEY_VALUES]))

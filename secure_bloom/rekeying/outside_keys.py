@@ -45,6 +45,7 @@ class OutsideKeys:
         policy must leave no choice: one master key for all columns with keys of their own.
         """
         if wanted is not None:
+            # The modes are not compared here: whoever worked `wanted` out has refused another one.
             found = self.protection
             return (wanted.footer, wanted.columns) == (found.footer, found.columns)
         own = {rule.key for rule in policy.columns.values() if rule.key is not None}
@@ -56,6 +57,8 @@ class OutsideKeys:
         return (
             self.mode is policy.footer_mode
             and self.materials[self.footer_reference].master_key_id == policy.footer_key
+            # With two keys nobody could tell, with the footer closed, which column should be under
+            # which.
             and len(own) <= 1
             and columns == own
         )
@@ -96,6 +99,7 @@ def outside_keys(file: InputFile, tail: Tail, keys: FileKeys) -> OutsideKeys | N
         return None
     footer = read_unverified(tail) if tail.mode is FooterMode.SIGNED else None
     stored = read_material(file)
+    # Material that the footer does not name may be of an older writing, and must not be carried on.
     if footer is not None and {_reference(it) for it in key_metadata_of(footer)} != stored.keys():
         return None
     materials = {name: KeyMaterial.parse(text.encode()) for name, text in stored.items()}

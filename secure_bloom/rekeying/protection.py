@@ -51,6 +51,7 @@ def wanted_protection(policy: KeyPolicy | None, leaves: Sequence[Leaf]) -> Prote
             columns=(None,) * len(leaves),
         )
     footer = KeyUse(name=policy.footer_key)
+    # Not a key of its own with the same name: such a column would need its own key metadata.
     rest = KeyUse(name=policy.footer_key, is_footer_key=True) if policy.uniform else None
     return Protection(
         footer_mode=policy.footer_mode,
@@ -108,6 +109,7 @@ def _use(crypto: ColumnCryptoMetaData | None, footer: Footer, keys: FileKeys) ->
 
 def wraps_as_wanted(footer: Footer, keys: FileKeys, encryption: EncryptionOptions) -> bool:
     """Whether all keys of a file are wrapped, stored and as long as the policy says."""
+    # A file in clear has no keys that could be wrapped otherwise.
     if footer.tail.algorithm is None:
         return True
     own = [

@@ -108,6 +108,7 @@ class Reencryption:
         """Once more where another writer was faster."""
         try:
             return self._reencrypt(path, target)
+        # One more try and not many: whoever loses twice has a busy neighbour, and is told.
         except FileChangedError:
             return self._reencrypt(path, target)
 
@@ -183,6 +184,8 @@ class Reencryption:
 
     def _put(self, content: RewrittenFile, target: str | None) -> int:
         if target is not None and self.only_changes:
+            # In a table's folder a name must be new: a file that the log may know is never
+            # replaced.
             return write_new(content, 0, (), target)
         return replace_tail(content, 0, (), output=target)
 

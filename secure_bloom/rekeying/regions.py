@@ -52,6 +52,7 @@ def regions(chunks: Iterable[tuple[int, Chunk, Extent | None]], end: int) -> lis
     """
     found = sorted(
         (region for column, chunk, extent in chunks for region in _of(column, chunk, extent)),
+        # By kind where two start at one offset: pages of no bytes come before their offset index.
         key=lambda region: (region.offset, region.kind),
     )
     # Behind the magic.

@@ -39,12 +39,14 @@ def rekey_files(
         lost=lambda task, error: failed_file(task.path, error, 0.0),
         ahead=partial(with_keys_ahead, _ahead(work, {it.path: it.target for it in tasks})),
     )
+    # Closed here: an error of `progress` must not leave the pool at work on files.
     with closing(done):
         for index, report in done:
             found[index] = report
             if progress is not None:
                 progress(len(found), len(tasks))
     reports = tuple(found[index] for index in range(len(tasks)))
+    # One warning for the run, and not one in each process that worked on it.
     warn_unverified(report.path for report in reports if not report.verified)
     return reports
 

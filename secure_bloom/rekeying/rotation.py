@@ -93,6 +93,7 @@ class Rotation:
 
     def ask(self, path: str) -> None:
         """Make the calls to the KMS that one file needs, and keep the answers."""
+        # A dry run makes all calls and writes nothing; the rewrapper keeps the answers.
         replace(self, dry_run=True)._rotate(path, None)
 
     def _rotate(self, path: str, target: str | None) -> RekeyedFile:
@@ -112,6 +113,7 @@ class Rotation:
             # file as it was.
             renewed = _renewed_file(footer, keys, self.rewrapper, wanted)
             status: RekeyStatus = "rotated" if renewed.changes else "unchanged"
+            # Only a data file that is replaced can leave its old content behind under another name.
             is_replaced = target is None and renewed.changes_footer
             notes = tuple(leftovers(file)) if is_replaced else ()
             size = file.size
@@ -125,6 +127,7 @@ class Rotation:
 
     def _outside(self, file: InputFile, tail: Tail, keys: FileKeys) -> OutsideKeys | None:
         """The keys of a file that stand outside, if they can be rotated with its footer closed."""
+        # A keyring costs no call, so the footer is opened, and what it says is checked.
         if isinstance(self.resolver.kms, Keyring):
             return None
         # A KMS that gives keys out to renew them is not spared anything by a closed footer.
@@ -146,6 +149,7 @@ class Rotation:
         }
         changes = renewed != outside.materials
         if changes and not self.dry_run:
+            # Before the copy: a new data file is never without the material that opens it.
             write_material(file, file.path if target is None else target, serialized(renewed))
             if target is not None:
                 write_new(file, file.size, (), target)
@@ -289,6 +293,7 @@ def _write(file: InputFile, footer: Footer, renewed: _RenewedFile, target: str |
         crypto=_new_crypto(tail, renewed.metadata),
     )
     superseded = superseded_footers(file, footer)
+    # Everything before the footer is kept as it lies.
     if not superseded:
         return _put(file, tail.offset, [end], target)
     # Offsets stay, so the footers that appends have left behind become zeros.
@@ -365,6 +370,7 @@ def _after(footer: Footer, before: Protection, master_keys: Mapping[bytes, str])
     """The protection with the master keys that wrap the keys now, by key metadata before."""
     footer_key = master_keys.get(footer.tail.key_metadata or b"")
     columns = list(before.columns)
+    # The first row group stands for all: `found_protection` has refused files where they differ.
     for column, chunk in enumerate(footer.columns[0] if footer.columns else ()):
         crypto, use = chunk.crypto_metadata, columns[column]
         if crypto is None or use is None:

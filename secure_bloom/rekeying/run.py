@@ -125,6 +125,7 @@ def reencryption(
         )
     check_master_keys(wanted, sealing)
     return Reencryption(
+        # Without the policy as what it trusts: the old files need not be as the new policy says.
         resolver=KeyResolver(asked_once(opening)),
         policy=wanted,
         maker=KeyMaker(sealing, wanted.encryption),
@@ -171,6 +172,7 @@ def decrypt(
         if folder is None
         else bare_targets(folder, output)
     )
+    # Files in clear below the table would be read as part of it, and lie where nobody expects them.
     _check_outside(os.fspath(output), every)
     tasks = [FileTask(path=path, target=target) for path, target in targets.items()]
     return _run(work, open_work, tasks, jobs=jobs, progress=progress)
@@ -190,6 +192,7 @@ def _check_outside(output: str, paths: Iterable[str]) -> None:
 
 def _behind_links(path: str) -> str:
     text = absolute_path(path)
+    # Links are followed: a folder may lead back into the table under another name.
     return text if is_object_uri(text) else os.path.realpath(text)
 
 
@@ -238,6 +241,7 @@ def rotate_keys(
     work = open_work()
     files, _ = files_to_write(paths, in_place=False, output=None)
     tasks = [FileTask(path=path) for path in files]
+    # With moves the policy is asked for its KMS alone.
     if not moves:
         check_columns(files, work)
     return _run(work, open_work, tasks, jobs=jobs, progress=progress)
@@ -258,6 +262,7 @@ def rotation(
     _check_moves(moves, kms)
     if not moves:
         check_master_keys(wanted, kms)
+    # One KMS in two forms: what unwraps each key once cannot renew keys, nor move them.
     opening = kms if isinstance(kms, Keyring) else UnwrapsOnce(kms)
     return Rotation(
         resolver=KeyResolver(opening),
@@ -286,6 +291,7 @@ def check_columns(files: Iterable[str], work: RekeyWork) -> None:
                 return
             missing.intersection_update(missing_columns(policy, leaves))
             known.update(leaf.name for leaf in leaves)
+    # Where no footer opened nothing is known of columns; each file then tells its own error.
     for name in sorted(missing) if known else ():
         raise unknown_column(name, known)
 

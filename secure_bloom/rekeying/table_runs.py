@@ -72,6 +72,7 @@ def open_reencryption(
     run = _open(folder, REENCRYPT, wanted, chosen, commit_every, is_secret)
     for name, rule in wanted.columns.items():
         if rule.key is not None:
+            # Before anything is written: a misspelt column would stay in clear, and nobody be told.
             run.names.require(name)
     _refuse_secret_clusters(run.table, run.names, is_secret)
     return run
@@ -134,6 +135,7 @@ def _refuse_secret_clusters(table: Snapshot, names: ColumnNames, is_secret: IsSe
     except (ValueError, KeyError, TypeError, RecursionError):
         raise FormatError(f"the domain {_CLUSTERING} is malformed", path=table.folder) from None
     for path in columns:
+        # The domain has the physical names (PROTOCOL.md, "Clustered Table").
         name = names.logical(".".join(path))
         if is_secret(tuple(name.split("."))):
             raise UnsupportedFeatureError(

@@ -84,9 +84,7 @@ class Transfer:
             yield OldRange(region.offset, region.length)
         else:
             yield from self._moved_pages(region, places, new)
-        places.length = (
-            region.length if places.moved_by is not None else (self.position - places.start)
-        )
+        places.length = self.position - places.start
 
     def _moved_pages(
         self, region: Region, places: NewPlaces, new: ColumnCipher | None
@@ -151,6 +149,8 @@ def _stored_pages(file: InputFile, region: Region) -> Iterator[tuple[Page, int, 
     chunk, position, ordinal, values = region.chunk, 0, 0, 0
     window = _ReadAhead(file=file, region=region)
     place = DICTIONARY if has_dictionary_offset(chunk) else (ModuleType.DATA_PAGE_HEADER, 0)
+    # To the end of the bytes, not of the values: what stands in the chunk is sealed anew, or
+    # refused.
     while position < region.length:
         page, length = _stored_page(window, position, place)
         header = length - len(page.stored)

@@ -146,6 +146,7 @@ def _stored(footer_key: bytes | None, footer: Footer | None) -> Iterator[tuple[s
     """Key metadata with the column that it is for, an empty text for the footer."""
     if footer_key is not None:
         yield "", footer_key
+    # Every row group: they may be under different keys, and each key that opens one counts.
     for chunks in () if footer is None else footer.columns:
         for leaf, chunk in zip(footer.leaves if footer else (), chunks, strict=True):
             crypto = chunk.crypto_metadata
@@ -163,6 +164,7 @@ def _key(stored: bytes, keys: FileKeys) -> tuple[str, str | None]:
 
 
 def _version(material: KeyMaterial) -> str | None:
+    # With double wrapping the KMS has wrapped the KEK alone, so only that tells its version.
     wrapped = material.wrapped_dek if material.kek is None else material.kek.wrapped
     found = _VERSION.match(wrapped)
     return None if found is None else found[1] or found[2]

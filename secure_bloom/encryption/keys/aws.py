@@ -106,6 +106,8 @@ class AwsKmsClient:
             "config": Config(
                 connect_timeout=TIMEOUT_SECONDS,
                 read_timeout=TIMEOUT_SECONDS,
+                # botocore keeps 10 connections otherwise, and closes each one beyond them after a
+                # single call.
                 max_pool_connections=AT_ONCE,
                 # Repeating is done in one place for all providers.
                 retries={"total_max_attempts": 1},
@@ -159,6 +161,8 @@ class AwsKmsClient:
             # As KeyId of a decrypt does: AWS refuses a blob that another key wrapped.
             SourceKeyId=old_id,
             DestinationKeyId=new_id,
+            # AWS authenticates the context with the blob, so whoever unwraps it must give the same
+            # one.
             SourceEncryptionContext=self._context,
             DestinationEncryptionContext=self._context,
         )
@@ -171,6 +175,7 @@ class AwsKmsClient:
     def _made(self, region: str | None) -> Any:
         try:
             return self._session.client("kms", region_name=region, **self._settings)
+        # botocore raises a bare ValueError for an endpoint that is no URL.
         except (*self._errors, ValueError) as exc:
             raise PolicyError(
                 f"the AWS KMS client cannot be made: {type(exc).__name__}",
@@ -197,6 +202,7 @@ class AwsKmsClient:
 
     def _ask(self, operation: str, region: str, **parameters: object) -> Any:
         kms = self._client(region)
+        # A re-encryption has no KeyId: its errors name the key that should open the blob.
         key_id = str(parameters.get("KeyId", parameters.get("SourceKeyId")))
 
         def call() -> Any:
@@ -213,6 +219,7 @@ class AwsKmsClient:
         code = str(response.get("Error", {}).get("Code") or type(exc).__name__)
         status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
         reason = code if status is None else f"HTTP {status} {code}"
+        # By its code first: AWS answers throttling with HTTP 400, as it answers a wrong request.
         if code in _TRANSIENT or _is_no_answer(exc) or (status or 0) >= _SERVER_ERROR:
             return TransientFailureError(reason, answered=status is not None)
         return self._refused(operation, key_id, code, reason, has_answer=status is not None)
@@ -220,6 +227,8 @@ class AwsKmsClient:
     def _refused(
         self, operation: str, key_id: str, code: str, reason: str, *, has_answer: bool
     ) -> SecureBloomError:
+        # An error without an answer was raised before the call, where botocore looks for
+        # credentials.
         if code in _LOGIN or not has_answer:
             return KmsUnavailableError(
                 f"{self._place} did not take the credentials: {reason}",
@@ -238,6 +247,7 @@ def encryption_context(table: ConfigTable) -> dict[str, str]:
     context = table.table("encryption_context", "'encryption_context' of [kms]")
     if context is None:
         return {}
+    # `or` is for the type alone: each name asked for is in the table.
     return {name: context.get(name, str) or "" for name in context.entries}
 
 

@@ -86,6 +86,8 @@ class AzureKmsClient:
         # beside it.
         version = str(answer.key_id).rpartition("/")[2]
         wrapped = f"azure:{version}:{base64.b64encode(answer.encrypted_key).decode('ascii')}"
+        # Checked before anyone writes it into a file: without a version nobody could unwrap it
+        # again.
         if not _WRAPPED.fullmatch(wrapped):
             raise KmsUnavailableError(
                 f"the answer of {self._url} is not that of Azure Key Vault: no version of the key"
@@ -120,9 +122,12 @@ class AzureKmsClient:
 
     def _client_of(self, name: str, version: str) -> Any:
         with self._lock:
+            # Kept, because a new client asks the vault for the key itself before its first
+            # operation.
             client = self._clients.get((name, version))
             if client is None:
                 client = self._clients[name, version] = self._client(
+                    # A path that ends at the name means the newest version.
                     f"{self._url}/keys/{name}/{version}".rstrip("/"),
                     self._credential,
                     # Repeating is done in one place for all providers.
@@ -162,4 +167,5 @@ def _parts(wrapped_key: str) -> tuple[str, bytes]:
             "a wrapped key is not one of Azure Key Vault, which begin with azure:",
             hint="another KMS wrapped it: name that one in [kms]",
         )
+    # No need to validate: the pattern has let only base64's own characters through.
     return found[1], base64.b64decode(found[2])

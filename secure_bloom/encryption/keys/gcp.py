@@ -68,6 +68,7 @@ class GcpKmsClient:
                 "'key_ring' of [kms] is not a key ring",
                 hint='wanted: "projects/PROJECT/locations/LOCATION/keyRings/RING"',
             )
+        # Kept, because the package is imported in here alone: others need not have it installed.
         self._errors, self._auth_error = (GoogleAPICallError, RetryError), GoogleAuthError
         self._key_ring = key_ring
         self._place = f"Google Cloud KMS at {endpoint or _DEFAULT_ENDPOINT}"
@@ -155,6 +156,7 @@ class GcpKmsClient:
 
 def _client(kms: Any, endpoint: str | None) -> Any:
     if endpoint is None or "://" not in endpoint:
+        # A host alone is asked with TLS, like the default one.
         options = {"api_endpoint": endpoint} if endpoint else None
         return kms.KeyManagementServiceClient(client_options=options)
     parts = urlsplit(endpoint)

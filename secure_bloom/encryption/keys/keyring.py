@@ -140,7 +140,7 @@ def _write_new(path: Path, content: bytes) -> None:
     """All of the file or nothing, and never over another one."""
     import tempfile
 
-    # mkstemp makes files of mode 0600.
+    # mkstemp makes files of mode 0600.  In the same folder, as a link cannot cross file systems.
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".keyring-")
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -153,6 +153,7 @@ def _write_new(path: Path, content: bytes) -> None:
         # ones.
         os.link(name, path)
     finally:
+        # The content stays under the name that was linked.
         Path(name).unlink()
 
 
@@ -196,6 +197,7 @@ def _warn_of_open_keyring(path: str) -> None:
 def _keyring(table: ConfigTable) -> Keyring:
     table.allow({"version", "master_keys", "data_keys", "explicit"})
     version = table.get("version", int)
+    # Refused rather than guessed: another version may mean other keys by the same words.
     if version != _VERSION:
         got = "not given" if version is None else version
         raise PolicyError(f"the version of the keyring is {got}, it must be {_VERSION}")
@@ -213,6 +215,7 @@ def _explicit(table: ConfigTable) -> ExplicitKeys:
     return ExplicitKeys(
         footer=_key(table, "footer") if "footer" in table.entries else None,
         columns=_keys(table, "columns"),
+        # As bytes: the prefix is a part of the AAD, which is made of bytes (Encryption.md 4.4.1).
         aad_prefix=None if aad_prefix is None else aad_prefix.encode(),
     )
 

@@ -85,6 +85,7 @@ class KeyMaterial:
             kek=_kek(fields) if _flag(fields, "doubleWrapping") else None,
             kms_instance_id=_optional_text(fields, "kmsInstanceID"),
             kms_instance_url=_optional_text(fields, "kmsInstanceURL"),
+            # Written again as it was read: with the word if it had one, which was true.
             internal_storage="internalStorage" in fields,
         )
 

@@ -40,6 +40,7 @@ def check_kms(config: Mapping[str, object]) -> tuple[str, ConfigTable]:
     if client in _PROVIDERS:
         table.allow({"client", *_PROVIDERS[client].words})
         for word, kind in _PROVIDERS[client].words.items():
+            # For its error alone: `text` also refuses an empty one.
             table.text(word) if kind is str else table.get(word, kind)
         if (table.get("retry_seconds", int) or 0) < 0:
             raise PolicyError("'retry_seconds' of [kms] is negative")
@@ -105,6 +106,7 @@ def _foreign_client(name: str, table: ConfigTable) -> KmsClient:
     make = _imported(name)
     try:
         client = make(**options)
+    # A class of ours, or one that raises our errors, has told what is wrong by itself.
     except PolicyError:
         raise
     except Exception as exc:

@@ -235,6 +235,7 @@ def _utf8(key_metadata: bytes) -> str | None:
 
 def _printable(text: str | None) -> str | None:
     """The text, if it can be the name of a key; None for other texts, such as JSON."""
+    # It comes from a file and is shown: control characters could drive a terminal.
     if not text or not text.isprintable() or text.startswith("{"):
         return None
     return text if len(text) <= _MAX_NAME else f"{text[:_MAX_NAME]}..."

@@ -32,6 +32,8 @@ class _Record:
     optional: frozenset[str] = frozenset()
 
     def __getattr__(self, name: str) -> Any:
+        # Python calls this for attributes that are not set: of a record, required fields that are
+        # missing.
         raise FormatError(f"{type(self).__name__}.{name} is missing")
 
     def member(self) -> str:
@@ -204,6 +206,7 @@ def _record_class(view: Any) -> Any:
 
 def _thrift_spec(view: Any, stand_ins: dict[Any, type]) -> tuple[Any, ...]:
     """The fields of ``view`` by their ids; ``stand_ins`` are classes to use for whole views."""
+    # The library looks a field up by its id as an index, so ids that nobody uses need a None.
     fields = {field.id: (name, field.kind) for name, field in view.FIELDS.items()}
     return tuple(
         (i, fields[i][1].ttype, fields[i][0], _details(fields[i][1], stand_ins), None)

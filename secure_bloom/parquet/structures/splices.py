@@ -111,6 +111,7 @@ def structure(fields: Mapping[int, NewValue]) -> bytes:
 
 def _list(element: WireType, parts: list[bytes]) -> NewValue:
     size = len(parts)
+    # 15 as the size says that the real one follows as a varint.
     head = bytes([size << 4 | element]) if size < 15 else bytes([0xF0 | element]) + varint(size)
     return NewValue(WireType.LIST, head + b"".join(parts))
 
@@ -126,6 +127,7 @@ def varint(value: int) -> bytes:
 
 
 def _zigzag(value: int) -> bytes:
+    # Zigzag: the sign becomes the lowest bit, so small negative numbers are short too.
     return varint(value << 1 if value >= 0 else (-value << 1) - 1)
 
 

@@ -152,6 +152,7 @@ def _same(value: Any) -> Any:
 
 
 def _integer(bits: int) -> Callable[[Any], int]:
+    # The library's Python code reads numbers of any length, whatever their type.
     limit = 1 << (bits - 1)
 
     def load(value: int) -> int:

@@ -120,6 +120,7 @@ def number(buffer: bytes, field: Field | None) -> int:
     if field is None or field.type not in (WireType.I16, WireType.I32, WireType.I64):
         raise FormatError("a Thrift field that should be a number is missing, or something else")
     encoded, _ = _read_varint(buffer, field.value)
+    # Zigzag, the mirror of what `splices` writes: the lowest bit is the sign.
     return encoded >> 1 ^ -(encoded & 1)
 
 
@@ -204,6 +205,7 @@ def _skip_map(buffer: bytes, position: int, depth: int) -> int:
         raise FormatError(
             f"a Thrift container says it has {size} elements, {len(buffer) - start} bytes remain"
         )
+    # One byte has both types: that of the keys in its upper half, that of the values in its lower.
     types, position = buffer[start], start + 1
     for _ in range(size):
         position = _SKIP_ELEMENT[types >> 4](buffer, position, _below(depth))

@@ -47,6 +47,7 @@ class VaultApi:
         self._session = requests.Session()
         # Of a session, hvac takes this and not the `verify` that it is given.
         self._session.verify = True if settings.ca_file is None else str(settings.ca_file)
+        # requests keeps 10 connections otherwise.
         for scheme in ("https://", "http://"):
             self._session.mount(scheme, requests.adapters.HTTPAdapter(pool_maxsize=AT_ONCE))
 
@@ -77,6 +78,7 @@ class VaultApi:
             response = request()
         except self._no_answer as exc:
             raise self._unreachable(exc) from exc
+        # No content: what Vault answers to requests that only change something.
         if response.status_code == 204:
             return {}
         answer = _json_object(response)
@@ -130,6 +132,7 @@ def _json_object(response: Any) -> Mapping[str, Any] | None:
 def _retry_after(response: Any) -> float | None:
     """The seconds of ``Retry-After``; a date there, which no Vault sends, counts as nothing."""
     text = response.headers.get("Retry-After", "")
+    # Five digits would be a day or more: a server that says so is broken.
     return float(text) if text.isascii() and text.isdigit() and len(text) < 5 else None
 
 
@@ -149,4 +152,6 @@ def _causes(exc: BaseException) -> Iterator[BaseException]:
             seen.add(id(found))
             yield found
             reason = getattr(found, "reason", None)
+            # urllib3 keeps the error that made it give up in `reason`, and requests that one in its
+            # arguments.
             waiting += [found.__cause__, found.__context__, reason, *found.args]

@@ -97,6 +97,7 @@ class VaultKmsClient:
             raise KeyUnavailableError(
                 f"master key {name!r} of {self._place} does not encrypt: it is of another type"
             )
+        # No lock: at worst two threads look for the same key.
         self._found.add(name)
 
     def _transit(self, verb: str, name: str, *texts: str) -> Mapping[str, Any]:

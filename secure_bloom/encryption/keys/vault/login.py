@@ -63,6 +63,8 @@ class VaultLogin:
 
     def _valid_token(self) -> _LoginToken:
         with self._lock:
+            # The lock is held during the login: threads that find no token wait for one, and do not
+            # each get one.
             token = self._token
             if token is None:
                 token = self._log_in()
@@ -154,6 +156,7 @@ class VaultLogin:
         )
 
     def _exchange(self, log_in: Callable[[Any], Any]) -> _LoginToken:
+        # Without a token: this request is what gives one.
         client = self._api.client("")
         try:
             auth = self._api.request(lambda: log_in(client)).get("auth")
@@ -175,6 +178,7 @@ class VaultLogin:
         return _LoginToken(
             value=value,
             client=self._api.client(value),
+            # Before its end, because a token that has ended cannot be renewed any more.
             renew_at=None if lives is None else time.monotonic() + lives * _RENEWED_AT,
             is_renewable=is_renewable is True,
         )

@@ -124,6 +124,7 @@ def environment(name: str) -> str | None:
 def _auth(table: ConfigTable) -> str:
     """The way to log in, whose words alone may be there."""
     auth = table.choice("auth", {name: name for name in _AUTH_WORDS}) or "token"
+    # A word of another way would be passed over, and the login made with other secrets than meant.
     other = frozenset().union(*_AUTH_WORDS.values()) - _AUTH_WORDS[auth]
     for word in sorted(other & table.entries.keys()):
         raise PolicyError(
@@ -141,6 +142,7 @@ def _checked_address(address: str, *, allow_http: bool) -> str:
         raise PolicyError(
             "'address' of [kms] is not an address", hint='wanted: "https://HOST:8200"'
         )
+    # A password in an address would stand in errors, which name the server.
     if parts.username is not None or parts.query or parts.fragment:
         raise PolicyError("'address' of [kms] holds more than a scheme, a host, a port and a path")
     if parts.scheme == "http" and not (allow_http or is_this_machine(parts.hostname)):
