@@ -19,6 +19,10 @@ class Effort:
     scenes: Sequence[str] = ()
     journal: str | None = None
 
+    def share(self, disk: int, disks: int) -> slice:
+        """Which scenes to try on a disk: all of them; in a quick run each scene on one disk."""
+        return slice(disk, None, disks) if self.quick else slice(None)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:

@@ -15,7 +15,7 @@ from campaigns.disks import folders
 from campaigns.outcome import Effort, Outcome
 from campaigns.scenes import Scene, same_nonces, scenes
 
-_KILLS, _QUICK_KILLS = 2_100, 58
+_KILLS = 2_100
 #: Larger files than elsewhere: a kill has to meet a write.
 _ROWS = 3_000
 
@@ -40,15 +40,16 @@ def main() -> None:
     chance = random.Random(effort.seed)
     disks = folders()
     failures, trials, alive, played = [], 0, 0, 0
-    for disk, parent in disks.items():
+    for number, (disk, parent) in enumerate(disks.items()):
         with tempfile.TemporaryDirectory(dir=parent, prefix="kills-") as folder, same_nonces():
             rows = 200 if effort.quick else _ROWS
-            every = list(scenes(Path(folder), rows=rows, only=effort.scenes))
-            kills = max(1, (_QUICK_KILLS if effort.quick else _KILLS) // len(every) // len(disks))
+            share = effort.share(number, len(disks))
+            every = list(scenes(Path(folder), rows=rows, only=effort.scenes, share=share))
+            kills = 1 if effort.quick else max(1, _KILLS // len(every) // len(disks))
             for scene in every:
                 played += 1
                 with scene.setting():
-                    seconds = duration(scene, Path(folder, "scene"))
+                    seconds = duration(scene, Path(folder, "scene"), 1 if effort.quick else 3)
                     for _ in range(kills):
                         after = chance.uniform(0, 1.1 * seconds)
                         was_alive, wrong = trial(scene, Path(folder, "scene"), after)
@@ -59,10 +60,10 @@ def main() -> None:
     print(json.dumps({**found, "disks": list(disks)}))
 
 
-def duration(scene: Scene, folder: Path) -> float:
-    """How long the verb takes in a process of its own."""
+def duration(scene: Scene, folder: Path, runs: int) -> float:
+    """How long the verb takes in a process of its own, at best."""
     times = []
-    for _ in range(3):
+    for _ in range(runs):
         scene.prepare(folder)
         started = time.monotonic()
         Child(lambda: asdict(scene.play(folder))).answer()

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -36,6 +37,7 @@ from tests.tables import KEYRING, Mode, customers, write
 #: Name below the folder -> content and permission bits.
 Files = dict[str, tuple[bytes, int]]
 _MODE = 0o640
+_ALL = slice(None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,16 +178,20 @@ def has_stale_crc(now: Mapping[str, object], start: Mapping[str, object]) -> boo
 
 
 def scenes(
-    folder: Path, *, rows: int = 40, fpp: float = 0.1, only: Sequence[str] = ()
+    folder: Path,
+    *,
+    rows: int = 40,
+    fpp: float = 0.1,
+    only: Sequence[str] = (),
+    share: slice = _ALL,
 ) -> Iterator[Scene]:
-    """All of them, or those that begin with a word of ``only``.
+    """All of them, or of those that begin with a word of ``only`` a share.
 
     ``folder`` is a place to make their files in, of so many rows.  The smaller the false positive
     probability, the larger the filters.
     """
-    for name, start, run, setting in _plays(folder, rows, fpp):
-        if only and not name.startswith(tuple(only)):
-            continue
+    plays = (play for play in _plays(folder, rows, fpp) if play[0].startswith(tuple(only) or ""))
+    for name, start, run, setting in islice(plays, share.start, share.stop, share.step):
         is_direct = setting is not _without_direct_writes and writes_at_once(folder)
         scene = Scene(
             name=name,

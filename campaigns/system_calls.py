@@ -37,7 +37,8 @@ OF_CHANGES = ((Action.FAIL_AFTER, errno.EIO),)
 _BYTES = ("read", "write", "pread", "pwrite", "writev", "pwritev", "copy_file_range", "sendfile")
 _CHANGES = ("rename", "link", "unlink", "fsync", "ftruncate", "mkdir", "fchmod", "pwritev", "write")
 _KILLS = (Action.KILL_BEFORE, Action.KILL_AFTER)
-_QUICK_TRIALS = 150
+#: Of each scene in a quick run.
+_QUICK_FAULTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +79,14 @@ def main() -> None:
     preload, chance = Preload(), random.Random(effort.seed)
     failures, trials, calls, played = [], 0, 0, 0
     disks = folders()
-    for disk, parent in disks.items():
+    for number, (disk, parent) in enumerate(disks.items()):
+        share = effort.share(number, len(disks))
         with tempfile.TemporaryDirectory(dir=parent, prefix="faults-") as folder, same_nonces():
-            for scene in scenes(Path(folder), only=effort.scenes):
+            for scene in scenes(Path(folder), only=effort.scenes, share=share):
                 with scene.setting():
                     seen, faults = plan(scene, preload, Path(folder, "scene"))
                     if effort.quick:
-                        faults = chance.sample(faults, min(len(faults), _QUICK_TRIALS // 58))
+                        faults = chance.sample(faults, min(len(faults), _QUICK_FAULTS))
                     for fault in faults:
                         wrong = trial(scene, fault, preload, Path(folder, "scene"))
                         if wrong:
