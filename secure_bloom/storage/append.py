@@ -49,6 +49,7 @@ def append_local(source: LocalFile, tail: Sequence[bytes]) -> int:
         _require_room(fd, added)
         # Before the first new byte: with a stale checksum Spark ignores the filters, or fails.
         _remove_sidecars(fd, source.location)
+        # False may mean that some of the bytes are there: all of them are written again.
         if not write_at_once(fd, tail, source.size):
             _write_in_steps(fd, tail, source.size)
         os.fsync(fd)
@@ -71,6 +72,8 @@ def truncate_to(path: str, size: int, expected_identity: tuple[object, ...]) -> 
         OpenFolder(folder_path) as folder,
     ):
         length = os.fstat(fd).st_size
+        # The size comes from a footer that was found, and a longer file would be filled up with
+        # zeros.
         if not 0 <= size <= length:
             raise FormatError(f"cannot be cut to {size} bytes, the file has {length}", path=path)
         # Copied before it is cut: should we be wrong about what these bytes are, their owner still

@@ -44,6 +44,7 @@ def azure_account(filesystem: Any) -> AzureAccount:
 def credentials_of_environment() -> tuple[str, str] | None:
     """Which credential the environment holds, by pyarrow's name for it, and that."""
     key, sas = os.environ.get(_KEY), os.environ.get(_SAS)
+    # The signature goes before the key: it grants less.
     if sas:
         # pyarrow wants the question mark, which some programs leave out.
         return "sas_token", "?" + sas.lstrip("?")
@@ -58,5 +59,6 @@ def with_credentials(filesystem: Any, credentials: tuple[str, str]) -> Any:
 
 def _options(filesystem: Any) -> dict[str, str]:
     """What the file system was made with, as it is handed to other processes."""
+    # pyarrow has no other way to tell them.
     options: dict[str, str] = filesystem.__reduce__()[1][0]
     return {name: value for name, value in options.items() if value}

@@ -58,6 +58,8 @@ def copy_head(source: int, target: int, length: int) -> None:
     when no way works.
     """
     ways, end = list(_WAYS), 0
+    # The list of ways is shared by all ranges: what a pair of file systems has refused is not tried
+    # again.
     for start, end in _data_ranges(source, length):
         _copy(source, target, start, end, start, ways)
     # The file ends in a hole: it gets its length without its zeros.  SEEK_DATA tells a hole at the
@@ -109,6 +111,7 @@ def _copy(source: int, target: int, offset: int, end: int, at: int, ways: list[_
             # refuses.
             del ways[0]
             continue
+        # All three ways return 0 at the end of the source alone.
         if copied == 0:
             raise _ended(offset, end)
         offset, at = offset + copied, at + copied

@@ -66,6 +66,8 @@ def make_folders(path: str) -> None:
     while path and not os.path.isdir(path):  # noqa: PTH112
         missing.append(path)
         path = os.path.dirname(path)
+    # From the top down, each durable in the one above it: else a power cut could lose a whole
+    # branch.
     for folder in reversed(missing):
         # Another process may be making the same folders.
         os.makedirs(folder, exist_ok=True)

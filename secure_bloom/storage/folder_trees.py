@@ -119,6 +119,7 @@ class LocalTree(Tree):
                 folders.clear()
                 continue
             seen.add(inode)
+            # Sorted in place, because os.walk goes on with this very list.
             folders.sort()
             yield with_slashes(current), folders, sorted(files)
 

@@ -89,6 +89,7 @@ class InputFile(ABC):
 
         Raises MemoryBudgetError for one that is too large: a sparse file has any size for nothing.
         """
+        # Twice: the view that is read into, and the bytes made of it.
         refuse_beyond(2 * self.size, "the file, which is read as a whole,")
         return bytes(self.view_at(0, self.size))
 
@@ -147,6 +148,7 @@ class InputFile(ABC):
 
     def carry_attributes(self, fd: int) -> None:
         """Give the open local file ``fd`` this file's permissions, or those of any new file."""
+        # By fchmod, because the file was made private, and the umask acts only when a file is made.
         os.fchmod(fd, _DEFAULT_MODE & ~_umask())
 
     def exclusive(self) -> AbstractContextManager[None]:

@@ -78,6 +78,8 @@ class ObjectWriter(ABC):
         self._origin = origin
         self._check_source = check_source
         self._must_be_new = must_be_new
+        # Only then is the mark of the source a condition of the target: elsewhere another object
+        # stands.
         self._in_place = origin is not None and _is_same(origin.object, target)
         self._is_copying = False
 
@@ -94,6 +96,8 @@ class ObjectWriter(ABC):
         """Write the parts; the size in bytes of the new object."""
         first = next(parts)
         second = next(parts, None)
+        # Looked at before anything is sent: an upload in parts takes three requests for what one
+        # can do.
         if second is None and isinstance(first, bytes):
             self._put(first)
             return len(first)
@@ -133,6 +137,7 @@ def sent_in_order(send: Callable[[int, Part], T], parts: Iterable[Part]) -> tupl
     def sent(numbered: tuple[int, Part]) -> T:
         return send(*numbered)
 
+    # As many as an upload has parts: none waits because an earlier answer is late.
     done = list(in_order(sent, _numbered(parts, sizes), _AT_ONCE, room=10_000))
     return done, sum(sizes)
 

@@ -41,12 +41,15 @@ def write_beside(
     under the hidden name only.  A kill earlier leaves a part of it.
     """
     folder, _, name = key.rpartition("/")
+    # Hidden by its dot: Spark and this package pass over such names when they list a folder.
     staged = f"{folder}/.{name}.{secrets.token_hex(4)}.secure-bloom"
     filesystem.create_dir(folder)
     try:
         with filesystem.open_output_stream(staged, compression=None) as stream:
             for chunk in chunks:
                 stream.write(chunk)
+        # Asked of the store, because closing a stream may complete a file that lacks its last
+        # bytes.
         written = filesystem.get_file_info(staged).size
         if written != size:
             raise FormatError(f"the store holds {written} bytes of the new file, not {size}")
@@ -140,6 +143,7 @@ def _origin(source: InputFile, target: StoredObject) -> Origin | None:
         return None
     filesystem, key = arrow_location(source.path)
     mark = mark_of(source.identity, filesystem)
+    # Without a mark a copy could take ranges of two different objects.
     if mark is None or filesystem.type_name != arrow_location(target.path)[0].type_name:
         return None
     _, found = _writing(source.path, filesystem, key)

@@ -102,6 +102,8 @@ class ObjectFile(InputFile):
         found = self._held.find(offset, length)
         if found is not None:
             return found
+        # Only what reaches to the end is widened: a footer is found by its last bytes, and read
+        # right after.
         if offset + length < self.size or length > _END:
             return self._fetched(offset, length)
         start = max(0, self.size - _END)
@@ -336,6 +338,7 @@ def _open(filesystem: fs.FileSystem, key: str) -> tuple[pyarrow.NativeFile, tupl
         _refuse_folder(info)
         written = info.mtime_ns
     marks = tuple(metadata.get(name) for name in _WRITE_MARKS)
+    # No inode: the first part of an identity is what only one machine knows.
     return file, (None, file.size(), written, *marks)
 
 

@@ -68,6 +68,7 @@ class OpenFolder:
 
     def link(self, name: str, new: str) -> None:
         """Give a file a second name; FileExistsError where that is taken."""
+        # A symbolic link that someone put there would else give its target the new name.
         os.link(name, new, src_dir_fd=self._fd, dst_dir_fd=self._fd, follow_symlinks=False)
 
     def rename(self, name: str, new: str) -> None:

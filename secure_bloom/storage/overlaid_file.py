@@ -35,6 +35,7 @@ class OverlaidFile(InputFile):
         self._file.close()
 
     def _read(self, offset: int, length: int) -> bytes:
+        # A read may reach over the seam, or lie on one side of it.
         of_file = max(0, min(length, self._keep - offset))
         head = self._file.read_at(offset, of_file) if of_file else b""
         start = max(0, offset - self._keep)

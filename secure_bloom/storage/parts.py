@@ -34,6 +34,7 @@ def can_copy(keep: int) -> bool:
 
 def copied_ranges(keep: int) -> list[OldRange]:
     """The kept bytes as ranges of one length; fewer bytes than there are ranges are left over."""
+    # `-(-a // b)` rounds up: ranges grow where there would be too many of them.
     count = -(-keep // max(_COPIED, -(-keep // _MOST_PARTS)))
     size = keep // count
     return [OldRange(number * size, size) for number in range(count)]

@@ -93,6 +93,7 @@ def object_uri(path: str) -> ObjectUri:
     # too.
     rest, _, query = rest.partition("?")
     authority, _, key = rest.partition("/")
+    # Before the @: behind it a colon stands before a port.
     if ":" in authority.rpartition("@")[0]:
         raise PolicyError(
             "the URI holds a password or secret key",
@@ -125,6 +126,7 @@ def below(path: str, folder: str) -> str | None:
         file, top = object_uri(path), object_uri(folder)
         if file.store() != top.store():
             return None
+        # With a slash in front, so that the folder of a whole store is a prefix too.
         path, folder = f"/{file.key}", f"/{top.key}"
     prefix = folder.rstrip("/") + "/"
     return path.removeprefix(prefix) if path.startswith(prefix) else None

@@ -54,8 +54,10 @@ def attributes_of(source: StoredObject, mark: str) -> BlobAttributes:
                 **{name: getattr(found.content_settings, name) for name in _HEADERS}
             ),
         }
+        # An inferred tier is the account's default, which a new blob gets by itself.
         if found.blob_tier and not found.blob_tier_inferred:
             fields["standard_blob_tier"] = StandardBlobTier(found.blob_tier)
+        # Tags need a right of their own, so they are asked for only where there are some.
         if found.tag_count:
             fields["tags"] = source.client.blob(source.bucket, source.key).get_blob_tags()
     scope = {"encryption_scope": found.encryption_scope} if found.encryption_scope else {}

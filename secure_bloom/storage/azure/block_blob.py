@@ -88,6 +88,7 @@ class BlobWriter(ObjectWriter):
             raise
 
     def _send(self, upload: str, scope: Mapping[str, str], number: int, part: Part) -> BlobBlock:
+        # All ids of a blob's blocks must have one length (Put Block).
         name = base64.b64encode(f"{upload}-{number:05d}".encode()).decode()
         if isinstance(part, OldRange) and self._origin is not None:
             self._copy(self._origin, name, scope, part)

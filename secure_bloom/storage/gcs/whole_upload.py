@@ -41,6 +41,7 @@ _ABSENT = 0
 class GoogleWriter(ObjectWriter):
     """Writes one object."""
 
+    # Its copies ("rewrite", "compose") take whole objects, never a range.
     copies = False
 
     def _put(self, content: bytes) -> None:
@@ -134,6 +135,8 @@ class _Stream(io.RawIOBase):
         return self._read
 
     def read(self, size: int = -1) -> bytes:
+        # One byte more than asked for, so that the check has come before the last bytes are given
+        # out.
         while not self._at_end and len(self._waiting) <= size:
             part = next(self._parts, None)
             self._waiting += cast(bytes, part or b"")

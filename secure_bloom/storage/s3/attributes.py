@@ -81,7 +81,10 @@ def attributes_of(source: StoredObject, etag: str, *, in_its_place: bool) -> Att
 def require_same(source: StoredObject, etag: str) -> dict[str, Any]:
     """What the store says of the object; FileChangedError where it is another by now."""
     head: dict[str, Any] = source.client.head_object(
-        **where(source), IfMatch=etag, ChecksumMode="ENABLED"
+        # Without this mode S3 does not tell which checksum the object has.
+        **where(source),
+        IfMatch=etag,
+        ChecksumMode="ENABLED",
     )
     # Some stores ignore the condition.
     if head.get("ETag") != etag:
@@ -128,6 +131,7 @@ def _access_list(source: StoredObject) -> dict[str, str]:
         return {}
     owner = found.get("Owner", {}).get("ID")
     grants = found.get("Grants", [])
+    # A list of the owner alone is what a new object gets; naming it would need one right more.
     if all(grant["Grantee"].get("ID") == owner for grant in grants):
         return {}
     return _granted(grants)

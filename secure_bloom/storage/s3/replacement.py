@@ -79,6 +79,7 @@ class S3Writer(ObjectWriter):
 
     def _holds(self, content: bytes) -> bool:
         answer = self._client.get_object(**where(self._target))
+        # One byte more, to tell a longer object.
         return bool(answer["Body"].read(len(content) + 1) == content)
 
     def _upload(self, parts: Iterator[Part]) -> int:
@@ -122,6 +123,8 @@ class S3Writer(ObjectWriter):
             told = self._copied(self._origin, to, part)
         else:
             told = self._client.upload_part(**to, **checksum, Body=part)
+        # Checksums have a field for each algorithm: whichever the store has worked out is repeated
+        # to it.
         fields = {name: told[name] for name in told if name.startswith(_PART_FIELDS)}
         return {"PartNumber": number, **fields}
 
@@ -131,6 +134,7 @@ class S3Writer(ObjectWriter):
                 **to,
                 CopySource=where(origin.object),
                 CopySourceIfMatch=origin.mark,
+                # The last byte is named, not the one behind it (RFC 9110, 14.1.2).
                 CopySourceRange=f"bytes={part.offset}-{part.offset + part.length - 1}",
             )
         except ClientError as error:
