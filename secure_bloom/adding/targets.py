@@ -8,7 +8,7 @@ from os import PathLike
 
 from secure_bloom.errors import PolicyError
 from secure_bloom.storage import find_files, refuse_append, refuse_managed
-from secure_bloom.storage.listing import output_paths
+from secure_bloom.storage.output_paths import output_paths
 from secure_bloom.storage.paths import Paths, as_paths
 
 

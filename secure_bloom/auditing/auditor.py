@@ -1,10 +1,4 @@
-"""Audit a dataset: the policy, then each file, then what only all files together show.
-
-Paths in a report lack the values of sensitive columns, because more people may see a report than
-the table.  Equal values get equal numbers, in the order of the files:
-
-    email=user1@example.com/x.parquet -> email=***1/x.parquet
-"""
+"""Audit a dataset: the policy, then each file, then what only all files together show."""
 
 from __future__ import annotations
 
@@ -24,6 +18,7 @@ from secure_bloom.auditing.failures import guarded
 from secure_bloom.auditing.file_audit import FileAudit, audit_file
 from secure_bloom.auditing.findings import AuditReport, Finding, Severity
 from secure_bloom.auditing.naming import secret_partition
+from secure_bloom.auditing.path_mask import PathMask
 from secure_bloom.auditing.rules.policy_rules import POLICY_COLUMN_UNKNOWN
 from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_SAMPLE
 from secure_bloom.encryption.keys import KeyResolver
@@ -33,31 +28,6 @@ from secure_bloom.parquet.keys_ahead import KeysAhead
 from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.storage.paths import Paths, is_object_uri, local_path
 from secure_bloom.tables import TableVersion
-
-
-class PathMask:
-    """Masks paths; the same path is always masked alike."""
-
-    def __init__(self, policy: KeyPolicy) -> None:
-        self._policy = policy
-        self._numbers: dict[str, int] = {}
-
-    def path(self, path: str) -> str:
-        """The path with a number for each value."""
-        return "/".join(map(self._part, path.split("/"))) if "=" in path else path
-
-    def finding(self, finding: Finding) -> Finding:
-        """The finding at its masked path."""
-        if finding.path is None:
-            return finding
-        return replace(finding, path=self.path(finding.path))
-
-    def _part(self, part: str) -> str:
-        if secret_partition(part, self._policy) is None:
-            return part
-        number = self._numbers.setdefault(part, len(self._numbers) + 1)
-        return f"{part.partition('=')[0]}=***{number}"
-
 
 #: Called with the number of files done and the number of files in all.
 Progress = Callable[[int, int], None]

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from secure_bloom.errors import MissingPathError, UnsupportedFeatureError
 from secure_bloom.storage import join, local_path, name_of
-from secure_bloom.storage.listing import check_targets
+from secure_bloom.storage.output_paths import check_targets
 from secure_bloom.tables import LiveFile, Snapshot, snapshot
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"

@@ -2,22 +2,18 @@
 
 The driver ships the policy and where files are, never a key: each executor asks the policy's KMS
 itself.  A task that runs again, as a retry or a speculative copy, finds its filters there already.
-
-A few footers tell of most mistakes.  All are read only for a column that none of those has.
 """
 
 from __future__ import annotations
 
 import functools
 import os
-import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Iterator
+from dataclasses import asdict
 from datetime import datetime
-from functools import partial
 from typing import TYPE_CHECKING
 
-from secure_bloom.adding.preflight import Survey, check_surveys, survey_file
+from secure_bloom.adding.preflight import Survey, survey_file
 from secure_bloom.adding.report import FileAddReport
 from secure_bloom.adding.request import (
     Columns,
@@ -43,68 +39,17 @@ from secure_bloom.spark.delta_job import (
     time_of_files,
 )
 from secure_bloom.spark.file_reports import FileJob, reporting, run_file_job
-from secure_bloom.spark.job_files import JobFiles, job_files
+from secure_bloom.spark.job_files import job_files
 from secure_bloom.spark.progress import Progress
+from secure_bloom.spark.request_check import check_request
 from secure_bloom.spark.row_schema import RowSchema
 from secure_bloom.spark.shipping import opened_once, ship
-from secure_bloom.spark.tasks import Row, executors_errors, in_tasks, run_tasks, task_count
+from secure_bloom.spark.tasks import Row
 from secure_bloom.storage import refuse_append
 from secure_bloom.storage.paths import Paths, absolute_path, as_paths
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-
-#: Files whose footers are read first, and in how many tasks: a task costs more than ten footers.
-_FEW, _FEW_TASKS = 32, 2
-_SURVEYS = RowSchema({"survey": "binary"})
-
-SurveyFile = Callable[[str], Survey]
-
-
-def check_request(files: JobFiles, survey: SurveyFile) -> None:
-    """Raise what :func:`check_surveys` raises, of a few files, or of all where it takes them."""
-    few = files.some(_FEW)
-    surveys = run_tasks(files.spark, few, survey, tasks=min(len(few), _FEW_TASKS))
-    if len(few) < files.count and _missing_everywhere(surveys):
-        surveys = list(_of_all(files, survey))
-    check_surveys(surveys)
-
-
-def _of_all(files: JobFiles, survey: SurveyFile) -> Iterator[Survey]:
-    """The surveys of all files, those of a task as one."""
-    from pyspark.sql import functions as f
-
-    tasks = task_count(files.spark, files.count)
-    shares = files.rows(tasks).groupBy(f.spark_partition_id()).agg(f.collect_list("path"))
-    paths = shares.toDF("task", "paths").select("paths").repartition(tasks)
-    with executors_errors():
-        rows = in_tasks(paths, partial(_joined_surveys, survey), _SURVEYS).collect()
-    # Safe to unpickle: our own tasks have just written this.
-    yield from (pickle.loads(row.survey) for row in rows)  # noqa: S301
-
-
-def _joined_surveys(survey: SurveyFile, paths: Sequence[str]) -> Iterator[Row]:
-    joined = None
-    for path in paths:
-        found = survey(path)
-        if found.refusal is not None:
-            joined = found
-            break
-        if found.failure is None:
-            joined = found if joined is None else _joined(joined, found)
-    if joined is not None:
-        yield (pickle.dumps(joined),)
-
-
-def _joined(one: Survey, other: Survey) -> Survey:
-    missing = tuple(name for name in one.missing if name in other.missing)
-    return replace(one, missing=missing, columns=tuple(dict.fromkeys(one.columns + other.columns)))
-
-
-def _missing_everywhere(surveys: Iterable[Survey]) -> bool:
-    missing = [set(survey.missing) for survey in surveys if survey.failure is None]
-    return not missing or bool(set.intersection(*missing))
 
 
 _REPORT = RowSchema(

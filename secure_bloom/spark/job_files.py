@@ -7,18 +7,17 @@ small table is listed then, and needs no job.
 from __future__ import annotations
 
 import functools
-import json
 import pickle
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from secure_bloom.errors import PolicyError, SecureBloomError, UnsupportedFeatureError
+from secure_bloom.errors import PolicyError, SecureBloomError
 from secure_bloom.spark.file_selection import FileSelection, file_selection
 from secure_bloom.spark.row_schema import RowSchema
+from secure_bloom.spark.table_names import table_location
 from secure_bloom.spark.tasks import (
     Row,
     executors_errors,
@@ -28,67 +27,12 @@ from secure_bloom.spark.tasks import (
     task_count,
 )
 from secure_bloom.storage import summary_files
-from secure_bloom.storage.listing import expand, no_such_files
-from secure_bloom.storage.paths import Paths, absolute_path, as_paths, is_object_uri, local_path
+from secure_bloom.storage.listing import no_such_files
+from secure_bloom.storage.paths import Paths, absolute_path, as_paths
 from secure_bloom.storage.split_listing import Branch, Entry, list_branch, list_upper_part
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-
-_PART = r"(?:[A-Za-z0-9_]+|`(?:[^`]|``)+`)"
-#: A table, with its schema and catalog if it has them.
-_NAME = re.compile(rf"{_PART}(?:\.{_PART}){{0,2}}")
-_PARQUET_SERDE = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
-
-
-def table_location(spark: SparkSession, text: str) -> str:
-    """The folder of the table that ``text`` names; ``text`` itself if it is a path.
-
-    A file or folder of that name is taken for what is meant.  Raises
-    :class:`UnsupportedFeatureError` for views and for tables whose files are not Parquet.
-    """
-    if not _NAME.fullmatch(text) or _is_there(text) or not spark.catalog.tableExists(text):
-        return text
-    described = _described(spark, text)
-    if described.get("type") == "VIEW":
-        raise UnsupportedFeatureError(f"{text} is a view", hint="name the tables behind it")
-    if not _is_parquet(described) or "location" not in described:
-        raise UnsupportedFeatureError(
-            f"{text} is no table of Parquet files: its provider is {described.get('provider')}",
-            hint="filters are added to the files of tables USING PARQUET",
-        )
-    location = str(described["location"])
-    return location if is_object_uri(location) else local_path(location)
-
-
-def _is_there(text: str) -> bool:
-    try:
-        return bool(expand(text))
-    except PolicyError:
-        return False
-
-
-def _is_parquet(described: dict[str, object]) -> bool:
-    return (
-        str(described.get("provider")).lower() == "parquet"
-        or described.get("serde_library") == _PARQUET_SERDE
-    )
-
-
-def _described(spark: SparkSession, name: str) -> dict[str, object]:
-    """What the catalog says of a table."""
-    from pyspark.errors import AnalysisException
-
-    try:
-        (row,) = spark.sql(f"DESCRIBE TABLE EXTENDED {name} AS JSON").collect()
-    except AnalysisException as error:
-        raise UnsupportedFeatureError(
-            f"{name} is a table of another catalog, which does not say where its files are",
-            hint="Delta, Iceberg and Hudi tables record their files themselves; they are refused",
-        ) from error
-    described: dict[str, object] = json.loads(row[0])
-    return described
 
 
 _PATHS = RowSchema({"path": "string"})

@@ -40,7 +40,7 @@ from secure_bloom.spark.progress import Progress
 from secure_bloom.spark.row_schema import RowSchema
 from secure_bloom.spark.shipping import opened_once, ship
 from secure_bloom.spark.tasks import Row
-from secure_bloom.storage.listing import output_paths
+from secure_bloom.storage.output_paths import output_paths
 from secure_bloom.storage.paths import Paths, absolute_path, as_paths
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ and always safe.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
@@ -30,7 +30,7 @@ from secure_bloom.errors import SecureBloomError, UnsupportedFeatureError
 from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.predicates.from_text import from_text
 from secure_bloom.reading import ReadPlan, plan_read, read_row_groups
-from secure_bloom.reading.pruning.plan import PlannedFile, RowGroupPlan
+from secure_bloom.reading.pruning.plan import PlannedFile
 from secure_bloom.reading.table.hive_partitions import Values, partition_values
 from secure_bloom.spark.conforming import conformed, parts
 from secure_bloom.spark.pushdown import Structure, Table, conditions, in_utc, structure
@@ -39,60 +39,8 @@ from secure_bloom.spark.shipping import opened_once, ship
 from secure_bloom.spark.source_options import SourceOptions, source_options
 from secure_bloom.spark.spark_schema import TableSchema, table_schema
 from secure_bloom.spark.spark_types import arrow_schema, check_carried
+from secure_bloom.spark.splitting import split
 from secure_bloom.storage import find_files
-
-#: The least and the most bytes of a task, and the number of tasks from which on tasks grow.
-_LEAST, _MOST = 4 * 1024 * 1024, 128 * 1024 * 1024
-_TASKS = 64
-#: The cost of opening a file, in bytes.
-_OPENING = 1024 * 1024
-
-
-def split(files: Sequence[PlannedFile]) -> list[tuple[PlannedFile, ...]]:
-    """The files in groups, in their order; a large file is in several groups."""
-    pieces = [(piece, size) for file in files for piece, size in _pieces(file)]
-    total = sum(size for _, size in pieces)
-    target = min(max(total // _TASKS, _LEAST), _MOST)
-    return [_joined(group) for group in _groups(pieces, target)]
-
-
-def _pieces(file: PlannedFile) -> Iterator[tuple[PlannedFile, int]]:
-    """Each row group as a file of its own, with an estimate of the bytes to read."""
-    # If the last row groups were skipped, the estimate is too large; that costs only a task.
-    size = file.size // (1 + max(group.row_group for group in file.row_groups))
-    for group in file.row_groups:
-        yield replace(file, row_groups=(group,)), int(size * _share(group))
-
-
-def _share(group: RowGroupPlan) -> float:
-    if group.ranges is None or not group.rows:
-        return 1.0
-    return sum(end - start for start, end in group.ranges) / group.rows
-
-
-def _groups(pieces: Sequence[tuple[PlannedFile, int]], target: int) -> Iterator[list[PlannedFile]]:
-    group: list[PlannedFile] = []
-    filled = 0
-    for piece, size in pieces:
-        if group and filled + size > target:
-            yield group
-            group, filled = [], 0
-        is_open = bool(group) and group[-1].path == piece.path
-        group.append(piece)
-        filled += size if is_open else size + _OPENING
-    if group:
-        yield group
-
-
-def _joined(pieces: Sequence[PlannedFile]) -> tuple[PlannedFile, ...]:
-    """Put the row groups of a file together again, so that a task reads its footer once."""
-    found: dict[str, PlannedFile] = {}
-    for piece in pieces:
-        before = found.get(piece.path)
-        groups = piece.row_groups if before is None else before.row_groups + piece.row_groups
-        found[piece.path] = replace(piece, row_groups=groups)
-    return tuple(found.values())
-
 
 #: Words of the library's hints, for Python and the command line -> what they are here.
 _SPELLED = {

@@ -4,52 +4,18 @@
 
 Inside folders the rules are Spark's: names that start with ``.`` or ``_`` are no data, except
 partition folders such as ``_day=1``.  A file named outright is taken whatever its name.
-
-An output goes below another folder, under the same path, and never replaces an input.
 """
 
 from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 
 from secure_bloom.errors import MissingPathError, PolicyError
 from secure_bloom.storage.folder_trees import Tree
-from secure_bloom.storage.paths import below, is_object_uri, join, local_path, name_of, with_slashes
+from secure_bloom.storage.paths import is_object_uri, local_path, with_slashes
 from secure_bloom.storage.tree_of import tree_of
-
-
-def output_paths(files: Iterable[str], paths: Iterable[str], output: str) -> dict[str, str]:
-    """Where each file goes below ``output``: its path below the folder it was found in."""
-    folders = [local_path(path) for path in paths]
-    targets: dict[str, str] = {}
-    for file in files:
-        relative = [inner for folder in folders if (inner := below(file, folder)) is not None]
-        # The nearest of the folders given: with lake/ and lake/day=1/ both named, the file keeps
-        # the name that the nearer one gives.
-        targets[file] = join(local_path(output), min(relative, key=len, default=name_of(file)))
-    check_targets(targets)
-    return targets
-
-
-def check_targets(targets: Mapping[str, str]) -> None:
-    """Raise PolicyError for an output that is an input, or another output."""
-    # By file and not by text: links and ./ make many names of one file.
-    keys = {file_key(target): file for file, target in targets.items()}
-    for file in targets:
-        if file_key(file) in keys:
-            raise PolicyError(
-                "the output would overwrite the input",
-                hint="name another folder; add and reencrypt replace the files without --output",
-                path=file,
-            )
-    if len(keys) < len(targets):
-        raise PolicyError(
-            "two input files would become one output file",
-            hint="give the folder that holds them, so that their paths below it are kept",
-        )
-
 
 DATA_SUFFIXES = (".parquet", ".parq", ".pq", ".parquet.encrypted")
 SUMMARY_NAME = "_metadata"

@@ -6,7 +6,7 @@
 
 from secure_bloom.tables.delta_names import column_names
 from secure_bloom.tables.delta_snapshot import snapshot
-from secure_bloom.tables.iceberg_table import is_in_catalog
+from secure_bloom.tables.iceberg_catalog import is_in_catalog
 from secure_bloom.tables.live_file import (
     DeletionVector,
     LiveFile,

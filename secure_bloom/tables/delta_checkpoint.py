@@ -1,65 +1,23 @@
 """The actions of a Delta checkpoint: classic, in parts, or of version 2 with sidecar files.
 
-pyarrow reads the ones in Parquet; it is loaded with the first of them.
-
-Statistics become the text that commits have.  With ``delta.checkpoint.writeStatsAsJson`` false, a
-checkpoint has ``stats_parsed`` alone.  A commit that names the file again needs the text; without
-it a file with deleted rows could not be read.  A bound that has no exact form in JSON is left out:
-no statement is better than one that is wrong.
+pyarrow reads the ones in Parquet; it is loaded with the first of them.  Statistics become the text
+that commits have.
 """
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import date, datetime
-from decimal import Decimal
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from secure_bloom.errors import FormatError, located
 from secure_bloom.storage import join, name_of, open_input
 from secure_bloom.storage.memory_budget import refuse_beyond
 from secure_bloom.tables.delta_actions import Action, fields_of, json_lines, text
+from secure_bloom.tables.parsed_statistics import stats_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
-
-
-def stats_text(parsed: Mapping[str, Any]) -> str:
-    """The text that says the same; PROTOCOL.md, "Per-file Statistics"."""
-    return json.dumps(_plain(parsed), separators=(",", ":"), ensure_ascii=False)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        plain = {name: _plain(part) for name, part in value.items()}
-        return {name: part for name, part in plain.items() if part is not None}
-    return next((form(value) for kind, form in _FORMS.items() if isinstance(value, kind)), None)
-
-
-def _of_time(value: datetime) -> str:
-    # UTC is written as Z; a time without a zone has none.
-    return value.isoformat(timespec="microseconds").replace("+00:00", "Z")
-
-
-def _of_decimal(value: Decimal) -> float | int | None:
-    if value == value.to_integral_value():
-        return int(value)
-    return float(value) if Decimal(repr(float(value))) == value else None
-
-
-#: Kinds of values and how JSON says them; the first that fits counts.
-_FORMS: dict[type, Any] = {
-    bool: bool,
-    str: str,
-    int: int,
-    float: lambda value: value if math.isfinite(value) else None,
-    Decimal: _of_decimal,
-    datetime: _of_time,
-    date: date.isoformat,
-}
 
 
 #: The actions that a snapshot is made of.

@@ -1,7 +1,4 @@
-"""A Delta table at one version, from its log: a checkpoint, and the commits after it.
-
-A table with a reader feature that is not known here is refused, by the feature's name.
-"""
+"""A Delta table at one version, from its log: a checkpoint, and the commits after it."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError, located
+from secure_bloom.errors import FormatError, PolicyError, located
 from secure_bloom.storage import join, local_path
 from secure_bloom.storage.tree_of import tree_of
 from secure_bloom.tables.commit_times import version_at
@@ -27,6 +24,7 @@ from secure_bloom.tables.delta_actions import (
     text_map,
 )
 from secure_bloom.tables.delta_checkpoint import checkpoint_actions, log_actions
+from secure_bloom.tables.delta_features import refuse_unknown
 from secure_bloom.tables.delta_log_files import (
     LOG_FOLDER,
     SIDECAR_FOLDER,
@@ -36,46 +34,6 @@ from secure_bloom.tables.delta_log_files import (
 )
 from secure_bloom.tables.live_file import LiveFile, Protocol, Snapshot, TableMetadata
 from secure_bloom.tables.log_paths import resolve
-
-_HINT = "read the table with its own engine"
-#: Reader features that are honoured here.  Which files live, none of them changes.  Files of other
-#: types are promoted as those of bare folders; rows of variants are refused where they are read.
-KNOWN = frozenset(
-    {
-        "columnMapping",
-        "deletionVectors",
-        "timestampNtz",
-        "typeWidening",
-        "typeWidening-preview",
-        "v2Checkpoint",
-        "vacuumProtocolCheck",
-        "variantShredding",
-        "variantShredding-preview",
-        "variantType",
-        "variantType-preview",
-    }
-)
-#: From this reader version on, features are listed by name; before, the version stands for them.
-_FEATURES_FROM = 3
-_MAPPING_MODES = frozenset({"none", "name", "id"})
-
-
-def refuse_unknown(protocol: Protocol, metadata: TableMetadata) -> None:
-    """Raise UnsupportedFeatureError, by name, for what a reader must know and we do not."""
-    if protocol.min_reader_version > _FEATURES_FROM:
-        raise UnsupportedFeatureError(
-            f"the Delta table wants readers of version {protocol.min_reader_version}, "
-            f"and {_FEATURES_FROM} is the last one known here",
-            hint=_HINT,
-        )
-    unknown = sorted(protocol.reader_features - KNOWN)
-    if unknown:
-        raise UnsupportedFeatureError(
-            f"the Delta table has the reader feature {', '.join(unknown)}, which is not known here",
-            hint=_HINT,
-        )
-    if metadata.column_mapping_mode not in _MAPPING_MODES:
-        raise FormatError(f"delta.columnMapping.mode is {metadata.column_mapping_mode!r}")
 
 
 def snapshot(

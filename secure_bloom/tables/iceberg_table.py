@@ -2,15 +2,12 @@
 
 pyiceberg is imported with the first such path.  Data files have the ids of fields, by
 which a column keeps its data whatever it is called.
-
-``iceberg://CATALOG/NAMESPACE.TABLE`` names a table of a catalog in pyiceberg's own settings:
-``.pyiceberg.yaml`` and the environment (``PYICEBERG_CATALOG__NAME__URI``).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from secure_bloom.column_names import NamedField, NamesOfTable, StoredName
 from secure_bloom.errors import (
@@ -22,61 +19,10 @@ from secure_bloom.errors import (
 )
 from secure_bloom.storage import is_object_uri, open_input
 from secure_bloom.storage.memory_budget import refuse_beyond
+from secure_bloom.tables.iceberg_catalog import INSTALL
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-_SCHEME: Final = "iceberg://"
-INSTALL: Final = "pip install 'pyiceberg>=0.12'"
-
-
-def is_in_catalog(path: str) -> bool:
-    """Whether the path names a table of a catalog."""
-    return path.lower().startswith(_SCHEME)
-
-
-def metadata_file(path: str) -> str:
-    """The metadata file of the table's current version.
-
-    Raises PolicyError where pyiceberg knows no such catalog, or the catalog no such table, or does
-    not answer.
-    """
-    name, _, table = path[len(_SCHEME) :].partition("/")
-    if not name or "." not in table:
-        raise PolicyError(
-            "names no table of a catalog", hint="iceberg://CATALOG/NAMESPACE.TABLE does", path=path
-        )
-    try:
-        from pyiceberg.catalog import load_catalog
-    except ImportError as exc:
-        raise PolicyError("pyiceberg is not installed", hint=INSTALL, path=path) from exc
-    try:
-        return str(
-            _without_classes_of_tables(load_catalog(name)).load_table(table).metadata_location
-        )
-    except Exception as exc:
-        # Without the text, which may quote the catalog's address and what it is opened with.
-        raise PolicyError(
-            f"the catalog {name} does not give the table {table} ({type(exc).__name__})",
-            hint="try `pyiceberg --catalog NAME describe NAMESPACE.TABLE`; "
-            "pyiceberg's settings say where a catalog is",
-            path=path,
-        ) from None
-
-
-def _without_classes_of_tables(catalog: Any) -> Any:
-    """The catalog, which then opens files by its own properties alone.
-
-    Properties of a table can name a class that pyiceberg imports to open its files
-    (``py-io-impl``), and whoever writes a table writes its properties.
-    """
-    from pyiceberg.io import load_file_io
-
-    catalog._load_file_io = lambda _properties=None, location=None: load_file_io(
-        catalog.properties, location
-    )
-    return catalog
 
 
 #: How the name of a metadata file ends.

@@ -28,13 +28,8 @@ from secure_bloom.storage.managed_tables import refuse_above, refuse_folder
 from secure_bloom.storage.tree_of import tree_of
 from secure_bloom.tables.delta_names import column_names
 from secure_bloom.tables.delta_snapshot import snapshot
-from secure_bloom.tables.iceberg_table import (
-    METADATA_SUFFIX,
-    IcebergTable,
-    iceberg_table,
-    is_in_catalog,
-    metadata_file,
-)
+from secure_bloom.tables.iceberg_catalog import is_in_catalog, metadata_file
+from secure_bloom.tables.iceberg_table import METADATA_SUFFIX, IcebergTable, iceberg_table
 from secure_bloom.tables.live_file import LiveFile, Snapshot
 from secure_bloom.tables.streaming_sink import committed_files
 

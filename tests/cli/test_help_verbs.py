@@ -6,10 +6,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import click
 import pytest
 
-from secure_bloom.cli.help_verbs import man_pages
 from tests.cli.conftest import assert_error
 from tests.command_line import run
 
@@ -63,48 +61,3 @@ def test_every_verb_has_a_manual_page(tmp_path: Path) -> None:
     # A line that begins with a dot is a command; these two keep the lines of an example.
     commands = {line for line in page.splitlines() if line.startswith(".") and line[1:2].islower()}
     assert commands == {".nf", ".fi"}
-
-
-@click.group()
-def tool() -> None:
-    """Do things.
-
-    \b
-    tool verb --now
-    """
-
-
-@tool.command()
-@click.argument("path")
-@click.option("--now", is_flag=True, help="At once.")
-def verb(path: str, now: bool) -> None:
-    r"""Do one thing.
-
-    .TH is no command here, and a\b no escape.
-    """
-
-
-PAGES = dict(man_pages(click.Context(tool, info_name="tool")))
-
-
-def test_the_program_and_each_verb_have_a_page() -> None:
-    assert list(PAGES) == ["tool", "tool-verb"]
-    assert PAGES["tool-verb"].startswith('.TH "TOOL-VERB" "1"\n.SH NAME\ntool-verb \\- Do one')
-    assert ".TP\n\\fBverb\\fR\nDo one thing." in PAGES["tool"]
-
-
-def test_options_are_listed() -> None:
-    assert ".SH OPTIONS\n.TP\n\\fB\\-\\-now\\fR\nAt once." in PAGES["tool-verb"]
-
-
-def test_arguments_are_no_options() -> None:
-    assert "PATH" in PAGES["tool-verb"].partition(".SH OPTIONS")[0]
-    assert "PATH" not in PAGES["tool-verb"].partition(".SH OPTIONS")[2]
-
-
-def test_examples_keep_their_lines() -> None:
-    assert ".nf\ntool verb \\-\\-now\n.fi" in PAGES["tool"]
-
-
-def test_text_that_looks_like_a_command_is_text() -> None:
-    assert "\\&.TH is no command here, and a\\eb no escape." in PAGES["tool-verb"]

@@ -13,7 +13,6 @@ from secure_bloom.encryption.keys.client import (
     KmsClient,
     moved_with,
     rewrap_with,
-    try_master_key,
     unwrap_with,
     wrap_with,
 )
@@ -21,7 +20,8 @@ from secure_bloom.encryption.keys.explicit import ExplicitKeys
 from secure_bloom.encryption.keys.keyring import Keyring, KeyringPermissionWarning, new_keyring
 from secure_bloom.encryption.keys.material import ExternalReference, KeyMaterial
 from secure_bloom.encryption.keys.resolver import DataKey, FileKeys, KeyResolver
-from secure_bloom.encryption.keys.wrapping import UnwrapsOnce, asked_once
+from secure_bloom.encryption.keys.trial import try_master_key
+from secure_bloom.encryption.keys.unwrapped_keys import UnwrapsOnce, asked_once
 from secure_bloom.lazy_names import lazy_names
 
 if TYPE_CHECKING:

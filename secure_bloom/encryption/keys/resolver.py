@@ -15,7 +15,7 @@ from secure_bloom.encryption.keys.client import KeyInventory, KmsClient
 from secure_bloom.encryption.keys.explicit import ExplicitKeys
 from secure_bloom.encryption.keys.keyring import Keyring
 from secure_bloom.encryption.keys.material import ExternalReference, KeyMaterial
-from secure_bloom.encryption.keys.wrapping import KekCache
+from secure_bloom.encryption.keys.unwrapped_keys import KekCache
 from secure_bloom.encryption.trust import Trust
 from secure_bloom.errors import FormatError, KeyUnavailableError, PolicyError, SecureBloomError
 

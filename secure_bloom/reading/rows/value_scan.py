@@ -3,27 +3,18 @@
 A Bloom filter lets some row groups pass that do not have the value, and most of them if it checks
 many values.  To scan the pages for fingerprints costs less than to decode a column and filter it.
 So that is done first, and given up for a condition that does not rule out most row groups.
-
-The values of the chunk are compared in the bytes of their pages, without an Arrow array: by their
-fingerprints, in compiled code, or where there are few probe values, as they are.  If all pages use
-the dictionary, only the dictionary page is read.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-
-import numpy as np
-from numpy.typing import NDArray
+from dataclasses import dataclass
 
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
 from secure_bloom.kernels.loading import compiled_code
-from secure_bloom.parquet.column_values import read_plain_values
 from secure_bloom.parquet.footer import Chunk
 from secure_bloom.parquet.logical_types import Kind, logical_type
-from secure_bloom.parquet.plain_pages import PlainValues
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import Type
 from secure_bloom.predicates.binding import BoundCondition, BoundPredicate, bound_conditions
@@ -32,80 +23,9 @@ from secure_bloom.predicates.request import Request
 from secure_bloom.predicates.tree import LOOKUPS
 from secure_bloom.reading.pruning.column_predicates import encodings_of
 from secure_bloom.reading.pruning.context import PruningContext
+from secure_bloom.reading.rows.fingerprints import ProbeBytes, ProbeFingerprints
 from secure_bloom.reading.table.footer import FileFooter
 from secure_bloom.storage import InputFile
-
-#: Bits of marks for each probe value: one of 32 other values is then looked up in vain.
-_MARKS_PER_VALUE = 32
-_MIN_MARKS = 1 << 15
-#: Bytes of the length before a BYTE_ARRAY.
-_LENGTH_SIZE = 4
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProbeFingerprints:
-    """Fingerprints in ascending order, and ``marks``: one bit set for the lowest bits of each."""
-
-    fingerprints: NDArray[np.uint64] = field(repr=False)
-    marks: NDArray[np.uint8] = field(repr=False)
-
-    @classmethod
-    def of(cls, encodings: Sequence[bytes]) -> ProbeFingerprints:
-        """The fingerprints of values in PLAIN encoding, without the length of a BYTE_ARRAY."""
-        from secure_bloom.kernels.lookup import fingerprints
-
-        offsets = np.cumsum([0, *map(len, encodings)], dtype=np.int64)
-        found = np.empty(len(encodings), np.uint64)
-        fingerprints(offsets, np.frombuffer(b"".join(encodings), np.uint8), found)
-        count = max(_MIN_MARKS, 1 << (len(encodings) * _MARKS_PER_VALUE).bit_length())
-        bits = np.zeros(count, np.bool_)
-        bits[found & np.uint64(count - 1)] = True
-        return cls(fingerprints=np.unique(found), marks=np.packbits(bits, bitorder="little"))
-
-    def may_be_in(self, file: InputFile, chunk: Chunk) -> bool:
-        """Whether ``chunk`` may have one of the values; False is certain.
-
-        Reading stops at the first match.  Raises IntegrityError for a page that does
-        not authenticate, with row group and column.
-        """
-        return any(
-            page is None or self._may_be_among(page) for page in read_plain_values(file, chunk)
-        )
-
-    def _may_be_among(self, values: PlainValues) -> bool:
-        from secure_bloom.kernels.lookup import NONE, look_for
-
-        width = values.width or 0
-        answer = look_for(values.content, values.count, width, self.marks, self.fingerprints)
-        # A damaged page counts as "maybe": decoding it later says what is wrong.
-        return bool(answer != NONE)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProbeBytes:
-    """A few probe values as they stand in pages; they are found without compiled code."""
-
-    encodings: tuple[bytes, ...] = field(repr=False)
-
-    def may_be_in(self, file: InputFile, chunk: Chunk) -> bool:
-        """As :meth:`ProbeFingerprints.may_be_in`."""
-        return any(
-            page is None or any(_has(page, encoding) for encoding in self.encodings)
-            for page in read_plain_values(file, chunk)
-        )
-
-
-def _has(values: PlainValues, encoding: bytes) -> bool:
-    """Whether the value may be among the values; one in the middle of two is a false "maybe"."""
-    if values.width is None:
-        length = len(encoding).to_bytes(_LENGTH_SIZE, "little")
-        return values.content.tobytes().find(length + encoding) >= 0
-    if len(encoding) != values.width or len(values.content) < values.count * values.width:
-        # Decoding says what is wrong with the page.
-        return True
-    rows = values.content[: values.count * values.width].reshape(-1, values.width)
-    return bool((rows == np.frombuffer(encoding, np.uint8)).all(axis=1).any())
-
 
 #: More values take too long to encode; so few are looked for without compiled code.
 _TOO_MANY, _FEW = 10_000, 8

@@ -1,4 +1,4 @@
-"""The client of Google Cloud Storage, and our errors for what the store refuses.
+"""What Google Cloud Storage refuses, as our errors.
 
 The SDK repeats requests, with growing pauses, before an error gets here.
 """
@@ -7,20 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache
-from typing import Any
-from urllib.parse import parse_qs
 
 import requests.exceptions
 from google.api_core.exceptions import GoogleAPICallError, RetryError
-from google.auth.credentials import AnonymousCredentials
 from google.auth.exceptions import GoogleAuthError
-from google.cloud.storage import Client
 from google.cloud.storage.exceptions import DataCorruption, InvalidResponse
 
 from secure_bloom.errors import MissingPathError, PolicyError, SecureBloomError
 from secure_bloom.storage.os_errors import GOOGLE_CREDENTIALS
-from secure_bloom.storage.paths import object_uri
 from secure_bloom.storage.store_answers import (
     BUSY,
     CHANGED,
@@ -32,34 +26,6 @@ from secure_bloom.storage.store_answers import (
     unreachable,
     without_credentials,
 )
-
-_ANONYMOUS = "anonymous@"
-
-
-def connect(path: str, _filesystem: Any) -> tuple[str, Client]:
-    """The store of a URI, and the client for it."""
-    uri = object_uri(path)
-    return uri.query, _client(uri.query, uri.authority.startswith(_ANONYMOUS))
-
-
-@lru_cache(maxsize=16)
-def _client(query: str, is_anonymous: bool) -> Client:
-    options = {name: values[-1] for name, values in parse_qs(query).items()}
-    endpoint = options.get("endpoint_override")
-    return Client(
-        # Buckets are named without a project, and some credentials have none.
-        project=options.get("project_id"),
-        credentials=_anonymous() if is_anonymous else None,
-        client_options={"api_endpoint": f"{options.get('scheme', 'https')}://{endpoint}"}
-        if endpoint
-        else None,
-    )
-
-
-def _anonymous() -> Any:
-    credentials: Any = AnonymousCredentials
-    return credentials()
-
 
 #: The store's reason -> what is wrong.
 _REASONS: dict[str, Answer] = dict.fromkeys(

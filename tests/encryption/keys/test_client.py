@@ -7,13 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from secure_bloom.encryption.keys.client import (
-    moved_with,
-    rewrap_with,
-    try_master_key,
-    unwrap_with,
-    wrap_with,
-)
+from secure_bloom.encryption.keys.client import moved_with, rewrap_with, unwrap_with, wrap_with
 from secure_bloom.errors import FormatError, KeyUnavailableError, KmsUnavailableError
 from tests.tables import KEYRING
 
@@ -94,27 +88,6 @@ def test_an_unwrapped_key_has_a_size_of_aes() -> None:
         unwrap_with(Foreign(lambda: bytes(15)), base64.b64encode(b"x").decode(), "k_pii")
 
 
-def test_a_key_that_wraps_and_unwraps_serves() -> None:
-    assert try_master_key(KEYRING, "k_pii") is None
-
-
-def test_a_key_that_is_not_there_is_told() -> None:
-    failure = try_master_key(KEYRING, "nobody")
-    assert isinstance(failure, KeyUnavailableError)
-    assert "nobody" in str(failure)
-
-
-def test_a_key_that_unwraps_to_something_else_does_not_serve() -> None:
-    class Other:
-        def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
-            return base64.b64encode(key_bytes).decode()
-
-        def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
-            return bytes(16)
-
-    assert try_master_key(Other(), "k") is not None
-
-
 class Moving(Foreign):
     """One that brings wrapped keys under another master key itself."""
 
@@ -136,9 +109,3 @@ def test_a_move_that_fails_is_of_the_key() -> None:
         moved_with(Moving(_raising(ValueError("secret"))), "wrapped", "k_old", "k_new")
     with pytest.raises(KmsUnavailableError, match="down"):
         moved_with(Moving(_raising(KmsUnavailableError("down"))), "wrapped", "k_old", "k_new")
-
-
-def test_a_master_key_that_the_kms_refuses_does_not_serve() -> None:
-    refused = try_master_key(Foreign(_raising(KeyUnavailableError("disabled"))), "k_pii")
-    assert refused is not None
-    assert "disabled" in refused.message

@@ -22,7 +22,7 @@ from secure_bloom.parquet.pages import chunk_extent
 from secure_bloom.reading.pruning.steps import dictionaries
 from secure_bloom.reading.rows import value_scan
 from secure_bloom.reading.rows.column_decoder import ColumnDecoder
-from secure_bloom.reading.rows.value_scan import ProbeFingerprints
+from secure_bloom.reading.rows.fingerprints import ProbeFingerprints
 from secure_bloom.storage.counted_file import covered
 from tests.reading.lakes import POOLS, Part, expected, parts, predicates, same
 from tests.surgery import flip, opened

@@ -16,7 +16,6 @@ from google.auth.exceptions import DefaultCredentialsError  # noqa: E402
 from google.cloud.storage.exceptions import DataCorruption  # noqa: E402
 
 from secure_bloom.storage import gcs  # noqa: E402
-from secure_bloom.storage.gcs.google_errors import connect  # noqa: E402
 
 
 def answer(status: int, reason: str = "") -> Any:
@@ -45,11 +44,3 @@ def test_an_answer_is_an_error_of_ours(error: Exception, kind: type, hint: str |
     assert type(caught.value) is kind
     assert caught.value.path == "gs://b/c"
     assert hint is None or hint in str(caught.value.hint)
-
-
-def test_the_endpoint_is_that_of_the_uri() -> None:
-    query = "scheme=http&endpoint_override=127.0.0.1:9"
-    store, client = connect(f"gs://anonymous@bucket/key?{query}", None)
-    assert (store, client.api_endpoint) == (query, "http://127.0.0.1:9")
-    assert connect(f"gs://anonymous@other/key?{query}", None) == (store, client)
-    assert connect("gs://anonymous@bucket/key", None)[1].api_endpoint.endswith("googleapis.com")

@@ -1,0 +1,96 @@
+"""Defaults of the policy and the keyring: from the environment, or from a file.
+
+SECURE_BLOOM_POLICY and SECURE_BLOOM_KEYRING name files.  Else the nearest ``secure-bloom.toml``, or
+``pyproject.toml`` with a table ``[tool.secure-bloom]``, in the current folder or above it does:
+
+    policy = "keys/policy.toml"
+    keyring = "keys/dev-keyring.json"
+
+Its paths start at its own folder.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from secure_bloom.errors import PolicyError, refused_by_system
+
+_FILE, _PROJECT = "secure-bloom.toml", "pyproject.toml"
+
+
+#: Word of the file -> its variable in the environment.
+_VARIABLES: Final = {"policy": "SECURE_BLOOM_POLICY", "keyring": "SECURE_BLOOM_KEYRING"}
+
+
+def default_policy() -> str | None:
+    """The path of the policy that need not be named, if there is one."""
+    return _default("policy")
+
+
+def default_keyring() -> str | None:
+    """The path of the keyring that need not be named, if there is one."""
+    return _default("keyring")
+
+
+def _default(word: str) -> str | None:
+    return os.environ.get(_VARIABLES[word]) or _of_file().get(word)
+
+
+def _of_file() -> dict[str, str]:
+    """Word -> path, by the nearest file; PolicyError for one that says anything else."""
+    for folder in (Path.cwd(), *Path.cwd().parents):
+        for name in (_FILE, _PROJECT):
+            table = _table(folder / name)
+            if table is not None:
+                return dict(_paths(folder / name, table))
+    return {}
+
+
+def _table(path: Path) -> dict[str, Any] | None:
+    """The table in a file; None where there is none, or where others than its user may have put it.
+
+    A policy may name code to load, so a file that anybody left in a shared folder does not count.
+    """
+    try:
+        if not all(map(_is_of_user, (path.lstat(), path.stat(), path.parent.stat()))):
+            return None
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as exc:
+        raise refused_by_system(exc, f"cannot be read: {exc.strerror}", path=str(path)) from exc
+    except ValueError as exc:
+        if path.name == _PROJECT:
+            # Another program's file: whether it is TOML is not for us to say.
+            return None
+        raise PolicyError(f"is not TOML: {exc}", path=str(path)) from exc
+    table = document if path.name == _FILE else document.get("tool", {}).get("secure-bloom")
+    return table if isinstance(table, dict) else None
+
+
+def _is_of_user(status: os.stat_result) -> bool:
+    """Whether nobody but the user and root can have made this file, link or folder what it is.
+
+    Of a link both it and its target count.  In a folder where everybody may write, a file of the
+    user may stand that another one has linked there, and its paths start at that folder.
+    """
+    if not hasattr(os, "geteuid"):
+        return True
+    everybody_writes = not stat.S_ISLNK(status.st_mode) and status.st_mode & stat.S_IWOTH
+    return status.st_uid in (0, os.geteuid()) and not everybody_writes
+
+
+def _paths(path: Path, table: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for word, value in table.items():
+        if word not in _VARIABLES:
+            hint = f"there are {' and '.join(_VARIABLES)}, at the top of {_FILE}"
+            raise PolicyError(f"there is no default {word}", hint=hint, path=str(path))
+        if not isinstance(value, str):
+            hint = f'write {word} = "FILE"'
+            raise PolicyError(f"{word} is no text, wanted a path", hint=hint, path=str(path))
+        yield word, str(path.parent / value)

@@ -1,0 +1,72 @@
+"""Names of tables in Spark's catalog, and the folders where their files lie."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+from secure_bloom.errors import PolicyError, UnsupportedFeatureError
+from secure_bloom.storage.listing import expand
+from secure_bloom.storage.paths import is_object_uri, local_path
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_PART = r"(?:[A-Za-z0-9_]+|`(?:[^`]|``)+`)"
+
+
+#: A table, with its schema and catalog if it has them.
+_NAME = re.compile(rf"{_PART}(?:\.{_PART}){{0,2}}")
+
+
+_PARQUET_SERDE = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
+
+
+def table_location(spark: SparkSession, text: str) -> str:
+    """The folder of the table that ``text`` names; ``text`` itself if it is a path.
+
+    A file or folder of that name is taken for what is meant.  Raises
+    :class:`UnsupportedFeatureError` for views and for tables whose files are not Parquet.
+    """
+    if not _NAME.fullmatch(text) or _is_there(text) or not spark.catalog.tableExists(text):
+        return text
+    described = _described(spark, text)
+    if described.get("type") == "VIEW":
+        raise UnsupportedFeatureError(f"{text} is a view", hint="name the tables behind it")
+    if not _is_parquet(described) or "location" not in described:
+        raise UnsupportedFeatureError(
+            f"{text} is no table of Parquet files: its provider is {described.get('provider')}",
+            hint="filters are added to the files of tables USING PARQUET",
+        )
+    location = str(described["location"])
+    return location if is_object_uri(location) else local_path(location)
+
+
+def _is_there(text: str) -> bool:
+    try:
+        return bool(expand(text))
+    except PolicyError:
+        return False
+
+
+def _is_parquet(described: dict[str, object]) -> bool:
+    return (
+        str(described.get("provider")).lower() == "parquet"
+        or described.get("serde_library") == _PARQUET_SERDE
+    )
+
+
+def _described(spark: SparkSession, name: str) -> dict[str, object]:
+    """What the catalog says of a table."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        (row,) = spark.sql(f"DESCRIBE TABLE EXTENDED {name} AS JSON").collect()
+    except AnalysisException as error:
+        raise UnsupportedFeatureError(
+            f"{name} is a table of another catalog, which does not say where its files are",
+            hint="Delta, Iceberg and Hudi tables record their files themselves; they are refused",
+        ) from error
+    described: dict[str, object] = json.loads(row[0])
+    return described

@@ -1,0 +1,40 @@
+"""Paths of outputs below another folder; an output never replaces an input or another output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from secure_bloom.errors import PolicyError
+from secure_bloom.storage.listing import file_key
+from secure_bloom.storage.paths import below, join, local_path, name_of
+
+
+def output_paths(files: Iterable[str], paths: Iterable[str], output: str) -> dict[str, str]:
+    """Where each file goes below ``output``: its path below the folder it was found in."""
+    folders = [local_path(path) for path in paths]
+    targets: dict[str, str] = {}
+    for file in files:
+        relative = [inner for folder in folders if (inner := below(file, folder)) is not None]
+        # The nearest of the folders given: with lake/ and lake/day=1/ both named, the file keeps
+        # the name that the nearer one gives.
+        targets[file] = join(local_path(output), min(relative, key=len, default=name_of(file)))
+    check_targets(targets)
+    return targets
+
+
+def check_targets(targets: Mapping[str, str]) -> None:
+    """Raise PolicyError for an output that is an input, or another output."""
+    # By file and not by text: links and ./ make many names of one file.
+    keys = {file_key(target): file for file, target in targets.items()}
+    for file in targets:
+        if file_key(file) in keys:
+            raise PolicyError(
+                "the output would overwrite the input",
+                hint="name another folder; add and reencrypt replace the files without --output",
+                path=file,
+            )
+    if len(keys) < len(targets):
+        raise PolicyError(
+            "two input files would become one output file",
+            hint="give the folder that holds them, so that their paths below it are kept",
+        )

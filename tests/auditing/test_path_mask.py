@@ -1,0 +1,28 @@
+"""Paths of a report hide the values of sensitive partitions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.auditing.examples import (
+    Example,
+    sound,
+)
+from tests.tables import Mode, customers
+
+
+def test_values_of_a_sensitive_partition_are_in_no_path_of_a_report(tmp_path: Path) -> None:
+    for user in ("user1", "user2"):
+        below = tmp_path / f"email={user}@example.com" / "day=1"
+        below.mkdir(parents=True)
+        sound(below, Mode.PLAIN, table=customers(30).drop_columns("email"))
+    report = Example(path=tmp_path).audit()
+    assert {f.path for f in report.findings if f.id == "column-in-clear"} == {
+        f"{tmp_path}/email=***{number}/day=1/x.parquet" for number in (1, 2)
+    }
+    assert report.paths == (
+        f"{tmp_path}/email=***1/day=1/x.parquet",
+        f"{tmp_path}/email=***2/day=1/x.parquet",
+    )
+    assert "@example.com" not in json.dumps(report.to_dict())
