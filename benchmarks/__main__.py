@@ -24,6 +24,8 @@ PACKAGES = ("secure-bloom", "numpy", "numba", "pyarrow", "pyspark", "duckdb", "c
 def main() -> None:
     """The command; a full run alone changes what is committed."""
     arguments = parse()
+    # Without bytecode each process that is measured would compile the package anew.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     results: list[Result] = []
     for suite in arguments.only or SUITES:
         results += run_suite(suite, quick=arguments.quick)

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import secure_bloom as sb
-from benchmarks.data import COLUMNS, add, fresh_copy, wide_table
+from benchmarks.data import COLUMNS, add, copy_beside, fresh_copy, wide_table
 from benchmarks.results import Measure, Result
 from benchmarks.timing import Side, medians, process, seconds
 
@@ -109,7 +109,7 @@ def _adding(folder: Path, files: int, runs: int) -> Iterator[Result]:
 
 def _adders(lake: Path, work: Path) -> tuple[Side, Side]:
     """Ours: with two processes, with one."""
-    copied = partial(fresh_copy, lake, work)
+    copied = partial(copy_beside, lake, work)
     return (
         process(*_ADD, work, "--jobs=2", before=copied),
         process(*_ADD, work, "--jobs=1", before=copied),
@@ -117,7 +117,7 @@ def _adders(lake: Path, work: Path) -> tuple[Side, Side]:
 
 
 def _pyarrow(lake: Path, work: Path, *options: str) -> Side:
-    copied = partial(fresh_copy, lake, work)
+    copied = partial(copy_beside, lake, work)
     return process("-m", __spec__.name, lake, work, *options, before=copied)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks import driver_memory
-from benchmarks.data import POLICY, add, fresh_copy, write_policy
+from benchmarks.data import POLICY, add, copy_beside, write_policy
 from benchmarks.results import Measure, Result
 from benchmarks.sessions import local_session
 from benchmarks.timing import Side, medians, python
@@ -87,7 +87,7 @@ def main() -> None:
                 raise SystemExit("the step did not add")
 
         sides = [
-            Side(run=run, before=lambda: fresh_copy(folder / "table", work))
+            Side(run=run, before=lambda: copy_beside(folder / "table", work))
             for run in (step, lambda: add(work, None, policy=policy, jobs=1))
         ]
         print(json.dumps(medians(*sides, runs=runs)))
