@@ -73,10 +73,14 @@ class Replacement:
             "deletionTimestamp": now,
             "dataChange": False,
             "extendedFileMetadata": True,
+            # A null field would be a value to some readers, so what the `add` lacks, the `remove`
+            # lacks too.
             **{name: self.old[name] for name in _OF_BOTH if self.old.get(name) is not None},
         }
 
     def _add(self, modified: int) -> Action:
+        # Every field of the old `add`, known here or not: a new one of the protocol must not get
+        # lost.
         carried = {
             name: value
             for name, value in self.old.items()
@@ -155,6 +159,8 @@ def commit_info(
             "operationParameters": dict(operation.parameters),
             "readVersion": read_version,
             "isolationLevel": "SnapshotIsolation",
+            # Files were read: a blind append would let other writers pass this commit over when
+            # they check for conflicts.
             "isBlindAppend": False,
             "operationMetrics": metrics(replacements),
             "engineInfo": operation.engine,

@@ -70,6 +70,7 @@ def _add_to_table(folder: str, asked: AddRequest) -> AddReport:
         since=asked.since,
         commit_every=asked.commit_every,
     )
+    # Only changes: a file that has the wanted filters stays in the log as it is.
     mode = WriteMode(dry_run=asked.dry_run, only_changes=True)
     open_rewriter = asked.rewriter(run.request, mode)
     rewriter = open_rewriter()

@@ -94,6 +94,7 @@ def _logical_name(field: Field) -> str:
 
 def _physical_name(field: Field) -> str:
     metadata = field.get("metadata") or {}
+    # A field that says no physical name has its own name in files.
     return str(metadata.get(_PHYSICAL, field["name"]))
 
 
@@ -101,6 +102,8 @@ def _translated(fields: Sequence[Field], path: str, old: Name, new: Name) -> str
     """A dotted path in other names; None where no field has it."""
     for field in fields:
         name = old(field)
+        # A name may hold dots itself, so each field is compared whole before its parts are looked
+        # at.
         if path == name:
             return new(field)
         if path.startswith(f"{name}."):

@@ -84,6 +84,8 @@ def commit(table: Snapshot, replacements: Sequence[Replacement], operation: Oper
     pause = _FIRST_PAUSE
     for _ in range(_ATTEMPTS):
         standing = still_live(table, replacements, operation)
+        # Nothing is committed for no file: a version without a change would only make others try
+        # again.
         if not standing:
             return Committed(table=table, version=None, replaced=())
         content = commit_content(table, standing, operation, transaction)
@@ -92,6 +94,8 @@ def commit(table: Snapshot, replacements: Sequence[Replacement], operation: Oper
         # Of two that were too late together, one tries again earlier.
         time.sleep(pause * (0.5 + secrets.randbelow(1000) / 1000))
         pause = min(2 * pause, _LONGEST_PAUSE)
+        # Whole, and not only the new commits: one of them may have brought a feature that rules us
+        # out.
         table = open_table(table.folder)
     raise FileChangedError(
         f"other writers were first {_ATTEMPTS} times, so nothing was committed",
@@ -143,6 +147,8 @@ def _stamp(table: Snapshot, now: int) -> int | None:
 
 def log_file(folder: str, version: int) -> str:
     """The path of the commit of a version."""
+    # Twenty digits, so that names in a listing are in the order of versions (PROTOCOL.md, "Delta
+    # Log Entries").
     return join(join(folder, LOG_FOLDER), f"{version:020d}.json")
 
 

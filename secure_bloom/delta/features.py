@@ -84,12 +84,14 @@ def refuse_unwritable(table: Snapshot) -> None:
     version = table.protocol.min_writer_version
     if not 1 <= version <= _NEWEST:
         raise _refusal(f"it asks writers for version {version} of the protocol", table.folder)
+    # Below version 7 there is no list: those versions have only features that are kept here.
     for name in sorted(table.protocol.writer_features):
         if name not in _KEPT:
             reason = _REFUSED.get(name, "it is not known here what that asks of writers")
             raise _refusal(f"it has the table feature {name}: {reason}", table.folder)
     for name, reason in _REFUSED_PROPERTIES.items():
         value = table.metadata.configuration.get(name, "")
+        # Not "true" alone: some of these properties hold a list of formats or a description.
         if value.lower() not in ("", "false"):
             raise _refusal(f"it has the property {name}: {reason}", table.folder)
     _refuse_bare_partitions(table)

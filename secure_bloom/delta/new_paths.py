@@ -31,6 +31,7 @@ def is_of_run(path: str, run: str) -> bool:
     """Whether a path of the log has the name of a file that this run writes, inside the table."""
     parts = unquote(path).split("/")
     is_inside = _SCHEME.match(path) is None and not {"", ".", ".."} & {*parts}
+    # What this says of a path decides whether it is removed: each of the three must hold.
     return bool(_RUN.fullmatch(run)) and is_inside and f".sb-{run}." in parts[-1]
 
 
@@ -47,6 +48,7 @@ def new_path(path: str, run: str) -> str:
     if len(unquote(marked).encode()) > _NAME_MAX:
         # Two long names may begin alike, so the hash of the whole one stands for it.
         marked = f"part-{hashlib.sha256(path.encode()).hexdigest()}.sb-{run}{suffix}"
+    # Beside the old file: folders of partitions are no more than names, and engines go by the log.
     return marked if is_elsewhere else f"{folder}{slash}{marked}"
 
 

@@ -20,6 +20,7 @@ def delta_table(paths: Sequence[str]) -> str | None:
     folder = path if is_object_uri(path) else path.rstrip("/") or "/"
     if not tree_of(folder).is_folder(join(folder, LOG_FOLDER)):
         return None
+    # A table inside another one: the outer log would not know of a commit.
     refuse_above([folder])
     return folder
 

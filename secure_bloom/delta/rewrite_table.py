@@ -41,6 +41,7 @@ def rewrite_table(
 ) -> TableChange:
     """Do the work on some files of a table, and commit it, after every ``commit_every`` of them."""
     run = _TableRun(table, files, operation, is_dry=dry_run)
+    # By every run: what a dead run has left does not wait for another run of its kind.
     if not dry_run:
         clean_up(table.folder)
     record = (

@@ -135,11 +135,15 @@ def _clean_up_after(opened: OpenFolder, folder: str, name: str, run: str, boot: 
         if not try_lock(fd):
             return
         record = _record(fd)
+        # Written under another start of the kernel, or on another machine: its lock may be held
+        # there.
         if record is not None and record["boot"] != boot:
             return
         if record is not None:
             mine = [path for path in record["files"] if is_of_run(path, run)]
+            # The commit may have come right before the kill: what it names is alive.
             remove_files(folder, set(mine) - _committed(folder, run, record["version"]))
+        # Last: killed before, the next run finds the record and goes on.
         opened.unlink(name)
     finally:
         close(fd)
@@ -169,6 +173,8 @@ def _committed(folder: str, run: str, version: int) -> set[str]:
     for number in range(version + 1, last + 1):
         with open_input(log_file(folder, number)) as file:
             content = file.all_bytes()
+        # Searched as bytes first: commits of other writers may have megabytes, and none has this
+        # run's name.
         if run.encode() in content:
             actions = (json.loads(line) for line in content.splitlines() if line.strip())
             found |= {action["add"]["path"] for action in actions if "add" in action}

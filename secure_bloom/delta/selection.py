@@ -45,6 +45,7 @@ def _since(table: Snapshot, files: Sequence[LiveFile], version: int) -> list[Liv
             f"since is version {version}, the table has come to {table.version}", path=table.folder
         )
     before = snapshot(table.folder, version=version)
+    # By path alone: a file whose rows were deleted since has a new vector and is no new file.
     known = set() if before is None else {file_key(file.add)[0] for file in before.files}
     return [file for file in files if file.add["path"] not in known]
 

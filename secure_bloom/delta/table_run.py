@@ -47,6 +47,7 @@ class TableRun:
         """Files that others took out of the table while this run worked, failed ones among them."""
         lost = {report.path for report in reports if report.status == "failed"}
         if lost:
+            # A file that fails and is still live has failed by itself.
             lost -= {file.path for file in open_table(self.table.folder).files}
         return change.gone | lost
 

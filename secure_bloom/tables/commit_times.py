@@ -58,6 +58,8 @@ def _commit_times(log: str, files: LogFiles) -> Mapping[int, int]:
         path = join(log, name)
         said = in_commit_timestamp(path)
         written = tree.written_ns(path) // _NANOS_PER_MILLI if said is None else said
+        # Files of a log that was copied may have any times, and a version is later than the one
+        # before.
         last = written if last is None else max(written, last + 1)
         found[version] = last
     return found

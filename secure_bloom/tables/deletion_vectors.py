@@ -71,12 +71,14 @@ def _data(folder: str, vector: DeletionVector) -> bytes:
 
 def _inline(vector: DeletionVector) -> bytes:
     data = decode_z85(vector.path_or_inline_dv)
+    # Z85 writes four bytes at a time, so up to three more may follow what counts.
     if not 0 <= len(data) - vector.size_in_bytes < 4:
         raise FormatError("an inline deletion vector has another size than the log says")
     return data[: vector.size_in_bytes]
 
 
 def _file_of_uuid(folder: str, text: str) -> str:
+    # In front of the UUID stands the name of a folder of any length, mostly none.
     prefix, encoded = text[:-_ENCODED_UUID], text[-_ENCODED_UUID:]
     uuid = decode_z85(encoded)
     if len(uuid) != 16:
@@ -91,8 +93,10 @@ def _stored(path: str, vector: DeletionVector) -> bytes:
     with located(path=path), open_input(path) as file:
         if file.read_at(0, 1) != _FILE_VERSION:
             raise FormatError("the file of deletion vectors is not of version 1")
+        # The size and the checksum around it have four bytes each.
         framed = file.read_at(vector.offset, vector.size_in_bytes + 8)
     data = framed[4:-4]
+    # Big-endian around data that is little-endian: PROTOCOL.md has it so.
     if int.from_bytes(framed[:4], "big") != len(data):
         raise FormatError("a deletion vector has another size than the log says", path=path)
     if int.from_bytes(framed[-4:], "big") != zlib.crc32(data):
@@ -111,6 +115,7 @@ def decode_z85(text: str) -> bytes:
             if character not in _DIGITS:
                 raise FormatError("a text in Z85 has a character that is none of it")
             number = number * 85 + _DIGITS[character]
+        # Five characters can write more than four bytes hold: 85^5 is larger than 2^32.
         if number >= 2**32:
             raise FormatError("a text in Z85 has a number that is too large")
         parts.append(number.to_bytes(4, "big"))

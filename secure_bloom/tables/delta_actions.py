@@ -19,6 +19,7 @@ Action = dict[str, Any]
 
 def json_lines(data: bytes) -> Iterator[Action]:
     """The actions of a commit, a compacted log file or a checkpoint in JSON."""
+    # Not splitlines, which also cuts at characters that JSON may have in a text.
     for number, line in enumerate(data.split(b"\n"), 1):
         if not line.strip():
             continue
@@ -57,6 +58,7 @@ def text(fields: Mapping[str, Any], name: str) -> str:
 def count(fields: Mapping[str, Any], name: str) -> int:
     """A field that must be a whole number, not negative."""
     found: int = _typed(fields, name, int)
+    # True is an int to Python.
     if isinstance(found, bool) or found < 0:
         raise FormatError(f"{name} is {found}, wanted a number from 0")
     return found

@@ -64,8 +64,10 @@ def _parquet_actions(data: bytes) -> Iterator[Action]:
         columns = _columns(file.schema_arrow)
         _refuse_large(file.metadata, columns)
         for batch in file.iter_batches(_BATCH_ROWS, columns=columns, use_threads=False):
+            # Strict: of two equal keys of a map another reader may take the other one.
             for row in batch.to_pylist(maps_as_pydicts="strict"):
                 yield {name: _set(fields) for name, fields in row.items() if fields is not None}
+    # pyarrow raises KeyError for such a map, and UnicodeDecodeError for a text that is none.
     except (pa.ArrowException, OSError, KeyError, UnicodeDecodeError) as exc:
         raise FormatError("the checkpoint cannot be read as Parquet") from exc
 
@@ -90,6 +92,7 @@ def _columns(schema: pa.Schema) -> list[str]:
         for name in ACTIONS
         if name in schema.names
         for member in schema.field(name).type
+        # The copies are read only where the text is missing.
         if _PARSED.get(member.name) not in {other.name for other in schema.field(name).type}
     ]
 

@@ -77,6 +77,7 @@ def _complete(parts: Iterable[tuple[int, int, str]]) -> tuple[str, ...]:
     by_count: dict[int, dict[int, str]] = defaultdict(dict)
     for part, of, name in parts:
         by_count[of].setdefault(part, name)
+    # Fewest parts first: whichever of several checkpoints is complete says the same.
     for of, found in sorted(by_count.items()):
         # A count from a name may be huge: nothing of its size is built.
         if len(found) == of and max(found) == of and min(found) == 1:

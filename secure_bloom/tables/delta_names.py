@@ -31,6 +31,8 @@ def _of_structure(kind: Mapping[str, Any], mode: str, depth: int) -> NamesOfTabl
         if not isinstance(column, dict):
             raise FormatError("a field of the table's schema is no object")
         stored = _stored_name(column, mode)
+        # One column of a file under two names: a condition on either would rule out by the other's
+        # values.
         if stored in members:
             raise FormatError("two columns of the table's schema have one place in its files")
         inside = _inside(column.get("type"), mode, depth - 1)

@@ -63,6 +63,8 @@ def snapshot(
             version = version_at(log, files, timestamp)
         wanted = segment(files, version)
         replay = _Replay(folder)
+        # Oldest first: later actions take the place of earlier ones (PROTOCOL.md, "Action
+        # Reconciliation").
         replay.take(_checkpoint(log, wanted))
         for name in wanted.commits:
             replay.take(log_actions(join(log, name)))
@@ -96,6 +98,7 @@ class _Replay:
 
     def take(self, actions: Iterable[Action]) -> None:
         """Take the actions of one file of the log."""
+        # Only the last file's counts: the commit of the version that is asked for.
         self._commit_time = None
         for action in actions:
             for name in action:

@@ -61,6 +61,7 @@ def _parsed(text: str | None) -> dict[str, Any]:
 
 
 def _encoded(value: Any) -> str:
+    # As it stood in the log, digit by digit.
     if isinstance(value, _Number):
         return str(value)
     if isinstance(value, dict):

@@ -45,6 +45,8 @@ def _object(folder: str, path: str) -> str:
         raise UnsupportedFeatureError("the log of a table in an object store names no object")
     table, named = object_uri(folder), object_uri(path)
     same = OBJECT_SCHEMES[table.scheme.lower()] == OBJECT_SCHEMES[named.scheme.lower()]
+    # Opened with the table's credentials: a log must not lead a reader to another bucket.
     if not same or table.authority != named.authority:
         raise UnsupportedFeatureError("the log names a file in another bucket or store")
+    # In the table's own spelling of the store, so that a file has one path and s3a equals s3.
     return str(table.at(_inside(unquote(named.key))))

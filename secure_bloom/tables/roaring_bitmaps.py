@@ -33,6 +33,7 @@ def positions(data: bytes, *, most: int) -> NDArray[np.int64]:
     last_key = -1
     for _ in range(cursor.number(8)):
         key = cursor.number(4)
+        # Positions are signed numbers of 64 bits, so the upper half ends at 2^31.
         if not last_key < key < 2**31:
             raise FormatError("the parts of a bitmap are out of order")
         last_key = key
@@ -74,15 +75,18 @@ class _Cursor:
 def _bitmap32(cursor: _Cursor, before: int, most: int) -> NDArray[np.int64]:
     cookie = cursor.number(2)
     if cookie == _WITH_RUNS:
+        # One less is stored: no bitmap with runs is empty.
         count = cursor.number(2) + 1
         marks = np.frombuffer(cursor.bytes((count + 7) // 8), np.uint8)
         are_runs = np.unpackbits(marks, bitorder="little")[:count].astype(bool)
+    # This cookie has four bytes, the other one two: the upper half is zero here, and a count there.
     elif cookie == _NO_RUNS and cursor.number(2) == 0:
         count = cursor.number(4)
         are_runs = np.zeros(min(count, 2**16), bool)
     else:
         raise FormatError("a bitmap does not begin as one does")
     keys = cursor.numbers(2 * count).reshape(-1, 2)
+    # One less is stored here too, so that 65,536 numbers fit into two bytes.
     sizes = keys[:, 1] + 1
     # Before any is built: a run of a few bytes stands for 65,536 numbers.
     if before + int(sizes.sum()) > most:
@@ -90,6 +94,7 @@ def _bitmap32(cursor: _Cursor, before: int, most: int) -> NDArray[np.int64]:
     if (np.diff(keys[:, 0]) <= 0).any():
         raise FormatError("the containers of a bitmap are out of order")
     if cookie == _NO_RUNS or count >= _OFFSETS_FROM:
+        # Offsets of containers: passed over, because all containers are read in their order.
         cursor.bytes(4 * count)
     parts = [
         (int(key) << 16) + _container(cursor, int(size), is_run=bool(is_run))
