@@ -104,6 +104,8 @@ def read_record_key_filter(
     """
     name = os.fspath(path)
     trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
+    # Reading one file changes nothing, so Hudi's own log need not be asked; another log may say
+    # that the file is gone.
     refuse_managed(name, honoured=[TableLog.HUDI])
     with located(path=name), open_input(name) as file:
         footer = _footer(file, resolver_of(keys, trust))

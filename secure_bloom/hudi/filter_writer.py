@@ -142,12 +142,14 @@ class RecordKeyRewriter(FileRewriter):
             kept = self._report(footer, old.filter, action="kept", reason="it was there already")
             return RewritePlan(keep=file.size, tail=(), filters=(kept,))
         chunks = list(key_chunks(footer, self.column, keys))
+        # All keys are held before the filter is made: its size depends on how many there are.
         parts = [packed(array) for chunk in chunks for array in read_keys(file, chunk)]
         built = self.options.empty_filter(sum(map(len, parts)))
         for part in parts:
             built.insert_packed(part)
         plain = with_entry(footer, built, key_range(parts), column=self.column)
         append = self.mode.in_place
+        # An append keeps the old footer too: a crash can then cut back to it.
         keep = file.size if append else footer.tail.offset
         report = self._built_report(footer, chunks, built, old, parts)
         tail = new_tail(close_footer(footer, plain), keep, append=append)
@@ -207,6 +209,7 @@ class RecordKeyRewriter(FileRewriter):
         if missed:
             keys = counted(missed, "key")
             yield f"the old filter missed {keys} of the file: lookups did not find them"
+        # Without num_entries the filter was made for as many keys as there are.
         held = built.rows * (self.options.num_entries or INT_MAX)
         if sum(map(len, parts)) > held:
             yield f"the filter is for {counted(held, 'key')}, the file has more: raise num_entries"

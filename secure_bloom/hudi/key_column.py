@@ -44,6 +44,7 @@ def key_chunks(footer: Footer, column: str, keys: FileKeys) -> Iterator[Chunk]:
 def read_keys(file: InputFile, chunk: Chunk) -> Iterator[pa.Array]:
     """The keys of one chunk, from its data pages: a dictionary may hold values that no row has."""
     with located(row_group=chunk.row_group, column=chunk.leaf.name):
+        # A key that is missed here would be missed by each lookup, so no count is taken on trust.
         if chunk.meta_data.num_values != chunk.num_rows:
             raise FormatError(
                 f"ColumnMetaData.num_values is {chunk.meta_data.num_values}, "
@@ -62,6 +63,7 @@ def read_keys(file: InputFile, chunk: Chunk) -> Iterator[pa.Array]:
 def packed(array: pa.Array) -> PackedKeys:
     """The keys of an array without nulls; FormatError where one is not UTF-8."""
     try:
+        # The second cast checks UTF-8; what it gives is not needed.
         array.cast(pa.large_binary()).cast(pa.large_string())
     except pa.ArrowInvalid:
         # Without the cause: its text quotes the key.
@@ -77,6 +79,7 @@ def key_range(parts: list[PackedKeys]) -> KeyRange | None:
     ends = [end for keys in parts if len(keys) for end in _ends(keys)]
     if not ends:
         return None
+    # Compared as Java compares strings, and only then turned back into UTF-8.
     smallest, largest = (end.translate(FROM_JAVA_ORDER).decode() for end in (min(ends), max(ends)))
     return KeyRange(min_key=smallest, max_key=largest)
 

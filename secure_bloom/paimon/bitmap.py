@@ -81,6 +81,7 @@ class ValueList:
         at = 0
         for _ in range(self.count):
             start = at + PLACE.size
+            # Signed, as Java writes it: a negative length would lead backwards.
             length = int.from_bytes(self.content[at:start], "big", signed=True)
             at = start + length + PLACE.size
             if length < 0 or at > len(self.content):
@@ -103,6 +104,7 @@ def read_value_list(body: bytes | memoryview) -> ValueList | None:
     if len(view) < _HEAD.size:
         raise FormatError(f"a bitmap index has {len(view)} bytes, its head takes {_HEAD.size}")
     _, rows, count, has_null = _HEAD.unpack_from(view)
+    # The place of the nulls' bitmap stands in the head only where there are nulls.
     start = _HEAD.size + (PLACE.size if has_null else 0)
     if count < 0 or count * PLACE.size > len(view) - start:
         raise FormatError(f"a bitmap index lists {count} values in {len(view)} bytes")

@@ -40,7 +40,10 @@ def sizing(items: int, fpp: float) -> tuple[int, int]:
         raise PolicyError(f"items is {items}, it cannot be negative")
     if not 0.0 < fpp <= 1.0:
         raise PolicyError(f"fpp is {fpp}, it must lie between 0 and 1")
+    # `int` cuts and does not round, as Java's cast does; beyond the largest int the cast stays
+    # there.
     wanted = min(int(-items * math.log(fpp) / (_LN2 * _LN2)), MAX_BIT_COUNT)
+    # Paimon adds a whole byte where none is needed, and an index must have its size.
     bits = wanted + 8 - wanted % 8
     if bits > MAX_BIT_COUNT:
         raise PolicyError(
@@ -49,6 +52,7 @@ def sizing(items: int, fpp: float) -> tuple[int, int]:
         )
     if items == 0:
         return bits, 1
+    # Java's Math.round: Python's `round` would take halves to the even number.
     return bits, max(1, math.floor(bits / items * _LN2 + 0.5))
 
 
@@ -181,6 +185,7 @@ class BloomFilter64:
 
     def fpp(self) -> float:
         """The probability that a hash which was not inserted passes, from the bits themselves."""
+        # By what Paimon's reader checks: where it looks at no position, every value passes.
         return self.fill() ** self.checked_functions
 
     def estimated_values(self) -> int | None:
@@ -194,6 +199,8 @@ class BloomFilter64:
         low, high = h & 0xFFFFFFFF, h >> 32
         for i in range(1, functions + 1):
             step = (low + i * high) & 0xFFFFFFFF
+            # The complement of a negative number, not its absolute value: that of -2^31 would be
+            # negative in Java.
             yield (step if step < 1 << 31 else ~step & 0xFFFFFFFF) % self.bit_count
 
     def _array(self) -> NDArray[np.uint8]:
@@ -214,4 +221,5 @@ def _as_hashes(hashes: NDArray[np.int64]) -> NDArray[np.int64]:
 
     if hashes.ndim != 1 or hashes.dtype != np.int64:
         raise PolicyError(f"hashes are {hashes.ndim}-D {hashes.dtype}, wanted 1-D int64")
+    # The kernels are compiled for writable, aligned arrays in one piece.
     return np.require(hashes, requirements=["C", "A", "W"])

@@ -64,6 +64,7 @@ def _numbers(leaf: Leaf, entries: NDArray[Any]) -> NDArray[np.int64]:
 def _float_bits(values: NDArray[Any]) -> NDArray[np.int64]:
     width = values.dtype.itemsize
     bits = values.view(f"<i{width}").astype(np.int64)
+    # Java has one NaN in `floatToIntBits`, and a column may hold many.
     bits[np.isnan(values)] = float_bits(np.nan, width=width)
     return bits
 
@@ -187,6 +188,7 @@ class _Hashes:
         for batch in self:
             gathered.append(batch)
             waiting += len(batch)
+            # As many as are distinct already, at least: so each hash is sorted only a few times.
             if waiting > max(_GATHERED, len(gathered[0])):
                 gathered, waiting = [_distinct(gathered)], 0
         return _distinct(gathered)
@@ -205,6 +207,7 @@ def _column_hashes(file: InputFile, source: ColumnSource) -> Iterator[NDArray[np
     """The hashes of a column's values, row group by row group, nulls left out."""
     map_key = source.column.map_key
     for chunks in source.chunks:
+        # Of a map's key the chunks are those of the keys and of the values; else there is one.
         value = chunks[-1]
         if map_key is None:
             for entries in read_entries(file, value).entries:

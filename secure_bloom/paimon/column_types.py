@@ -65,6 +65,7 @@ def leaf_of(name: str, data_type: DataType) -> Leaf:
     """The leaf of a column that Paimon stores in this type, for a probe without a data file."""
     root, parameter = data_type.root, data_type.parameter or 0
     if root in (TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ):
+        # 0, 1 or 2: how many of the two limits the precision is beyond.
         stored = _STORED_TIMESTAMPS[(parameter > MAX_MILLIS_PRECISION) + (parameter > 6)]
     else:
         stored = _STORED[root]
@@ -114,6 +115,7 @@ class ColumnTypes:
                 own = None if _is_of_another_format(file) else error.hint
                 error.hint = _with_types(own, missing[0])
                 raise
+            # All types are given, so the index can be probed without its data file.
             stored = ()
         given = {name: self._given_leaf(stored, name) for name in names if name in self.given}
         return given | {name: stored[find_column(stored, name).value] for name in missing}

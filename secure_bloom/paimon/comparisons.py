@@ -70,6 +70,8 @@ def as_predicate(where: object) -> Predicate:
 
 def require_predicate(predicate: object) -> None:
     """Raise PolicyError for what is no predicate, or one of more than 100 levels."""
+    # Level by level and not by recursion: a predicate that is too deep must not end in Python's own
+    # error.
     level = [predicate]
     for _ in range(tree.MAX_DEPTH):
         joins = [part for part in level if isinstance(part, And | Or)]

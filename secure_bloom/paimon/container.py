@@ -84,6 +84,7 @@ class FileIndex:
 
     def to_bytes(self) -> bytes:
         """The container, bodies in the order of the columns; the mirror of :meth:`from_bytes`."""
+        # Numbers have fixed widths, so a header with zeros is as long as the real one.
         start = len(b"".join(self._header(0, 0)))
         bodies = [index.body for column in self.columns for index in column.indexes if index.body]
         return b"".join((*self._header(start, start), *bodies, self.trailing))
@@ -152,6 +153,7 @@ class _ContainerReader:
         _, version, length = self._unpack(_START)
         if version != VERSION:
             raise UnsupportedFeatureError(f"the file index has version {version}, wanted {VERSION}")
+        # The length counts from the magic on, so it is not less than what was read.
         if not self._at <= length <= len(self._data):
             raise FormatError(f"the header takes {length} bytes, the file has {len(self._data)}")
         self._header_end = self.end_of_bodies = length
@@ -186,15 +188,19 @@ class _ContainerReader:
             raise FormatError(f"two indexes of the type {index_type!r} for one column")
         self._seen.add((column, index_type))
         start, length = self._unpack(_PLACE)
+        # Both: a negative start with a length would be damage.
         if (start, length) == (-1, 0):
             return Index(type=index_type, body=None)
         end = start + length
+        # `start <= end` refuses a negative length.
         if not (self._header_end <= start <= end <= len(self._data)):
             raise FormatError(
                 f"an index of the type {index_type!r} takes bytes {start}..{end}, "
                 f"the bodies are {self._header_end}..{len(self._data)}"
             )
         self._body_bytes += length
+        # Each index alone lies in the file; many that share bytes would become a container of any
+        # size.
         if self._body_bytes > len(self._data):
             raise FormatError("the indexes overlap: together they are larger than the file")
         self.end_of_bodies = max(self.end_of_bodies, end)

@@ -161,6 +161,7 @@ _OF_BYTES = {
 
 
 def _integer(data_type: DataType, value: Any) -> int:
+    # True is an int to Python, and BOOLEAN has no filter.
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError
     value.to_bytes(

@@ -22,6 +22,8 @@ _HALF, _WHOLE = 1 << 63, 1 << 64
 @checked_arguments
 def hash_long(number: int) -> int:
     """The hash of a signed 64-bit number."""
+    # Wrapped after each step, so that `>>` keeps the sign as Java's does: Wang's own mix shifts
+    # zeros in.
     k = signed(~number + (number << 21))
     k ^= k >> 24
     k = signed(k + (k << 3) + (k << 8))

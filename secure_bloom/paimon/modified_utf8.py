@@ -17,6 +17,7 @@ def encode_name(text: str) -> bytes:
     """The bytes of ``text`` in modified UTF-8."""
     utf16 = text.encode("utf-16-be", "surrogatepass")
     units = map(chr, struct.unpack(f">{len(utf16) // 2}H", utf16))
+    # Each unit of UTF-16 is encoded alone, halves of pairs too: three bytes each.
     return "".join(units).encode("utf-8", "surrogatepass").replace(b"\0", _NUL)
 
 
@@ -27,6 +28,7 @@ def decode_name(data: bytes) -> str:
         text = units.encode("utf-16-be", "surrogatepass").decode("utf-16-be")
     except UnicodeDecodeError:
         text = None
+    # One name must not have two spellings: a reader that compares bytes would miss an index.
     if text is None or encode_name(text) != data:
         raise FormatError("a name is not in Java's modified UTF-8")
     return text

@@ -62,6 +62,7 @@ def check_footer_counts(subject: FooterSubject) -> Findings:
     if any(group.total_byte_size < 0 for group in groups):
         yield subject.finding(IMPOSSIBLE_SIZES, "RowGroup.total_byte_size is below 0")
     end = subject.of.tail.offset
+    # 0 is what writers put who do not tell.
     if any(not 0 <= (group.file_offset or 0) <= end for group in groups):
         yield subject.finding(IMPOSSIBLE_SIZES, "RowGroup.file_offset is outside of the data")
 
@@ -97,6 +98,7 @@ def check_overlaps(subject: FooterSubject) -> Findings:
             if has_dictionary_offset(one.chunk):
                 start = min(start, meta_data.dictionary_page_offset or 0)
             found.append((start, start + meta_data.total_compressed_size, one))
+    # By places alone: subjects have no order.
     found.sort(key=lambda extent: extent[:2])
     for (_, end, _), (start, _, one) in pairwise(found):
         if start < end:
@@ -187,6 +189,7 @@ def _in_indexes(
 def _in_page_index(chunk: Chunk, column: memoryview | None, offset: memoryview) -> Iterator[str]:
     found = list(contradictions.in_offset_index(chunk, decode_offset_index(chunk, offset)))
     yield from found
+    # Without rows that can be true, nothing else of the index can be told.
     spans = None if found else page_spans(chunk, offset)
     if spans is None:
         return
@@ -216,6 +219,7 @@ def check_pages(subject: ChunkSubject) -> Findings:
     except FormatError as error:
         yield subject.finding(IMPOSSIBLE_PAGES, error.message)
         return
+    # A dictionary that holds more than it counts hides values from whoever builds filters by it.
     if not all(_has_its_entries(chunk, page) for page in pages if page.is_dictionary):
         yield subject.finding(
             IMPOSSIBLE_PAGES, "the dictionary page has other entries than its header counts"
@@ -239,6 +243,8 @@ def check_pages(subject: ChunkSubject) -> Findings:
 def _in_version_2(chunk: Chunk, data: list[Page]) -> Iterator[str]:
     """What headers of version 2 say of rows, nulls and levels."""
     headers = [detail for page in data if (detail := page.header.data_page_header_v2) is not None]
+    # A value of a flat column is a row, so the two counts of a header can be held against each
+    # other.
     if len(headers) < len(data) or not headers or chunk.leaf.is_repeated:
         return
     if any(it.num_rows != it.num_values for it in headers):

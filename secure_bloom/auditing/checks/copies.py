@@ -40,8 +40,10 @@ def check_copies(
         for folder, path in islice(_candidates(root, names, managed), _MOST_OPENED):
             if _is_readable_parquet(path):
                 by_folder.setdefault(folder, []).append(path)
+        # A look at the disk for each listed file, so only where a candidate was found.
         keys = {file_key(path) for path in names} if by_folder else set()
         for folder, paths in by_folder.items():
+            # By file and not by name: links lead to files that were listed under another path.
             strangers = [path for path in paths if file_key(path) not in keys]
             if strangers:
                 yield _told(folder, strangers)
@@ -87,6 +89,8 @@ def _in_folder(
 def _is_readable_parquet(path: str) -> bool:
     try:
         with open_input(path) as file:
+            # Both ends, because a text may begin with these four letters; PARE is left out, as it
+            # shows nothing.
             ends = (file.read_at(0, len(MAGIC)), file.read_at(file.size - len(MAGIC), len(MAGIC)))
             return file.size > TRAILER_SIZE and ends == (MAGIC, MAGIC)
     except Exception:

@@ -15,6 +15,7 @@ from secure_bloom.bloom.split_block import BYTES_PER_BLOCK, SplitBlockBloomFilte
 from secure_bloom.errors import FormatError
 from secure_bloom.options import MAX_BYTES
 
+# The varint of an int of 32 bits has five bytes at most, of which only the last is below 0x80.
 _HEADER = re.compile(rb"\x15([\x80-\xff]{0,4}[\x00-\x7f])(?:\x1c\x1c\x00\x00){3}\x00")
 #: The longest header that can match.
 HEADER_SIZE = 1 + 5 + 13
@@ -50,6 +51,8 @@ def plain_filter_size(head: bytes) -> int:
 def _fits(found: re.Match[bytes], room: int) -> bool:
     num_bytes = _zigzag(found[1])
     return (
+        # Chance alone finds such bytes in large files: a size that no filter has rules most of them
+        # out.
         0 < num_bytes <= MAX_BYTES
         and num_bytes % BYTES_PER_BLOCK == 0
         and found.end() + num_bytes <= room

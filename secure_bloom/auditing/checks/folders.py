@@ -51,6 +51,7 @@ def check_folders(
         tree = tree_of(folder)
         names = frozenset(tree.names(folder))
         yield from _check_orphans(tree, folder, names)
+        # Without a sensitive column nothing in clear can be a leak.
         if any(rule.key is not None for rule in policy.columns.values()):
             yield from _check_summaries(tree, folder, names, policy)
             yield from _check_indexes(by_folder.get(folder, ()), names, policy)
@@ -65,6 +66,7 @@ def _folder(path: str) -> str:
 def _above(folders: Iterable[str], tops: Collection[str]) -> Iterator[str]:
     """The folders above these, as far as the paths that were given."""
     for folder in folders:
+        # A path may name one partition alone: its table, and the summary there, stand above it.
         while "=" in name_of(folder) or any(below(folder, top) for top in tops):
             folder = _folder(folder)
             yield folder
@@ -172,5 +174,6 @@ def _read(
             if file.size > _MOST_READ:
                 raise UnsupportedFeatureError(f"the file has {file.size} bytes")
             yield from check(file, policy)
+    # Any error: what lies in a folder may be anything, and must not end the audit of the table.
     except Exception as error:
         yield file_failure(path, error)

@@ -65,6 +65,7 @@ class DynamicBoundedBloomFilter(HudiBloomFilter):
         HudiBloomFilter.__init__(self, header, bits)
         self._nr = nr
         self._current = current
+        # The bound of a filter that was parsed, as it is not stored.
         self._max_entries = 0
         self._bound_reached = False
         self._turn = 0
@@ -97,6 +98,7 @@ class DynamicBoundedBloomFilter(HudiBloomFilter):
         view = view[length + struct.calcsize(_COUNTS) :]
         if nr < 1 or current < 0:
             raise FormatError(f"the filter says {current} keys of {nr} are in its row")
+        # Before the rows are read: their number is the file's.
         if not 1 <= rows <= len(view) // _MIN_ROW:
             raise FormatError(f"the filter says it has {rows} rows, {len(view)} bytes remain")
         if rows > _MAX_ROWS:
@@ -118,9 +120,12 @@ class DynamicBoundedBloomFilter(HudiBloomFilter):
         if self._bound_reached:
             row, self._turn = self._turn, (self._turn + count) % self.rows
             return Run(row=row, count=count, stride=1)
+        # Looked at when the next key comes, as Hudi does, and not when a row is full: else the
+        # bytes would differ.
         if self._current >= self._nr:
             if self.rows * self._nr >= self._max_entries:
                 self._bound_reached = True
+                # One key for row 0 outside of the turn, which then begins at row 0 again.
                 return Run(row=0, count=1)
             self._bits += bytes(self._header.row_bytes)
             self._current = 0

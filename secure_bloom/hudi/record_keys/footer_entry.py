@@ -90,6 +90,7 @@ def read_entry(footer: Footer) -> RecordKeyEntry | None:
     """What the footer says about record keys; None if it says nothing."""
     every = footer.metadata.key_value_metadata or []
     pairs = {pair.key: pair.value for pair in every if pair.key in RECORD_KEY_TEXTS}
+    # The newer name counts where both stand.
     text = pairs.get(FILTER) or pairs.get(OLD_FILTER)
     smallest, largest = pairs.get(MIN_KEY), pairs.get(MAX_KEY)
     # Like Hudi, ignore a range with one end only; and one that is not UTF-8, hence no longer exact.
@@ -129,6 +130,7 @@ def with_entry(
 ) -> bytes:
     """The FileMetaData of ``footer`` with a filter and a range of ``column``; older ones go."""
     pairs = {FILTER: bloom_filter.serialize()}
+    # Hudi takes a missing code for SIMPLE.
     if not isinstance(bloom_filter, SimpleBloomFilter):
         pairs[TYPE_CODE] = bloom_filter.TYPE_CODE
     if key_range is not None:

@@ -37,6 +37,7 @@ def positions(hash_type: HashType, key: bytes, num_hashes: int, vector_size: int
     h = 0
     for _ in range(num_hashes):
         h = hash_key(hash_type, key, h)
+        # The smaller of the two is |seed|, for a seed that Java reads as signed.
         yield min(h, (1 << 32) - h) % vector_size
 
 
@@ -48,6 +49,7 @@ def _murmur(key: bytes, seed: int) -> int:
         h = (h * _M ^ (k ^ k >> 24) * _M) & _MASK
     rest = key[whole:]
     if rest:
+        # `b` is signed, as Java's bytes are; the last byte is not shifted, unlike in MurmurHash2.
         for place, byte in enumerate(reversed(struct.unpack(f"{len(rest)}b", rest))):
             h ^= byte << 8 * place
         h = h * _M & _MASK

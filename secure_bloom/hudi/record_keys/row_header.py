@@ -35,6 +35,7 @@ class Header:
     def __post_init__(self) -> None:
         if not 1 <= self.num_hashes <= _MAX_HASHES:
             raise FormatError(f"nbHash is {self.num_hashes}, wanted 1 to {_MAX_HASHES}")
+        # Positions are remainders by it, so it is not 0.
         if not 1 <= self.vector_size <= INT_MAX:
             raise FormatError(f"vectorSize is {self.vector_size}, wanted 1 to {INT_MAX}")
 
@@ -51,6 +52,7 @@ class Header:
     def decode(cls, stored: memoryview) -> tuple[Header, int]:
         """The header that ``stored`` starts with, in either form, and its length."""
         (version,) = unpack(">i", stored)
+        # The old form has no version: a positive first number is its number of hashes.
         if version > 0:
             num_hashes, vector_size = unpack(_OLD_FORM.format, stored)
             jenkins = HashType.JENKINS
@@ -80,6 +82,7 @@ def header_for(num_entries: int, fpp: float, hash_type: HashType) -> Header:
     """
     if not isinstance(hash_type, HashType):
         raise PolicyError(f"hash_type is of type {type(hash_type).__name__}, wanted a HashType")
+    # First, because it tells of num_entries; an fpp of 1 has sizes, and no filter.
     bits, hashes = sizing(num_entries, fpp)
     if not 0.0 < fpp < 1.0:
         raise PolicyError(f"fpp is {fpp}, it must lie between 0 and 1, both excluded")
