@@ -18,13 +18,7 @@ from secure_bloom.auditing.checks import (
 )
 from secure_bloom.auditing.checks.mixed_protection import Protection, protection_of
 from secure_bloom.auditing.checks.subjects import ChunkSubject, FileSubject, Findings, FooterSubject
-from secure_bloom.auditing.failures import (
-    failure,
-    file_failure,
-    rule_of,
-    run_checks,
-    with_causes,
-)
+from secure_bloom.auditing.failures import failure, file_failure, rule_of, run_checks, with_causes
 from secure_bloom.auditing.findings import Finding
 from secure_bloom.auditing.rules import Rule
 from secure_bloom.auditing.rules.unchecked_rules import (

@@ -5,13 +5,7 @@ from __future__ import annotations
 from os import PathLike
 from typing import TYPE_CHECKING, TypeAlias
 
-from secure_bloom.encryption.keys import (
-    ExplicitKeys,
-    KeyResolver,
-    Keyring,
-    KmsClient,
-    asked_once,
-)
+from secure_bloom.encryption.keys import ExplicitKeys, KeyResolver, Keyring, KmsClient, asked_once
 from secure_bloom.encryption.trust import Trust
 from secure_bloom.errors import PolicyError
 

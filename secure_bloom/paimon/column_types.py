@@ -12,11 +12,7 @@ from typing import TypeAlias
 
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.errors import PolicyError, SecureBloomError
-from secure_bloom.paimon.data_types import (
-    MAX_MILLIS_PRECISION,
-    DataType,
-    TypeRoot,
-)
+from secure_bloom.paimon.data_types import MAX_MILLIS_PRECISION, DataType, TypeRoot
 from secure_bloom.paimon.index_files import SUFFIX, data_path
 from secure_bloom.paimon.indexed_columns import find_column, stored_leaf
 from secure_bloom.paimon.physical_values import differs

@@ -8,9 +8,7 @@ from secure_bloom.errors import UnsupportedFeatureError
 from secure_bloom.paimon.physical_values import require_hashable
 from secure_bloom.parquet.logical_types import Kind, logical_type
 from secure_bloom.parquet.schema import Leaf, unknown_column
-from secure_bloom.parquet.structures.metadata import (
-    FieldRepetitionType,
-)
+from secure_bloom.parquet.structures.metadata import FieldRepetitionType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

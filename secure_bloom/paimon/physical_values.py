@@ -10,18 +10,12 @@ import struct
 from collections.abc import Callable
 
 from secure_bloom.errors import UnsupportedFeatureError
-from secure_bloom.paimon.data_types import (
-    Hashed,
-    float_bits,
-)
+from secure_bloom.paimon.data_types import Hashed, float_bits
 from secure_bloom.paimon.hashing import signed
 from secure_bloom.parquet.literals import BeyondColumnError, physical_values, whole_value
 from secure_bloom.parquet.logical_types import JULIAN_EPOCH, Kind, Logical, describe, logical_type
 from secure_bloom.parquet.schema import Leaf
-from secure_bloom.parquet.structures.metadata import (
-    ConvertedType,
-    Type,
-)
+from secure_bloom.parquet.structures.metadata import ConvertedType, Type
 
 DAY_MICROS = 86_400_000_000
 

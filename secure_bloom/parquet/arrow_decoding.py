@@ -14,12 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
-from secure_bloom.parquet.memory_files import (
-    MemoryColumn,
-    StoredPage,
-    memory_file,
-    stored_plain,
-)
+from secure_bloom.parquet.memory_files import MemoryColumn, StoredPage, memory_file, stored_plain
 from secure_bloom.parquet.pages import Page
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import (

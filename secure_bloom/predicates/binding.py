@@ -26,14 +26,7 @@ from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.predicates.coercion import Coerced, coerced_values
 from secure_bloom.predicates.iso8601 import TICKS
 from secure_bloom.predicates.joined_terms import joined
-from secure_bloom.predicates.tree import (
-    Condition,
-    Operator,
-    Predicate,
-    Tree,
-    leaves,
-    mapped,
-)
+from secure_bloom.predicates.tree import Condition, Operator, Predicate, Tree, leaves, mapped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

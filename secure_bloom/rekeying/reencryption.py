@@ -15,11 +15,7 @@ from functools import partial
 from secure_bloom.bloom.stored import filter_extent
 from secure_bloom.encryption.keys import FileKeys, KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
-from secure_bloom.errors import (
-    FileChangedError,
-    SecureBloomError,
-    located,
-)
+from secure_bloom.errors import FileChangedError, SecureBloomError, located
 from secure_bloom.options import FooterMode
 from secure_bloom.parquet.footer import Chunk, Footer, open_chunk, unlock, unlock_to_read
 from secure_bloom.parquet.footer_tail import MAGIC, MAGIC_ENCRYPTED, read_tail
@@ -36,12 +32,7 @@ from secure_bloom.rekeying.protection import (
     wraps_as_wanted,
 )
 from secure_bloom.rekeying.regions import regions
-from secure_bloom.rekeying.rekey_report import (
-    RekeyedFile,
-    RekeyStatus,
-    failed_file,
-    rekeyed_file,
-)
+from secure_bloom.rekeying.rekey_report import RekeyedFile, RekeyStatus, failed_file, rekeyed_file
 from secure_bloom.rekeying.transfer import Transfer
 from secure_bloom.storage import InputFile, open_input, replace_tail, write_new
 from secure_bloom.storage.rewritten_file import OldRange, RewrittenFile

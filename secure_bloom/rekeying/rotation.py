@@ -30,23 +30,16 @@ from secure_bloom.errors import (
     UnsupportedFeatureError,
     located,
 )
-from secure_bloom.options import FooterMode
 from secure_bloom.parquet.footer import Footer, seal_footer, unlock
 from secure_bloom.parquet.footer_tail import Tail, read_tail
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.key_material_writes import write_material
 from secure_bloom.parquet.schema import Leaf
-from secure_bloom.parquet.structures.splices import NewValue, binary, struct, structs, with_fields
-from secure_bloom.parquet.structures.wire_fields import content, encoded_elements, find_fields
 from secure_bloom.rekeying.key_files import key_metadata_of, leftovers
 from secure_bloom.rekeying.outside_keys import OutsideKeys, outside_keys, serialized
 from secure_bloom.rekeying.protection import KeyUse, Protection, found_protection, wanted_protection
-from secure_bloom.rekeying.rekey_report import (
-    RekeyedFile,
-    RekeyStatus,
-    failed_file,
-    rekeyed_file,
-)
+from secure_bloom.rekeying.rekey_report import RekeyedFile, RekeyStatus, failed_file, rekeyed_file
+from secure_bloom.rekeying.renewed_footer import renewed_crypto, renewed_metadata
 from secure_bloom.rekeying.rewrapper import Rewrapper
 from secure_bloom.storage import InputFile, open_input, replace_tail, write_new
 from secure_bloom.storage.rewritten_file import OldRange, RewrittenFile
@@ -284,13 +277,13 @@ def _write(file: InputFile, footer: Footer, renewed: _RenewedFile, target: str |
         return file.size if target is None else write_new(file, file.size, (), target)
     tail = footer.tail
     end = seal_footer(
-        _new_metadata(footer, renewed.metadata),
+        renewed_metadata(footer, renewed.metadata),
         tail.mode,
         key=footer.key,
         file_aad=footer.file_aad,
         # The data keys and aad_file_unique stay, so the tags of all pages still hold (Encryption.md
         # 4.4).
-        crypto=_new_crypto(tail, renewed.metadata),
+        crypto=renewed_crypto(tail, renewed.metadata),
     )
     superseded = superseded_footers(file, footer)
     # Everything before the footer is kept as it lies.
@@ -315,55 +308,6 @@ def _blanked(extents: Iterable[tuple[int, int]], end: int) -> Iterator[bytes | O
         yield bytes(stop - start)
         position = stop
     yield OldRange(position, end - position)
-
-
-def _new_crypto(tail: Tail, metadata: Mapping[bytes, bytes]) -> bytes:
-    """FileCryptoMetaData (key_metadata: 2) of an encrypted footer."""
-    # A signed footer has its key metadata in field 9 of the FileMetaData itself.
-    if tail.mode is not FooterMode.ENCRYPTED or tail.key_metadata is None:
-        return b""
-    return with_fields(tail.clear, {2: binary(metadata[tail.key_metadata])})
-
-
-def _new_metadata(footer: Footer, metadata: Mapping[bytes, bytes]) -> bytes:
-    """FileMetaData: row_groups 4, footer_signing_key_metadata 9."""
-    plain = footer.plain
-    fields = find_fields(plain).by_id
-    new: dict[int, NewValue | None] = {}
-    if 4 in fields:
-        groups = encoded_elements(plain, fields[4])
-        new[4] = structs(_new_row_group(group, metadata) for group in groups)
-    if footer.tail.mode is FooterMode.SIGNED and footer.tail.key_metadata is not None:
-        new[9] = binary(metadata[footer.tail.key_metadata])
-    return with_fields(plain, new)
-
-
-def _new_row_group(group: bytes, metadata: Mapping[bytes, bytes]) -> bytes:
-    columns = find_fields(group).by_id.get(1)
-    if columns is None:
-        return group
-    chunks = [_new_chunk(chunk, metadata) for chunk in encoded_elements(group, columns)]
-    return with_fields(group, {1: structs(chunks)})
-
-
-def _new_chunk(chunk: bytes, metadata: Mapping[bytes, bytes]) -> bytes:
-    """ColumnChunk.crypto_metadata 8 . ENCRYPTION_WITH_COLUMN_KEY 2 . key_metadata 2."""
-    crypto = find_fields(chunk).by_id.get(8)
-    if crypto is None:
-        return chunk
-    # A structure's bytes stand alone: they are edited and put back without the rest of the chunk.
-    union = chunk[crypto.value : crypto.end]
-    own = find_fields(union).by_id.get(2)
-    # A column under the footer's key has no key metadata of its own.
-    if own is None:
-        return chunk
-    column_key = union[own.value : own.end]
-    stored = find_fields(column_key).by_id.get(2)
-    if stored is None:
-        return chunk
-    old = content(column_key, stored)
-    changed = with_fields(column_key, {2: binary(metadata[old])})
-    return with_fields(chunk, {8: struct(with_fields(union, {2: struct(changed)}))})
 
 
 def _after(footer: Footer, before: Protection, master_keys: Mapping[bytes, str]) -> Protection:

@@ -11,12 +11,7 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeVar
 
-from secure_bloom.advising.advisor import (
-    FilterOptions,
-    advise_column,
-    column_names,
-    wanted_columns,
-)
+from secure_bloom.advising.advisor import FilterOptions, advise_column, column_names, wanted_columns
 from secure_bloom.advising.query_log import QueryLog, load_query_log
 from secure_bloom.advising.sample import TableSample, sample_table
 from secure_bloom.advising.table_advice import ColumnAdvice, TableAdvice, conclude

@@ -18,14 +18,7 @@ from secure_bloom.errors import PolicyError, SecureBloomError
 from secure_bloom.spark.file_selection import FileSelection, file_selection
 from secure_bloom.spark.row_schema import RowSchema
 from secure_bloom.spark.table_names import table_location
-from secure_bloom.spark.tasks import (
-    Row,
-    executors_errors,
-    in_tasks,
-    rows_frame,
-    spread,
-    task_count,
-)
+from secure_bloom.spark.tasks import Row, executors_errors, in_tasks, rows_frame, spread, task_count
 from secure_bloom.storage import summary_files
 from secure_bloom.storage.listing import no_such_files
 from secure_bloom.storage.paths import Paths, absolute_path, as_paths

@@ -20,7 +20,8 @@ from secure_bloom.encryption.access import loaded_policy
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import SecureBloomError, UnsupportedFeatureError
 from secure_bloom.rekeying.rekey_report import RekeyedFile, failed_file
-from secure_bloom.rekeying.run import check_columns, reencryption, rotation
+from secure_bloom.rekeying.rekey_work import reencryption, rotation
+from secure_bloom.rekeying.run import check_columns
 from secure_bloom.rekeying.table_runs import (
     RekeyRun,
     in_logical_names,
@@ -28,12 +29,7 @@ from secure_bloom.rekeying.table_runs import (
     open_rotation,
     table_notes,
 )
-from secure_bloom.spark.delta_job import (
-    BesideJob,
-    rewrite_delta,
-    table_selection,
-    time_of_files,
-)
+from secure_bloom.spark.delta_job import BesideJob, rewrite_delta, table_selection, time_of_files
 from secure_bloom.spark.file_reports import FileJob, reporting, run_file_job
 from secure_bloom.spark.job_files import JobFiles, job_files
 from secure_bloom.spark.progress import Progress

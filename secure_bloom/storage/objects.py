@@ -1,30 +1,23 @@
-# The base classes document the methods.
+# The base class documents the methods.
 # ruff: noqa: D102
 """Objects of S3, Google Cloud Storage, Azure and HDFS as they are read, through pyarrow.fs.
 
 The package imports this module, and pyarrow with it, when it meets the first object-store URI.
 Region and endpoint come from the URI's query (pyarrow's ``FileSystem.from_uri``) or from the
-environment.  Objects are written by ``object_writes``.
+environment.  Folders are listed by ``object_trees``, and objects written by ``object_writes``.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 
 import pyarrow
 from pyarrow import fs
 
-from secure_bloom.errors import (
-    FileChangedError,
-    FormatError,
-    PolicyError,
-    located,
-)
+from secure_bloom.errors import FileChangedError, FormatError, located
 from secure_bloom.storage.azure_account import credentials_of_environment, with_credentials
-from secure_bloom.storage.folder_trees import Level, Tree
 from secure_bloom.storage.inputs import Extent, InputFile
 from secure_bloom.storage.os_errors import system_errors
 from secure_bloom.storage.paths import object_uri
@@ -42,9 +35,6 @@ _AHEAD = 8 * 1024 * 1024
 _WHOLE = 5 * 1024 * 1024
 #: A request of its own costs more than to fetch so many bytes for nothing.
 _GAP = 64 * 1024
-#: Azure's words for a name that no container has, as when a table's log is looked for above all
-#: containers.
-_NO_NAME = ("[InvalidResourceName]", "[OutOfRangeInput]")
 #: Name of the metadata with the time of writing, if the store gives it when an object is opened.
 _WRITTEN = "Last-Modified"
 
@@ -53,7 +43,7 @@ class ObjectFile(InputFile):
     """One object; ``identity`` is its size, time of writing and entity tag, on every machine."""
 
     def __init__(self, path: str) -> None:
-        filesystem, key = _locate(path)
+        filesystem, key = arrow_location(path)
         self._file, identity = _open(filesystem, key)
         super().__init__(
             path=path,
@@ -68,7 +58,7 @@ class ObjectFile(InputFile):
     def check_unchanged(self) -> None:
         with store_errors(self.path):
             try:
-                file, now = _open(*_locate(self.path))
+                file, now = _open(*arrow_location(self.path))
             except FileNotFoundError as exc:
                 raise FileChangedError("the object is gone", path=self.path) from exc
             file.close()
@@ -127,7 +117,7 @@ class ObjectFile(InputFile):
     def _read_sibling(self, name: str, limit: int) -> bytes | None:
         uri = object_uri(self.path)
         sibling = str(uri.at(uri.key.rpartition("/")[0] + "/" + name))
-        filesystem, key = _locate(sibling)
+        filesystem, key = arrow_location(sibling)
         with store_errors(sibling):
             try:
                 with filesystem.open_input_file(key) as file:
@@ -184,128 +174,13 @@ def open_object(path: str) -> ObjectFile:
         return ObjectFile(path)
 
 
-def arrow_location(path: str) -> tuple[fs.FileSystem, str]:
-    """The file system of a URI, and what pyarrow calls the path in it."""
-    return _locate(path)
-
-
 def mark_of(identity: tuple[object, ...], filesystem: fs.FileSystem) -> str | None:
     """What conditions name an object by, out of its identity; None where the store told none."""
     mark = identity[_MARK_AT[filesystem.type_name]] if filesystem.type_name in _MARK_AT else None
     return mark.decode() if isinstance(mark, bytes) else None
 
 
-class ObjectTree(Tree):
-    """Object stores.  A folder there is a prefix that keys share, up to a slash."""
-
-    def __init__(self) -> None:
-        self._written: dict[str, int] = {}
-
-    def is_file(self, path: str) -> bool:
-        return bool(self._kind(path) == fs.FileType.File)
-
-    def is_folder(self, path: str) -> bool:
-        return bool(self._kind(path) == fs.FileType.Directory)
-
-    def can_see_folder(self, path: str) -> bool:
-        try:
-            return self.is_folder(path)
-        except PolicyError as error:
-            if "ACCESS_DENIED" in error.message:
-                return False
-            raise
-
-    def names(self, folder: str) -> list[str]:
-        return [info.base_name for info in self._infos(folder, recursive=False)]
-
-    def join(self, folder: str, name: str) -> str:
-        uri = object_uri(folder)
-        return str(uri.at(f"{uri.key}/{name}".lstrip("/")))
-
-    def walk(
-        self,
-        folder: str,
-        refused: list[PolicyError] | None = None,  # noqa: ARG002 - one listing, one answer
-    ) -> Iterator[Level]:
-        folders: dict[str, list[str]] = defaultdict(list)
-        files: dict[str, list[str]] = defaultdict(list)
-        for info in self._infos(folder, recursive=True):
-            parent = info.path.rpartition("/")[0]
-            kind = folders if info.type == fs.FileType.Directory else files
-            kind[parent].append(info.base_name)
-            self._written[info.path] = info.mtime_ns
-        yield from self._levels(folder, folders, files)
-
-    def _levels(
-        self, folder: str, folders: dict[str, list[str]], files: dict[str, list[str]]
-    ) -> Iterator[Level]:
-        _, key = _locate(folder)
-        below = sorted(folders[key])
-        yield folder, below, sorted(files[key])
-        for name in below:
-            yield from self._levels(self.join(folder, name), folders, files)
-
-    def level(self, folder: str, most: int) -> tuple[list[str], list[str] | None]:
-        infos = self._infos(folder, recursive=False)
-        folders = [info.base_name for info in infos if info.type == fs.FileType.Directory]
-        files = [info.base_name for info in infos if info.type != fs.FileType.Directory]
-        self._written |= {info.path: info.mtime_ns for info in infos}
-        return sorted(folders), sorted(files) if len(files) <= most else None
-
-    def written_ns(self, path: str) -> int:
-        filesystem, key = _locate(path)
-        # A listing tells it of all its files; a question for each would be a request for each.
-        if key not in self._written:
-            with store_errors(path):
-                self._written[key] = filesystem.get_file_info(key).mtime_ns
-        return self._written[key]
-
-    def parents(self, path: str) -> list[str]:
-        uri = object_uri(path)
-        parts = uri.key.split("/")[:-1]
-        return [str(uri.at("/".join(parts[:n]))) for n in range(len(parts), -1, -1)]
-
-    def key(self, path: str) -> Hashable:
-        uri = object_uri(path)
-        return (uri.store(), uri.key)
-
-    def _kind(self, path: str) -> fs.FileType:
-        filesystem, key = _locate(path)
-        with store_errors(path):
-            try:
-                return filesystem.get_file_info(key).type
-            except OSError as exc:
-                if any(word in str(exc) for word in _NO_NAME):
-                    return fs.FileType.NotFound
-                raise
-
-    def _infos(self, folder: str, *, recursive: bool) -> list[fs.FileInfo]:
-        filesystem, key = _locate(folder)
-        names_folders = filesystem.type_name != "gcs"
-        with store_errors(folder):
-            infos: list[fs.FileInfo] = filesystem.get_file_info(
-                fs.FileSelector(key, recursive=recursive or not names_folders, allow_not_found=True)
-            )
-        return infos if names_folders else _with_folders(infos, key, recursive=recursive)
-
-
-def _with_folders(infos: list[fs.FileInfo], top: str, *, recursive: bool) -> list[fs.FileInfo]:
-    """All that stands below ``top``, and the folders in it, which pyarrow lists for other stores.
-
-    Without them the log of a table would not be seen, and its files would be taken for loose ones.
-    """
-    folders = {
-        info.path[:end]
-        for info in infos
-        for end in range(len(top) + 1, len(info.path))
-        if info.path[end] == "/"
-    }
-    known = {info.path for info in infos}
-    infos = [*infos, *(fs.FileInfo(path, fs.FileType.Directory) for path in folders - known)]
-    return infos if recursive else [it for it in infos if it.path.rpartition("/")[0] == top]
-
-
-def _locate(path: str) -> tuple[fs.FileSystem, str]:
+def arrow_location(path: str) -> tuple[fs.FileSystem, str]:
     """The file system of a URI, and what pyarrow calls the path in it."""
     uri = object_uri(path)
     with store_errors(path):

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import errno
 
-from secure_bloom.errors import (
-    AccessDeniedError,
-    PolicyError,
-    SecureBloomError,
-    refused_by_system,
-)
+from secure_bloom.errors import AccessDeniedError, PolicyError, SecureBloomError, refused_by_system
 
 _HINTS = {
     errno.EACCES: "check the permissions of the file and of its folder",

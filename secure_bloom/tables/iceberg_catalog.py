@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from secure_bloom.errors import (
-    PolicyError,
-)
+from secure_bloom.errors import PolicyError
 
 _SCHEME: Final = "iceberg://"
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import secure_bloom as sb
 from secure_bloom.adding.run import FileTask
 from secure_bloom.rekeying.rekey_files import rekey_files
-from secure_bloom.rekeying.run import reencryption
+from secure_bloom.rekeying.rekey_work import reencryption
 from tests.tables import KEYRING
 
 

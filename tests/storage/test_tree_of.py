@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from secure_bloom.storage.folder_trees import LocalTree
-from secure_bloom.storage.objects import ObjectTree
+from secure_bloom.storage.object_trees import ObjectTree
 from secure_bloom.storage.tree_of import tree_of
 
 

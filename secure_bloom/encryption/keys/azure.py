@@ -21,12 +21,7 @@ from secure_bloom.encryption.keys.calls import (
     TransientFailureError,
 )
 from secure_bloom.encryption.keys.client import misfit
-from secure_bloom.errors import (
-    FormatError,
-    KeyUnavailableError,
-    KmsUnavailableError,
-    PolicyError,
-)
+from secure_bloom.errors import FormatError, KeyUnavailableError, KmsUnavailableError, PolicyError
 
 #: The words of [kms] with client "azure", and their types.
 WORDS: Mapping[str, type] = {"vault_url": str, "retry_seconds": int}

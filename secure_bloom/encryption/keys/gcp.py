@@ -20,12 +20,7 @@ from secure_bloom.encryption.keys.calls import (
     is_this_machine,
 )
 from secure_bloom.encryption.keys.client import misfit
-from secure_bloom.errors import (
-    FormatError,
-    KeyUnavailableError,
-    KmsUnavailableError,
-    PolicyError,
-)
+from secure_bloom.errors import FormatError, KeyUnavailableError, KmsUnavailableError, PolicyError
 
 #: The words of [kms] with client "gcp", and their types.
 WORDS: Mapping[str, type] = {"key_ring": str, "endpoint": str, "retry_seconds": int}

@@ -5,11 +5,7 @@ from __future__ import annotations
 import os
 
 from secure_bloom.encryption.keys.client import KeyInventory, KmsClient, unwrap_with, wrap_with
-from secure_bloom.errors import (
-    FormatError,
-    KeyUnavailableError,
-    SecureBloomError,
-)
+from secure_bloom.errors import FormatError, KeyUnavailableError, SecureBloomError
 
 #: The shortest kind of key.
 _TRIAL_BYTES = 16

@@ -9,11 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from secure_bloom.encryption.keys.client import (
-    KeyInventory,
-    KmsClient,
-    unwrap_with,
-)
+from secure_bloom.encryption.keys.client import KeyInventory, KmsClient, unwrap_with
 from secure_bloom.encryption.keys.explicit import ExplicitKeys
 from secure_bloom.encryption.keys.keyring import Keyring
 

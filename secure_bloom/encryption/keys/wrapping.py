@@ -13,12 +13,7 @@ from dataclasses import dataclass, field
 
 from secure_bloom.encryption import cipher
 from secure_bloom.encryption.cipher import check_key_size
-from secure_bloom.encryption.keys.client import (
-    KmsClient,
-    misfit,
-    unwrap_with,
-    wrap_with,
-)
+from secure_bloom.encryption.keys.client import KmsClient, misfit, unwrap_with, wrap_with
 from secure_bloom.encryption.keys.material import KEK_ID_SIZE, KeyMaterial, WrappedKek
 from secure_bloom.encryption.keys.unwrapped_keys import KekCache
 from secure_bloom.errors import FormatError, IntegrityError

@@ -13,23 +13,13 @@ from typing import NoReturn
 import numpy as np
 import pyarrow as pa
 
-from secure_bloom.errors import (
-    FormatError,
-    KeyUnavailableError,
-    UnsupportedFeatureError,
-    located,
-)
+from secure_bloom.errors import FormatError, KeyUnavailableError, UnsupportedFeatureError, located
 from secure_bloom.parquet.pages import chunk_extent, read_pages
 from secure_bloom.parquet.structures.metadata import CompressionCodec
 from secure_bloom.reading.pruning.plan import RowGroupPlan
 from secure_bloom.reading.rows.decoded_sizes import decoded_size, harmless_size
 from secure_bloom.reading.rows.opened_file import OpenedFile
-from secure_bloom.reading.rows.page_reads import (
-    Ranges,
-    ReadWholeError,
-    read_column,
-    read_slices,
-)
+from secure_bloom.reading.rows.page_reads import Ranges, ReadWholeError, read_column, read_slices
 from secure_bloom.reading.table.footer import FileFooter
 from secure_bloom.storage.inputs import Extent
 from secure_bloom.storage.memory_budget import refuse_beyond, reserved

@@ -10,12 +10,7 @@ import pyarrow.parquet as pq
 
 from secure_bloom.errors import FormatError
 from secure_bloom.parquet.days import day_text
-from secure_bloom.predicates.iso8601 import (
-    TICKS,
-    duration_text,
-    time_text,
-    timestamp_text,
-)
+from secure_bloom.predicates.iso8601 import TICKS, duration_text, time_text, timestamp_text
 
 
 def write_parquet(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:

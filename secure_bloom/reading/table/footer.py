@@ -19,9 +19,7 @@ from numpy.typing import NDArray
 
 from secure_bloom.encryption.column_cipher import ColumnCipher
 from secure_bloom.encryption.keys import FileKeys, KeyResolver
-from secure_bloom.errors import (
-    located,
-)
+from secure_bloom.errors import located
 from secure_bloom.options import FooterMode
 from secure_bloom.parquet.file_ciphers import FileCiphers, FooterKey
 from secure_bloom.parquet.footer import (

@@ -15,12 +15,7 @@ from secure_bloom.errors import FileChangedError, located
 from secure_bloom.ordered_pool import in_order
 from secure_bloom.parquet.keys_ahead import KeysAhead
 from secure_bloom.reading.lockstep import Job, growing_runs, in_lockstep, run
-from secure_bloom.reading.table.footer import (
-    FileFooter,
-    decode_footer,
-    fetch_footer,
-    read_footer,
-)
+from secure_bloom.reading.table.footer import FileFooter, decode_footer, fetch_footer, read_footer
 from secure_bloom.reading.table.footer_scan import FooterScanner
 from secure_bloom.reading.table.table_schema import unite
 from secure_bloom.reading.table.table_state import table_state

@@ -14,12 +14,7 @@ from typing import Any, cast
 from google.api_core.exceptions import PreconditionFailed
 from google.cloud.storage import Blob
 
-from secure_bloom.storage.object_writer import (
-    ObjectWriter,
-    Origin,
-    already_there,
-    changed,
-)
+from secure_bloom.storage.object_writer import ObjectWriter, Origin, already_there, changed
 from secure_bloom.storage.parts import Part
 
 #: Properties of an object that go over to the one that takes its place.

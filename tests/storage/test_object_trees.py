@@ -1,0 +1,44 @@
+"""Folders of a bucket are listed by the rules of local ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from secure_bloom.errors import PolicyError, UnsupportedFeatureError
+from secure_bloom.storage import find_files, open_input, refuse_managed, summary_files
+from tests.storage.conftest import OLD, Bucket
+
+KEY = "lake/ts=2024-01-01 00%3A00/part-0.parquet"
+
+
+def test_folders_of_a_bucket_are_listed_by_the_same_rules(bucket: Bucket) -> None:
+    data = ["lake/_day=1/x.parquet", KEY, "lake/y.pq"]
+    bucket.put(*data, "lake/_temporary/z.parquet", "lake/.x.parquet.crc", "lake/_metadata", "a.txt")
+    wanted = sorted(bucket.uri(key) for key in data)
+    assert find_files([bucket.uri("lake"), bucket.uri("lake/"), bucket.uri(KEY)]) == wanted
+    assert find_files(bucket.uri("")) == wanted
+    assert find_files(bucket.uri("a.txt")) == [bucket.uri("a.txt")]
+    assert summary_files([bucket.uri(KEY)]) == [bucket.uri("lake/_metadata")]
+    with open_input(find_files(bucket.uri("lake"))[1]) as file:
+        assert file.read_at(0, 5) == OLD[:5]
+
+
+def test_a_bucket_path_to_nothing_is_an_error(bucket: Bucket) -> None:
+    bucket.put("lake/_SUCCESS")
+    with pytest.raises(PolicyError, match="no such file or folder"):
+        find_files(bucket.uri("none"))
+    with pytest.raises(PolicyError, match="holds no Parquet file"):
+        find_files(bucket.uri("lake"))
+
+
+@pytest.mark.parametrize("path", ["", "lake", "lake/table", "lake/table/day=1/x.parquet"])
+@pytest.mark.parametrize(
+    "log",
+    ["_delta_log/0.json", "metadata/v1.metadata.json", ".hoodie/hoodie.properties"],
+)
+def test_a_managed_table_in_a_bucket_is_refused(bucket: Bucket, path: str, log: str) -> None:
+    bucket.put("lake/table/day=1/x.parquet", "lake/other/y.parquet", f"lake/table/{log}")
+    with pytest.raises(UnsupportedFeatureError) as caught:
+        refuse_managed(bucket.uri(path))
+    assert caught.value.path == bucket.uri("lake/table")
+    refuse_managed([bucket.uri("lake/other"), bucket.uri("lake/other/y.parquet")])
