@@ -44,6 +44,11 @@ class Tree(ABC):
     def can_see_folder(self, path: str) -> bool:
         """As :meth:`is_folder`, but False for a path that we may not look at."""
 
+    def is_no_folder(self, path: str) -> bool:
+        """Whether a file, or a link that leads nowhere, stands there; stores have no links."""
+        del path
+        return False
+
     @abstractmethod
     def names(self, folder: str) -> list[str]:
         """The names in a folder; empty for what is no folder, or may not be looked at."""
@@ -91,6 +96,10 @@ class LocalTree(Tree):
 
     def can_see_folder(self, path: str) -> bool:
         return _is_folder(_status(path, absent=_ABSENT | _DENIED))
+
+    def is_no_folder(self, path: str) -> bool:
+        status = _status(path, follow=False, absent=_ABSENT | _DENIED)
+        return status is not None and not self.can_see_folder(path)
 
     def names(self, folder: str) -> list[str]:
         with system_errors(folder):

@@ -18,7 +18,7 @@ from secure_bloom.storage.durable_writes import read_all, write_all
 from secure_bloom.storage.inputs import InputFile
 from secure_bloom.storage.locks import exclusive_lock
 from secure_bloom.storage.open_folder import close
-from secure_bloom.storage.os_errors import system_errors
+from secure_bloom.storage.os_errors import GONE, system_errors
 from secure_bloom.storage.paths import local_path
 from secure_bloom.storage.system_calls import READ
 
@@ -149,7 +149,7 @@ def _regular(fd: int, path: str) -> os.stat_result:
 
 def open_local(path: str) -> LocalFile:
     """Open a local file; :class:`PolicyError` when there is none or it may not be read."""
-    with system_errors(path):
+    with system_errors(path, gone=GONE):
         # Looked at once it is open: between a look by name and the opening it could be exchanged.
         fd = os.open(local_path(path), READ)
         try:

@@ -30,12 +30,14 @@ class TableLog(enum.StrEnum):
     STREAMING = "a table of Spark Structured Streaming"
 
 
-#: The folder of each log.  Iceberg's has a common name, so it counts for what is in it.
+#: Iceberg's log has a common name, so it counts for what is in it.
+_COMMON_NAME = "metadata"
+#: The folder of each log.
 _FOLDERS = {
     "_delta_log": TableLog.DELTA,
     ".hoodie": TableLog.HUDI,
     "_spark_metadata": TableLog.STREAMING,
-    "metadata": TableLog.ICEBERG,
+    _COMMON_NAME: TableLog.ICEBERG,
 }
 _HINT = "read the table with its own engine, or write its rows to plain Parquet files"
 _HINTS = {
@@ -133,6 +135,7 @@ def refuse_folder(
 
     A table may have logs of several formats.  Each of them tells its files, so one is enough.
     """
+    _refuse_lost_log(tree, folder, folders)
     present = {
         log: name
         for name, log in _FOLDERS.items()
@@ -148,6 +151,19 @@ def refuse_folder(
                 path=folder,
             )
     return next((log for log in present if log in honoured), None)
+
+
+def _refuse_lost_log(tree: Tree, folder: str, folders: Collection[str]) -> None:
+    """Refuse a folder where a log should be and is not to be read."""
+    # A link to a disk that is not mounted: without its log, the table would pass for plain files.
+    for name in _FOLDERS.keys() - {_COMMON_NAME} - set(folders):
+        if tree.is_no_folder(tree.join(folder, name)):
+            raise UnsupportedFeatureError(
+                f"{_FOLDERS[name]} whose log cannot be read: {name} is a file, or a link that "
+                "leads nowhere",
+                hint=f"mend {name}, or remove it if this is no such table",
+                path=folder,
+            )
 
 
 def _is_log(tree: Tree, folder: str, name: str) -> bool:

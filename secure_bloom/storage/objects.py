@@ -19,7 +19,7 @@ from pyarrow import fs
 from secure_bloom.errors import FileChangedError, FormatError, located
 from secure_bloom.storage.azure_account import credentials_of_environment, with_credentials
 from secure_bloom.storage.inputs import Extent, InputFile
-from secure_bloom.storage.os_errors import system_errors
+from secure_bloom.storage.os_errors import GONE, system_errors
 from secure_bloom.storage.paths import object_uri
 
 #: Names of the metadata that changes with every write.
@@ -225,7 +225,7 @@ def _refuse_folder(info: fs.FileInfo) -> None:
 @contextmanager
 def store_errors(path: str) -> Iterator[None]:
     """Errors of pyarrow, most of which are OSErrors, as :class:`PolicyError`."""
-    with located(path=path), system_errors(path):
+    with located(path=path), system_errors(path, gone=GONE):
         try:
             yield
         except pyarrow.ArrowException as exc:

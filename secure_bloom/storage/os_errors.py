@@ -44,17 +44,24 @@ _STORE_ERRORS = {
 }
 
 
+#: Paths are looked for before they are opened, or stand in the log of a table.
+GONE = (
+    "it was removed since it was listed, or, in an old version of a table, by VACUUM: run again, "
+    "or take a later version"
+)
+
+
 class system_errors:  # noqa: N801  (used like a function; a generator takes thrice as long)
     """Raise any ``OSError`` passing by as a :class:`PolicyError` about ``path``.
 
-    ``missing`` is the message when the error is that the path does not exist.
+    ``gone`` is the hint where nothing is at the path.
     """
 
-    __slots__ = ("_missing", "_path")
+    __slots__ = ("_gone", "_path")
 
-    def __init__(self, path: str, missing: str = "no such file") -> None:
+    def __init__(self, path: str, gone: str | None = None) -> None:
         self._path = path
-        self._missing = missing
+        self._gone = gone
 
     def __enter__(self) -> None:
         return None
@@ -64,7 +71,9 @@ class system_errors:  # noqa: N801  (used like a function; a generator takes thr
             # Some of ours are errors of the system too, and say already what they are about.
             return
         if isinstance(error, FileNotFoundError):
-            raise refused_by_system(error, self._missing, path=self._path) from error
+            raise refused_by_system(
+                error, "no such file", hint=self._gone, path=self._path
+            ) from error
         if isinstance(error, OSError):
             raise _refusal(error, self._path) from error
 

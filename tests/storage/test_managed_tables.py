@@ -93,3 +93,32 @@ def test_the_command_line_says_why(tmp_path: Path, capsys: pytest.CaptureFixture
     told = capsys.readouterr()
     assert "an Iceberg table: its own log (metadata)" in told.err
     assert json.loads(told.out)["error"]
+
+
+@pytest.mark.parametrize("kind", sorted(LOGS.keys() - {"Iceberg"}))
+@pytest.mark.parametrize("path", PATHS)
+def test_a_log_behind_a_broken_link_is_not_passed_over(
+    tmp_path: Path, kind: str, path: str
+) -> None:
+    table, log = tmp_path / "lake/table", Path(LOGS[kind]).parent
+    _table(tmp_path, kind)
+    (table / log).rename(tmp_path / "elsewhere")
+    (table / log).symlink_to(tmp_path / "not mounted")
+    before = (table / "day=1/x.parquet").read_bytes()
+
+    for call in (VERBS["add"], VERBS["probe"]):
+        with pytest.raises(
+            sb.UnsupportedFeatureError, match="or a link that leads nowhere"
+        ) as caught:
+            call(f"{tmp_path}/{path}")
+        assert caught.value.path == str(table)
+
+    assert (table / "day=1/x.parquet").read_bytes() == before
+
+
+def test_a_file_in_the_place_of_a_log_is_not_passed_over(tmp_path: Path) -> None:
+    write(tmp_path / "x.parquet", customers(10))
+    (tmp_path / "_delta_log").write_bytes(b"")
+
+    with pytest.raises(sb.UnsupportedFeatureError, match="_delta_log is a file"):
+        sb.probe(tmp_path, "id", 5)

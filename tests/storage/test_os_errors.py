@@ -11,12 +11,13 @@ from secure_bloom.errors import PolicyError
 from secure_bloom.storage.os_errors import system_errors
 
 
-def test_a_missing_path_has_a_message_of_its_own() -> None:
+def test_a_missing_path_may_have_a_hint() -> None:
     with (
-        pytest.raises(PolicyError, match="f: no policy"),
-        system_errors("f", "no policy"),
+        pytest.raises(PolicyError, match="f: no such file") as caught,
+        system_errors("f", "look again"),
     ):
         raise FileNotFoundError(errno.ENOENT, "x")
+    assert caught.value.hint == "look again"
 
 
 @pytest.mark.parametrize("code", [errno.EACCES, errno.ENOSPC, errno.EROFS])

@@ -13,7 +13,12 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.cli import main
-from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError
+from secure_bloom.errors import (
+    FormatError,
+    MissingPathError,
+    PolicyError,
+    UnsupportedFeatureError,
+)
 from secure_bloom.rekeying import keys_used
 from secure_bloom.tables import TableVersion, list_tables
 from tests.tables.delta_logs import add, column, commit, remove, start
@@ -206,3 +211,18 @@ def test_damage_in_a_schema_tells_the_table(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="one place in its files") as caught:
         list_tables([str(tmp_path)])
     assert caught.value.path == str(tmp_path)
+
+
+def test_a_file_that_vacuum_took_is_told_with_its_reason(tmp_path: Path) -> None:
+    folder = str(tmp_path / "table")
+    for row in (1, 2):
+        deltalake.write_deltalake(folder, pa.table({"id": [row]}), mode="overwrite")
+    deltalake.DeltaTable(folder).vacuum(
+        retention_hours=0, enforce_retention_duration=False, dry_run=False
+    )
+
+    with pytest.raises(MissingPathError, match="no such file") as caught:
+        sb.read_table(folder, version=0)
+
+    assert "VACUUM" in (caught.value.hint or "")
+    assert sb.read_table(folder)["id"].to_pylist() == [2]
