@@ -110,7 +110,7 @@ def _is_dead(file: InputFile, start: int, end: int, keys: FileKeys) -> bool:
     """Whether nothing is lost with the bytes: zeros, or the end of an earlier file and its mark."""
     if _all_pieces(file, start, end, _is_zero):
         return True
-    # Of the last mark alone: the appends before it are in the file that ended there.
+    # Only the last mark counts: the appends before it are in the file that ended there.
     for offset, behind in find_marks(file, end, start):
         return _all_pieces(file, behind, end, _is_zero) and is_whole_file(file, offset, keys)
     return False

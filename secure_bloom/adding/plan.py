@@ -174,7 +174,7 @@ def _extents(tasks: Iterable[Task]) -> Iterator[Extent]:
     """Where the chunks stand that will be read."""
     for task in tasks:
         if task.replace or task.chunk.meta_data.bloom_filter_offset is None:
-            # Of an empty chunk there is none; whoever reads a wrong one says what is wrong.
+            # An empty chunk has none; whoever reads a wrong one says what is wrong.
             with suppress(FormatError):
                 start, length = chunk_extent(task.chunk)
                 yield start, start + length

@@ -80,7 +80,7 @@ class LookupComparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnTrial:
-    """What was found out about one column; None where there is no value of that kind."""
+    """The results for one column; None where there is no value of that kind."""
 
     bytes_added: float
     bytes_read_to_build: float

@@ -130,7 +130,7 @@ def conclude(plan: AuditPlan, files: Iterable[FileAudit]) -> AuditReport:
 
 
 class _Summary:
-    """What is kept of the files: 10,000 equal files take no more memory than one."""
+    """Sums over the files of an audit: 10,000 equal files take no more memory than one."""
 
     def __init__(self) -> None:
         self.columns: dict[str, tuple[str, ...]] = {}

@@ -80,7 +80,7 @@ def _is_byte_array_decimal(leaf: Leaf) -> bool:
 
 
 def _without_padding(numbers: Binary) -> Binary:
-    """The same big-endian numbers without leading bytes that only repeat the sign."""
+    """Cut leading bytes off big-endian numbers that only repeat the sign."""
     offsets, data = numbers.offsets, numbers.data
     kept = np.ones(len(data), np.bool_)
     # Values of PLAIN pages stand behind their lengths, which are no part of the number.

@@ -35,7 +35,7 @@ _COUNTED_BLOCKS: Final = 1 << 14
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """What one hash asks of any filter: the upper half picks the block, ``mask`` is its bits."""
+    """One hash: its upper half picks the block of any filter, ``mask`` is the block's bits."""
 
     upper: int
     mask: int

@@ -100,7 +100,7 @@ def decode_bloom_filter(
 
 
 def _plain_header(view: memoryview) -> tuple[int, int]:
-    """What a header says, as of :func:`_header`, of a filter as it stands in the file."""
+    """As :func:`_header`, for a filter in clear with its bitset behind the header."""
     # A header mostly has 16 bytes, less than a block of 32.  Then the bytes beyond whole blocks are
     # the header, and the cache knows it.
     likely = len(view) % BYTES_PER_BLOCK

@@ -114,7 +114,7 @@ def hash_value(data_type: DataType, value: Any) -> int | None:
 
 
 def hashed_form(data_type: DataType, value: Any) -> Hashed:
-    """What is hashed of a value; NULL has no hash."""
+    """The form in which a value is hashed; NULL has no hash."""
     try:
         content = _CONTENTS[data_type.root](data_type, value)
     except (TypeError, ValueError, OverflowError, struct.error):
@@ -123,7 +123,7 @@ def hashed_form(data_type: DataType, value: Any) -> Hashed:
 
 
 def example_form(data_type: DataType) -> Hashed:
-    """What is hashed of some value of the type; it is as wide as that of all other values."""
+    """The form of some value of the type; all values of a type have forms of one width."""
     if data_type.root in _OF_BYTES:
         return Hashed(content=b"")
     return Hashed(content=0, width=_WIDTHS.get(data_type.root, 4))

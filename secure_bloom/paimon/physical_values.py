@@ -41,7 +41,7 @@ def is_bytes(leaf: Leaf) -> bool:
 
 
 def hashed_content(leaf: Leaf, encoding: bytes) -> Hashed:
-    """What is hashed of a value in PLAIN encoding, without the length of a BYTE_ARRAY."""
+    """The form in which a value in PLAIN encoding is hashed, without a BYTE_ARRAY's length."""
     if is_bytes(leaf):
         return Hashed(content=encoding)
     logical = logical_type(leaf.element)
@@ -95,7 +95,7 @@ def differs(stored: Leaf, given: Leaf) -> bool:
 
 
 def _form(leaf: Leaf) -> tuple[object, ...] | None:
-    """What the form of a value depends on; None for a column that Paimon does not hash."""
+    """All that the form of a value depends on; None for a column that Paimon does not hash."""
     logical = logical_type(leaf.element)
     if is_bytes(leaf):
         return (bytes,)

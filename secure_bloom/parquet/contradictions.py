@@ -107,7 +107,7 @@ def _end(location: PageLocation) -> int:
 def in_column_index(
     chunk: Chunk, index: ColumnIndex, rows: Sequence[int], order: OrderKey | None
 ) -> Contradictions:
-    """What a column index says of pages that have so many ``rows`` each.
+    """Contradictions in a column index whose pages have so many ``rows`` each.
 
     ``order`` is that of the values, None where it is not known.  Of repeated columns only the
     lengths are looked at.

@@ -98,7 +98,7 @@ def locate_footer(file: InputFile, *, end: int | None = None) -> tuple[bytes, in
 
 
 def _foreign(file: InputFile, last: bytes) -> FormatError:
-    """What to say of a file that ends otherwise than Parquet files do."""
+    """The error for a file that does not end as Parquet files do."""
     # The first character may be cut.
     text = last[-_LOOKED_AT:].decode("utf-8", "replace").lstrip("\ufffd")
     is_text = "\ufffd" not in text and all(c.isprintable() or c in "\r\n\t" for c in text)

@@ -67,7 +67,7 @@ class _Window:
                 # long.
                 wanted = min(max(_AHEAD, 4 * wanted), room, _LARGEST_HEADER)
                 continue
-            # Of data pages the header is enough; of the dictionary the values are wanted.
+            # A data page's header is enough; of the dictionary the values are needed too.
             if not page.is_dictionary or length <= len(view):
                 return page, position + length
             wanted = length

@@ -29,7 +29,7 @@ def renamed_elements(schema: Sequence[SchemaElement], names: NamesOfTable) -> li
 
 def renamed_leaves(schema: Sequence[SchemaElement], names: NamesOfTable) -> Leaves:
     """The leaves of a schema by the table's names; each knows the path that its file has."""
-    # Of the file's own names too: path_in_schema is held against these.
+    # The file's own names are kept too, because path_in_schema is compared with them.
     stored = leaves(list(schema))
     named = leaves(renamed_elements(schema, names))
     return Leaves(map(_renamed, stored, named))

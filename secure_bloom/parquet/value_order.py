@@ -90,7 +90,7 @@ def _decimals(leaf: Leaf, _logical: Logical) -> OrderKey:
         return _SIGNED[leaf.width or 0]
     if leaf.width is not None:
         return lambda stored: _signed_number(stored) if len(stored) == leaf.width else None
-    # Of none there is no number.
+    # No bytes are no number.
     return lambda stored: _signed_number(stored) if stored else None
 
 

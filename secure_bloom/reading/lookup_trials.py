@@ -75,7 +75,7 @@ class LookupTrials:
         self._footers: dict[str, FileFooter] = {}
 
     def explain(self, where: object, row_groups: RowGroups) -> list[FileReadReport]:
-        """What a read of these row groups reads of each file."""
+        """The bytes of each file that a read of these row groups takes."""
         asked = self._table.request(self._table.output, where)
         context = PruningContext(asked, explain=True)
         value_scan, planner = ValueScan(context), Planner(context)

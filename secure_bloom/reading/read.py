@@ -113,7 +113,7 @@ def read_row_groups(
     >>> sum(b.num_rows for file in plan.files for b in sb.read_row_groups(plan, file, keys=keys))
     1
     """
-    # What the plan was made of is not asked for its KMS: whoever carries it out has the keys.
+    # The policy's KMS is not asked here: whoever carries a plan out brings the keys.
     resolver = KeyResolver(asked_once(keys), plan.trust)
     with located(path=file.path), open_input(file.path) as opened:
         footer = read_footer(CountedFile(opened), resolver, FooterScanner(plan.names))

@@ -60,7 +60,7 @@ class ReadRequest:
         return rows
 
     def trust(self) -> Trust:
-        """What is accepted of files."""
+        """The rules by which files are accepted."""
         return trust_of(
             self.policy,
             allow_unverified=self.allow_unverified,

@@ -48,7 +48,7 @@ def _reference(key_metadata: bytes) -> str | None:
 
 
 def leftovers(file: InputFile, after: Protection | None = None) -> Iterator[str]:
-    """What still shows the old content of a file that is replaced by one protected as ``after``.
+    """Notes on what still shows the old content, when a file protected as ``after`` replaces it.
 
     None where the protection of columns stays.
     """

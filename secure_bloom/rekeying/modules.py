@@ -40,7 +40,7 @@ def _check_sum(page: Page) -> None:
     Its new checksum, or its new tag, would pass it off as whole.
     """
     found = page.header.crc
-    # Of a sealed body the tag tells more, and writers differ in what their checksums cover.
+    # A tag says more than a checksum, and writers differ in what checksums of sealed bodies cover.
     has_tag = page.cipher is not None and not page.cipher.uses_ctr
     if found is None or has_tag:
         return

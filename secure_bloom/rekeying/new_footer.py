@@ -35,7 +35,7 @@ from secure_bloom.parquet.structures.wire_fields import (
 from secure_bloom.rekeying.new_keys import NewFileKeys, SealedWith
 from secure_bloom.rekeying.transfer import NewPlaces
 
-#: What is left out of the copy in clear of a sealed ColumnMetaData: key_value_metadata, statistics,
+#: The copy in clear of a sealed ColumnMetaData lacks these fields: key_value_metadata, statistics,
 #: encoding_stats, size_statistics, geospatial_statistics.
 _SENSITIVE = (8, 12, 13, 16, 17)
 _ROW_GROUPS, _KEY_VALUES, _ALGORITHM, _SIGNING_KEY = 4, 5, 8, 9
@@ -44,7 +44,7 @@ _EMPTY_STRUCT = b"\0"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewFooter:
-    """What the new footer is made of: the old one, new places, new keys (None: all in clear)."""
+    """The parts of the new footer: the old one, new places, new keys (None: all in clear)."""
 
     old: Footer
     plain: bytes

@@ -42,7 +42,7 @@ class Protection:
 
 
 def wanted_protection(policy: KeyPolicy | None, leaves: Sequence[Leaf]) -> Protection:
-    """What the policy says of a file with these columns; without a policy: all in clear."""
+    """The protection that a policy wants for these columns; without a policy all are in clear."""
     if policy is None or policy.footer_key is None:
         return Protection(
             footer_mode=FooterMode.PLAINTEXT,

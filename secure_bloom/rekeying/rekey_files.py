@@ -52,7 +52,7 @@ def rekey_files(
 
 
 def closed_notes(work: RekeyWork, reports: Iterable[RekeyedFile]) -> Iterator[str]:
-    """What was not held against the policy, because footers stayed closed."""
+    """Notes on files that were not held against the policy, because their footers stayed closed."""
     closed = sum(report.footer is not None and not report.columns for report in reports)
     if closed and isinstance(work, Rotation) and not work.rewrapper.moves:
         yield (

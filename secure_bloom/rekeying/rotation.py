@@ -149,7 +149,7 @@ class Rotation:
         return outside.report(file, renewed, changes=changes, started=started)
 
     def _wanted(self, footer: Footer, before: Protection) -> Protection | None:
-        """What the policy says; PolicyError where the file is encrypted in another way."""
+        """The protection that the policy wants; PolicyError for a file encrypted in another way."""
         if self.policy is None or self.rewrapper.moves:
             return None
         wanted = wanted_protection(self.policy, footer.leaves)

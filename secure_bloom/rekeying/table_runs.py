@@ -186,7 +186,7 @@ def in_logical_names(names: ColumnNames, report: RekeyedFile) -> RekeyedFile:
 
 
 def _left(report: RekeyedFile) -> RekeyedFile:
-    """What is told of a file that another writer took out of the table meanwhile."""
+    """The report of a file that another writer took out of the table meanwhile."""
     return replace(
         report,
         status="unchanged",

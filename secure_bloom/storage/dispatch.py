@@ -50,7 +50,7 @@ def replace_tail(
     owner; a symbolic link stays and its target is replaced; another hard link keeps the old
     content; the stale ``.<name>.crc`` is removed.
     """
-    # What to keep comes from offsets in a footer, and those may lie.
+    # The number of bytes to keep comes from offsets in a footer, and those may lie.
     if not 0 <= keep <= source.size:
         raise FormatError(f"keeps {keep} bytes, the file has {source.size}", path=source.path)
     target = source.location if output is None else output

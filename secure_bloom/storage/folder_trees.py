@@ -23,7 +23,7 @@ Level = tuple[str, list[str], list[str]]
 #: Last parts of paths that are not the name of a file in the folder before them.
 _NO_NAMES = {"", ".", ".."}
 
-#: What the system says of a path under which nothing can stand.  Any other error says nothing of
+#: The system's errors for a path under which nothing can stand.  Any other error says nothing of
 #: that: a table whose log cannot be looked at is no table without one.
 _ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP}
 _DENIED = {errno.EACCES, errno.EPERM}

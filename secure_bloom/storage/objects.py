@@ -102,7 +102,7 @@ class ObjectFile(InputFile):
 
     def _fetched(self, offset: int, length: int) -> bytes:
         if self._is_aside:
-            # What is held is of the object as it was; the rest must not be of another.
+            # Bytes in memory are of the object as it was; the rest must not be of another one.
             self.check_unchanged()
             self._is_aside = False
         with store_errors(self.path):
@@ -175,7 +175,7 @@ def open_object(path: str) -> ObjectFile:
 
 
 def mark_of(identity: tuple[object, ...], filesystem: fs.FileSystem) -> str | None:
-    """What conditions name an object by, out of its identity; None where the store told none."""
+    """The mark in an identity by which conditions name an object; None where there is none."""
     mark = identity[_MARK_AT[filesystem.type_name]] if filesystem.type_name in _MARK_AT else None
     return mark.decode() if isinstance(mark, bytes) else None
 

@@ -30,7 +30,7 @@ class OldRange:
     length: int
 
 
-#: What is written at once.
+#: The unit of one write.
 Batch = list[bytes] | OldRange
 
 

@@ -74,7 +74,7 @@ def _first_line(path: str) -> bytes:
 
 
 def in_commit_timestamp(path: str) -> int | None:
-    """What a commit says of its time; its first action, or none."""
+    """The time in a commit's first action, where it has one."""
     with located(path=path):
         first = next(json_lines(_first_line(path)), {})
         return optional_count(fields_of(first, "commitInfo") or {}, "inCommitTimestamp")

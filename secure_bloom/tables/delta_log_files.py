@@ -53,7 +53,7 @@ class LogSegment:
 
 
 def sort_names(names: Iterable[str]) -> LogFiles:
-    """What the names in the folder of a log are; others are left out."""
+    """Sort the names in the folder of a log by their kinds; other names are left out."""
     commits: dict[int, str] = {}
     compacted: dict[int, list[tuple[int, str]]] = defaultdict(list)
     parts: dict[int, list[tuple[int, int, str]]] = defaultdict(list)

@@ -115,7 +115,7 @@ def _is_metadata(path: str) -> bool:
 
 
 def _matches(path: str) -> list[str]:
-    """What a path means; nothing for one that is not there, which is told with the others."""
+    """The files that a path means; none where nothing is there, which is told with the others."""
     try:
         return expand([path])
     except PolicyError:

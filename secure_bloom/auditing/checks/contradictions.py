@@ -241,7 +241,7 @@ def check_pages(subject: ChunkSubject) -> Findings:
 
 
 def _in_version_2(chunk: Chunk, data: list[Page]) -> Iterator[str]:
-    """What headers of version 2 say of rows, nulls and levels."""
+    """Contradictions in headers of version 2, on rows, nulls and levels."""
     headers = [detail for page in data if (detail := page.header.data_page_header_v2) is not None]
     # A value of a flat column is a row, so the two counts of a header can be held against each
     # other.

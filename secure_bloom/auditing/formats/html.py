@@ -30,7 +30,7 @@ _MOST_PATHS_OF_ALL = 2_000
 _LONGEST = 2_000
 #: The letters of a column's name where there is little room.
 _SHORT = 30
-#: Those of a path: its folder and number, and its end.
+#: The parts of a path: its folder and number, and its end.
 _SHORT_LABEL = 44
 _DENSE_COLUMNS = 6
 _HEADINGS = {

@@ -55,7 +55,7 @@ _First: TypeAlias = type[Rows] | type[Whole]
 
 @dataclass(frozen=True, slots=True)
 class _ColumnAnswers:
-    """What each index of a column answers to one comparison."""
+    """The answer of each index of a column to one comparison."""
 
     column: str
     answers: tuple[Answer, ...]

@@ -217,7 +217,7 @@ def _thrift_spec(view: Any, stand_ins: dict[Any, type]) -> tuple[Any, ...]:
 
 
 def _details(kind: FieldType[Any], stand_ins: dict[Any, type]) -> Any:
-    """What the library wants to know of a type beside its number."""
+    """The details that the library needs about a type, besides its number."""
     if kind.ttype == TType.STRING:
         return "UTF8" if kind is STRING else "BINARY"
     if kind.ttype == TType.LIST:

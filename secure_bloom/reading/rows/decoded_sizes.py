@@ -62,7 +62,7 @@ def _claimed(chunk: Chunk) -> int:
 
 
 def _by_metadata(chunk: Chunk) -> int:
-    """What cannot be exceeded, whatever the pages hold."""
+    """An upper bound, whatever the pages hold."""
     meta_data = chunk.meta_data
     ratio = _RATIOS.get(meta_data.codec, _LARGEST_PAGE)
     content = min(max(meta_data.total_compressed_size, 1) * ratio, _LARGEST_PAGE)

@@ -52,7 +52,7 @@ _POSITION_BYTES = 16
 class Parts:
     """Rows that are decoded as they are taken, a part at a time."""
 
-    #: What waits here takes no memory.
+    #: Parts that wait here take no memory.
     nbytes = 0
 
     def __init__(self, tables: Generator[pa.Table, None, None]) -> None:

@@ -142,7 +142,7 @@ def _for_pyarrow(path: str) -> str | pa.PythonFile:
 
 
 def _metadata(plain: bytes) -> pq.FileMetaData:
-    """What pyarrow makes of a plain footer, asked by a file that has nothing else."""
+    """Let pyarrow decode a plain footer, in a file in memory that has nothing else."""
     with pq.ParquetFile(pa.BufferReader(without_data(plain))) as file:
         return file.metadata
 

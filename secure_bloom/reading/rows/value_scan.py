@@ -107,7 +107,7 @@ class ValueScan:
         left = [a for a in self._of(footer, lookups) if a.condition in checked and a.is_worth_it]
         shape = PredicateShape.of(predicate)
         ruled_out = Decided.false(shape)
-        # What is not scanned stays possible, and what is scanned and found.
+        # Row groups that are not scanned stay, and those where a value is found.
         possible = Decided.possible(shape, checked - {it.condition for it in left})
         for scanned in left:
             if possible.is_decided or ruled_out.is_decided:

@@ -85,7 +85,7 @@ class FileFooter:
 
     @property
     def written(self) -> tuple[object, ...]:
-        """What every machine sees of the last writing of the file."""
+        """The part of the file's identity that is the same on every machine."""
         return self.identity[1:]
 
     @property

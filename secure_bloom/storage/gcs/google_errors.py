@@ -34,7 +34,7 @@ _REASONS: dict[str, Answer] = dict.fromkeys(
 #: The same by status, where the reason is not known.
 _STATUS: dict[int | None, Answer] = {
     **dict.fromkeys((401, 403), denied(GOOGLE_CREDENTIALS)),
-    # Of what is written there is nothing that could be missing but the bucket.
+    # A write needs nothing that could be missing, except the bucket.
     404: (MissingPathError, "there is no such bucket", "check its name"),
     412: CHANGED,
     **dict.fromkeys((408, 429, 503), BUSY),

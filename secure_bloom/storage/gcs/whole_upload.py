@@ -76,7 +76,7 @@ class GoogleWriter(ObjectWriter):
             self._check_source()
             return _NewBlob(self._target.key, bucket)
         old = _found(self._origin)
-        # What the store tells is a version of the key; a new object gets the newest.
+        # The store names a version of the key; a new object gets the newest one.
         key = old.kms_key_name.partition("/cryptoKeyVersions/")[0] if old.kms_key_name else None
         new = _NewBlob(self._target.key, bucket, kms_key_name=key)
         for name in _CARRIED:
