@@ -112,6 +112,7 @@ def _with_nans(entries: Entries) -> Entries:
     if not _is_floating(entries) or not np.isnan(entries).any():
         return entries
     quiet = np.array([np.nan], dtype=entries.dtype)
+    # Java makes NaN without a sign, x86 with one, and a hash tells them apart.
     return np.concatenate([entries, np.copysign(quiet, 1), np.copysign(quiet, -1)])
 
 

@@ -80,6 +80,7 @@ class SplitBlockBloomFilter:
                 f"a Bloom filter's bitset has {byte_count} bytes,"
                 f" wanted a positive multiple of {BYTES_PER_BLOCK}"
             )
+        # Not by __init__, which would make a second bitset of this size.
         loaded = cls.__new__(cls)
         base = bitset.obj if isinstance(bitset, memoryview) else bitset
         # A probe of one value reads 32 bytes of a filter, so large ones are not copied for it.
@@ -294,6 +295,7 @@ def block_count_for(values: int, fpp: float, max_bytes: int) -> int:
             f"cannot size a Bloom filter for {values} values in {max_bytes} bytes,"
             f" wanted at least 0 and {BYTES_PER_BLOCK}"
         )
+    # Rounded down to a power of two: `max_bytes` is a bound.
     largest = (max_bytes // BYTES_PER_BLOCK).bit_length() - 1
     # A power of two: Arrow C++ refuses other sizes, and each can be folded down to one block.
     # More blocks mean a lower fpp.  bisect wants what rises, hence the two minus signs.
@@ -320,6 +322,7 @@ def _unlucky_fpp(values: int, block_count: int) -> float:
 
 def _set_share(i: int) -> float:
     """The mean of popcount / 32 of a word into which ``i`` random bits were set."""
+    # 1 - (31/32)^i; for a small i the plain subtraction would lose digits.
     return -math.expm1(i * math.log(31 / 32))
 
 
@@ -339,6 +342,7 @@ def _poisson_mean(load: float, per_block: Callable[[int], float]) -> float:
     if load == 0 or load > 4096:
         return per_block(int(load))
     spread = 12 * math.sqrt(load) + 60
+    # The terms differ by many powers of ten, and a plain sum would lose the small ones.
     return math.fsum(
         math.exp(i * math.log(load) - load - math.lgamma(i + 1)) * per_block(i)
         for i in range(max(0, int(load - spread)), int(load + spread))

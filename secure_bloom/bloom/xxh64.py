@@ -78,6 +78,7 @@ def _rows(values: NDArray[Any]) -> NDArray[np.uint8]:
     if values.ndim == 2 and values.dtype == np.uint8:
         # Kernels are compiled for rows without gaps.
         return np.ascontiguousarray(values)
+    # An array of objects holds addresses, whose bytes are no values.
     if values.ndim != 1 or values.dtype.kind not in "iufV" or values.dtype.hasobject:
         raise PolicyError(
             f"cannot hash a {values.ndim}-D array of {values.dtype} as fixed-width values,"

@@ -74,6 +74,7 @@ class KeysAhead:
         return self._resolver.calls + self._made()
 
     def _prepared(self, paths: Sequence[str]) -> Iterator[str]:
+        # Room for all: a key that is slow must not keep the others from being asked for.
         return in_order(self._asked, paths, _AHEAD, room=len(paths))
 
     def _asked(self, path: str) -> str:

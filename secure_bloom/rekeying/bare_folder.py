@@ -30,6 +30,7 @@ def bare_targets(folder: str, output: str | os.PathLike[str]) -> dict[str, str]:
     _refuse_others(table)
     top = local_path(output)
     targets = {file.path: join(top, _inside(table, file)) for file in table.files}
+    # The log may have files of one name in several folders, which do not come along.
     check_targets(targets)
     return targets
 

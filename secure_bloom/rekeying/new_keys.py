@@ -149,6 +149,7 @@ def _sealed(
     is_footer_key: bool = False,
 ) -> SealedWith:
     if use is None or use.name is None:
+        # A mistake of this package, not of a caller: a policy names each of its keys.
         raise ValueError("a key without the name of its master key cannot be made")
     key, material = maker.make(use.name, is_footer_key=is_footer_key)
     return SealedWith(

@@ -95,6 +95,7 @@ class OutsideKeys:
 def outside_keys(file: InputFile, tail: Tail, keys: FileKeys) -> OutsideKeys | None:
     """The keys of ``file``; None where some are in its footer, or the footer must be opened."""
     footer_reference = _reference(tail.key_metadata)
+    # Material inside a file stands in its footer, which must be opened to change it.
     if footer_reference is None or tail.algorithm is None:
         return None
     footer = read_unverified(tail) if tail.mode is FooterMode.SIGNED else None

@@ -40,6 +40,8 @@ def reencryption(
 ) -> Reencryption:
     """The work of :func:`.run.reencrypt` on one file; errors as of that."""
     wanted = loaded_policy(policy)
+    # Without a [footer] no column can have a key either, so files would come out in clear, in their
+    # place.
     if wanted is None or wanted.footer_key is None:
         raise PolicyError(
             "the policy encrypts nothing: it has no [footer]",
@@ -105,6 +107,7 @@ def _check_moves(moves: Mapping[str, str], kms: KmsClient) -> None:
             f"keys are to be left and to be moved to at once: {', '.join(chained)}",
             hint="a run that was cut short could not be resumed: rotate twice, the last move first",
         )
+    # A client that cannot say which keys it has is asked by the first file.
     unknown = sorted(
         name
         for name in {*moves, *moves.values()}

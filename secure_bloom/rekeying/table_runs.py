@@ -90,6 +90,7 @@ def open_rotation(
     wanted = _loaded(policy)
     # With moves the policy tells of the KMS alone.
     policy_of_files = replace(wanted, columns={}) if moves else wanted
+    # A rotation makes no column secret that was not, so the log's bounds stay.
     return _open(folder, ROTATE, policy_of_files, chosen, commit_every, None)
 
 

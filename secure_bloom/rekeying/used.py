@@ -121,6 +121,7 @@ def _file(listing: TableListing, path: str, resolver: KeyResolver) -> FileKeyUse
                 footer = unlock(tail, keys)
             # What stands in clear is told: whoever asks what a lost key opens does not have it.
             except KeyUnavailableError:
+                # An encrypted footer hides its columns; a signed one stands in clear.
                 footer = None if tail.outline is None else read_unverified(tail)
             found: dict[tuple[str, str | None], list[str]] = {}
             for place, stored in _stored(tail.key_metadata, footer):

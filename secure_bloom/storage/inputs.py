@@ -178,6 +178,7 @@ def _umask() -> int:
     if status.exists() and (found := re.search(r"^Umask:\s*([0-7]+)", status.read_text(), re.M)):
         return int(found[1], 8)
     # umask(2) returns the old value and sets a new one: for a moment, other threads have that too.
+    # 0o077 meanwhile: a file that another thread makes then is too private, never too open.
     umask = os.umask(0o077)
     os.umask(umask)
     return umask

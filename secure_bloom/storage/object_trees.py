@@ -35,6 +35,7 @@ class ObjectTree(Tree):
         try:
             return self.is_folder(path)
         except PolicyError as error:
+            # Rights are often given below one prefix alone, so a folder above may be closed.
             if "ACCESS_DENIED" in error.message:
                 return False
             raise
@@ -105,6 +106,7 @@ class ObjectTree(Tree):
 
     def _infos(self, folder: str, *, recursive: bool) -> list[fs.FileInfo]:
         filesystem, key = arrow_location(folder)
+        # pyarrow lists no folders for Google's store, only keys.
         names_folders = filesystem.type_name != "gcs"
         with store_errors(folder):
             infos: list[fs.FileInfo] = filesystem.get_file_info(

@@ -74,6 +74,7 @@ def list_upper_part(
     Raises :class:`PolicyError` for a path that is not there, and
     :class:`UnsupportedFeatureError` for a table that another log manages, as far as was looked.
     """
+    # Once, here: the processes that list branches look at folders below these alone.
     refuse_above(paths)
     upper = _UpperPart(selection, most_files)
     for root, path in enumerate(paths):
@@ -87,6 +88,8 @@ def list_branch(branch: Branch, selection: FileFilter) -> Iterator[Entry]:
     """The files of a branch, found one folder after the other; errors as :func:`find_files`'."""
     tree = tree_of(branch.folder)
     if not branch.deep:
+        # Without a bound: the bound of the first part is why this folder was left to another
+        # process.
         _, files = tree.level(branch.folder, sys.maxsize)
         yield from _entries(tree, branch.root, branch.folder, files or (), selection)
         return

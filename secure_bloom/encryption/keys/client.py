@@ -14,6 +14,7 @@ from secure_bloom.errors import (
 )
 
 
+# isinstance looks for the methods alone: pyarrow's clients are no subclasses of ours.
 @runtime_checkable
 class KmsClient(Protocol):
     """Wraps and unwraps keys under master keys that stay inside the KMS.

@@ -190,6 +190,7 @@ def _warn_of_open_keyring(path: str) -> None:
     warnings.warn(
         f"other users may read the keyring: chmod 600 {path}",
         KeyringPermissionWarning,
+        # Five frames up is whoever called `load`.
         stacklevel=5,
     )
 

@@ -214,6 +214,7 @@ def _sources(
         return None, ExplicitKeys()
     if isinstance(keys, ExplicitKeys):
         return None, keys
+    # Before the test for a KmsClient, which a keyring is too.
     if isinstance(keys, Keyring):
         explicit = keys.explicit or ExplicitKeys()
         data_keys = {**keys.data_keys, **explicit.data_keys}

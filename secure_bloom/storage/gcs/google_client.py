@@ -27,6 +27,7 @@ def _client(query: str, is_anonymous: bool) -> Client:
     return Client(
         # Buckets are named without a project, and some credentials have none.
         project=options.get("project_id"),
+        # None lets the SDK look for the credentials of the process.
         credentials=_anonymous() if is_anonymous else None,
         client_options={"api_endpoint": f"{options.get('scheme', 'https')}://{endpoint}"}
         if endpoint

@@ -91,6 +91,7 @@ class VaultKmsClient:
         if name in self._found:
             return
         data = self._transit("read", name)
+        # A key that was deleted softly is still read, and wraps nothing any more.
         if data.get("soft_deleted") is True:
             raise KeyUnavailableError(f"master key {name!r} of {self._place} is deleted")
         if data.get("supports_encryption") is not True:
