@@ -251,6 +251,8 @@ def present_keys(
         return found
     for chunk in key_chunks(footer, column, keys):
         for array in read_keys(file, chunk):
+            # In the type of the batch: binary of 32 or 64 bit offsets, which pyarrow does not
+            # compare.
             wanted = pa.array(candidates, array.type)
             found.update(array.filter(pc.is_in(array, value_set=wanted)).to_pylist())
         if len(found) == len(candidates):

@@ -88,6 +88,7 @@ def _bitmap(body: bytes | memoryview) -> AnyIndex:
 _READERS: dict[str, Callable[[bytes | memoryview], AnyIndex]] = {
     BLOOM_FILTER: lambda body: BloomIndex(BloomFilter64.from_bytes(body)),
     BITMAP: _bitmap,
+    # Known by name and not read: without its answer the file is kept.
     "bsi": lambda _: UnreadIndex(),
     "range-bitmap": lambda _: UnreadIndex(),
 }
@@ -95,6 +96,7 @@ _READERS: dict[str, Callable[[bytes | memoryview], AnyIndex]] = {
 
 def open_index(index: Index) -> AnyIndex:
     """The reader of an index; UnsupportedFeatureError for a type that Paimon does not have."""
+    # Before its type is looked at: EMPTY says the same for every type.
     if index.body is None:
         return EmptyIndex()
     read = _READERS.get(index.type)

@@ -61,10 +61,12 @@ def _find(leaves: tuple[Leaf, ...], name: str) -> IndexedColumn | None:
 
 
 def _find_map_key(leaves: tuple[Leaf, ...], name: str) -> IndexedColumn | None:
+    # The first bracket and the last: the key itself may hold brackets.
     map_name, bracket, rest = name.partition("[")
     if not (bracket and rest.endswith("]")):
         return None
     below = [i for i, leaf in enumerate(leaves) if leaf.path[0] == map_name]
+    # A map of structures has more leaves, and none of them is the value.
     if len(below) != 2 or not all(_is_map_leaf(leaves[i]) for i in below):
         return None
     key, value = below

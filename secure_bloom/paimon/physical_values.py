@@ -45,6 +45,7 @@ def hashed_content(leaf: Leaf, encoding: bytes) -> Hashed:
     if is_bytes(leaf):
         return Hashed(content=encoding)
     logical = logical_type(leaf.element)
+    # Rounded down, also before 1970, as the values of a whole column are.
     number = _NUMBERS[logical.kind, leaf.type](encoding) // divisor(logical)
     return Hashed(content=number, width=_width(logical, leaf.type))
 
@@ -74,6 +75,7 @@ def value_forms(leaf: Leaf, value: object) -> tuple[Hashed, ...] | None:
         if isinstance(value, str) and logical_type(leaf.element).kind is Kind.INTEGER:
             value = whole_value(value)
         encodings = physical_values(leaf, value)
+    # No form and not an error: such a value is in another file of the table, or in none.
     except BeyondColumnError:
         return ()
     return None if encodings is None else tuple(hashed_content(leaf, each) for each in encodings)

@@ -59,15 +59,19 @@ class ClearFilters:
 
     def explain(self, found: SplitBlockBloomFilter) -> bool:
         """Whether ``found`` tells nothing new: its values are values of these filters, or none."""
+        # Empty or full: it says the same of every value.
         if found.fill() in (0.0, 1.0):
             return True
         levels = list(map(_level, _foldings(found)))
+        # One way the stray filter is larger and folds to a present one, the other way it is
+        # smaller.
         if not self._whole.isdisjoint(levels) or not self._folded.isdisjoint(levels[:1]):
             return True
         return any(self._is_part(found, each) for each in self._filters)
 
     def _is_part(self, found: SplitBlockBloomFilter, other: SplitBlockBloomFilter) -> bool:
         """Whether ``other`` has all bits of ``found``, and not by chance."""
+        # A file may hold any number of stray filters, each compared with each present one.
         self._left -= max(found.byte_count, other.byte_count)
         smaller = min(found.block_count, other.block_count)
         one, all_ = _folded_to(found, smaller), _folded_to(other, smaller)
@@ -172,6 +176,7 @@ def _stored(file: InputFile, chunk: Chunk) -> StoredBloomFilter | None:
 def _search(file: InputFile, start: int, end: int) -> Iterator[int]:
     """Where filters in clear begin between two offsets; one across two steps counts once."""
     for offset in range(start, end, _STEP):
+        # So far beyond the step that a header which begins in it is whole.
         data = file.read_at(offset, min(_STEP + HEADER_SIZE - 1, end - offset))
         yield from (offset + at for at in plain_filters(data, end - offset) if at < _STEP)
 
@@ -182,6 +187,7 @@ def _gaps(owned: Iterable[Region], end: int) -> Iterator[Region]:
     for start, stop in sorted(owned):
         if start > position:
             yield position, min(start, end)
+        # Not `stop`: regions may lie in each other, and a lie must not make a gap of what is owned.
         position = max(position, stop)
         if position >= end:
             return
@@ -198,6 +204,7 @@ def _owned(subject: FooterSubject) -> Iterator[Region]:
     for number in unknown:
         row_group = subject.footer.row_groups[number]
         start, size = row_group.file_offset, row_group.total_compressed_size
+        # Both fields are optional, and 0 where a writer does not know.
         if start and size and start > 0 and size > 0:
             yield start, start + size
 
@@ -210,4 +217,5 @@ def _parts(meta_data: ColumnMetaData) -> Iterator[Region]:
     yield start, start + meta_data.total_compressed_size
     if meta_data.bloom_filter_offset is not None:
         offset = meta_data.bloom_filter_offset
+        # Without a length the header is owned: its bytes are what a search would find.
         yield offset, offset + (meta_data.bloom_filter_length or HEADER_SIZE)

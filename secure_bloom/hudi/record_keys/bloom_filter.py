@@ -72,6 +72,7 @@ class HudiBloomFilter(ABC):
     def insert(self, key: str) -> None:
         """Insert one key; PolicyError for an empty one."""
         encoded = key_bytes(key)
+        # Asked for before a bit is set: a filter that counts no more keys must stay as it is.
         (run,) = self._runs(1)
         base = run.row * self._header.row_bytes
         for bit in self._positions(encoded):
@@ -125,6 +126,7 @@ class HudiBloomFilter(ABC):
 
         It passes a row by chance with (share of set bits) ^ num_hashes, and must fail in all.
         """
+        # 1 - product of (1 - share ^ k), by logarithms: the shares are as small as 1e-9.
         shares = (bits / self.vector_size for bits in self._set_bits())
         # Never above 0, and the 0 of an empty filter has no sign.
         return abs(math.expm1(sum(_log_failing(share**self.num_hashes) for share in shares)))

@@ -43,6 +43,7 @@ def describe_record_keys(footer: Footer) -> RecordKeyDescription | None:
         entry = read_entry(footer)
         if entry is None:
             return None
+        # Kept before the filter is parsed, which may fail: they are told all the same.
         column, has_range = entry.column, entry.range is not None
         if entry.filter is None:
             return RecordKeyDescription(column=column, range=has_range)

@@ -29,6 +29,7 @@ def rows_with(listed: ValueList, values: frozenset[Hashed]) -> int:
 
 def null_rows(listed: ValueList, examples: frozenset[Hashed]) -> int:
     """The rows without a value; the width of the ``examples`` tells where the list ends."""
+    # The rows become one number of so many bits, and their count is the file's.
     roaring.require_rows(listed.rows)
     if listed.null_place is None:
         return 0
@@ -47,6 +48,7 @@ def other_rows(listed: ValueList, rows: int) -> int:
 def _rows_at(listed: ValueList, place: int, bitmaps: int) -> int:
     if place >= 0:
         return roaring.read_rows(listed.content[bitmaps + place :], listed.rows)
+    # A negative place is the row itself, of a value that a single row has.
     row = -1 - place
     if row >= listed.rows:
         raise FormatError(f"a bitmap index tells of row {row}, it has {listed.rows}")

@@ -115,8 +115,10 @@ def _values(comparison: Comparison, forms: Forms) -> list[Values]:
     if comparison.operator not in FOR_VALUES | FOR_OTHER_VALUES:
         return [None]
     found = [forms(comparison.column, value) for value in comparison.values]
+    # Paimon's own bound: beyond it an index sees all values at once.
     if comparison.operator is Operator.IN and len(found) <= MAX_IN_AS_OR:
         return [None if each is None else frozenset(each) for each in found]
+    # A value of which no index can tell makes the whole list one.
     if None in found:
         return [None]
     return [frozenset(form for each in found for form in each or ())]
