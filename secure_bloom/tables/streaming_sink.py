@@ -39,8 +39,10 @@ def _batches(names: list[str] | tuple[str, ...]) -> list[str]:
     """The names of the last compacted batch and of those after it; FormatError for a gap."""
     batches = {int(m[1]): m[0] for name in names if (m := _BATCH.fullmatch(name)) and not m[2]}
     compacted = {int(m[1]): m[0] for name in names if (m := _BATCH.fullmatch(name)) and m[2]}
+    # Batches are counted from 0, so without a compacted one the next is 0.
     start = max(compacted, default=-1)
     later = sorted(batch for batch in batches if batch > start)
+    # Files of a batch that is lost would be missing from the table without a word.
     if later != list(range(start + 1, start + 1 + len(later))):
         raise FormatError(f"the log of the streaming query lacks a batch after {start}")
     return [*([compacted[start]] if start in compacted else []), *(batches[n] for n in later)]

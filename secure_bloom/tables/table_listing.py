@@ -104,6 +104,7 @@ def list_tables(
         if plain:
             found.take(find_files(plain, refused=refused, check=found.check))
     except PolicyError as error:
+        # A folder without files is an error, a table without files an answer.
         if len(plain) > 1 or not found.is_empty_table(error.path):
             raise
     return found.listing()
@@ -125,6 +126,7 @@ def _matches(path: str) -> list[str]:
 def _table_above(path: str, above: Mapping[str, TableLog]) -> str | None:
     """The innermost folder above a path that has a log; None for none."""
     folders = [folder for folder in tree_of(path).parents(path) if folder in above]
+    # All of them lie above one path, so the longest is the innermost.
     return max(folders, key=len, default=None)
 
 

@@ -167,6 +167,7 @@ class LogicalType(Union):
     DATE = Optional(6, empty("DateType"))
     TIME = Optional(7, struct_of(TimeType))
     TIMESTAMP = Optional(8, struct_of(TimestampType))
+    # 9 is reserved for an INTERVAL that the format does not have yet.
     INTEGER = Optional(10, struct_of(IntType))
     UNKNOWN = Optional(11, empty("NullType"))
     JSON = Optional(12, empty("JsonType"))
@@ -193,6 +194,7 @@ class SchemaElement(View):
 class Statistics(View):
     """Statistics of a column chunk; ``max`` and ``min`` are the older ones, in signed order."""
 
+    # The larger bound has the smaller id, in both pairs.
     max = Optional(1, BINARY)
     min = Optional(2, BINARY)
     null_count = Optional(3, I64)
@@ -244,6 +246,7 @@ class PageHeader(View):
     compressed_page_size = Required(3, I32)
     crc = Optional(4, I32)
     data_page_header = Optional(5, struct_of(DataPageHeader))
+    # 6 is the header of an index page, which nobody writes.
     dictionary_page_header = Optional(7, struct_of(DictionaryPageHeader))
     data_page_header_v2 = Optional(8, struct_of(DataPageHeaderV2))
 
