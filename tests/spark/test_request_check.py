@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from secure_bloom.errors import FilesFailedError, PolicyError
-from secure_bloom.spark import add_bloom_filters, add_job
+from secure_bloom.spark import add_bloom_filters, request_check
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,7 +24,7 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     The second has a column that the others lack, and one in another type.
     """
-    monkeypatch.setattr(add_job, "_FEW", 2)
+    monkeypatch.setattr(request_check, "_FEW", 2)
     ids = {"id": [1]}
     for i, columns in enumerate((ids, {"id": [True], "late": [3]}, ids, ids)):
         pq.write_table(pa.table(columns), tmp_path / f"{i}.parquet")
