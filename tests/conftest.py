@@ -3,15 +3,21 @@
 Tests that share a session of Spark run in one worker of pytest-xdist: those that take the cluster,
 and as many more, in one; the rest in another.  The other workers take the other files.
 
+Tests in several processes write into memory where there is room: a sync costs nothing there, and
+a file half as much.  Those of how files are written stay on a disk.
+
 Tests of foreign readers record what they saw; it is held against the page on compatibility, or
 written there with `--compatibility`.
 """
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
+import shutil
 import signal
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -105,7 +111,18 @@ def _turn(item: pytest.Item) -> int:
     return next(places, len(_EARLY) + 1)
 
 
+#: A file system in memory, and the bytes to be free there; all tests write a tenth of that.
+_MEMORY, _ROOM = Path("/dev/shm"), 4 << 30
+_FOLDER = pytest.StashKey[str]()
+#: Tests of writing, which is another one where the file system has no direct writes.
+_ON_DISK = ("tests/adding/", "tests/storage/")
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
+    if config.option.dist != "no" and config.option.basetemp is None and _has_room():
+        config.stash[_FOLDER] = tempfile.mkdtemp(prefix="secure-bloom-tests-", dir=_MEMORY)
+        config.option.basetemp = f"{config.stash[_FOLDER]}/tests"
     # Otherwise xdist begins with the files that have the most tests, however short.
     config.option.loadscopereorder = False
     if [Path(arg).resolve() for arg in config.args] == [_TESTS] and hasattr(config, "workerinput"):
@@ -113,6 +130,36 @@ def pytest_configure(config: pytest.Config) -> None:
     if is_quick(config):
         settings.register_profile("quick", settings.get_profile("unhurried"), max_examples=25)
         settings.load_profile("quick")
+
+
+def _has_room() -> bool:
+    return os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _ROOM
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if _FOLDER in config.stash:
+        shutil.rmtree(config.stash[_FOLDER], ignore_errors=True)
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """A folder for this test, on a disk where it is about writing."""
+    if tmp_path.is_relative_to(_MEMORY) and request.node.nodeid.startswith(_ON_DISK):
+        with tempfile.TemporaryDirectory(prefix="test-", ignore_cleanup_errors=True) as folder:
+            yield Path(folder)
+    else:
+        yield tmp_path
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection() -> None:
+    # Of ten thousand tests nothing is garbage: they are not looked through again and again.
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def is_quick(config: pytest.Config) -> bool:
