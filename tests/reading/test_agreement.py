@@ -34,13 +34,13 @@ def check(files: list[Part], where: Any) -> None:
     assert same(found, expected(table, where))
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(lakes([Mode.PLAIN]))
 def test_plain_files_give_the_rows_of_a_full_scan(lake: tuple[list[Part], Any]) -> None:
     check(*lake)
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(lakes([Mode.PLAIN, Mode.ENCRYPTED, Mode.SIGNED, Mode.UNIFORM]))
 def test_encrypted_files_give_the_rows_of_a_full_scan(lake: tuple[list[Part], Any]) -> None:
     check(*lake)

@@ -316,7 +316,7 @@ def outcome(read: Callable[[], FooterScan | None]) -> object:
         return FormatError
 
 
-@settings(max_examples=int(os.environ.get("SECURE_BLOOM_EXAMPLES", "250")))
+@settings(max_examples=int(os.environ.get("SECURE_BLOOM_EXAMPLES", "100")))
 @given(st.data())
 def test_hostile_footers_say_what_the_library_reads(plain: bytes, data: st.DataObject) -> None:
     scanner = FooterScanner()
