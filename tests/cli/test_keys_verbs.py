@@ -55,7 +55,7 @@ class TestNew:
         assert {len(key) for key in keys.values()} == {32}
         assert len(set(keys.values())) == 2
         assert not any(base64.b64encode(key).decode() in shown for key in keys.values())
-        assert [path.name for path in policy.parent.iterdir()] == ["policy.toml", "keyring.json"]
+        assert {path.name for path in policy.parent.iterdir()} == {"policy.toml", "keyring.json"}
         assert run(capsys, "check", "--policy", str(policy))[0] == 0
 
     def test_a_keyring_is_never_replaced(
