@@ -7,6 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -107,6 +108,7 @@ def test_lists_of_processes_show_what_was_typed_and_no_more(tmp_path: Path) -> N
     seen: set[tuple[str, ...]] = set()
     while run.poll() is None:
         seen |= command_lines(group=run.pid)
+        time.sleep(0.02)  # a look at all processes takes as long, and the run a second
     assert run.returncode == 0
     # The first look may come before the process has become another one.
     assert tuple(typed) in seen
