@@ -12,6 +12,7 @@ written there with `--compatibility`.
 
 from __future__ import annotations
 
+import atexit
 import gc
 import itertools
 import os
@@ -160,6 +161,8 @@ def pytest_collection() -> None:
 def pytest_collection_finish() -> None:
     gc.freeze()
     gc.enable()
+    # Libraries count at the end what was not freed.
+    atexit.register(gc.unfreeze)
 
 
 def is_quick(config: pytest.Config) -> bool:

@@ -28,7 +28,7 @@ def read(path: Path) -> FileIndex:
 
 def build_on_another_machine(path: Path, column: str) -> None:
     """Add a column to the index as a machine does whose locks are not seen here."""
-    with tempfile.TemporaryDirectory() as other:
+    with tempfile.TemporaryDirectory(dir=path.parent) as other:
         copy = Path(shutil.copy(path, other))
         index = Path(f"{path}.index")
         if index.exists():
