@@ -2,20 +2,18 @@
 
 A process holds one SparkContext at most, so what runs on the cluster runs in a driver process:
 ``cluster.run(function, ...)`` calls a module-level function of a test file there.  The driver and
-its executors, three JVMs, serve all tests.
+its executors, three JVMs, serve all tests.  The master and the workers are threads of the JVM that
+this process has already: to start one takes longer than all that they do.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import runpy
-import signal
 import subprocess
 import sys
 import threading
-import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
@@ -23,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from secure_bloom.spark import session_config
-from secure_bloom.spark.jvm import kms_jar, spark_jars
+from secure_bloom.spark.jvm import kms_jar
 from tests.project import ROOT as PROJECT
 from tests.spark.parquet_java import judge_jar
 
@@ -35,15 +33,20 @@ AWS_KMS = "SecureBloomAwsKms"
 
 #: Far more than it takes where nothing else runs.
 _SECONDS = 300
-#: Tests end before a better compiler or a parallel collector would pay for itself.  Spark's classes
-#: are not verified again, which takes a tenth of its start.
+#: Tests end before a better compiler or a parallel collector would pay for itself.  There is room
+#: for classes at once, as everything is collected whenever it grows.  Spark's classes are not
+#: verified again, which takes a tenth of its start.
 SHORT_LIVED = (
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m"
     " -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 )
+#: To generate and compile code for a query takes longer than a query of a few rows does.  The demo
+#: leaves it on, as users do.
+WITHOUT_GENERATED_CODE = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
 _DEPLOY = "org.apache.spark.deploy"
-#: Ends the whole process group when its standard input closes: when pytest ends, however it ends.
-_GUARD = '"$@" & read -r _; kill -KILL 0'
 
 
 def small_session(master: str, folder: Path, config: Mapping[str, str] | None = None) -> Any:
@@ -87,6 +90,7 @@ ON_CLUSTER = {
     # What Spark notes of every job, as text: no key may be in it.
     "spark.eventLog.enabled": "true",
     "spark.eventLog.compress": "false",
+    **WITHOUT_GENERATED_CODE,
 }
 
 
@@ -165,28 +169,29 @@ def standalone_cluster(
     driver: Mapping[str, str] | None = None,
     seconds: float = _SECONDS,
 ) -> Iterator[Cluster]:
-    """Start a master and its workers; every process of theirs is gone afterwards.
+    """Start a master and its workers in this process's JVM; all of theirs is gone afterwards.
 
     The driver has these settings too, and so many seconds for a function.
     """
+    from pyspark import SparkConf, SparkContext
+
+    SparkContext._ensure_initialized()
+    jvm, deploy = SparkContext._jvm, SparkContext._jvm.org.apache.spark.deploy
+    conf = SparkConf(loadDefaults=False, _jvm=jvm)
+    conf.set("spark.master.rest.enabled", "false")  # it would take the fixed port 6066
     with ExitStack() as stack:
-        log = stack.enter_context(_daemon(folder / "master.log", f"{_DEPLOY}.master.Master"))
-        url = _await(log, r"Starting Spark master at (spark://\S+)")
-        logs = [
-            stack.enter_context(
-                _daemon(
-                    folder / f"worker-{i}.log",
-                    f"{_DEPLOY}.worker.Worker",
-                    *("--cores", "1", "--memory", "1g", "--work-dir", str(folder / f"work-{i}")),
-                    url,
-                    host=worker_host(i),
-                )
-            )
-            for i in range(workers)
-        ]
-        for log in logs:
-            _await(log, r"(Successfully registered with master)")
-        yield stack.enter_context(closing(Cluster(url, folder, driver or {}, seconds)))
+        stack.enter_context(_logged(jvm, folder / "daemons.log"))
+        start = deploy.master.Master.startRpcEnvAndEndpoint
+        master = start(worker_host(0), 0, 0, conf._jconf)._1()
+        stack.callback(master.shutdown)
+        urls = SparkContext._gateway.new_array(jvm.java.lang.String, 1)
+        urls[0] = master.address().toSparkURL()
+        for i in range(workers):
+            start = deploy.worker.Worker.startRpcEnvAndEndpoint
+            place = (worker_host(i), 0, 0, 1, 1024, urls, str(folder / f"work-{i}"))
+            number, resources = jvm.scala.Option.apply(i), jvm.scala.Option.empty()
+            stack.callback(start(*place, number, conf._jconf, resources).shutdown)
+        yield stack.enter_context(closing(Cluster(urls[0], folder, driver or {}, seconds)))
 
 
 def worker_host(i: int) -> str:
@@ -198,41 +203,25 @@ def worker_host(i: int) -> str:
 
 
 @contextmanager
-def _daemon(log: Path, main_class: str, *args: str, host: str = "127.0.0.1") -> Iterator[Path]:
-    """Run a Spark daemon on ports the system picks, as a process group; yields its log."""
-    spark_home = spark_jars()[0].parents[1]
-    daemon = [str(spark_home / "bin" / "spark-class"), main_class]
-    ports = ["--host", host, "--port", "0", "--webui-port", "0"]
-    small = {
-        "SPARK_LOCAL_IP": host,
-        "SPARK_DAEMON_MEMORY": "256m",
-        # The REST server would take the fixed port 6066.
-        "SPARK_DAEMON_JAVA_OPTS": f"-Dspark.master.rest.enabled=false {SHORT_LIVED}",
-    }
-    with log.open("wb") as out:
-        process = subprocess.Popen(
-            ["bash", "-c", _GUARD, "guard", *daemon, *ports, *args],
-            stdin=subprocess.PIPE,
-            stdout=out,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, **small},
-            start_new_session=True,
-        )
+def _logged(jvm: Any, log: Path) -> Iterator[None]:
+    """What the master and the workers note goes into ``log``, and nowhere else."""
+    log4j = jvm.org.apache.logging.log4j
+    layout = log4j.core.layout.PatternLayout.createDefaultLayout()
+    builder = log4j.core.appender.FileAppender.newBuilder()
+    appender = builder.withFileName(str(log)).setName(log.name).setLayout(layout).build()
+    appender.start()
+    logger = log4j.LogManager.getLogger(_DEPLOY)
+    level = logger.getLevel()
+    log4j.core.config.Configurator.setLevel(_DEPLOY, log4j.Level.INFO)
+    logger.setAdditive(False)
+    logger.addAppender(appender)
     try:
-        yield log
+        yield
     finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-
-
-def _await(log: Path, pattern: str) -> str:
-    """The first group of ``pattern`` as soon as the log holds it."""
-    deadline = time.monotonic() + _SECONDS
-    while time.monotonic() < deadline:
-        if found := re.search(pattern, log.read_text()):
-            return found[1]
-        time.sleep(0.1)
-    raise AssertionError(f"{log.name}: no {pattern}\n{log.read_text()[-4000:]}")
+        logger.removeAppender(appender)
+        logger.setAdditive(True)
+        log4j.core.config.Configurator.setLevel(_DEPLOY, level)
+        appender.stop()
 
 
 def _session_with(spark: Any, config: Mapping[str, str]) -> Any:

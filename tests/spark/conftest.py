@@ -14,6 +14,7 @@ from secure_bloom.spark.jvm import java, spark_jars
 from tests.spark.cluster import (
     POLICY,
     SHORT_LIVED,
+    WITHOUT_GENERATED_CODE,
     Cluster,
     small_session,
     standalone_cluster,
@@ -31,15 +32,12 @@ CONNECT_SERVER = {
     "spark.connect.grpc.binding.port": "0",
 }
 
-#: To generate and compile code for a query takes longer than a query of a few rows does.  The demo,
-#: the README's session and the cluster leave it on, as users do.
-WITHOUT_GENERATED_CODE = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
-
 #: What the JVM's environment says, as that of executors would: a login that tests may make.
 JVM_ENVIRONMENT = {"VAULT_ROLE_ID": "role-of-the-jvm", "BAO_SECRET_ID": "secret-of-the-jvm"}
+#: A shuffle of a few rows is not divided.
+SMALL_QUERIES = {"spark.sql.shuffle.partitions": "1"}
+#: Pages that the JVM serves are for this machine alone.
+LOOPBACK = {"SPARK_LOCAL_IP": "127.0.0.1"}
 
 
 @pytest.fixture(scope="session")
@@ -68,10 +66,10 @@ def spark(
     It serves Spark Connect too, see `test_connect`.
     """
     with pytest.MonkeyPatch.context() as environment:
-        for name, value in JVM_ENVIRONMENT.items():
+        for name, value in {**JVM_ENVIRONMENT, **LOOPBACK}.items():
             environment.setenv(name, value)
         folder = tmp_path_factory.mktemp("spark")
-        config = {**CONNECT_SERVER, **WITHOUT_GENERATED_CODE}
+        config = {**CONNECT_SERVER, **WITHOUT_GENERATED_CODE, **SMALL_QUERIES}
         session = small_session("local[2]", folder, config).getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     yield session
@@ -87,7 +85,7 @@ def cold_keys(spark: SparkSession) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def cluster(spark_installed: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A standalone cluster: a master and two workers, each in its own process."""
+def cluster(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A standalone cluster, whose driver and two executors are processes."""
     with standalone_cluster(tmp_path_factory.mktemp("cluster")) as running:
         yield running

@@ -139,17 +139,16 @@ class TestReport:
             str(path): path.stat().st_size for path in data_files(table)
         }
         assert_no_secrets(str(rows))
-
-    def test_evaluating_it_again_runs_nothing_again(self, spark: SparkSession, table: Path) -> None:
-        report = add_bloom_filters(spark, table, POLICY, columns=COLUMNS)
-        first = report.collect()
+        # To evaluate it again runs nothing again.
         for path in table.iterdir():
             path.unlink()
-        assert report.collect() == first
-        assert report.where("status = 'added'").count() == len(first)
+        assert report.collect() == rows
+        assert report.where("status = 'added'").count() == len(rows)
         assert not list(table.iterdir())
 
-    def test_a_second_run_finds_nothing_to_do(self, spark: SparkSession, table: Path) -> None:
+    def test_a_second_run_finds_nothing_to_do_and_replaces_filters_on_request(
+        self, spark: SparkSession, table: Path
+    ) -> None:
         add_bloom_filters(spark, table, POLICY, columns=COLUMNS)
         before, times = content(table), stamps(table)
         assert outcomes(add_bloom_filters(spark, table, POLICY, columns=COLUMNS)) == {
@@ -157,6 +156,10 @@ class TestReport:
         }
         assert content(table) == before
         assert stamps(table) == times
+        options = {"text": sb.BloomFilterOptions(fpp=0.1)}
+        report = add_bloom_filters(spark, table, POLICY, columns=options, replace_filters=True)
+        assert outcomes(report) == {("added", "replaced")}
+        assert filters_of(table) == wanted_filters(table)
 
     def test_a_dry_run_says_what_would_be(self, spark: SparkSession, table: Path) -> None:
         before = content(table)
@@ -173,21 +176,21 @@ class TestReport:
             add_bloom_filters(spark, table, POLICY, columns=COLUMNS)
         assert (table / "_metadata").read_bytes() == b"of another writer"
 
-    def test_filters_are_replaced_on_request(self, spark: SparkSession, table: Path) -> None:
-        add_bloom_filters(spark, table, POLICY, columns=COLUMNS)
-        options = {"text": sb.BloomFilterOptions(fpp=0.1)}
-        report = add_bloom_filters(spark, table, POLICY, columns=options, replace_filters=True)
-        assert outcomes(report) == {("added", "replaced")}
-        assert filters_of(table) == wanted_filters(table)
-
-    def test_files_are_found_from_the_drivers_folder(
+    def test_files_are_found_from_the_drivers_folder_and_each_is_a_task(
         self, spark: SparkSession, table: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Executors run elsewhere: a relative path must not be theirs to resolve."""
         monkeypatch.chdir(table.parent)
+        context, tag = spark.sparkContext, uuid.uuid4().hex
+        context.addJobTag(tag)
         report = add_bloom_filters(spark, "table/part-*.parquet", POLICY, columns=COLUMNS)
+        context.removeJobTag(tag)
         assert outcomes(report) == {("added", "added")}
         assert {row.path for row in report.collect()} == {str(path) for path in data_files(table)}
+        jobs = context._jsc.sc().statusTracker().getJobIdsForTag(tag)
+        tracker = context.statusTracker()
+        stages = [stage for job in jobs for stage in tracker.getJobInfo(job).stageIds]
+        assert max(tracker.getStageInfo(stage).numTasks for stage in stages) == FILES
 
     def test_a_file_without_row_groups_has_one_row(
         self, spark: SparkSession, tmp_path: Path
@@ -196,16 +199,6 @@ class TestReport:
         empty.write.options(**PLAIN_WRITE).parquet(str(tmp_path / "t"))
         (row,) = add_bloom_filters(spark, tmp_path / "t", columns=["id"]).collect()
         assert (row.status, row.row_group, row.column) == ("unchanged", None, None)
-
-    def test_every_file_is_a_task_of_its_own(self, spark: SparkSession, table: Path) -> None:
-        context, tag = spark.sparkContext, uuid.uuid4().hex
-        context.addJobTag(tag)
-        add_bloom_filters(spark, table, POLICY, columns=COLUMNS)
-        context.removeJobTag(tag)
-        jobs = context._jsc.sc().statusTracker().getJobIdsForTag(tag)
-        tracker = context.statusTracker()
-        stages = [stage for job in jobs for stage in tracker.getJobInfo(job).stageIds]
-        assert max(tracker.getStageInfo(stage).numTasks for stage in stages) == FILES
 
     def test_with_many_files_a_task_has_several(
         self, spark: SparkSession, table: Path, monkeypatch: pytest.MonkeyPatch
@@ -232,21 +225,15 @@ class TestReport:
 
 
 class TestProgress:
-    def test_it_counts_files_to_the_end(self, spark: SparkSession, table: Path) -> None:
+    def test_it_counts_files_to_the_end_and_the_callers_job_group_stays(
+        self, spark: SparkSession, table: Path
+    ) -> None:
         told: list[tuple[int, int]] = []
-        add_bloom_filters(
-            spark, table, POLICY, columns=COLUMNS, progress=lambda *args: told.append(args)
-        )
-        assert told[0] == (0, FILES)
-        assert told == sorted(told)
-        assert told[-1] == (FILES, FILES)
-
-    def test_the_callers_job_group_stays(self, spark: SparkSession, table: Path) -> None:
         context = spark.sparkContext
         context.setJobGroup("mine", "my own job", interruptOnCancel=True)
         try:
             add_bloom_filters(
-                spark, table, POLICY, columns=COLUMNS, progress=lambda _done, _total: None
+                spark, table, POLICY, columns=COLUMNS, progress=lambda *args: told.append(args)
             )
             assert context.getLocalProperty("spark.jobGroup.id") == "mine"
             assert context.getLocalProperty("spark.job.description") == "my own job"
@@ -255,6 +242,9 @@ class TestProgress:
         finally:
             for name in ("jobGroup.id", "job.description", "job.interruptOnCancel"):
                 context.setLocalProperty(f"spark.{name}", None)
+        assert told[0] == (0, FILES)
+        assert told == sorted(told)
+        assert told[-1] == (FILES, FILES)
 
 
 class TestRefusals:
@@ -525,9 +515,10 @@ class TestCluster:
         self, on_cluster: ClusterRun, cluster: Cluster
     ) -> None:
         logs = [path for pattern in LOGS for path in cluster.folder.glob(pattern)]
-        assert len(logs) >= 8  # the driver, the master, two workers, two of each executor
+        assert len(logs) >= 6  # the driver, master and workers, two of each executor
         for log in logs:
             assert_no_secrets(log.read_text(errors="replace"))
+        assert "Launching executor" in (cluster.folder / "daemons.log").read_text()
         assert_no_secrets(str(on_cluster.seen))
 
     def test_the_table_is_right(

@@ -15,6 +15,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.encryption.policy import KeyPolicy
 from tests.project import ROOT
+from tests.spark.cluster import WITHOUT_GENERATED_CODE
 from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, keyring_json, write
 
 README = (ROOT / "README.md").read_text()
@@ -28,6 +29,11 @@ def _blocks(language: str, page: str = README) -> list[str]:
 
 def _typed(session: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run a session in a folder, in a process whose JVM is its own."""
+    defaults = {"spark.ui.enabled": "false", **WITHOUT_GENERATED_CODE}
+    (folder / "conf").mkdir()
+    (folder / "conf" / "spark-defaults.conf").write_text(
+        "".join(f"{name} {value}\n" for name, value in defaults.items())
+    )
     done = subprocess.run(
         [sys.executable, "-W", "error::UserWarning", "-c", session],
         cwd=folder,
@@ -35,6 +41,7 @@ def _typed(session: str, folder: Path) -> subprocess.CompletedProcess[str]:
             **os.environ,
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_CONF_DIR": str(folder / "conf"),
         },
         capture_output=True,
         text=True,

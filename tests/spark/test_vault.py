@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import pickle
-import subprocess
-import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +16,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.spark import add_bloom_filters, audit, register, session_config
+from tests.command_line import run
 from tests.encryption.keys.vault.servers import http_server
 from tests.openbao import OpenBao
 from tests.spark.cluster import VAULT_KMS, Cluster
@@ -168,17 +166,6 @@ def assert_hidden(secret: str, shown: list[str | bytes]) -> None:
         assert secret.encode() not in found
 
 
-def run(*arguments: str, environment: dict[str, str] | None = None) -> tuple[int, str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "secure_bloom", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, **(environment or {})},
-    )
-    return done.returncode, done.stdout + done.stderr
-
-
 def assert_the_command_line_works(table: Path, policy: Path) -> None:
     with_policy = ("--policy", str(policy))
     for arguments, code, text in (
@@ -189,7 +176,7 @@ def assert_the_command_line_works(table: Path, policy: Path) -> None:
         (("add", str(table), "--replace-filters"), 0, "2 replaced"),
     ):
         found = run(*arguments, *with_policy)
-        assert (found[0], text in found[1]) == (code, True), found
+        assert (found.returncode, text in found.stdout + found.stderr) == (code, True), found
 
 
 def assert_pyarrow_opens(table: Path, policy: Path) -> None:
