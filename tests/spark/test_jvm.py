@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import zipfile
 from pathlib import Path
 
@@ -32,36 +33,50 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache" / "secure-bloom"
 
 
+@pytest.fixture(scope="module")
+def compiled(spark_installed: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A first jar, of which caches get copies: to compile one takes a second."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("compiled")))
+        return jvm.compile_jar("Greeting", GREETING % 1)
+
+
+@pytest.fixture
+def cached(compiled: Path, cache: Path) -> Path:
+    """The first jar in the cache of a test."""
+    cache.mkdir(parents=True, mode=0o700)
+    return Path(shutil.copy(compiled, cache))
+
+
 @pytest.mark.parametrize("client", JVM_CLIENTS)
-def test_a_kms_jar_holds_the_class_that_sessions_name(cache: Path, client: str) -> None:
+def test_a_kms_jar_holds_the_class_that_sessions_name(client: str) -> None:
+    """The jar in the user's own cache, which sessions of other tests take too."""
     name = JVM_CLIENTS[client].name
-    jar = jvm.kms_jar(name)
-    assert jar.parent == cache
-    with zipfile.ZipFile(jar) as archive:
+    with zipfile.ZipFile(jvm.kms_jar(name)) as archive:
         assert f"secure_bloom/spark/{name}.class" in archive.namelist()
 
 
-def test_the_second_call_compiles_nothing(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    jar = jvm.compile_jar("Greeting", GREETING % 1)
+def test_the_second_call_compiles_nothing(compiled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(compiled.parents[1]))
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
-    assert jvm.compile_jar("Greeting", GREETING % 1) == jar
-    assert list(cache.iterdir()) == [jar]
+    assert jvm.compile_jar("Greeting", GREETING % 1) == compiled
+    assert list(compiled.parent.iterdir()) == [compiled]
 
 
-def test_another_source_gives_another_jar(cache: Path) -> None:
-    assert jvm.compile_jar("Greeting", GREETING % 1) != jvm.compile_jar("Greeting", GREETING % 2)
+def test_another_source_gives_another_jar(cached: Path) -> None:
+    assert jvm.compile_jar("Greeting", GREETING % 1) == cached
+    assert jvm.compile_jar("Greeting", GREETING % 2) != cached
 
 
 def test_another_spark_gives_another_jar(
-    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cached: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    jar = jvm.compile_jar("Greeting", GREETING % 1)
     own = tmp_path / "spark" / "jars"
     own.mkdir(parents=True)
     for path in jvm.spark_jars():
         (own / path.name.replace("spark-core", "our-spark-core")).symlink_to(path)
     monkeypatch.setenv("SPARK_HOME", str(own.parent))
-    assert jvm.compile_jar("Greeting", GREETING % 1) != jar
+    assert jvm.compile_jar("Greeting", GREETING % 1) != cached
 
 
 def test_a_cache_that_cannot_be_made_is_replaced_for_the_process(
@@ -76,10 +91,10 @@ def test_a_cache_that_cannot_be_made_is_replaced_for_the_process(
 
 @pytest.mark.parametrize("which", ["cache", "folder of the cache", "jar"])
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
-def test_a_jar_that_others_can_replace_is_not_run(cache: Path, which: str) -> None:
-    jar = jvm.compile_jar("Greeting", GREETING % 1)
-    jar.write_bytes(b"not ours")
-    others = {"cache": cache, "folder of the cache": cache.parent, "jar": jar}[which]
+def test_a_jar_that_others_can_replace_is_not_run(cached: Path, which: str) -> None:
+    cache = cached.parent
+    cached.write_bytes(b"not ours")
+    others = {"cache": cache, "folder of the cache": cache.parent, "jar": cached}[which]
     os.chown(others, 1234, 1234)
     taken = jvm.compile_jar("Greeting", GREETING % 1)
     assert zipfile.is_zipfile(taken)
