@@ -92,6 +92,8 @@ _BESIDE_THE_CLUSTER = tuple(
         "delta_job",
         "file_reports",
         "hudi",
+        "job_files",
+        "lying",
         "session",
         "vault",
         "written",
