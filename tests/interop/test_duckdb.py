@@ -189,13 +189,13 @@ def _check_their_verdicts(
         cells = database.execute(
             f"SELECT DISTINCT {value} AS x FROM range({start}, {start + 60}) r(i)"
         ).fetchall()
+        (probed,) = sb.probe(path, "x", [cell for (cell,) in cells]).files
         for (cell,) in cells:
             theirs = database.execute(
                 f"SELECT bloom_filter_excludes FROM parquet_bloom_probe('{path}', 'x', ?::{sql})"
                 " ORDER BY row_group_id",
                 [cell],
             ).fetchall()
-            (probed,) = sb.probe(path, "x", [cell]).files
             ours = [group.verdicts[cell] == "absent" for group in probed.row_groups]
             assert ours == [excludes for (excludes,) in theirs]
 
