@@ -149,7 +149,10 @@ def tmp_path(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
     """A folder for this test, on a disk where it is about writing."""
     if tmp_path.is_relative_to(_MEMORY) and request.node.nodeid.startswith(_ON_DISK):
         with tempfile.TemporaryDirectory(prefix="test-", ignore_cleanup_errors=True) as folder:
-            yield Path(folder)
+            # A folder in a folder: tests write beside their own one, too.
+            inner = Path(folder, tmp_path.name)
+            inner.mkdir()
+            yield inner
     else:
         yield tmp_path
 
