@@ -85,6 +85,8 @@ $(VENV)/bin/python:
 	  { echo "Python 3.11 or later is needed; make PYTHON=python3.11 names another one" >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || \
 	  { rm -rf $(VENV); echo "Python's venv module is needed (Debian, Ubuntu: apt-get install python3-venv)" >&2; exit 1; }
+	@# An old pip takes twice as long to find versions that go together; where there is no newer one, it does too.
+	@$(INSTALL) --upgrade pip || true
 
 $(VENV)/.installed-spark: $(VENV)/bin/python pyproject.toml
 	@echo "installing into $(VENV) (PySpark is large: a minute or two)"
