@@ -44,6 +44,7 @@ check: $(VENV)/.installed-dev  ## Style and types alone
 	$(BIN)/mypy
 
 coverage: $(VENV)/.installed-measure java  ## Which lines and branches the tests run (longer than make test)
+	rm -f .coverage .coverage.*
 	$(BIN)/python -m pytest $(PARALLEL) -m "not slow" --cov --cov-report=term:skip-covered
 
 mutants: $(VENV)/.installed-measure  ## Which changes of the program the tests notice (about 20 minutes)
@@ -78,7 +79,7 @@ format: $(VENV)/.installed-dev  ## Put the code into shape
 	$(BIN)/ruff check --fix .
 
 clean:  ## Remove the virtual environment and all caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage mutants
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* mutants
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
