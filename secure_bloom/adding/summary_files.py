@@ -26,9 +26,7 @@ def summary_notes(changed: Iterable[str], *, what: str = "got filters") -> tuple
     )
 
 
-def stale_summary_notes(
-    summary: str, changed: Iterable[str], *, what: str = "got filters"
-) -> Iterator[str]:
+def stale_summary_notes(summary: str, changed: Iterable[str], *, what: str) -> Iterator[str]:
     """The sentence on a summary file, if it describes one of the changed files."""
     described = _described(summary)
     # A summary that cannot be read may describe any file, so it gets a note too.

@@ -83,11 +83,6 @@ class TableSample:
         """How many rows are looked at."""
         return sum(rows for _, _, rows in self.groups())
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether all of the table is looked at, so that nothing is an estimate by size."""
-        return self.chosen_count == self.row_group_count
-
     def groups(self) -> list[tuple[str, int, int]]:
         """The row groups that are looked at: path, ordinal, rows."""
         facts = {file.path: file for file in self.files}

@@ -64,18 +64,16 @@ def _has_bounds(statistics: Any) -> bool:
     return any(bound is not None for bound in bounds)
 
 
-def in_bounds(
-    name: str, order: OrderKey | None, low: bytes | None, high: bytes | None
-) -> Contradictions:
+def in_bounds(order: OrderKey | None, low: bytes | None, high: bytes | None) -> Contradictions:
     """Bounds are values of the column's type, and the lower is not above the upper."""
     if order is None or low is None or high is None:
         return
     keys = order(low), order(high)
     if None in keys:
-        yield f"{name}: a bound is no value of the column's type"
+        yield "Statistics: a bound is no value of the column's type"
     # NaN is neither above nor below a number, so a bound that is NaN contradicts nothing here.
     elif keys[0] > keys[1]:
-        yield f"{name}: the lower bound is above the upper"
+        yield "Statistics: the lower bound is above the upper"
 
 
 def in_offset_index(chunk: Chunk, index: OffsetIndex) -> Contradictions:

@@ -47,11 +47,6 @@ class BoundCondition:
     value_set: pa.Array = field(repr=False)
     of_elements: bool = False
 
-    @property
-    def name(self) -> str:
-        """The dotted path."""
-        return ".".join(self.path)
-
 
 BoundPredicate: TypeAlias = Tree[BoundCondition]
 

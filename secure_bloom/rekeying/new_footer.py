@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.errors import FormatError
 from secure_bloom.options import FooterMode
-from secure_bloom.parquet.footer import Chunk, Footer, seal_footer
+from secure_bloom.parquet.footer import Chunk, seal_footer
 from secure_bloom.parquet.structures.splices import (
     NewValue,
     binary,
@@ -44,9 +44,8 @@ _EMPTY_STRUCT = b"\0"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewFooter:
-    """The parts of the new footer: the old one, new places, new keys (None: all in clear)."""
+    """The parts of the new footer: the old one as it is in clear, new places, new keys if any."""
 
-    old: Footer
     plain: bytes
     chunks: Sequence[Sequence[Chunk]]
     places: Mapping[tuple[int, int], NewPlaces]

@@ -221,7 +221,6 @@ class _NewFile:
         yield from transfer.parts()
         # Last, because it says where everything stands.
         yield NewFooter(
-            old=self.footer,
             plain=self.footer.plain,
             chunks=self.chunks,
             places=transfer.places,

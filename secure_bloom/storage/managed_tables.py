@@ -53,7 +53,6 @@ def find_unmanaged(
     paths: Paths,
     *,
     suffixes: tuple[str, ...] = DATA_SUFFIXES,
-    refused: list[PolicyError] | None = None,
     honoured: Collection[TableLog] = (),
 ) -> list[str]:
     """Find files as :func:`find_files` does, and refuse those that a table's log records.
@@ -68,7 +67,7 @@ def find_unmanaged(
         # None for every folder: the files are those that lie there, also under an honoured log.
         refuse_folder(tree, folder, folders, honoured=honoured)
 
-    return find_files(every, suffixes=suffixes, refused=refused, check=check)
+    return find_files(every, suffixes=suffixes, check=check)
 
 
 def refuse_managed(paths: Paths, *, honoured: Collection[TableLog] = ()) -> None:

@@ -47,7 +47,7 @@ def end_of(data: bytes, at: int = 0) -> int:
 
 def end_by_library(data: bytes) -> int:
     try:
-        return trees.StructReader(data).end(0)
+        return trees.StructReader(data).read(0, object(), ())
     except FormatError:
         return NOWHERE
 

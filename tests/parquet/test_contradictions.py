@@ -130,7 +130,7 @@ def test_counts_of_nulls(
 def test_bounds(file: Opened, low: Any, high: int, said: str | None) -> None:
     stored = low.to_bytes(8, "little") if isinstance(low, int) else low
     order = order_of(chunk_of(file).leaf)
-    found = list(in_bounds("Statistics", order, stored, high.to_bytes(8, "little")))
+    found = list(in_bounds(order, stored, high.to_bytes(8, "little")))
     assert found == ([] if said is None else [f"Statistics: {said}"])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 
 import pyarrow as pa
@@ -45,7 +46,7 @@ def test_pyarrow_reads_the_pages_of_a_column(
             pages=[stored_plain(page) for page in read_pages(file, chunk)],
             has_dictionary=use_dictionary,
         )
-    root = footer.outline.schema.elements[0].copy()
+    root = copy.deepcopy(footer.outline.schema.elements[0])
     root.num_children = 1
     schema = [root, footer.outline.schema.elements[2]]
     content = memory_file(schema, [column], 1000, marks=[KeyValue.of(key="k", value="v")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 
 import pyarrow as pa
@@ -143,7 +144,7 @@ def _as_parquet_java_stores(header: PageHeader, body: bytes, chunk: Chunk) -> by
     else:
         aad = module_aad(chunk.cipher.file_aad, ModuleType.DATA_PAGE, *place)
         module = encrypt_gcm(body[levels:], key, aad)
-    header = header.copy()
+    header = copy.deepcopy(header)
     header.compressed_page_size = levels + len(module)
     aad = module_aad(chunk.cipher.file_aad, ModuleType.DATA_PAGE_HEADER, *place)
     return encrypt_gcm(header.encode(), key, aad) + body[:levels] + module

@@ -17,7 +17,7 @@ SCHEMA = pa.schema(
 def test_conditions_are_numbered_in_their_order() -> None:
     found = bound_conditions(bind(from_text("id = 1 AND (s.a = 'x' OR id > 2)"), SCHEMA))
     assert [condition.ordinal for condition in found] == [0, 1, 2]
-    assert [condition.name for condition in found] == ["id", "s.a", "id"]
+    assert [condition.path for condition in found] == [("id",), ("s", "a"), ("id",)]
 
 
 def test_values_have_the_type_of_the_column() -> None:

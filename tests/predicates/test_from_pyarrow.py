@@ -31,7 +31,10 @@ def test_an_expression_is_the_predicate_of_its_tuples(
     ours, theirs = from_expression(expression), from_structure(tuples)
     assert type(ours) is type(theirs)
     said = [
-        [(each.name, each.operator, each.values) for each in bound_conditions(bind(it, SCHEMA))]
+        [
+            (".".join(each.path), each.operator, each.values)
+            for each in bound_conditions(bind(it, SCHEMA))
+        ]
         for it in (ours, theirs)
     ]
     assert said[0] == said[1] != []

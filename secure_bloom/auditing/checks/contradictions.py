@@ -124,7 +124,7 @@ def _in_statistics(chunk: Chunk) -> Iterator[str]:
         (statistics.min_value, statistics.max_value),
         (statistics.min, statistics.max),
     ):
-        yield from contradictions.in_bounds("Statistics", order, low, high)
+        yield from contradictions.in_bounds(order, low, high)
     for name in ("nan_count", "distinct_count"):
         count = getattr(statistics, name)
         if count is not None and not 0 <= count <= meta_data.num_values:

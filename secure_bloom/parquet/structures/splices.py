@@ -39,19 +39,10 @@ def set_fields(buffer: bytes, fields: Fields, new: Mapping[int, NewValue | None]
     return headers.splices(order, new)
 
 
-def with_fields(buffer: bytes, new: Mapping[int, NewValue | None], *, start: int = 0) -> bytes:
-    """The structure at ``start``, alone, with some fields set or with None removed."""
-    fields = find_fields(buffer, start)
-    alone = buffer[start : fields.stop + 1]
-    moved = Fields(
-        {
-            id_: Field(it.type, it.start - start, it.value - start, it.end - start)
-            for id_, it in fields.by_id.items()
-        },
-        0,
-        fields.stop - start,
-    )
-    return splice(alone, set_fields(alone, moved, new))
+def with_fields(buffer: bytes, new: Mapping[int, NewValue | None]) -> bytes:
+    """The structure that ``buffer`` begins with, with some fields set or with None removed."""
+    fields = find_fields(buffer, 0)
+    return splice(buffer[: fields.stop + 1], set_fields(buffer, fields, new))
 
 
 def splice(buffer: bytes, splices: Iterable[Splice]) -> bytes:

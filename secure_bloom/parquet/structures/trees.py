@@ -121,10 +121,6 @@ class StructReader:
         """Called by the C code, which wants more than there is."""
         raise TTransportException(TTransportException.END_OF_FILE, "structure is cut short")
 
-    def end(self, start: int) -> int:
-        """Where the structure at ``start`` ends; FormatError where there is none."""
-        return self.read(start, _Nothing(), ())
-
     def read(self, start: int, record: object, spec: object) -> int:
         """Read the structure at ``start`` into attributes of ``record``; where it ends.
 
@@ -144,10 +140,6 @@ class StructReader:
 
 
 _C_ERRORS = (TypeError, ValueError, OverflowError, SystemError)
-
-
-class _Nothing:
-    """A structure of which no field is wanted."""
 
 
 class OffsetReader(StructReader):

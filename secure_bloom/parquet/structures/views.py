@@ -122,10 +122,6 @@ class View:
             setattr(view, name, value)
         return view
 
-    def copy(self) -> Self:
-        """A view on a copy; structures below are shared."""
-        return type(self)(trees.Struct(dict(self.tree.fields)))
-
     def encode(self) -> bytes:
         """The structure's Thrift compact bytes."""
         return trees.encode(self.tree)

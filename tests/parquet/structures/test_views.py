@@ -13,7 +13,6 @@ from secure_bloom.parquet.structures.metadata import (
     EncryptionAlgorithm,
     KeyValue,
     PageEncodingStats,
-    SchemaElement,
     Statistics,
 )
 
@@ -72,13 +71,6 @@ def test_a_union_names_its_member() -> None:
     assert algorithm.member() == "AES_GCM_V1"
     with pytest.raises((FormatError, UnsupportedFeatureError)):
         EncryptionAlgorithm(trees.Struct({9: (12, trees.Struct())})).member()
-
-
-def test_a_copy_is_changed_alone() -> None:
-    element = SchemaElement.of(name="a")
-    other = element.copy()
-    other.name = "b"
-    assert (element.name, other.name) == ("a", "b")
 
 
 def test_structures_in_a_list_stand_on_the_tree() -> None:

@@ -21,7 +21,7 @@ from secure_bloom.errors import FormatError, KeyUnavailableError, SecureBloomErr
 #: Names of transit keys.  Checked, because a name becomes part of a URL and may come from a file.
 _NAME: Final = re.compile(r"\w([\w.-]*\w)?", re.ASCII)
 _WRAPPED: Final = re.compile(r"vault:v[1-9][0-9]{0,9}:[A-Za-z0-9+/]+={0,2}")
-_BAD_REQUEST, _FORBIDDEN, _NOT_FOUND = 400, 403, 404
+_FORBIDDEN, _NOT_FOUND = 403, 404
 #: Texts with which the engine says that a wrapped key is not one of this key.
 _MISFITS: Final = ("message authentication failed", "invalid ciphertext")
 #: Verb -> hvac's method, and the part of the path on which the token needs a capability.

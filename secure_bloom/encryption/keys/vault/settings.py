@@ -61,7 +61,6 @@ class VaultSettings:
     secret_id_file: Path | None = None
     jwt_file: Path = Path(_POD_TOKEN)
     ca_file: Path | None = None
-    allow_http: bool = False
     retry_seconds: float = RETRY_SECONDS
 
     @classmethod
@@ -92,7 +91,6 @@ class VaultSettings:
             secret_id_file=_path(table, "secret_id_file", base),
             jwt_file=_path(table, "jwt_file", base) or Path(_POD_TOKEN),
             ca_file=_ca_file(table, base),
-            allow_http=allow_http,
             retry_seconds=RETRY_SECONDS if seconds is None else seconds,
         )
 
