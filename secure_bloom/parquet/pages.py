@@ -175,10 +175,12 @@ def data_page(chunk: Chunk, stored: memoryview, ordinal: int) -> Page:
 def chunk_extent(chunk: Chunk) -> tuple[int, int]:
     """Where the chunk starts and how many bytes it has, as its metadata says."""
     meta_data = chunk.meta_data
-    starts = [meta_data.data_page_offset]
-    if has_dictionary_offset(chunk):
-        starts.append(meta_data.dictionary_page_offset or 0)
-    start, length = min(starts), meta_data.total_compressed_size
+    length = meta_data.total_compressed_size
+    starts = [meta_data.dictionary_page_offset or 0] if has_dictionary_offset(chunk) else []
+    if has_data_page(chunk):
+        starts.append(meta_data.data_page_offset)
+    # A chunk without any page stands nowhere: it is said to stand where the first one could.
+    start = min(starts, default=4 if length == 0 else 0)
     # Before offset 4 stands the magic, so no page can start there.
     if start < 4 or length < 0:
         raise FormatError(f"the column chunk starts at {start} and has {length} bytes")
@@ -195,7 +197,16 @@ def ends_with_its_pages(file: InputFile, chunk: Chunk) -> bool:
         page, end = _read_page(chunk, stored, position, place)
         return page, end
 
+    # Without values the walk sees no page, and pyarrow writes a dictionary's all the same.
+    if chunk.meta_data.num_values == 0 and has_dictionary_offset(chunk):
+        read(0, DICTIONARY)
     return all(True for _ in walk(chunk, read)) and end == length
+
+
+def has_data_page(chunk: Chunk) -> bool:
+    """Whether the metadata say where the first data page stands."""
+    # pyarrow writes none for a row group without rows, and stores 0 for its place.
+    return chunk.meta_data.num_values != 0 or chunk.meta_data.data_page_offset != 0
 
 
 def has_dictionary_offset(chunk: Chunk) -> bool:

@@ -13,6 +13,7 @@ from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.errors import FormatError
 from secure_bloom.options import FooterMode
 from secure_bloom.parquet.footer import Chunk, seal_footer
+from secure_bloom.parquet.pages import chunk_extent, has_data_page
 from secure_bloom.parquet.structures.splices import (
     NewValue,
     binary,
@@ -181,16 +182,15 @@ def _new_places(chunk: Chunk, places: NewPlaces) -> dict[int, NewValue | None]:
         14: None if places.filter is None else i64(places.filter[0]),
         15: None if places.filter is None else i32(places.filter[1]),
     }
+    # A chunk without a data page has no such place, so its own start is named.
+    new[9] = i64(places.start if places.first_data is None else places.first_data)
     if places.moved_by is not None:
-        new[9] = i64(meta_data.data_page_offset + places.moved_by)
+        if has_data_page(chunk):
+            new[9] = i64(meta_data.data_page_offset + places.moved_by)
         if (meta_data.dictionary_page_offset or 0) > 0:
             new[11] = i64((meta_data.dictionary_page_offset or 0) + places.moved_by)
-    else:
-        first = places.first_data
-        # A chunk without a data page has no such place, so its own start is named.
-        new[9] = i64(places.start if first is None else first)
-        if places.dictionary is not None:
-            new[11] = i64(places.dictionary)
+    elif places.dictionary is not None:
+        new[11] = i64(places.dictionary)
     return new
 
 
@@ -213,8 +213,7 @@ def _file_offset(chunk: Chunk, places: NewPlaces, encoded: bytes) -> int:
     # Writers do not agree on this field, so the new value has the meaning that the old one had.
     if old in starts:
         return places.start
-    end = min(filter(None, starts)) + meta_data.total_compressed_size
-    return places.start + places.length if old == end else 0
+    return places.start + places.length if old == sum(chunk_extent(chunk)) else 0
 
 
 def _text_name(encoded: bytes) -> bytes:

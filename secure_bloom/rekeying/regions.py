@@ -52,8 +52,8 @@ def regions(chunks: Iterable[tuple[int, Chunk, Extent | None]], end: int) -> lis
     """
     found = sorted(
         (region for column, chunk, extent in chunks for region in _of(column, chunk, extent)),
-        # By kind where two start at one offset: pages of no bytes come before their offset index.
-        key=lambda region: (region.offset, region.kind),
+        # Where two start at one offset: no bytes come before some, whatever they are called.
+        key=lambda region: (region.offset, region.length > 0, region.kind),
     )
     # Behind the magic.
     done = 4

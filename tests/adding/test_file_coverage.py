@@ -32,6 +32,16 @@ def test_what_a_writer_wrote_is_whole(tmp_path: Path, mode: Mode, index: bool) -
     assert is_whole(path)
 
 
+@pytest.mark.parametrize("mode", [Mode.PLAIN, Mode.ENCRYPTED], ids=lambda mode: mode.name)
+@pytest.mark.parametrize("dictionary", [False, True])
+def test_a_file_without_rows_is_whole(tmp_path: Path, mode: Mode, dictionary: bool) -> None:
+    path = tmp_path / "x.parquet"
+    write(path, customers(60).slice(0, 0), mode, use_dictionary=dictionary)
+    assert is_whole(path)
+    sb.add_bloom_filters(path, columns=["email"], keys=KEYRING, in_place=True)
+    assert is_whole(path)
+
+
 def test_without_a_key_nobody_knows(tmp_path: Path) -> None:
     path = write(tmp_path / "x.parquet", customers(60), Mode.SIGNED)
     assert not is_whole(path, None)

@@ -177,6 +177,31 @@ def test_texts_of_the_footer_go_as_the_policy_says(lake: Path, tmp_path: Path) -
     assert b"ARROW:schema" not in (tmp_path / "out" / source.name).read_bytes()
 
 
+@pytest.mark.parametrize("options", [{}, {"use_dictionary": False}, {"write_page_index": True}])
+@pytest.mark.parametrize("empty", [(0,), (0, 2), (2, 0, 2)], ids=str)
+def test_row_groups_without_rows_are_reencrypted_and_decrypted(
+    tmp_path: Path, empty: tuple[int, ...], options: dict[str, bool]
+) -> None:
+    """pyarrow writes one for a table without rows; its chunks name no data page."""
+    table = pa.table({"email": ["a", "b"], "day": [1, None]})
+    path = tmp_path / "x.parquet"
+    with pq.ParquetWriter(path, table.schema, **options) as writer:
+        for count in empty:
+            writer.write_table(table.slice(0, count))
+    rows = pq.read_table(path)
+    sb.add_bloom_filters(path, columns=["email"])
+    for text in (policy(columns={"email": "k_pii"}), policy(uniform=True, columns={})):
+        (tmp_path / "p.toml").write_text(text)
+        (file,) = sb.reencrypt(path, policy=tmp_path / "p.toml", keys=KEYS).files
+        assert file.error is None
+        assert by_pyarrow(path).equals(rows)
+        assert sb.read_table(path, keys=KEYS).equals(rows)
+    assert sb.read_table(path, where="email = 'b'", keys=KEYS).num_rows == sum(empty) // 2
+    (file,) = sb.decrypt(path, keys=KEYS, output=tmp_path / "clear").files
+    assert file.error is None
+    assert pq.read_table(tmp_path / "clear/x.parquet").equals(rows)
+
+
 def test_every_damaged_module_is_told_with_its_place_and_nothing_is_written(
     lake: Path, policies: dict[str, Path], tmp_path: Path
 ) -> None:
