@@ -1,4 +1,4 @@
-"""What the columns of a table are called, where its files call them something else.
+"""The table's names of columns, if its files call them something else.
 
 Delta's column mapping: a file has physical names, or the ids of fields, and the table's log says
 which column is meant.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-#: What a file calls a field: its physical name, or its id.
+#: The name of a field in a file: its physical name, or its id.
 StoredName = str | int
 
 

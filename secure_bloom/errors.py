@@ -14,7 +14,7 @@ from typing import Any, TypedDict
 class SecureBloomError(Exception):
     """The root of all errors raised on purpose by this package.
 
-    ``message`` says what was found and what was wanted, ``hint`` what to do about it; ``path``,
+    ``message`` says what is wrong: found and wanted.  ``hint`` says what to do about it; ``path``,
     ``row_group`` and ``column`` say where, as far as known.  Tracebacks and notebooks show the hint
     below the message (as a note, PEP 678).
     """
@@ -38,7 +38,7 @@ class SecureBloomError(Exception):
 
     @property
     def hint(self) -> str | None:
-        """What to do about it."""
+        """The advice: what to do about the error."""
         return self._hint
 
     @hint.setter
@@ -149,10 +149,10 @@ class FilesFailedError(SecureBloomError):
 
 
 def causes(error: BaseException) -> Iterator[str]:
-    """What led to ``error``, one text for each error behind it, as far as it may be shown.
+    """The errors behind ``error``, one text for each, as far as they may be shown.
 
-    Of a foreign error only its type is told, and the system's own reason: its text could hold a
-    token or a key.
+    A foreign error is told by its type and by the system's own reason.  Its text could hold a token
+    or a key, so it is not shown.
     """
     seen = {id(error)}
     cause = error.__cause__
@@ -178,7 +178,7 @@ class Failure(TypedDict):
 
 
 def failure_of(error: SecureBloomError) -> Failure:
-    """What the report of a file says of ``error``; ``causes`` are told with -v."""
+    """The fields of a file's report that tell of ``error``; ``causes`` are told with -v."""
     return {"error": str(error), "hint": error.hint, "causes": tuple(causes(error))}
 
 

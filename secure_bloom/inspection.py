@@ -132,9 +132,9 @@ def inspect(
     """Describe files, as far as the keys at hand go; what needs no key works without any.
 
     Without ``keys``, those of the policy's KMS are taken.  With ``check`` the values of every
-    column that has a filter are read, and looked for in it.  A file that cannot be read is
-    reported with its error and does not stop the others.  Of a Delta table the live files are
-    shown, of its latest version or of ``version``, or of the last one until ``timestamp``.
+    column that has a filter are read, and looked for in it.  A file that cannot be read is reported
+    with its error and does not stop the others.  For a Delta table the live files of its latest
+    version are shown, or of ``version``, or of the last version until ``timestamp``.
 
     >>> sb.inspect("out/", policy="keys/policy.toml")
     <InspectReport: 1 file (1 encrypted)>

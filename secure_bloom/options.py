@@ -39,7 +39,7 @@ def as_texts(
 
 
 class FooterMode(enum.StrEnum):
-    """How a file's footer is stored (Encryption.md 5.4 and 5.5)."""
+    """The ways to store a file's footer (Encryption.md 5.4 and 5.5)."""
 
     PLAINTEXT = "plaintext"
     SIGNED = "signed"

@@ -1,4 +1,4 @@
-"""What every report can do: be a document, a table, and a few words on a screen."""
+"""The base of all reports: a report can be a document, a table, and a few words on a screen."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-#: Of the documents that ``--json`` prints; it grows when a key goes or changes its meaning.
+#: The version of the documents that ``--json`` prints; it grows when a key goes or changes its
+#: meaning.
 SCHEMA_VERSION = 1
 #: Rows of the table that a notebook shows.
 _SHOWN = 20
@@ -87,7 +88,7 @@ class Report(ABC):
 
     @abstractmethod
     def _summary(self) -> str:
-        """What came out, in a few words without values."""
+        """The result in a few words, without values."""
 
 
 class MaybeFailed(Protocol):
@@ -95,14 +96,14 @@ class MaybeFailed(Protocol):
 
     @property
     def error(self) -> str | None:
-        """What failed, if something did."""
+        """The error, if something failed."""
 
 
 E = TypeVar("E", bound=MaybeFailed)
 
 
 class ReportOfFiles(Report, Generic[E]):
-    """A report of files, each of which may have failed by itself."""
+    """A report of files; each file may have failed by itself."""
 
     __slots__ = ()
 
@@ -123,7 +124,7 @@ class FileOutcome(Protocol):
 
     @property
     def status(self) -> str:
-        """What became of the file; "failed" is one of the words."""
+        """The result for the file; "failed" is one of the words."""
 
 
 F = TypeVar("F", bound=FileOutcome)
@@ -157,7 +158,7 @@ class WritingReport(Report, Generic[F]):
 
 
 def counted_files(states: Iterable[str], *, dry_run: bool = False) -> str:
-    """How many files are in which state: ``3 files (2 added, 1 unchanged)``."""
+    """The number of files in each state: ``3 files (2 added, 1 unchanged)``."""
     counts = Counter(map(str, states))
     told = ", ".join(f"{count:,} {state}" for state, count in counts.items())
     files = counted(counts.total(), "file") + (f" ({told})" if told else "")

@@ -27,7 +27,8 @@ def takes(
             try:
                 asked = request(*args, **kwargs)
             except TypeError as error:
-                # Who misspells an argument called the function, and never heard of its request.
+                # A caller who misspells an argument called the function, and never heard of its
+                # request.
                 called = str(error).replace(f"{request.__qualname__}.__init__", function.__name__)
                 raise TypeError(called) from None
             return function(asked)

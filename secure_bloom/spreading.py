@@ -1,6 +1,6 @@
-"""How the files of a run are spread: over processes where there are many, over threads where not.
+"""Spread the files of a run: over processes if there are many, else over threads.
 
-What is done for a small file is mostly Python, and threads do that in turns.  A large file is read,
+The work on a small file is mostly Python, and threads do that in turns.  A large file is read,
 decoded and hashed in compiled code, which threads do side by side; and a process takes a quarter of
 a second to start.
 """
@@ -21,7 +21,7 @@ from secure_bloom.storage.paths import files_at_once, is_object_uri, local_path
 A = TypeVar("A")
 B = TypeVar("B")
 
-#: A process starts for so many files: fewer are done before it is ready.
+#: Files for each process: fewer are done before another process is ready.
 _FILES_A_PROCESS: Final = 128
 #: Larger files, in the mean of some, are work for threads.
 _SMALL: Final = 16 * 1024 * 1024
@@ -30,10 +30,10 @@ _SAMPLE: Final = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """How many processes share the files of a run; with one, how many threads it has.
+    """The number of processes that share the files of a run; for one, also that of its threads.
 
-    ``files`` of them are worked on at once in each process: more than there are threads to compute,
-    where each waits for a disk or a store most of the time.
+    Each process works on ``files`` files at once.  If each file mostly waits for a disk or a store,
+    there are more of them than threads that compute.
     """
 
     processes: int
@@ -72,9 +72,10 @@ def each_file(
 ) -> Generator[tuple[int, B], None, None]:
     """The index of each file and what ``work`` says of it, as it is done.
 
-    ``open_work`` opens the same work in another process, to which it is pickled.  Where that cannot
-    be, threads of this process do it, on the files as ``ahead`` gives them, and ``stop`` is called
-    when the caller ends early.  ``lost`` says of a file that the process which worked on it died.
+    ``open_work`` opens the same work in another process, to which it is pickled.  If processes
+    cannot do the work, threads of this process do it, on the files as ``ahead`` gives them.  Then
+    ``stop`` is called if the caller ends early.  ``lost`` says of a file that the process which
+    worked on it died.
     """
     left = dict(enumerate(files))
     if spread.processes > 1:

@@ -1,7 +1,7 @@
 """Words for people: counts, sizes, names of columns, and text from a file as it may be shown.
 
-A path or a column name may hold escape sequences that drive a terminal, characters that turn the
-direction of writing, bytes that are no text at all, or a megabyte.
+A path or a column name may hold a megabyte, or bytes that are no text at all.  Its escape sequences
+may drive a terminal, and its characters may turn the direction of writing.
 """
 
 from __future__ import annotations

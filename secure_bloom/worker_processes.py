@@ -1,7 +1,7 @@
 """Work in other processes: for many items whose work is Python, which threads cannot share.
 
-Workers are started as commands of their own, so nothing of the caller's program is imported again:
-this works from a notebook, and from a script without ``if __name__ == "__main__"``.  All that they
+Workers are started as commands of their own, so nothing of the caller's program is imported again.
+This works from a notebook, and from a script without ``if __name__ == "__main__"``.  All that they
 are told goes over a socket that nobody else has: no key is on a command line, in the environment or
 in a file.
 
@@ -65,8 +65,8 @@ def in_processes(
     """The index of each item and the result of its work, as they come.
 
     ``open_work`` is pickled, and called once in each worker; the work that it returns is called
-    from several threads, and its errors are raised here.  Where a worker dies, ``lost`` gives the
-    results of the items that it had under way, at most ``at_once``, and another one goes on.
+    from several threads, and its errors are raised here.  If a worker dies, ``lost`` gives the
+    results of the items that it had under way, at most ``at_once``, and another worker goes on.
 
     Items without a result are left to the caller: all of them, where ``open_work`` cannot be
     pickled or opened in another process, or where no process can be started.
@@ -143,7 +143,7 @@ class _Crew:
                 worker.send((index, items[index]))
 
     def messages(self) -> Iterable[tuple[_Worker, Any]]:
-        """What workers say next; None from one that is dead."""
+        """The next messages of workers; None from one that is dead."""
         by_connection = {worker.connection: worker for worker in self.workers}
         for connection in wait(list(by_connection)):
             worker = by_connection[connection]  # type: ignore[index]

@@ -29,7 +29,7 @@ def find_torn_mark(file: InputFile) -> Iterator[int]:
 
 
 def find_marks(file: InputFile, end: int, first: int = 0) -> Iterator[tuple[int, int]]:
-    """Where marks stand in bytes ``first``..``end``, the last one first, and where each ends."""
+    """The start and end of each mark in bytes ``first``..``end``, the last mark first."""
     while end > first + _MARK_SIZE - 1:
         start = max(first, end - _WINDOW)
         block = file.read_at(start, end - start)

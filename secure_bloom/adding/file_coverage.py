@@ -1,8 +1,8 @@
 """Whether a footer accounts for every byte before it, as a writer that ended there would have it.
 
 A footer found inside a file may be a cell's: someone stored a Parquet file, or what looks like one,
-in an uncompressed column.  Pages lead from one to the next, so those of the file that really stands
-here pass over such a cell, and a footer in it cannot account for the page that it lies in.
+in an uncompressed column.  Each page leads to the next one, so the pages of the outer file pass
+over such a cell.  A footer in the cell cannot account for the page that it lies in.
 """
 
 from __future__ import annotations

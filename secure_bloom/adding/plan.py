@@ -111,8 +111,8 @@ def plan_rewrite(
     # All chunks are opened before the first filter is built, so a missing key or a broken policy in
     # the last row group is told at once.
     tasks = list(_tasks(file, footer, keys, request, row_groups))
-    # Of an object, chunk by chunk would be a request for each; one that is replaced is copied whole
-    # anyway.
+    # To read an object chunk by chunk would take a request for each, and an object that is replaced
+    # is copied whole anyway.
     file.read_ahead(list(_extents(tasks)), to_replace=True)
     outcomes = _outcomes(tasks, run)
     keep = file.size if append else _reclaimed_end(file, footer, keys, outcomes)
@@ -158,8 +158,8 @@ def _tasks(
 ) -> Iterator[Task]:
     wanted = request.resolve(footer.leaves)
     for ordinal in wanted:
-        # Of all columns before the first chunk is opened: a mistake in the request needs no key to
-        # be seen.
+        # All columns are checked before the first chunk is opened: it takes no key to see a mistake
+        # in the request.
         require_filterable(footer.leaves[ordinal])
     for row_group in range(len(footer.row_groups)) if row_groups is None else sorted(row_groups):
         for ordinal, options in wanted.items():
@@ -171,7 +171,7 @@ def _tasks(
 
 
 def _extents(tasks: Iterable[Task]) -> Iterator[Extent]:
-    """Where the chunks stand that will be read."""
+    """The bytes of the chunks that will be read."""
     for task in tasks:
         if task.replace or task.chunk.meta_data.bloom_filter_offset is None:
             # An empty chunk has none; whoever reads a wrong one says what is wrong.
@@ -185,7 +185,7 @@ def _outcomes(tasks: list[Task], run: Mapper) -> list[ChunkOutcome]:
 
     The work begins with the largest chunk: if it came last, all other cores would wait for it.
     """
-    # By the decompressed size, because values are hashed as they are when decompressed.
+    # Decompressed sizes tell how long the work takes, because decompressed values are hashed.
     sizes = [task.chunk.meta_data.total_uncompressed_size for task in tasks]
     order = sorted(range(len(tasks)), key=sizes.__getitem__, reverse=True)
     found = dict(zip(order, run(_work, [tasks[i] for i in order]), strict=True))
@@ -257,8 +257,7 @@ def _lay_out(
 
 def _built_report(task: Task, built: BuiltFilter) -> FilterReport:
     fpp = built.filter.fpp()
-    # By the footer and not by `old`: a damaged filter could not be read, and is replaced all the
-    # same.
+    # The footer tells, not `old`: a damaged filter could not be read, and is replaced all the same.
     had_filter = task.chunk.meta_data.bloom_filter_offset is not None
     return FilterReport(
         row_group=task.chunk.row_group,

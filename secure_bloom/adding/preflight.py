@@ -1,6 +1,7 @@
 """Check a request against footers, so that errors of the request come before any write.
 
-A few footers tell most of them.  What only another file shows fails that file, when it is its turn.
+A few footers tell most of them.  A mistake that only another file shows fails that file, when it is
+its turn.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.schema import require_filterable, unknown_column
 from secure_bloom.storage import open_input
 
-#: So many files, from all over a run, tell what is wrong with its request.
+#: This number of files, from all over a run, shows most mistakes of its request.
 _FEW: Final = 8
 
 
@@ -75,7 +76,8 @@ def survey_file(path: str, request: FilterRequest, resolver: KeyResolver) -> Sur
 def _survey(path: str, request: FilterRequest, resolver: KeyResolver) -> Survey:
     with located(path=path), open_input(path) as file:
         keys = file_keys(resolver, file)
-        # As for a write: a signature that cannot be checked fails here, before the work.
+        # As before a write, a signature that cannot be checked is an error: it fails here, before
+        # the work.
         footer = unlock(read_tail(file), keys)
         refusal = _refusal(path, footer, request)
         if footer.row_groups and refusal is None:
@@ -111,7 +113,7 @@ def check_surveys(surveys: Iterable[Survey]) -> dict[str, SecureBloomError]:
         if survey.refusal is not None:
             raise survey.refusal
     readable = [survey for survey in surveys if survey.failure is None]
-    # Where none can be read nobody knows which columns there are.
+    # If no file can be read, nobody knows which columns there are.
     if readable:
         everywhere = set(readable[0].missing).intersection(*(s.missing for s in readable))
         for name in sorted(everywhere):

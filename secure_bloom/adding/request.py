@@ -52,7 +52,8 @@ class FilterRequest:
         rule = None if self.policy is None else self.policy.key_for(chunk.leaf.path)
         if rule is None:
             return
-        # By its name, because a data key is new in each file and says nothing of the master key.
+        # The names of master keys are compared: a data key is new in each file and does not tell
+        # its master key.
         actual = None if chunk.cipher is None else chunk.cipher.key.name
         if chunk.cipher is None:
             got = "is stored in clear"

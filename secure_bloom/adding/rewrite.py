@@ -116,7 +116,7 @@ class FileRewriter(ABC):
             return plan, file, self._write(file, plan, target)
 
     def _write(self, file: InputFile, plan: RewritePlan, target: str | None) -> tuple[str, ...]:
-        """Write what was planned; notes on what could not be tidied up behind it."""
+        """Carry the plan out.  Returns notes on old files that could not be removed."""
         # With a target even an empty plan writes: the output folder gets all files.
         if self.mode.dry_run or (plan.is_empty and (target is None or self.mode.only_changes)):
             return ()

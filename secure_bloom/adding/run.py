@@ -1,7 +1,7 @@
 """The files of one run: each is a task that may go to another process, and comes back as a report.
 
-Task and report are plain records.  What is not, such as keys that were unwrapped, every process
-opens for itself.
+Task and report are plain records.  Everything else, such as unwrapped keys, each process opens for
+itself.
 """
 
 from __future__ import annotations

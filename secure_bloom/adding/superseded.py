@@ -44,9 +44,9 @@ def reclaimed_end(
 ) -> int:
     """The offset where new filters may start if the file is replaced.
 
-    ``replaced`` has the filters that go, their starts by their ends.  Those that stand right before
-    the footer give their room back, and so does all that appends have left: superseded footers, and
-    filters that nothing points to.
+    ``replaced`` has the filters that go, their starts by their ends.  The room of those right
+    before the footer is used again.  So is the room of everything that appends have left:
+    superseded footers, and filters that nothing points to.
     """
     end = _walked_back(footer.tail.offset, replaced)
     # Appends end on a block: most files without one are known by it, and not looked through.
@@ -67,7 +67,7 @@ def _walked_back(end: int, replaced: Mapping[int, int]) -> int:
 
 
 def _known_end(footer: Footer) -> int:
-    """Where pages and indexes end, as far as the footer tells it without the keys of columns."""
+    """The end of pages and indexes, as far as the footer tells it without the keys of columns."""
     ends = [0]
     for group, chunks in zip(footer.row_groups, footer.columns, strict=True):
         ends.append((group.file_offset or 0) + (group.total_compressed_size or 0))
@@ -85,7 +85,7 @@ def _known_end(footer: Footer) -> int:
 def _kept_end(
     file: InputFile, footer: Footer, keys: FileKeys, replaced: Mapping[int, int]
 ) -> int | None:
-    """Where the last thing ends that the footer points to and that stays.
+    """The end of the last thing that the footer points to and that stays.
 
     None where a key is not at hand: the filters of that column are not known.
     """

@@ -17,8 +17,8 @@ def files_to_write(
 ) -> tuple[list[str], Mapping[str, str]]:
     """The files at ``paths``, and with ``output`` the new path of each.
 
-    PolicyError for files of a table that keeps a log of them, and for files that cannot be
-    appended to where ``in_place`` asks for that.
+    Raises PolicyError for files of a table that keeps a log of them.  With ``in_place`` it raises
+    PolicyError for files that cannot be appended to, too.
     """
     if in_place and output is not None:
         raise PolicyError("in_place and output exclude each other")

@@ -1,7 +1,7 @@
-"""What a killed append leaves behind, and the way back to the old file.
+"""Find the tail that a killed append left, and cut it off to get the old file back.
 
-An append starts with a mark that holds the offset where it stands, so a torn one can be told from
-anything else: a file that merely ends badly is never cut.
+An append starts with a mark, which holds the offset at which it stands.  By it a torn append is
+told from any other damage: a file that merely ends badly is never cut.
 
     old file | mark | filters | zeros | footer
 """
@@ -22,7 +22,7 @@ from secure_bloom.storage import InputFile, name_of, open_input, remove_kept, tr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """What was cut off a file: ``bytes`` from ``offset`` on, kept in the file ``kept``."""
+    """The end that was cut off a file: ``bytes`` from ``offset`` on, kept in the file ``kept``."""
 
     offset: int
     bytes: int
@@ -37,7 +37,7 @@ class Cut:
         return True
 
     def note(self, *, forgotten: bool) -> str:
-        """What a report says of it."""
+        """The sentence about the cut for a report."""
         where = "" if forgotten else f"; they are kept in {name_of(self.kept)} beside it"
         return (
             f"{self.bytes} bytes behind byte {self.offset}, left by a run that was killed, were "
@@ -70,8 +70,8 @@ def mend(path: str, resolver: KeyResolver) -> Mended | None:
             # A mark and a footer alone do not prove it: a cell may hold a whole file of ours.
             if not is_whole_file(file, end, file_keys(resolver, file)):
                 raise _unsure(path, end)
-            # With the identity of the file that was looked through: of no other one is it known to
-            # be torn.
+            # The identity says which file may be cut: only the file that was looked through is
+            # known to be torn.
             kept = truncate_to(path, end, file.identity)
             return Mended(cut=Cut(offset=end, bytes=file.size - end, kept=kept))
     except FileChangedError:
@@ -80,7 +80,7 @@ def mend(path: str, resolver: KeyResolver) -> Mended | None:
 
 
 def find_previous_end(file: InputFile) -> int | None:
-    """Where the file ended before an append to it was killed; None where there is none such."""
+    """The end of the file before an append to it was killed; None if no such end is found."""
     for offset in _marked_offsets(file):
         if _ends_whole(file, offset):
             return offset

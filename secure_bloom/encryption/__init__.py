@@ -1,1 +1,1 @@
-"""AES modules, keys and KMS clients, and the policy that says which key protects which column."""
+"""AES modules, keys and KMS clients, and the policy, which names a key for each column."""

@@ -19,7 +19,7 @@ GivenPolicy: TypeAlias = "KeyPolicy | str | PathLike[str] | None"
 def trust_of(
     policy: GivenPolicy, *, allow_unverified: bool = False, allow_unprotected: bool = False
 ) -> Trust:
-    """What a run accepts; PolicyError for a policy that is none."""
+    """The trust of a run, from the caller's arguments; PolicyError for a policy that is none."""
     return Trust(
         policy=loaded_policy(policy),
         allow_unverified=allow_unverified,

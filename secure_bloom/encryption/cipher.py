@@ -1,7 +1,7 @@
 """AES module framing: length (4, LE) | nonce (12) | ciphertext | tag (16).  Encryption.md 4 and 5.
 
 The length counts the bytes after it.  GCM modules end in a tag; CTR modules (page bodies of
-AES_GCM_CTR_V1) have none.  Bytes in, bytes out: the callers decide which key and which ordinals.
+AES_GCM_CTR_V1) have none.  Bytes in, bytes out: the callers choose key and ordinals.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _FIRST_COUNTER = (1).to_bytes(4, "big")
 
 
 class ModuleType(enum.IntEnum):
-    """What a module holds: one byte of its AAD.  Encryption.md 4.4.2."""
+    """The content of a module, as one byte of its AAD.  Encryption.md 4.4.2."""
 
     FOOTER = 0
     COLUMN_META_DATA = 1
@@ -90,8 +90,8 @@ def module_aad(
     """The AAD of one module: file_aad | type | ordinals (int16 LE each).  Encryption.md 4.4.
 
     ``file_aad`` is ``aad_prefix | aad_file_unique``.  Raises UnsupportedFeatureError for an ordinal
-    past 32767, FormatError for a negative one, and ValueError when the ordinals given are not
-    those that the type takes, which is a mistake of the caller.
+    past 32767, and FormatError for a negative one. ValueError means a mistake of the caller: the
+    type takes other ordinals than those given.
     """
     # The cache hashes a plain number faster than a member of an enumeration.
     return bytes(file_aad) + _suffix(+module_type, row_group, column, page)
@@ -103,9 +103,9 @@ def _suffix(number: int, row_group: int | None, column: int | None, page: int | 
     module_type = ModuleType(number)
     ordinals = [value for value in (row_group, column, page) if value is not None]
     names = _ORDINALS[module_type]
-    # Ordinals are given in the order of the names.  So they are the right ones if they are as many
-    # as the names, and none was left out before another.  An AAD with a missing or an extra
-    # ordinal could equal that of another module, and modules could then be exchanged.
+    # Ordinals are given in the order of the names, so they are right if there are as many of them
+    # as of names, and none is missing before another.  An AAD with a missing or an extra ordinal
+    # could equal that of another module, and modules could then be exchanged.
     if len(ordinals) != len(names) or ordinals != [row_group, column, page][: len(names)]:
         raise ValueError(f"a {module_type.name} module takes the ordinals {names}")
     for name, ordinal in zip(names, ordinals, strict=True):
@@ -229,9 +229,9 @@ def verify_footer(footer: BytesLike, signature: BytesLike, key: bytes, file_aad:
     import hmac
 
     # The way to check is to encrypt the footer again with the stored nonce and to compare the tags
-    # (5.5).  The nonce is used twice, which is safe here: for the signed bytes the result is the
-    # one that the signer had, and for altered bytes the ciphertext never leaves this function.
-    # Compared in constant time: the time must not tell how much of a forged tag was right.
+    # (5.5).  The nonce is used twice, which is safe here.  For the signed bytes the result is the
+    # signer's own.  For altered bytes the ciphertext never leaves this function.  Compared in
+    # constant time: the time must not tell how much of a forged tag was right.
     nonce = bytes(signature[:NONCE_SIZE])
     if not hmac.compare_digest(sign_footer(footer, key, file_aad, _nonce=nonce), signature):
         raise IntegrityError("the footer signature does not match: wrong key or altered bytes")

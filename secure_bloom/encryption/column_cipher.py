@@ -1,4 +1,4 @@
-"""The encrypted modules of one column chunk: which key, which AAD, which cipher.
+"""The encrypted modules of one column chunk: their key, their AADs and their ciphers.
 
 Encryption.md 4.4 (AAD) and 5.1 (modules).  A column chunk in clear has no ColumnCipher.
 """
@@ -45,8 +45,8 @@ class PreparedKey:
         )
 
 
-# Never changed after it is made, but not a frozen dataclass: a table has thousands of these, and
-# making a frozen one takes longer than decrypting a small module with it.
+# It is never changed after it is made, but it is not a frozen dataclass.  A table has thousands of
+# these, and making a frozen one takes longer than decrypting a small module with it.
 @dataclass(slots=True, kw_only=True)
 class ColumnCipher:
     """Encrypts and decrypts the modules of the column chunk at two ordinals of one file.

@@ -1,7 +1,7 @@
-"""policy.toml <-> KeyPolicy: which master key protects which column, and which filters it gets.
+"""policy.toml <-> KeyPolicy: for each column, the master key that protects it and its filters.
 
-A policy holds names of keys and no keys.  So it may be sent to executors, kept in version control
-and given to an auditor.  It also gives the properties that make Spark write by it.
+A policy holds names of keys and no keys.  A policy may be sent to executors, kept in version
+control and given to an auditor.  It also gives the properties that make Spark write by it.
 """
 
 from __future__ import annotations

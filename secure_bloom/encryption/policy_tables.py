@@ -47,7 +47,7 @@ def current(accepted: Iterable[AcceptedFinding], today: datetime.date) -> list[s
 
 def _accepted(table: ConfigTable) -> AcceptedFinding:
     table.allow({"finding", "reason", "until"})
-    # Who accepts a finding must say why, because a later reader of the policy cannot ask.
+    # A person who accepts a finding must say why, because a later reader of the policy cannot ask.
     finding, reason = table.text("finding"), table.text("reason")
     if finding is None or reason is None:
         raise PolicyError(
@@ -72,7 +72,7 @@ _FOOTER_MODES = {"encrypted": FooterMode.ENCRYPTED, "plaintext": FooterMode.SIGN
 
 
 class Algorithm(enum.StrEnum):
-    """How page bodies are encrypted; everything else is AES-GCM in both.  Encryption.md 4.2."""
+    """The cipher of page bodies; everything else is AES-GCM in both.  Encryption.md 4.2."""
 
     AES_GCM_V1 = "AES_GCM_V1"
     AES_GCM_CTR_V1 = "AES_GCM_CTR_V1"

@@ -24,9 +24,9 @@ def check_spark_columns(policy: KeyPolicy, leaves: Collection[Path] | None = Non
 def spark_problems(
     policy: KeyPolicy, leaves: Collection[Path] | None = None
 ) -> Iterator[PolicyError]:
-    """What of the policy Spark cannot write; ``leaves`` are those of the table, where known.
+    """The parts of the policy that Spark cannot write; ``leaves`` are the table's, if known.
 
-    Without them only what the policy itself tells is found.
+    Without them only problems of the policy itself are found.
     """
     try:
         policy.spark_properties()

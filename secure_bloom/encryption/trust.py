@@ -1,4 +1,4 @@
-"""What a reader requires before it believes a file: a checked signature, and the policy's rules.
+"""Requirements before a file is believed: a checked signature, and the policy's rules.
 
 A file says itself whether it is encrypted and by which algorithm, and nothing authenticates that:
 someone could exchange an encrypted file for one in clear.  Only a policy tells what a file should
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from secure_bloom.encryption.policy import KeyPolicy
 
 _GCM, _CTR = "AES_GCM_V1", "AES_GCM_CTR_V1"
-#: How well a footer is protected: a larger number is better.
+#: The protection of a footer: a larger number is better.
 _STRENGTH = {FooterMode.PLAINTEXT: 0, FooterMode.SIGNED: 1, FooterMode.ENCRYPTED: 2}
 _FOOTERS = {
     FooterMode.PLAINTEXT: "a plaintext footer without a signature",
     FooterMode.SIGNED: "a plaintext footer, signed",
     FooterMode.ENCRYPTED: "an encrypted footer",
 }
-#: What a caller gives to read a file that does not meet the requirement.
+#: Callers give these to read a file that does not meet a requirement.
 ALLOW_UNVERIFIED = "allow_unverified=True or --allow-unverified"
 _ALLOW_UNPROTECTED = "allow_unprotected=True or --allow-unprotected"
 
@@ -39,7 +39,7 @@ class UnverifiedFileWarning(UserWarning):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trust:
-    """What one run accepts of the files that it reads; picklable, and without keys.
+    """The requirements of one run to the files that it reads; picklable, and without keys.
 
     With a ``policy`` a file that is protected less than the policy says is an error, unless
     ``allow_unprotected`` is given.  ``allow_unverified`` reads a signed footer whose key is not at

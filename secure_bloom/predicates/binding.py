@@ -51,7 +51,8 @@ class BoundCondition:
 BoundPredicate: TypeAlias = Tree[BoundCondition]
 
 _LISTS = (Operator.IN, Operator.NOT_IN)
-#: What may be asked of a list.  A negation could mean any element or all of them.
+#: The operators that a condition on a list may have.  A negation could mean any element or all of
+#: them.
 _OF_ANY_ELEMENT = frozenset(
     {
         Operator.EQUAL,
@@ -85,7 +86,7 @@ _ABOVE_ALL = {
     Operator.NOT_LESS,
     Operator.NOT_LESS_OR_EQUAL,
 }
-#: The same if the other side is a NaN.
+#: Operators that are true for every value if the other side is a NaN; the others for none.
 _BESIDE_NAN = {
     Operator.NOT_EQUAL,
     Operator.NOT_LESS,
@@ -181,7 +182,7 @@ def _as_in_pyarrow(values: tuple[object, ...], wanted: pa.DataType) -> tuple[obj
 def _settled(
     operator: Operator, coerced: Sequence[Coerced]
 ) -> tuple[Operator, tuple[pa.Scalar, ...]]:
-    """The same condition on values of the type; an empty list where all rows get one answer."""
+    """The condition on values of the type; an empty list of values if all rows get one answer."""
     if operator in _LISTS or not coerced:
         return operator, tuple(value.floor for value in coerced if value.is_exact)
     (value,) = coerced

@@ -4,9 +4,9 @@
     3 among integers             3, exact
     -1 among unsigned integers   none: all values of the type are above it
 
-Numbers are compared as in mathematics.  Two rules decide what a number is first: in a FLOAT or
-DOUBLE column it is the nearest double; in a DECIMAL column a double is the shortest decimal number
-that prints it.
+Numbers are compared as in mathematics.  Two rules say which number a value stands for: in a FLOAT
+or DOUBLE column the nearest double; in a DECIMAL column a double stands for the shortest decimal
+number that prints it.
 """
 
 from __future__ import annotations
@@ -251,7 +251,8 @@ def _parsed(text: str, *, is_utc: bool) -> int:
                 return int(pc.cast(pa.scalar(text), pa.timestamp(unit, zone)).value) * TICKS[unit]
             except pa.ArrowInvalid:
                 continue
-    # What pyarrow reads ends with the year 9999, and with 2262 in nanoseconds.
+    # pyarrow reads instants up to the year 9999, in nanoseconds up to 2262; later ones are read
+    # here.
     return timestamp_nanos(text, is_utc=is_utc)
 
 
@@ -326,6 +327,6 @@ _EXAMPLES: list[tuple[Callable[[pa.DataType], bool], str]] = [
 
 
 def _spelling_hint(of: pa.DataType) -> str | None:
-    """How a value of the type is written in a condition; None where there are many ways."""
+    """An example of a value of the type in a condition; None if it may be written in many ways."""
     example = next((text for accepts, text in _EXAMPLES if accepts(of)), None)
     return None if example is None else f"write it as {example}"

@@ -1,12 +1,12 @@
 """A predicate as a pyarrow.compute expression.
 
-pyarrow shows the parts of an expression only in its pickle: an Arrow IPC file whose schema metadata
-spell the expression in prefix order and whose columns hold its literals, one row each.
+pyarrow shows the parts of an expression only in its pickle, which is an Arrow IPC file.  The file's
+schema metadata spell the expression in prefix order.  Its columns hold the literals, one row each.
 
     call: equal | field_ref: email | literal: 0 | end: equal
 
-The expression is built again from what was read there, and must equal the given one.  So a form of
-another pyarrow version is refused, never misread.
+The expression is built again from what was read there, and must equal the given one.  If another
+version of pyarrow has another form, it is refused and never misread.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ _HINT = "columns compared with values, is_in, is_null, is_valid, joined by & | ~
 def from_expression(expression: pc.Expression) -> Predicate:
     """The predicate that an expression describes; PolicyError for one of another shape.
 
-    Its rows are those that pyarrow finds, nulls included: ``isin`` is false for a null, never
-    unknown, so ``~isin`` is true, and its values are cast to the column's type where they can be,
-    which rounds doubles to a FLOAT column's.  Two things are refused or differ on purpose: a NaN
-    among the values, and a zero, which here is found whatever its sign.
+    Its rows are those that pyarrow finds, nulls included.  ``isin`` is false for a null, never
+    unknown, so ``~isin`` is true for it.  As pyarrow does, values of ``isin`` are cast to the
+    column's type if they can be, so doubles are rounded to those of a FLOAT column.  Two things are
+    different on purpose: a NaN among the values is refused, and a zero is found whatever its sign.
     """
     try:
         content = expression.__reduce__()[1][0]
@@ -212,8 +212,9 @@ def _expression(operand: Any) -> pc.Expression:
 def _spelling(content: memoryview) -> Iterator[tuple[str, str]]:
     """The schema's metadata with repeated keys, which pyarrow itself gives as a dict.
 
-    ARROW1 and 2 bytes of padding, a mark and a length of 4 bytes each, then the flatbuffer of a
-    Message; its field 2 is a Schema, whose field 2 is a vector of KeyValue.
+    The file begins with ARROW1 and 2 bytes of padding, then a mark and a length of 4 bytes each,
+    then the flatbuffer of a Message.  Field 2 of the Message is a Schema; field 2 of the Schema is
+    a vector of KeyValue.
     """
     buffer = content[16:]
     schema = _follow(buffer, _member(buffer, _follow(buffer, 0), 2))
@@ -229,12 +230,12 @@ def _unsigned(buffer: memoryview, place: int) -> int:
 
 
 def _follow(buffer: memoryview, place: int) -> int:
-    """Where the offset at ``place`` leads."""
+    """The place that the offset at ``place`` leads to."""
     return place + _unsigned(buffer, place)
 
 
 def _member(buffer: memoryview, table: int, index: int) -> int:
-    """Where the field of a table stands, by the table's vtable."""
+    """The place of a field of a table, by the table's vtable."""
     vtable = table - struct.unpack_from("<i", buffer, table)[0]
     offset: int = struct.unpack_from("<H", buffer, vtable + 4 + 2 * index)[0]
     return table + offset

@@ -45,7 +45,8 @@ _VALUES = {
     "name": "texts stand in single quotes, in double quotes stand names of columns",
     "null": "nothing equals null: write is null or is not null",
 }
-#: How parameters begin, here and in other languages: as a text one would only find nothing.
+#: Parameters begin with these, here and in other languages.  Taken as texts, they would match no
+#: row.
 _PLACEHOLDERS = (":", "?", "$", "%", "@")
 _NO_PARAMETERS = (
     "a text stands in single quotes; values come from --parameters FILE,"

@@ -40,7 +40,7 @@ def timestamp_text(nanos: int, *, is_utc: bool) -> str:
 
 
 def timestamp_nanos(text: str, *, is_utc: bool) -> int:
-    """How many nanoseconds after 1970 the instant is that :func:`timestamp_text` writes.
+    """The nanoseconds from 1970 to the instant in a text that :func:`timestamp_text` writes.
 
     A zone is read where ``is_utc``; ValueError for any other text.
     """

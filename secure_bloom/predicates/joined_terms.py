@@ -1,7 +1,7 @@
 """Comparisons of one column side by side, as one list: `a = 1 or a = 2` is `a in (1, 2)`.
 
-Each condition is asked of each row group on its own, so thousands of them, as programs write them,
-would take thousands of times longer than a list of as many values.
+Row groups are held against each condition on its own.  Programs write thousands of conditions, and
+that would take thousands of times longer than a list of as many values.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from secure_bloom.predicates.tree import AllOf, AnyOf, Condition, Operator, Pred
 
 _Joined: TypeAlias = AllOf[Condition] | AnyOf[Condition]
 
-#: What is joined in an OR, and in an AND: comparisons with one value, lists, and what they become.
+#: The operators that are joined in an OR, and in an AND: of comparisons with one value, and of
+#: lists.  The second one is the operator of the result.
 _IN_OR = frozenset({Operator.EQUAL, Operator.IN})
 _IN_AND = frozenset({Operator.NOT_EQUAL, Operator.NOT_IN})
 
 
 def joined(predicate: Predicate) -> Predicate:
-    """The same predicate, with as few conditions as that makes."""
+    """An equal predicate, in which such comparisons are one condition."""
     if isinstance(predicate, Condition):
         return predicate
     kind = type(predicate)

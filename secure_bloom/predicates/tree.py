@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Operator(enum.StrEnum):
-    """How a column is compared with values."""
+    """The ways to compare a column with values."""
 
     EQUAL = "="
     NOT_EQUAL = "!="

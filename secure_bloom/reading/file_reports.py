@@ -1,4 +1,4 @@
-"""What was read of each file, and the totals of a read: bytes and row groups."""
+"""Reports of a read: for each file and in total, the bytes and row groups that were read."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def file_report(
     pages: Sequence[Extent],
     needed: Sequence[str],
 ) -> FileReadReport:
-    """What was read of a file: for its plan, and of its pages.
+    """The report of one file: what was read for its plan, and of its pages.
 
     ``needed`` are the columns that the request needs of it.
     """
@@ -118,18 +118,18 @@ class ReadTotals:
 
     @property
     def row_groups(self) -> int:
-        """How many row groups the files have."""
+        """The number of row groups of all files."""
         return sum(len(file.row_groups) for file in self.files)
 
     @property
     def skipped(self) -> dict[str, int]:
-        """How many row groups each step skipped, in the order of the steps."""
+        """The number of row groups that each step skipped, in the order of the steps."""
         counts = Counter(group.skipped_by for file in self.files for group in file.row_groups)
         return {str(step): counts[step] for step in Step if counts[step]}
 
     @property
     def row_groups_read(self) -> int:
-        """How many row groups were left to be read."""
+        """The number of row groups that were left to be read."""
         return sum(g.skipped_by is None for file in self.files for g in file.row_groups)
 
 

@@ -1,7 +1,7 @@
 """Explain many reads of the same few files: as they are, or as they might become.
 
-The footers are read once.  Everything else is done as in a read of the whole table, by the same
-planner and the same reader, so the bytes are those that ``explain`` tells of these files.
+The footers are read once.  All else is done as in a read of the whole table, by the same planner
+and the same reader.  So the bytes are those that ``explain`` reports for these files.
 """
 
 from __future__ import annotations

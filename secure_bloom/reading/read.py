@@ -30,28 +30,29 @@ from secure_bloom.storage import CountedFile, open_input
 def read_table(asked: ReadRequest) -> pa.Table:
     """The rows of files, folders or globs for which ``where`` is true.
 
-    ``where`` is a structure, ``[("email", "=", "a@x"), ("country", "in", ["it", "no"])]`` (nested
-    by ``("or", ..., ...)`` and ``("and", ..., ...)``), a pyarrow.compute expression of that shape,
-    or a text as on the command line.  Its rows are those of a full scan: comparisons with null are
-    not true, NaN equals nothing, zeros are equal.  Values are compared exactly, whether or not the
-    column's type has them; those of another kind are refused.
+    ``where`` is a structure such as ``[("email", "=", "a@x"), ("country", "in", ["it", "no"])]``,
+    nested by ``("or", ..., ...)`` and ``("and", ..., ...)``.  It may also be a pyarrow.compute
+    expression of that shape, or a text as on the command line.  Its rows are those of a full scan:
+    comparisons with null are not true, NaN equals nothing, zeros are equal.  Values are compared
+    exactly, whether or not the column's type has them; those of another kind are refused.
 
-    ``columns`` are top-level columns, all unless given, each once however often it is named;
-    ``limit`` stops after so many rows; ``keys`` decrypt, or the KMS of a ``policy``, which may be
-    the path of one.  The schema is the union of the files' schemas,
-    hive partition columns last.
+    ``columns`` are top-level columns, all unless given; a column that is named twice comes once.
+    ``limit`` is the number of rows after which the read stops.  ``keys``, or the KMS of a
+    ``policy`` (or of the policy at a path), decrypt.  The schema is the union of the files'
+    schemas, hive partition columns last.
 
-    Of a Delta table the live files are read, without deleted rows, of its latest version or of
-    ``version``, or of the last one until ``timestamp``; its log tells columns and partitions.
+    For a Delta table the live files of its latest version are read, or of ``version``, or of the
+    last version until ``timestamp``.  Deleted rows are left out.  The log tells columns and
+    partitions.
 
     A row group is decrypted only as far as its statistics, dictionary, Bloom filter and page index
-    leave it open.  Raises KeyUnavailableError for a key that rows are left to be read with;
-    with ``without_filter_keys`` a condition on a column whose key is missing is left out instead,
+    leave it open.  Raises KeyUnavailableError if a key is missing and rows are left that need it.
+    With ``without_filter_keys`` a condition on a column whose key is missing is left out instead,
     and rows come back for which it may not hold.  A signed file whose key is not at hand is an
     error where ``keys`` or a ``policy`` are given, unless ``allow_unverified``, and read with a
     warning else.  One that is protected less than the ``policy`` says is an error unless
-    ``allow_unprotected`` is given.  Raises IntegrityError for a module that does not
-    authenticate, PolicyError for a request that makes no sense.
+    ``allow_unprotected`` is given.  Raises IntegrityError for a module that does not authenticate,
+    PolicyError for a request that makes no sense.
 
     >>> rows = sb.read_table("out/", where="email = 'user7@example.com'", policy="keys/policy.toml")
     >>> rows.num_rows

@@ -1,4 +1,4 @@
-"""What a caller asks of a read: which files, which rows and columns of them, under which keys."""
+"""A caller's request to read: the files, the rows and columns of them, and the keys."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class ReadReport(Report, ReadTotals):
 
     @property
     def advice(self) -> list[str]:
-        """What would make the read take less, in sentences; none where nothing would."""
+        """Sentences on how the read could take less; none if it could not."""
         return advice(self)
 
     def _document(self) -> dict[str, Any]:

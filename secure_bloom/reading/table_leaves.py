@@ -17,7 +17,7 @@ def table_leaves(
 ) -> tuple[Leaf, ...]:
     """Every leaf that a file at ``paths`` has, once; only footers are read, signatures unchecked.
 
-    Of a table with a log the live files count, and columns have the names of the table.  Raises
+    If the table has a log, its live files count, and columns have the names of the table.  Raises
     KeyUnavailableError for an encrypted footer without its key.
     """
     resolver = KeyResolver(keys)

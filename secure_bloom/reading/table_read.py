@@ -190,8 +190,8 @@ class TableRead:
         """The units that the plans leave, in order.
 
         Decoding many units runs well beside the planning of the next files.  Searching values in
-        few units does not: both need Python's lock and slow each other down.  So few units are
-        searched before the next files are planned.
+        few units does not: both need Python's lock and slow each other down.  So if plans leave few
+        units, they are searched before the next files are planned.
         """
         opener, value_scan = SourceOpener(self._resolver), ValueScan(self._context)
         for run in self._runs():

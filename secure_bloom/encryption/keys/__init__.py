@@ -1,4 +1,4 @@
-"""Where keys come from: KMS clients, keyrings, key material (PKMT1) and how they meet in a file."""
+"""Sources of keys: KMS clients, keyrings, key material (PKMT1) and how they meet in a file."""
 
 from __future__ import annotations
 

@@ -147,18 +147,19 @@ class AwsKmsClient:
         return bytes(answer["Plaintext"])
 
     def rewrap_key(self, wrapped_key: str, master_key_identifier: str) -> str:
-        """The same key under the newest material of its master key; it never leaves AWS."""
+        """The key wrapped by the newest material of its master key; it never leaves AWS."""
         return self.move_key(wrapped_key, master_key_identifier, master_key_identifier)
 
     def move_key(self, wrapped_key: str, old_master_key: str, new_master_key: str) -> str:
-        """The same key under another master key; it never leaves AWS."""
+        """The key wrapped by another master key; it never leaves AWS."""
         _, old_id = self._located(old_master_key)
         region, new_id = self._located(new_master_key)
         answer = self._ask(
             "re_encrypt",
             region,
             CiphertextBlob=_blob(wrapped_key),
-            # As KeyId of a decrypt does: AWS refuses a blob that another key wrapped.
+            # SourceKeyId makes AWS refuse a blob that another key wrapped, as KeyId of a decrypt
+            # does.
             SourceKeyId=old_id,
             DestinationKeyId=new_id,
             # AWS authenticates the context with the blob, so whoever unwraps it must give the same

@@ -17,25 +17,26 @@ from secure_bloom.errors import KmsUnavailableError
 
 T = TypeVar("T")
 
-#: How long throttling and outages are waited out, unless ``retry_seconds`` of [kms] says otherwise.
+#: Throttling and outages are waited out for this time, unless ``retry_seconds`` of [kms] says
+#: otherwise.
 RETRY_SECONDS: Final = 30
-#: So many calls of one client are under way at a time.
+#: The most calls of one client that are under way at a time.
 AT_ONCE: Final = 32
-#: One call waits so long for an answer.
+#: One call waits this long for an answer.
 TIMEOUT_SECONDS: Final = 10
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
-#: So long a KMS is tried that never answered: most likely its address is wrong.
+#: A KMS that never answered is tried for this time only: most likely its address is wrong.
 _FIRST_CONTACT_SECONDS = 3.0
-#: After giving up, calls fail at once for so long: a run over many files must not wait for each.
+#: After giving up, calls fail at once for this time: a run over many files must not wait for each.
 _REST_SECONDS = 10.0
 
 
 class TransientFailureError(Exception):
     """A failure after which the same call may succeed: throttling, an outage, no connection.
 
-    ``pause`` is how many seconds the KMS asked to wait, if it did.  Where it ``answered``, it is
-    there; else its address may be wrong.
+    ``pause`` is the number of seconds that the KMS asked to wait, if it did.  If the KMS has
+    ``answered``, its address is right; else it may be wrong.
     """
 
     def __init__(self, reason: str, *, pause: float | None = None, answered: bool = True) -> None:
@@ -61,8 +62,8 @@ class Calls:
         self._kms = kms
         self._retry_seconds = retry_seconds
         self._free = threading.BoundedSemaphore(at_once)
-        # Set without a lock.  Where two threads differ the last one wins, and the worst is one call
-        # too many or a rest too long.
+        # Set without a lock.  If two threads set it the last one wins.  The worst that follows is
+        # one call too many, or a rest too long.
         self._gave_up: tuple[float, TransientFailureError] | None = None
         self._has_answered = False
 
@@ -94,7 +95,7 @@ class Calls:
                 return answer
 
     def _patience(self, failure: TransientFailureError) -> float:
-        """How many seconds a call may go on failing like this."""
+        """The seconds for which a call may go on failing like this."""
         self._has_answered |= failure.answered
         if self._has_answered:
             return self._retry_seconds

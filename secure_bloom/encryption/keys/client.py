@@ -43,7 +43,7 @@ class KeyRewrapper(Protocol):
     """A KMS client that renews wrapped keys without giving them out."""
 
     def rewrap_key(self, wrapped_key: str, master_key_identifier: str) -> str:
-        """The same key wrapped anew, under the newest version of the same master key."""
+        """The key wrapped anew, under the newest version of the same master key."""
 
 
 @runtime_checkable
@@ -59,7 +59,7 @@ class KeyMover(Protocol):
     """A KMS client that brings wrapped keys under another master key without giving them out."""
 
     def move_key(self, wrapped_key: str, old_master_key: str, new_master_key: str) -> str:
-        """The same key wrapped under another master key."""
+        """The key wrapped anew, under another master key."""
 
 
 def wrap_with(kms: KmsClient, key: bytes, master_key_id: str) -> str:

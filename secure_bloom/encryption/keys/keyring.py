@@ -1,7 +1,7 @@
 """Keyring: a JSON file of keys, and the KMS client that wraps and unwraps under its master keys.
 
-Wrapped form, the same as in the local KMSs of parquet-java and pyarrow: base64(nonce | ciphertext
-| tag), AES-GCM under the master key, AAD = UTF-8 of the master key id.
+The wrapped form is that of the local KMSs of parquet-java and pyarrow: base64(nonce | ciphertext |
+tag), AES-GCM under the master key, AAD = UTF-8 of the master key id.
 """
 
 from __future__ import annotations
@@ -113,8 +113,9 @@ class Keyring:
 def new_keyring(path: Path, names: Collection[str], *, bits: int = 128) -> None:
     """Write a keyring with a new random master key for each name, readable by its owner alone.
 
-    Raises PolicyError for a name that is empty, no name at all, a size that AES does not have, and
-    a file that is there already: its keys may be the only ones that open a table.
+    Raises PolicyError if there is no name, if a name is empty, and for a size that AES does not
+    have. It does so for a file that is there already, too: its keys may be the only ones that open
+    a table.
     """
     if not names:
         hint = "name keys, or give a policy that names them"
@@ -216,7 +217,7 @@ def _explicit(table: ConfigTable) -> ExplicitKeys:
     return ExplicitKeys(
         footer=_key(table, "footer") if "footer" in table.entries else None,
         columns=_keys(table, "columns"),
-        # As bytes: the prefix is a part of the AAD, which is made of bytes (Encryption.md 4.4.1).
+        # The prefix becomes bytes, because it is a part of the AAD (Encryption.md 4.4.1).
         aad_prefix=None if aad_prefix is None else aad_prefix.encode(),
     )
 

@@ -47,7 +47,7 @@ class WrappedKek:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyMaterial:
-    """How one data encryption key (DEK) is wrapped.
+    """The wrapped form of one data encryption key (DEK).
 
     Single wrapping: ``wrapped_dek`` is what the KMS made of the DEK under ``master_key_id``.
     Double wrapping: ``kek`` is what the KMS made of a key encryption key, and ``wrapped_dek`` =
@@ -125,7 +125,7 @@ def _json_object(key_metadata: bytes) -> dict[str, object] | None:
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     fields = dict(pairs)
-    # Of two fields with one name some parsers take the first, others the last.  A file could show
+    # If a name occurs twice, some parsers take the first field, others the last.  A file could show
     # one master key to an auditor and another one to a reader.
     if len(fields) < len(pairs) and "keyMaterialType" in fields:
         raise FormatError("a field of the key material stands twice")

@@ -21,8 +21,8 @@ from secure_bloom.errors import PolicyError
 def kms_client(config: Mapping[str, object], base: Path) -> KmsClient:
     """The client that ``config``, a ``[kms]`` table, asks for; relative paths start at ``base``.
 
-    ``client`` is one of ours, such as ``vault``, or ``package.module:Class``, a class that is
-    imported and called with the rest of the table: a policy file is to be trusted like code.
+    ``client`` is one of ours, such as ``vault``, or ``package.module:Class``.  That class is
+    imported and called with the rest of the table, so a policy file must be trusted like code.
     Raises PolicyError when the table makes no sense or the class cannot be imported.
     """
     client, table = check_kms(config)

@@ -1,7 +1,7 @@
 """Find the data keys of a file by its key metadata.
 
-The order of the search: the KMS unwraps PKMT1 key material; free-form metadata names one of the
-data keys by its UTF-8 text; else the key is the one given for the footer or for the column.
+The search has this order.  The KMS unwraps PKMT1 key material.  Free-form metadata names one of the
+data keys by its UTF-8 text.  Else the key is the one given for the footer or for the column.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class KeyResolver:
     def for_file(self, external: Callable[[], ExternalMaterial] | None = None) -> FileKeys:
         """The keys of one file.
 
-        ``external`` gives the content of the file's key material file; it is called at most once,
-        when the file first refers to it, and may raise a SecureBloomError where there is none.
+        ``external`` gives the content of the file's key material file.  It is called at most once,
+        when the file first refers to it.  It may raise a SecureBloomError if there is none.
         """
         return FileKeys(self, external)
 
@@ -73,13 +73,13 @@ class KeyResolver:
         # None and no error: the caller may have the key by its place.
         if kms is None or not self._may_have(material.master_key_id):
             return None
-        # Before the call: a key that the KMS refuses was asked for too.
+        # Noted before the call, because a key that the KMS refuses was asked for too.
         self.used.add(material.master_key_id)
         return wrapping.unwrap(material, kms, self._keks)
 
     @property
     def calls(self) -> int:
-        """How many calls to a KMS were answered; none for a keyring, which is at hand."""
+        """The number of calls that a KMS has answered; 0 for a keyring, which is at hand."""
         return 0 if isinstance(self._kms, Keyring) else self._keks.unwrapped
 
     def _may_have(self, master_key_id: str) -> bool:

@@ -30,7 +30,7 @@ class KekCache:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._slots: dict[KekId, _Slot] = {}
-        #: How many keys were unwrapped: calls to the KMS that were answered.
+        #: The number of keys that were unwrapped: of calls that the KMS answered.
         self.unwrapped = 0
 
     def get(self, kek_id: KekId, unwrap: Callable[[], bytes]) -> bytes:
@@ -40,8 +40,8 @@ class KekCache:
         """
         with self._lock:
             slot = self._slots.setdefault(kek_id, _Slot())
-            # A dict keeps its order, so the first is the oldest.  Who waits for it holds its slot
-            # and goes on.
+            # A dict keeps its order, so the first is the oldest.  A thread that waits for it holds
+            # its slot and is not disturbed.
             if len(self._slots) > _MOST:
                 del self._slots[next(iter(self._slots))]
         with slot.lock:

@@ -1,1 +1,1 @@
-"""What rules row groups out, before a row is decoded."""
+"""Rule row groups out before a row is decoded."""

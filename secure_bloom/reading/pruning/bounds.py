@@ -3,8 +3,8 @@
 Bounds are trusted only if their writer used the type's order.  ``min_value`` and ``max_value`` do
 if ``column_orders`` says TYPE_ORDER; the older ``min`` and ``max``, written in signed order, only
 if that is the type's order.  Writers may shorten bounds, so a bound is never taken for a value of
-the column.  No bound covers a NaN.  What contradicts itself is not believed.  parquet.thrift,
-Statistics and ColumnOrder.
+the column.  No bound covers a NaN.  Statistics that contradict themselves are not believed.
+parquet.thrift, Statistics and ColumnOrder.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def has_filter(chunk: Chunk) -> bool:
 
 
 class FilterLocation(NamedTuple):
-    """Where a filter stands according to its column chunk, and how it is decrypted."""
+    """The place of a filter according to its column chunk, and the cipher that decrypts it."""
 
     row_group: int
     column: str
@@ -70,7 +70,7 @@ def read_filters(
 def read_filters_at(
     file: InputFile, locations: Sequence[FilterLocation]
 ) -> Iterator[SplitBlockBloomFilter]:
-    """As :func:`read_filters`, from locations that are known, in their order.
+    """Like :func:`read_filters`, but the locations are known; filters come in their order.
 
     The bytes of all are read first; then they are decoded one by one, so that few are in memory.
     """
@@ -137,7 +137,8 @@ class Hashes:
         return bool(bloom_filter.check_hashes(self.array).any())
 
 
-#: By the answers of compiled code: none, some, or an unusual filter.
+#: What the numbers 0, 1 and 2 of compiled code mean: no value passes, some value passes, unusual
+#: filter.
 _ANSWERS = (False, True, None)
 
 

@@ -18,7 +18,7 @@ from secure_bloom.tables.deletion_vectors import DeletedRows
 
 
 class Step(enum.StrEnum):
-    """What can rule a row group out, cheapest first."""
+    """The steps that can rule a row group out, cheapest first."""
 
     EMPTY = "no rows"
     PARTITION = "partition value"
@@ -52,7 +52,7 @@ class Reason(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """What one step found about one column of a row group; ``step`` None: about the column itself.
+    """A finding about one column of a row group; ``step`` made it, None: about the column itself.
 
     ``fpp`` is the probability that a filter lets an absent value pass, ``chance`` that it lets one
     of all values of the lookup pass.  ``rows`` is how many rows a page index leaves.
@@ -127,7 +127,7 @@ class PlannedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadPlan:
-    """What a read of a table will read: it can be pickled and carried out elsewhere.
+    """The plan of a read of a table: it can be pickled and carried out elsewhere.
 
     ``schema`` is that of the rows; ``files`` has only those with row groups left.  The rest is what
     was asked of the whole table: its schema, its partition columns, the predicate, what the read

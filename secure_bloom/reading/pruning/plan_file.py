@@ -2,8 +2,9 @@
 
 The steps are partition values, statistics, dictionary, Bloom filter and page index: see
 :class:`Step`.  A step marks conditions as false; a row group is skipped when the predicate cannot
-be true then.  No step reads bytes that could not change the answer, and no byte is read twice.
-What needs the footer alone comes first, for many files in lockstep, before any is opened again.
+be true then.  No step reads bytes that could not change the answer, and no byte is read twice.  The
+steps that need the footer alone come first, for many files in lockstep, before any file is opened
+again.
 """
 
 from __future__ import annotations

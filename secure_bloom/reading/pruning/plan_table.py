@@ -17,7 +17,7 @@ from secure_bloom.reading.table.table_files import TableFiles
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRun:
-    """How many files were planned together, and the plans of those that may have rows."""
+    """Files that were planned together: their number, and plans of those that may have rows."""
 
     files: int
     plans: list[FilePlan] = field(default_factory=list)

@@ -67,9 +67,9 @@ class ColumnDecoder:
         return self._whole([group.row_group for group in groups], names)
 
     def checked_rows(self, groups: Sequence[RowGroupPlan], names: Sequence[str]) -> Columns:
-        """As :meth:`rows`, for what a predicate looks at; ReadWholeError where ranges may be wrong.
+        """Like :meth:`rows`, for the predicate's columns; ReadWholeError if ranges may be wrong.
 
-        An index that says that pages have other rows than they do makes ranges that miss rows.
+        If an index gives pages other rows than they have, ranges that are made of it miss rows.
         """
         group = groups[0]
         if group.ranges is None:

@@ -1,4 +1,4 @@
-"""How many bytes column chunks take decoded at most, told by what their pages say of themselves.
+"""The most bytes that column chunks can take when decoded, as their pages tell.
 
 Encodings know few bytes that stand for many: a run of a billion equal values, a dictionary with an
 entry of a megabyte, codecs that turn kilobytes into gigabytes.
@@ -19,9 +19,9 @@ from secure_bloom.parquet.structures.metadata import CompressionCodec, Encoding,
 from secure_bloom.storage import InputFile, is_object_uri
 from secure_bloom.storage.memory_budget import MemoryBudgetError, memory_budget, refuse_beyond
 
-#: So much of the budget, 256 MiB by default, needs no closer look, and is decoded in one piece.
+#: This part of the budget, 256 MiB by default, is decoded in one piece without a closer look.
 _HARMLESS = 4
-#: How many bytes a compressed one becomes at most; of Brotli there is no bound worth the name.
+#: The most bytes that one compressed byte can become.  Brotli is missing: it has no useful bound.
 _RATIOS = {
     CompressionCodec.UNCOMPRESSED: 1,
     CompressionCodec.SNAPPY: 22,

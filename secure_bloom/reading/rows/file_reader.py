@@ -109,7 +109,8 @@ class FileReader:
         deleted = self.plan.deleted
         if deleted is None:
             return None
-        # How many rows the file has is its own word, and runs of a few bytes stand for many.
+        # A hostile file may promise any number of rows, and runs of a few bytes stand for many
+        # positions.
         refuse_beyond(deleted.vector.cardinality * _POSITION_BYTES, "its deletion vector")
         return deleted.positions(int(self._first_rows[-1]))
 
@@ -144,7 +145,7 @@ class FileReader:
             return table
 
     def _parts(self, groups: Sequence[RowGroupPlan]) -> Generator[pa.Table, None, None]:
-        """As :meth:`_read`, but in small tables: a few bytes can stand for gigabytes of rows."""
+        """Like :meth:`_read`, but in small tables: a few bytes can stand for gigabytes of rows."""
         with located(path=self.plan.path), self._lock:
             for group in groups:
                 size = max(self._decoder.decoded_size([group.row_group], self._decoded), 1)
@@ -264,7 +265,7 @@ class FileReader:
     def _matches(
         self, predicate: BoundPredicate, columns: Columns, count: int
     ) -> NDArray[np.bool_]:
-        """For which rows the predicate is true."""
+        """The mask of the rows for which the predicate is true."""
         table = conformed(self.plan, self._request, columns, count, self._looked_at)
         matches: NDArray[np.bool_] = (
             true_rows(predicate, table).fill_null(False).to_numpy(zero_copy_only=False)
@@ -272,7 +273,7 @@ class FileReader:
         return matches
 
     def _count_found(self, groups: Sequence[RowGroupPlan], keep: NDArray[np.bool_]) -> int:
-        """How many rows match; the count of each row group is kept."""
+        """The number of rows that match; the number of each row group is kept."""
         start = 0
         for group in groups:
             end = start + _count(group)
@@ -312,7 +313,7 @@ def _others_than(deleted: Positions, rows: Positions) -> NDArray[np.bool_]:
 
 
 def _count(group: RowGroupPlan) -> int:
-    """How many rows of a row group are decoded."""
+    """The number of rows of a row group that are decoded."""
     if group.ranges is None:
         return group.rows
     return sum(end - start for start, end in group.ranges)

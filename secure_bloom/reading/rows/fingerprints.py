@@ -1,8 +1,8 @@
 """Probe values in a form to scan for, and whether a column chunk may have one of them.
 
-The values of the chunk are compared in the bytes of their pages, without an Arrow array: by their
-fingerprints, in compiled code, or where there are few probe values, as they are.  If all pages use
-the dictionary, only the dictionary page is read.
+The values of the chunk are compared in the bytes of their pages, without an Arrow array.  Compiled
+code compares their fingerprints; a few probe values are compared as they are.  If all pages use the
+dictionary, only the dictionary page is read.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class ProbeBytes:
     encodings: tuple[bytes, ...] = field(repr=False)
 
     def may_be_in(self, file: InputFile, chunk: Chunk) -> bool:
-        """As :meth:`ProbeFingerprints.may_be_in`."""
+        """Like :meth:`ProbeFingerprints.may_be_in`."""
         return any(
             page is None or any(_has(page, encoding) for encoding in self.encodings)
             for page in read_plain_values(file, chunk)

@@ -1,7 +1,7 @@
 """Some rows of one column of a row group, from those pages alone that have them.
 
-The pages are decrypted here and set into a Parquet file in memory that has this one column, with
-its schema as the file has it, so that pyarrow makes of it what it makes of the file.
+The pages are decrypted here and set into a Parquet file in memory that has this one column.  Its
+schema is that of the file, so pyarrow makes the same values of both.
 """
 
 from __future__ import annotations

@@ -70,8 +70,8 @@ class SourceOpener:
         """The file, open to read the leaves at the ordinals ``columns`` of ``row_groups``.
 
         Raises KeyUnavailableError or IntegrityError, with path, row group and column, for a column
-        that cannot be opened, FormatError for what pyarrow makes nothing of, and PolicyError where
-        the file is gone or closed to us.
+        that cannot be opened.  Raises FormatError for bytes that pyarrow cannot read, and
+        PolicyError for a file that is gone or may not be opened.
         """
         try:
             return self._open(footer, columns, row_groups)

@@ -2,7 +2,8 @@
 
 A Bloom filter lets some row groups pass that do not have the value, and most of them if it checks
 many values.  To scan the pages for fingerprints costs less than to decode a column and filter it.
-So that is done first, and given up for a condition that does not rule out most row groups.
+So values are searched first.  The search is given up for a condition that does not rule out most
+row groups.
 """
 
 from __future__ import annotations
@@ -119,8 +120,8 @@ class ValueScan:
     def _worth_scanning(self, footer: FileFooter, row_group: int) -> list[BoundCondition]:
         """All lookups, or those on members of structures alone if compiled code is not loaded.
 
-        A member is scanned in any case: decoding takes the whole structure, so what a read reads
-        would depend on what else the process has done.
+        A member is scanned in any case.  Decoding takes the whole structure, so otherwise the bytes
+        of a read would depend on whether the process has loaded compiled code.
         """
         if not self._lookups:
             return []

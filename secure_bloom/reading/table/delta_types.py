@@ -84,7 +84,7 @@ def partition_value(text: str, of: pa.DataType) -> pa.Scalar:
     """A partition value of the log as a scalar; FormatError for one that is none of the type."""
     try:
         if pa.types.is_timestamp(of):
-            # Those of instants are written in UTC, with the zone or without.
+            # Partition values of instants are written in UTC, with the zone or without.
             naive = pa.scalar(text.removesuffix("Z")).cast(pa.timestamp(of.unit))
             return naive.cast(of)
         return pa.scalar(text).cast(of)

@@ -51,7 +51,7 @@ from secure_bloom.storage import CountedFile
 from secure_bloom.storage.inputs import Extent
 
 _DIGEST_SIZE = 16
-#: So many chunks of a file are kept decoded; each takes some kilobytes.
+#: The most chunks of a file that are kept decoded; each takes some kilobytes.
 _KEPT_CHUNKS = 64
 #: About how many bytes an object of a decoded footer takes.
 _OBJECT_SIZE = 64

@@ -1,7 +1,8 @@
 """Scan a footer once: the fields that a reader uses, and the offset of each column chunk.
 
-Compiled code does it if it is loaded and the schema was seen before; else the Thrift library.  What
-the compiled code finds unusual goes to the library, whose errors say what is wrong.
+Compiled code does it if it is loaded and the schema was seen before; else the Thrift library.  If
+the compiled code finds a footer unusual, the library reads it, and the library's errors say what is
+wrong.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class FooterScan:
 
 
 class FooterScanner:
-    """Scans the footers of one table, most of which have one schema; safe for threads.
+    """Scans the footers of one table, of files that mostly share one schema; safe for threads.
 
     ``names`` are what the table calls the columns, where its files call them something else.
     """

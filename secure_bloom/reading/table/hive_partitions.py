@@ -3,7 +3,7 @@
     table/country=it/day=2024-03-01/part-0.parquet
 
 Names and values are percent-decoded; ``__HIVE_DEFAULT_PARTITION__`` is null.  As in pyarrow, a
-column is int32 if every value is one, else string.
+column is of type int32 if every value is an integer of 32 bits, else string.
 """
 
 from __future__ import annotations

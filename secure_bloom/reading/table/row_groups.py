@@ -40,7 +40,7 @@ class FooterRowGroups:
 
     @functools.cached_property
     def rows(self) -> list[int]:
-        """How many rows each has."""
+        """The number of rows of each."""
         return cast("list[int]", self.numbers[:, 0].tolist())
 
     @functools.cached_property

@@ -66,7 +66,7 @@ class TableFiles:
         return growing_runs(len(self), self._fitting)
 
     def _fitting(self, start: int) -> int:
-        """How many files from ``start`` on have footers that are kept and together not large."""
+        """The number of files from ``start`` on whose footers are kept, and small together."""
         if self.workers > 1:
             # Threads limit how many are in memory, so a run may have any length.
             return len(self)

@@ -1,6 +1,6 @@
-"""What a table's own log says of its columns and files, for a read: nothing of a bare folder.
+"""The columns and files of a table for a read, as its own log has them; a bare folder has no log.
 
-Of a Delta table the log tells the columns, in their order, and of each file the partition values
+The log of a Delta table tells the columns in their order, and for each file the partition values
 and the deleted rows.  Files have the columns under names of their own with column mapping.
 """
 
@@ -52,7 +52,7 @@ class LoggedTable:
     """One version of a table whose log or metadata tell its columns.
 
     ``fields`` are its columns in their order; ``partitions`` and ``deleted`` have an entry for each
-    file.  What names of folders say counts for nothing.
+    file.  Names of folders count for nothing.
     """
 
     def __init__(

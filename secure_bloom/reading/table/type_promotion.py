@@ -98,7 +98,8 @@ def common_type(types: Sequence[pa.DataType]) -> pa.DataType:
 def common_fields(rows: Sequence[Sequence[pa.Field]]) -> list[pa.Field]:
     """The fields of all rows by their names, in the order in which they come first.
 
-    What some row lacks may be null.  ClashError for a name whose types have none in common.
+    A field may be null if some row lacks it.  ClashError for a name whose types have none in
+    common.
     """
     named: dict[str, list[pa.Field]] = {}
     for row in rows:

@@ -45,7 +45,7 @@ class VaultApi:
         self._no_answer = requests.RequestException
         self._settings, self._hvac = settings, hvac
         self._session = requests.Session()
-        # Of a session, hvac takes this and not the `verify` that it is given.
+        # If hvac gets a session, it takes the session's `verify` and not its own argument.
         self._session.verify = True if settings.ca_file is None else str(settings.ca_file)
         # requests keeps 10 connections otherwise.
         for scheme in ("https://", "http://"):

@@ -61,7 +61,7 @@ class VaultKmsClient:
         """The key that :meth:`wrap_key` wrapped; KeyUnavailableError where the engine refuses."""
         _check_wrapped(wrapped_key)
         data = self._transit("unwrap", master_key_identifier, wrapped_key)
-        # What it has wrapped and unwraps, it encrypts: wrapping under it needs no look before.
+        # The key is there, because it unwraps: before wrapping under it nobody need look for it.
         self._found.add(master_key_identifier)
         try:
             return base64.b64decode(data["plaintext"], validate=True)
@@ -70,7 +70,7 @@ class VaultKmsClient:
             raise self._api.strange("no plaintext after a decrypt") from None
 
     def rewrap_key(self, wrapped_key: str, master_key_identifier: str) -> str:
-        """The same key under the newest version of its master key; it never leaves the engine."""
+        """The key wrapped by the newest version of its master key; it never leaves the engine."""
         _check_wrapped(wrapped_key)
         data = self._transit("rewrap", master_key_identifier, wrapped_key)
         return self._wrapped(data)

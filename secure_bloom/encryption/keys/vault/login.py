@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 #: A token is renewed when this share of its life is over.
 _RENEWED_AT: Final = 2 / 3
-#: So many new tokens are tried for one request.
+#: The most new tokens that are tried for one request.
 _NEW_TOKENS: Final = 3
 _FORBIDDEN: Final = 403
 
@@ -45,7 +45,7 @@ class VaultLogin:
         self._token: _LoginToken | None = None
 
     def request(self, request: Callable[[Any], T]) -> T:
-        """What ``request`` makes of hvac's client, made again where the token has expired.
+        """The answer of ``request`` to hvac's client; called again if the token has expired.
 
         Raises RefusalError where a valid token may not do this, KmsUnavailableError where there is
         no valid token, and what ``request`` raises.

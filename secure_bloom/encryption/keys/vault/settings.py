@@ -1,4 +1,4 @@
-"""Where a Vault or OpenBao server is and how to log in: the words of [kms], then the environment.
+"""The address of a Vault or OpenBao server, and the login: from [kms], else from the environment.
 
 None of it is a secret.  Secrets are read when they are used, from the environment or from files.
 """
@@ -38,7 +38,7 @@ _AUTH_WORDS = {
     "approle": frozenset({"role_id_file", "secret_id_file", "auth_mount"}),
     "kubernetes": frozenset({"role", "jwt_file", "auth_mount"}),
 }
-#: Where Kubernetes puts the token of a pod's service account.
+#: Kubernetes puts the token of a pod's service account here.
 _POD_TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount/token"  # noqa: S105 - a path
 _PATH = re.compile(r"[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*/?")
 

@@ -2,7 +2,7 @@
 
 This serves lookups: predicates that each can rule a row group out alone.  Compiled code looks at
 all chunks of a column in one call, without a Python object for each.  It decides the usual cases
-only.  What it does not decide goes through the steps, so both ways give the same answer.
+only.  Row groups that it does not decide go through the steps, so both ways give the same answer.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class ChunkFields:
         return self.fields[:, layout.BLOOM_FILTER_OFFSET : layout.BLOOM_FILTER_LENGTH + 1]
 
     def filter_locations(self, indices: Sequence[int]) -> list[FilterLocation]:
-        """Where the filters of the chunks at ``indices`` stand, and how they are decrypted."""
+        """The places of the filters of the chunks at ``indices``, and their ciphers."""
         ciphers, found = self.ciphers, []
         for index, (offset, length) in zip(indices, self.filters[indices].tolist(), strict=True):
             cipher = None if ciphers is None else ciphers[index]

@@ -87,7 +87,8 @@ class ChunkDictionary:
 def _is_there(chunk: Chunk, content: bytes, value: bytes) -> bool:
     width = chunk.leaf.width
     if width is None:
-        # The same bytes may span two values: then the answer is a false "maybe", which is allowed.
+        # The bytes that are looked for may span two values: then the answer is a false "maybe",
+        # which is allowed.
         return content.find(len(value).to_bytes(_LENGTH_SIZE, "little") + value) >= 0
     place = content.find(value)
     while place >= 0 and place % width:
