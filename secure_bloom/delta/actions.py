@@ -97,7 +97,7 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """What a commit says of itself: its name, and how it was asked for."""
+    """The description of a commit in its `commitInfo`: its name, and the parameters of the call."""
 
     name: str
     parameters: Mapping[str, str]

@@ -36,8 +36,8 @@ def add_bloom_filters(asked: AddRequest) -> AddReport:
 
     Raises PolicyError or UnsupportedFeatureError before any file is written where the request
     itself cannot be: a column that no file has, an unknown master key, a table whose log cannot be
-    honoured, and what a few of the files show, such as a BOOLEAN column.  What only another file
-    shows fails that file.
+    honoured, and what a few of the files show, such as a BOOLEAN column.  A mistake that only
+    another file shows fails that file.
 
     >>> sb.add_bloom_filters("new/", policy="keys/policy.toml")
     <AddReport: 1 file (1 added)>
@@ -58,7 +58,7 @@ def add_bloom_filters(asked: AddRequest) -> AddReport:
 
 def _add_to_table(folder: str, asked: AddRequest) -> AddReport:
     """Write new files beside the live ones, and commit them in their places."""
-    # What tables need is loaded for tables: most runs are over files, and many are short.
+    # Imported here, for tables alone: most runs are over files, and many are short.
     from secure_bloom.delta.add_run import open_run
     from secure_bloom.delta.table_run import new_sizes, refuse_options_of_files
 

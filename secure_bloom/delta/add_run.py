@@ -12,7 +12,7 @@ from secure_bloom.delta.commit import open_table
 from secure_bloom.delta.selection import TableSelection
 from secure_bloom.delta.table_run import TableRun, check_commit_every
 
-#: What the table's history calls a commit of filters.
+#: The name of a commit of filters in the table's history.
 OPERATION = "ADD BLOOM FILTERS"
 
 
@@ -49,7 +49,7 @@ def open_run(
 
 
 def _operation(request: FilterRequest, selection: TableSelection) -> Operation:
-    """What the table's history says of a run: names of columns, and which files it took."""
+    """The entry of a run in the table's history: names of columns, and which files it took."""
     fpps = {name: options.fpp for name, options in request.columns.items()}
     given = {
         "columns": json.dumps(fpps, ensure_ascii=False),

@@ -36,14 +36,14 @@ from secure_bloom.storage.create_file import create_file
 from secure_bloom.tables import Snapshot, snapshot
 from secure_bloom.tables.commit_times import in_commit_timestamp
 
-#: So often other writers may be first; each time they have written a version.
+#: The most times that other writers may be first; each time they have written a version.
 _ATTEMPTS = 100
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
-    """What came of it: the table after the commit, and what is in it.
+    """The result of a commit: the table after it, and the replacements that are in it.
 
     ``version`` is None where none of the old files was live any more, and nothing was written.
     """
@@ -91,11 +91,11 @@ def commit(table: Snapshot, replacements: Sequence[Replacement], operation: Oper
         content = commit_content(table, standing, operation, transaction)
         if _is_created(table, content):
             return Committed(table=table, version=table.version + 1, replaced=standing)
-        # Of two that were too late together, one tries again earlier.
+        # The pause is random: of two writers that were too late together, one tries again earlier.
         time.sleep(pause * (0.5 + secrets.randbelow(1000) / 1000))
         pause = min(2 * pause, _LONGEST_PAUSE)
-        # Whole, and not only the new commits: one of them may have brought a feature that rules us
-        # out.
+        # The whole log is read, not only the new commits: one of them may have brought a feature
+        # that rules us out.
         table = open_table(table.folder)
     raise FileChangedError(
         f"other writers were first {_ATTEMPTS} times, so nothing was committed",
@@ -170,7 +170,7 @@ def _is_created(table: Snapshot, content: bytes) -> bool:
 
 
 def _found(path: str, error: SecureBloomError) -> bytes | None:
-    """What stands at the path of a commit; None for nothing."""
+    """The bytes at the path of a commit; None if nothing stands there."""
     try:
         with open_input(path) as file:
             return file.all_bytes()

@@ -31,12 +31,12 @@ def is_of_run(path: str, run: str) -> bool:
     """Whether a path of the log has the name of a file that this run writes, inside the table."""
     parts = unquote(path).split("/")
     is_inside = _SCHEME.match(path) is None and not {"", ".", ".."} & {*parts}
-    # What this says of a path decides whether it is removed: each of the three must hold.
+    # Files whose paths pass are removed, so each of the three must hold.
     return bool(_RUN.fullmatch(run)) and is_inside and f".sb-{run}." in parts[-1]
 
 
 def new_path(path: str, run: str) -> str:
-    """What the log is to call the file that takes the place of ``path``.
+    """The path in the log of the file that takes the place of ``path``.
 
     A file of another table, which a shallow clone names in full, gets its new place in this table's
     own folder: the VACUUM of the other table would remove it.

@@ -23,7 +23,7 @@ Work = Callable[[Sequence[FileTask]], Mapping[str, int | None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableChange:
-    """What a run did to a table: its commits, and old files that others had removed meanwhile."""
+    """The result of a run: its commits, and old files that others had removed meanwhile."""
 
     commits: tuple[TableCommit, ...]
     gone: frozenset[str]
@@ -41,7 +41,7 @@ def rewrite_table(
 ) -> TableChange:
     """Do the work on some files of a table, and commit it, after every ``commit_every`` of them."""
     run = _TableRun(table, files, operation, is_dry=dry_run)
-    # By every run: what a dead run has left does not wait for another run of its kind.
+    # Every run cleans up: files of a dead run do not wait for another run of its kind.
     if not dry_run:
         clean_up(table.folder)
     record = (
@@ -129,9 +129,9 @@ class _TableRun:
             self.commits.append(self._told(done.version, done.replaced))
 
     def _remove(self, paths: Iterable[str]) -> None:
-        # Files of this run alone: one that only the log tells otherwise of stays.
+        # Only files of this run are removed, whatever paths the log has.
         mine = [path for path in paths if is_of_run(path, self.name)]
-        # What cannot be removed is removed by the next run, or by the table's VACUUM.
+        # Files that cannot be removed are removed by the next run, or by the table's VACUUM.
         with suppress(SecureBloomError):
             remove_files(self._table.folder, mine)
 

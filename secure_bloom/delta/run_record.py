@@ -1,14 +1,14 @@
 # File descriptors and strings, not Path objects, throughout.
 # ruff: noqa: PTH100
-"""What a run is about to write into a table's folder, noted beside it until the run has ended.
+"""A record of the files that a run is about to write into a table, kept until the run has ended.
 
     .run-<run>.secure-bloom    {"version", "boot", "files": [path, ...]}
 
-A run that is killed leaves new files that no version names.  The next run removes them.  It does so
-only where it can be certain: the dead run's record names them, it ran under this very start of this
-machine's kernel, and the lock that it held is free; so it is dead, and commits nothing any more.
-No commit after the version that it has read names them.  What cannot be known so well (an object
-store, another machine) is left to the table's VACUUM.
+A run that is killed leaves new files that no version names.  The next run removes them, but only if
+three things make certain that the first run is dead and commits nothing any more: its record names
+the files, it ran under this very start of this machine's kernel, and its lock is free.  No commit
+after the version that it has read names them.  If that cannot be known (an object store, another
+machine), the files are left to the table's VACUUM.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from secure_bloom.storage.tree_of import tree_of
 from secure_bloom.tables.log_paths import resolve
 
 _NAME = re.compile(r"\.run-([0-9a-f]{16})\.secure-bloom")
-#: A new one with each start of the kernel.  Locks are the kernel's, so they say nothing elsewhere.
+#: The kernel makes a new id at each start.  Locks are the kernel's, so they say nothing elsewhere.
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _MOST_BYTES = 1 << 30
 
@@ -46,9 +46,10 @@ _MOST_BYTES = 1 << 30
 def recorded(folder: str, run: str, version: int, files: Sequence[str]) -> Iterator[list[str]]:
     """Note the new files of a run, by their paths in the log, as long as it lives.
 
-    The list that it gives has, after the run, what a report should say of it.
+    After the run the list that it gives has the notes for a report.
 
-    Where it ends by an error, and some of them are there still, the record stays for the next run.
+    If the run ends by an error and some of the files are there still, the record stays for the next
+    run.
     """
     boot = _boot()
     if is_object_uri(folder) or boot is None:
@@ -117,7 +118,7 @@ def remove_files(folder: str, files: Iterable[str]) -> None:
 
 
 def clean_up(folder: str) -> None:
-    """Remove what dead runs have left; what cannot be removed stays for the next run."""
+    """Remove files that dead runs have left; if one cannot be removed it stays for the next run."""
     boot = _boot()
     if is_object_uri(folder) or boot is None:
         return

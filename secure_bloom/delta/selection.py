@@ -19,7 +19,7 @@ from secure_bloom.tables import LiveFile, Snapshot, snapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSelection:
-    """What a caller wrote: ``where`` on partition columns, ``since`` a version of the table.
+    """The caller's choice: ``where`` on partition columns, ``since`` a version of the table.
 
     ``written`` is a time, in milliseconds after 1970, before which no wanted file was written.
     """
@@ -45,7 +45,8 @@ def _since(table: Snapshot, files: Sequence[LiveFile], version: int) -> list[Liv
             f"since is version {version}, the table has come to {table.version}", path=table.folder
         )
     before = snapshot(table.folder, version=version)
-    # By path alone: a file whose rows were deleted since has a new vector and is no new file.
+    # Only paths are compared: a file whose rows were deleted since has a new vector and is no new
+    # file.
     known = set() if before is None else {file_key(file.add)[0] for file in before.files}
     return [file for file in files if file.add["path"] not in known]
 

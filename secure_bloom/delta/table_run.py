@@ -66,7 +66,7 @@ class WrittenFile(Protocol):
 
 
 def new_sizes(reports: Iterable[WrittenFile]) -> dict[str, int | None]:
-    """What became of files: the size of the new one by the old path, None for a failure."""
+    """The results of files: the size of the new one by the old path, None for a failure."""
     return {
         report.path: report.bytes_after if report.changes else None
         for report in reports

@@ -1,4 +1,4 @@
-"""Where the live files of a Delta table go in a bare folder: hive's names say the partitions.
+"""Paths in a bare folder for the live files of a Delta table: hive's names say the partitions.
 
 output/day=2026-11-20/part-0.snappy.parquet
 """
@@ -15,14 +15,15 @@ from secure_bloom.storage.output_paths import check_targets
 from secure_bloom.tables import LiveFile, Snapshot, snapshot
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
-#: What Spark escapes in names of folders.  Letters beyond ASCII stay: it unescapes single bytes.
+#: Characters that Spark escapes in names of folders.  Letters beyond ASCII stay: Spark unescapes
+#: single bytes.
 _ESCAPED = re.compile(r"""[\x00-\x1f\x7f"#%'*/:=?\\{\[\]^]""")
 
 
 def bare_targets(folder: str, output: str | os.PathLike[str]) -> dict[str, str]:
     """The live files of the table in a folder, and the path of each below ``output``.
 
-    UnsupportedFeatureError where rows of a bare folder would be other ones.
+    UnsupportedFeatureError if a reader of the bare folder would find other rows than the table has.
     """
     table = snapshot(folder)
     if table is None:

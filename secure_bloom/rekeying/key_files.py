@@ -37,7 +37,7 @@ def key_metadata_of(footer: Footer) -> dict[bytes, int | None]:
             crypto = chunk.crypto_metadata
             own = None if crypto is None else crypto.ENCRYPTION_WITH_COLUMN_KEY
             if own is not None and own.key_metadata is not None:
-                # By its bytes: row groups repeat the key metadata of a column.
+                # Row groups repeat the key metadata of a column, so its bytes are the key.
                 found[own.key_metadata] = ordinal
     return found
 

@@ -89,7 +89,7 @@ class NewFooter:
         return with_fields(self.plain, new)
 
     def _kept_texts(self, field: Field) -> list[bytes]:
-        # As bytes: a text that is not UTF-8 must not end the run.
+        # Names are compared as bytes: a text that is not UTF-8 must not end the run.
         dropped = {name.encode() for name in self.drop_metadata}
         texts_of_footer = encoded_elements(self.plain, field)
         return [text for text in texts_of_footer if _text_name(text) not in dropped]
@@ -124,7 +124,8 @@ class NewFooter:
         meta_data = with_fields(_meta_data(chunk, encoded), _new_places(chunk, places))
         new = _new_indexes(places)
         new[2] = i64(_file_offset(chunk, places, encoded))
-        # As for a column in clear: what the old protection put into 8 and 9 must not stay.
+        # First as for a column in clear, because old values of 8 (crypto_metadata) and 9
+        # (encrypted_column_metadata) must not stay.
         new[3], new[8], new[9] = struct(meta_data), None, None
         if sealed is not None and self.keys is not None:
             new[8] = struct(_crypto_metadata(chunk, sealed, self.keys, column))

@@ -53,7 +53,7 @@ class KeyMaker:
         self._options = options
         self._size = options.data_key_bits // 8
         self._keks = NewKeks(kms)
-        #: How many keys the KMS itself wrapped, one call each.
+        #: The number of keys that the KMS itself wrapped, one call each.
         self.wrapped = 0
 
     @property
@@ -63,8 +63,8 @@ class KeyMaker:
 
     def make(self, master_key_id: str, *, is_footer_key: bool) -> tuple[DataKey, KeyMaterial]:
         """A random key and its material; raises what the KMS raises."""
-        # A key for each file and column: so none comes near the 2^32 modules that it may serve (SP
-        # 800-38D 8.3).
+        # Each file and column has its own key, so no key comes near the 2^32 modules that it may
+        # serve (SP 800-38D 8.3).
         key = os.urandom(self._size)
         if self._options.double_wrapping:
             kek = self._keks.get(master_key_id, self._size)
@@ -158,7 +158,7 @@ def _sealed(
 
 
 class _MaterialStorage:
-    """Where key material goes: into key_metadata, or into a file beside the data."""
+    """The place of key material: in key_metadata, or in a file beside the data."""
 
     def __init__(self, *, internal: bool) -> None:
         self._internal = internal

@@ -2,9 +2,9 @@
 
     data, as it is | _KEY_MATERIAL_FOR_<name>.json with each key wrapped anew
 
-So neither the footer's key nor a key encryption key comes to this machine, where the KMS renews
-keys by itself.  What the footer says is used unverified, which is no harm: the data file is not
-sealed anew, and a key goes to no master key but the one that its own name is mapped to.
+If the KMS renews keys by itself, neither the footer's key nor a key encryption key comes to this
+machine.  The footer is used unverified, which is no harm: the data file is not sealed anew, and a
+key goes only to the master key that its own name is mapped to.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How a file is protected, and how a policy wants it: which key seals the footer and columns."""
+"""The protection of a file, found and wanted by a policy: the keys of its footer and columns."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def wraps_as_wanted(footer: Footer, keys: FileKeys, encryption: EncryptionOption
     ]
     metadata = [footer.tail.key_metadata, *(it.key_metadata for it in own if it is not None)]
     materials = [None if it is None else _material(keys, it) for it in metadata]
-    # How long the keys are is seen by the footer's: a writer makes all keys of a file alike.
+    # The footer's key tells the length of all: a writer makes all keys of a file alike.
     key = footer.key or keys.footer_key(footer.tail.key_metadata)
     return 8 * len(key.key) == encryption.data_key_bits and all(
         it is not None

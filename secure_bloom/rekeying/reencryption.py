@@ -92,14 +92,14 @@ class Reencryption:
                 self._ready[path] = wanted, made
 
     def wrapped(self) -> int:
-        """How many new keys the KMS has wrapped."""
+        """The number of new keys that the KMS has wrapped."""
         return 0 if self.maker is None else self.maker.wrapped
 
     def _tried(self, path: str, target: str | None) -> RekeyedFile:
         """Once more where another writer was faster."""
         try:
             return self._reencrypt(path, target)
-        # One more try and not many: whoever loses twice has a busy neighbour, and is told.
+        # One more try and not many: a user who loses twice has a busy neighbour, and is told.
         except FileChangedError:
             return self._reencrypt(path, target)
 
@@ -107,7 +107,7 @@ class Reencryption:
         started = time.perf_counter()
         with open_input(path) as file:
             keys = file_keys(self.resolver, file)
-            # What is sealed anew will pass for genuine, so it must be genuine now.
+            # Readers will take bytes that are sealed anew for genuine, so they must be genuine now.
             open_footer = unlock_to_read if self.policy is None else unlock
             footer = open_footer(read_tail(file), keys)
             before = found_protection(footer, keys)
@@ -117,8 +117,8 @@ class Reencryption:
                 if target is None and not self.dry_run:
                     tidy_material(file, footer)
                 return report("unchanged", after=before, size=file.size)
-            # Before the write: the new file has one name, and nothing tells any more which index
-            # beside it is of the old content.
+            # Found before the write.  Afterwards nothing tells any more which index beside the file
+            # belongs to the old content.
             notes = () if target is not None else tuple(leftovers(file, wanted))
             size = file.size
             if not self.dry_run:

@@ -10,12 +10,12 @@ from secure_bloom.errors import FormatError
 from secure_bloom.parquet.footer import Chunk
 from secure_bloom.parquet.pages import chunk_extent
 
-#: Where something starts, and how many bytes it has.
+#: The first byte of something, and its number of bytes.
 Extent = tuple[int, int]
 
 
 class RegionKind(enum.IntEnum):
-    """What a region holds; a chunk's offset index tells of its pages, so it comes behind them."""
+    """The kinds of regions; a chunk's offset index tells of its pages, so it comes behind them."""
 
     PAGES = 0
     FILTER = 1
@@ -40,7 +40,7 @@ class Region:
 
     @property
     def end(self) -> int:
-        """Where it ends."""
+        """The byte behind its last one."""
         return self.offset + self.length
 
 

@@ -1,4 +1,4 @@
-"""What a run of re-encryption or rotation did: one record per file, and their JSON."""
+"""The report of a re-encryption or rotation: one record per file, and their JSON."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Wrapped keys of one run under the master keys that they should be under, each once.
+"""Move the wrapped keys of one run to the master keys that they should be under, each once.
 
-A KEK is renewed inside the KMS where it can do that.  The KEK of a footer had to be given out, to
-open the footer: the keys under it come under a KEK of this run, so that the KMS is asked once for
-it, not twice.  Which version of a master key is the newest is told by what the KMS wraps anyway.
+If the KMS can renew a KEK inside itself, it does.  The KEK of a footer had to leave the KMS, to
+open the footer.  So the keys under it come under a KEK of this run, and the KMS is asked once and
+not twice.  Keys that the KMS wraps anyway tell the newest version of a master key.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Rewrapper:
         #: The newest version of each master key, as the KMS told it in this run.
         self._newest: dict[str, _Once] = {}
         self._turn = threading.Lock()
-        #: How many wrapped keys the KMS was asked to renew or to move.
+        #: The number of wrapped keys that the KMS was asked to renew or to move.
         self.asked = 0
 
     @property

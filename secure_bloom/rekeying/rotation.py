@@ -69,8 +69,8 @@ class Rotation:
             with located(path=path):
                 try:
                     return self._rotate(path, target)
-                # Once more, on the file that another writer put there.  Who loses twice is told,
-                # and the file is whole.
+                # Once more, on the file that another writer put there.  After a second loss the
+                # report says so, and the file is whole.
                 except FileChangedError:
                     return self._rotate(path, target)
         except SecureBloomError as error:

@@ -51,8 +51,9 @@ def reencrypt(
     columns, another mode of the footer or another algorithm.  A file that already is as the policy
     says is left alone, unless ``new_data_keys`` is given.  ``keys`` opens the old files, and seals
     the new ones where the policy has no KMS.  Files are replaced atomically, or written below
-    ``output``, on at most ``jobs`` cores, by default all: many small ones by processes, each of
-    which asks the policy's KMS itself.  A file that fails is reported and stays as it was.
+    ``output``, on at most ``jobs`` cores, by default all.  Many small files are shared by
+    processes; each process asks the policy's KMS itself.  A file that fails is reported and stays
+    as it was.
 
     The folder of a Delta table, given alone, is changed by a commit of its log, as
     :func:`secure_bloom.add_bloom_filters` does it, with ``where``, ``since`` and ``commit_every``
@@ -96,10 +97,10 @@ def decrypt(
 ) -> RekeyReport:
     """Write files in clear below ``output``, never in their place.
 
-    ``keys`` opens them, or the KMS of ``policy``.  As for every verb that reads, a signature that
-    cannot be checked, and a file that is protected less than the policy says, are errors of a file
-    unless they are allowed.  Of a Delta table, given alone, the live files are written to a folder
-    without a log; partition values become names of folders.
+    ``keys`` opens them, or the KMS of ``policy``.  As for every verb that reads, two things are
+    errors of a file unless they are allowed: a signature that cannot be checked, and less
+    protection than the policy says.  If a Delta table is given alone, its live files are written to
+    a folder without a log; partition values become names of folders.
 
     >>> sb.decrypt("out/", output="clear/", policy="keys/policy.toml")
     <RekeyReport: 1 file (1 decrypted)>
@@ -206,7 +207,7 @@ def check_columns(files: Iterable[str], work: RekeyWork) -> None:
                 return
             missing.intersection_update(missing_columns(policy, leaves))
             known.update(leaf.name for leaf in leaves)
-    # Where no footer opened nothing is known of columns; each file then tells its own error.
+    # If no footer opened, no column is known; each file then tells its own error.
     for name in sorted(missing) if known else ():
         raise unknown_column(name, known)
 

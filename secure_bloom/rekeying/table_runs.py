@@ -26,7 +26,7 @@ from secure_bloom.rekeying.rekey_report import RekeyedFile, RekeyReport
 from secure_bloom.tables import LiveFile, Snapshot
 from secure_bloom.tables.log_bounds import IsSecret, bounded_columns
 
-#: What the table's history calls the commits.
+#: The names of the commits in the table's history.
 REENCRYPT, ROTATE = "REENCRYPT", "ROTATE KEYS"
 _OLD_FILES = (
     "the old files stay for time travel, under their old keys, until the table's VACUUM removes "

@@ -1,8 +1,8 @@
-"""The data of a file under another protection, part by part, and where everything then stands.
+"""Write the data of a file under another protection, part by part, and note the new places.
 
-A page is opened and sealed in less time than a thread takes to be told of it, so the pages of a
-file are done one after the other, while another thread writes those before.  Chunks that are in
-clear before and after are copied as they lie.
+To open and seal a page takes less time than to hand it to a thread.  So the pages of a file are
+done one after the other, while another thread writes the pages before.  Chunks that are in clear
+before and after are copied as they lie.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from secure_bloom.rekeying.regions import Region, RegionKind
 from secure_bloom.storage import InputFile
 from secure_bloom.storage.rewritten_file import OldRange
 
-#: A header is looked for in so many bytes; one that is longer in 16 times as many.
+#: A header is looked for in this number of bytes, and a longer one in 16 times as many.
 _HEADER = 64 * 1024
-#: Pages are read so many bytes at a time; a longer one is read whole.
+#: Pages are read in steps of this number of bytes; a longer page is read whole.
 _AHEAD = 2 * 1024 * 1024
 #: OffsetIndex.page_locations, PageLocation.offset and .compressed_page_size in parquet.thrift.
 _PAGE_LOCATIONS, _OFFSET, _PAGE_SIZE = 1, 1, 2
@@ -34,10 +34,10 @@ NewCipher = Callable[[int, int], ColumnCipher | None]
 
 @dataclass(slots=True)
 class NewPlaces:
-    """Where the parts of one chunk stand in the new file: offsets and lengths in bytes.
+    """The places of the parts of one chunk in the new file: offsets and lengths in bytes.
 
     ``pages`` maps the old offset of each page to its new offset and size, header included.
-    ``header_growth`` is by how much headers are larger than they were.
+    ``header_growth`` is the number of bytes that all headers together have grown.
     """
 
     start: int = 0
@@ -72,7 +72,7 @@ class Transfer:
                 for part in _PARTS[region.kind](self, region, self.places[region.key]):
                     self.position += part.length if isinstance(part, OldRange) else len(part)
                     yield part
-                    # As the pages: let go before the next one is worked out.
+                    # Like pages, a part is let go before the next one is worked out.
                     del part
 
     def _pages(self, region: Region, places: NewPlaces) -> Iterator[bytes | OldRange]:
@@ -174,7 +174,7 @@ def _stored_pages(file: InputFile, region: Region) -> Iterator[tuple[Page, int, 
 
 @dataclass(slots=True, kw_only=True)
 class _ReadAhead:
-    """Bytes of a region that were read, of which the next pages are cut."""
+    """Bytes of a region that were read ahead; the next pages are cut from them."""
 
     file: InputFile
     region: Region

@@ -1,4 +1,4 @@
-"""Which master keys open which files and columns, found without any key."""
+"""Find the master keys that open files and columns, without any key."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class KeyUseReport(ReportOfFiles[FileKeyUse]):
 
     @property
     def files_by_key(self) -> dict[tuple[str, str | None], int]:
-        """How many files depend on each master key and version, by name."""
+        """The number of files that depend on each master key and version, by name."""
         counts: dict[tuple[str, str | None], int] = {}
         for file in self.files:
             for key in file.keys:
@@ -95,11 +95,11 @@ def keys_used(
     version: int | None = None,
     timestamp: str | datetime | None = None,
 ) -> KeyUseReport:
-    """Which master keys, and versions of them, open the footers and columns of files.
+    """The master keys, and versions of them, that open the footers and columns of files.
 
     Names stand in clear: only an encrypted footer hides those of its columns, and ``keys`` opens
-    it.  A file that cannot be read is reported.  Of a Delta table the live files count, of its
-    latest version or of ``version``, or of the last one until ``timestamp``.
+    it.  A file that cannot be read is reported.  For a Delta table the live files of its latest
+    version count, or of ``version``, or of the last version until ``timestamp``.
 
     >>> sb.keys_used("out/").files_by_key[("k_footer", None)]
     1
@@ -119,7 +119,8 @@ def _file(listing: TableListing, path: str, resolver: KeyResolver) -> FileKeyUse
             footer: Footer | None
             try:
                 footer = unlock(tail, keys)
-            # What stands in clear is told: whoever asks what a lost key opens does not have it.
+            # Without the key, the part in clear is told: a user who asks what a lost key opens does
+            # not have it.
             except KeyUnavailableError:
                 # An encrypted footer hides its columns; a signed one stands in clear.
                 footer = None if tail.outline is None else read_unverified(tail)

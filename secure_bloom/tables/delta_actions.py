@@ -65,7 +65,7 @@ def count(fields: Mapping[str, Any], name: str) -> int:
 
 
 def optional_count(fields: Mapping[str, Any], name: str) -> int | None:
-    """As :func:`count`; None where the field is missing or null."""
+    """Like :func:`count`; None where the field is missing or null."""
     return None if fields.get(name) is None else count(fields, name)
 
 

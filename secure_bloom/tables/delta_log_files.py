@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from secure_bloom.errors import FormatError, PolicyError
 
 LOG_FOLDER = "_delta_log"
-#: Where the parts of a checkpoint stand that only names them, below the log.
+#: The folder below the log for parts of a checkpoint that only names them.
 SIDECAR_FOLDER = "_sidecars"
 
 _COMMIT = re.compile(r"(\d{20})\.json")

@@ -45,7 +45,7 @@ def snapshot(
     """The Delta table in a folder at a version, the latest unless asked; None for no such table.
 
     ``timestamp`` (ISO 8601, UTC unless it says so) asks for the last version committed until then.
-    Raises UnsupportedFeatureError, by name, for a reader feature that is not known here,
+    Raises UnsupportedFeatureError for a reader feature that is not known here, by its name.  Raises
     FormatError for a log that contradicts the protocol, and PolicyError for a version that the log
     does not have.
     """
@@ -85,7 +85,7 @@ class _Replay:
         self._metadata: TableMetadata | None = None
         self._domains: dict[str, str] = {}
         self._commit_time: int | None = None
-        #: By path: its deletion vector, and the newest `add`.
+        #: For each path: its deletion vector, and the newest `add`.
         self._files: dict[str, tuple[str | None, Mapping[str, Any]]] = {}
         self._takers = {
             "add": self._add,
@@ -144,7 +144,7 @@ class _Replay:
 
     def _set_protocol(self, fields: Mapping[str, Any]) -> None:
         self._protocol = protocol_of(fields)
-        # What comes next may mean something else under a feature that is not known.
+        # Under a feature that is not known, all that follows may mean something else.
         if self._metadata is not None:
             refuse_unknown(self._protocol, self._metadata)
 

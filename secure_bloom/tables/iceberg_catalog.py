@@ -1,4 +1,4 @@
-"""Where the metadata file of an Iceberg table stands, as its catalog says.
+"""The place of an Iceberg table's metadata file, as its catalog tells it.
 
 ``iceberg://CATALOG/NAMESPACE.TABLE`` names a table of a catalog in the settings of pyiceberg:
 ``.pyiceberg.yaml`` and the environment (``PYICEBERG_CATALOG__NAME__URI``).

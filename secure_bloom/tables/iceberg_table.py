@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-#: How the name of a metadata file ends.
+#: The end of the name of a metadata file.
 METADATA_SUFFIX = ".metadata.json"
 
 
@@ -33,7 +33,7 @@ METADATA_SUFFIX = ".metadata.json"
 class IcebergTable:
     """The current snapshot of a table: its columns, and its data files in their order.
 
-    ``with_deletes`` are those of which delete files remove rows.  ``has_defaults``: a column that
+    ``with_deletes`` are the files that lose rows by delete files.  ``has_defaults``: a column that
     a file lacks may have a value there.
     """
 

@@ -1,4 +1,4 @@
-"""What a Delta table's log says of one version: protocol, metadata, and the files that live."""
+"""One version of a Delta table, as its log has it: protocol, metadata, and the live files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protocol:
-    """What a reader and a writer must know to touch the table; features by their names."""
+    """The abilities that readers and writers of the table must have; features by their names."""
 
     min_reader_version: int
     min_writer_version: int

@@ -17,14 +17,14 @@ from secure_bloom.errors import FormatError
 IsSecret = Callable[[tuple[str, ...]], bool]
 
 _BOUNDS = ("minValues", "maxValues")
-#: What statistics call a column, in both modes of column mapping.
+#: The name of a column in statistics, in both modes of column mapping.
 _PHYSICAL_NAME = "delta.columnMapping.physicalName"
 #: Structures are not nested so deeply; a hostile log would exhaust Python's stack.
 _DEEPEST = 100
 
 
 def bounded_columns(add: Mapping[str, Any], schema: Mapping[str, Any]) -> set[tuple[str, ...]]:
-    """The columns of which an `add` action has a bound, by the names that people use."""
+    """The columns with a bound in an `add` action, by the names that people use."""
     statistics = _parsed(add.get("stats"))
     return {
         path for name in _BOUNDS for path in _leaves(statistics.get(name), schema, (), _DEEPEST)
@@ -61,7 +61,7 @@ def _parsed(text: str | None) -> dict[str, Any]:
 
 
 def _encoded(value: Any) -> str:
-    # As it stood in the log, digit by digit.
+    # The number as it stood in the log, digit by digit.
     if isinstance(value, _Number):
         return str(value)
     if isinstance(value, dict):

@@ -35,7 +35,7 @@ def _of_time(value: datetime) -> str:
 def _of_decimal(value: Decimal) -> float | int | None:
     if value == value.to_integral_value():
         return int(value)
-    # As a number of JSON only if it reads back as the same decimal.
+    # It becomes a number of JSON only if it reads back as the same decimal.
     return float(value) if Decimal(repr(float(value))) == value else None
 
 

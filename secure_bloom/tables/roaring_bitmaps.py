@@ -53,7 +53,7 @@ class _Cursor:
 
     @property
     def left(self) -> int:
-        """How many bytes are left."""
+        """The number of bytes that are left."""
         return len(self._data) - self._at
 
     def bytes(self, count: int) -> bytes:
