@@ -48,7 +48,7 @@ class AuditPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditOptions:
-    """How far an audit looks, and which findings count; see :func:`secure_bloom.audit`."""
+    """The extent of an audit, and the findings that count; see :func:`secure_bloom.audit`."""
 
     ignore: Iterable[str] = ()
     severity: Severity | str | None = None
@@ -107,7 +107,7 @@ def _today() -> datetime.date:
 
 
 def _scope(policy: KeyPolicy | str | PathLike[str], options: AuditOptions) -> AuditScope:
-    """What the report says of the request: no key, and of properties only that there are any."""
+    """The request as the report shows it: no key, and of properties only that there are any."""
     given: dict[str, Any] = {
         "severity": None if options.severity is None else str(options.severity),
         "ignore": list(options.ignore),

@@ -1,4 +1,4 @@
-"""What an audit holds files against; it travels to other processes, so it holds no keys."""
+"""The requirements that an audit checks; they travel to other processes, so they hold no keys."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from secure_bloom.parquet.schema import Leaf
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What the policy wants for one leaf: the master key that protects it, and a filter."""
+    """The policy's requirements for one leaf: the master key that protects it, and a filter."""
 
     key: str | None
     bloom: BloomFilterOptions | None
@@ -31,7 +31,7 @@ class AuditRequest:
     check_values: bool = False
 
     def wanted(self, leaves: tuple[Leaf, ...]) -> tuple[Wanted, ...]:
-        """What the policy wants for each leaf of a file."""
+        """The policy's requirements for each leaf of a file."""
         blooms = FilterRequest(columns=self.policy.bloom_columns()).resolve(leaves)
         return tuple(
             Wanted(key=self.policy.key_for(leaf.path), bloom=blooms.get(ordinal))

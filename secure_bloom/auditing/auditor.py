@@ -65,8 +65,8 @@ def audit(
     evenly.  ``check_values`` reads the first page of each column chunk that has a filter, and looks
     its values up in the filter.  ``spark_properties`` are held against the policy too.
 
-    Only footers, Bloom filters, and bytes that nothing refers to are read.  Of a Delta table the
-    live files are looked at, of its latest version or of ``version``, or of the last one until
+    Only footers, Bloom filters, and bytes that nothing refers to are read.  For a Delta table the
+    live files of its latest version are looked at, or of ``version``, or of the last version until
     ``timestamp``.  A file that cannot be read or opened is a finding as well.  Raises PolicyError
     where there is nothing to audit: no file, no readable policy, no KMS to ask.
 

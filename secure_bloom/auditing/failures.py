@@ -49,7 +49,7 @@ def rule_of(error: Exception) -> Rule:
 
 
 def told(error: Exception) -> str:
-    """What a finding says about an error.
+    """The message of a finding about an error.
 
     The text of an unforeseen error may hold values, so only its class is named.
     """

@@ -1,4 +1,4 @@
-"""What an audit finds: findings with a stable id, and the report that holds them."""
+"""Findings of an audit, each with a stable id, and the report that holds them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from secure_bloom.text import counted
 
 
 class Severity(enum.StrEnum):
-    """How bad a finding is, worst first; a note is not bad: writers can do no better."""
+    """The badness of a finding, worst first; a note is not bad: writers can do no better."""
 
     CRITICAL = "critical"
     HIGH = "high"
@@ -91,7 +91,7 @@ class AuditReport(Report):
 
     @property
     def files(self) -> int:
-        """How many files were looked at."""
+        """The number of files that were looked at."""
         return len(self.paths)
 
     def _document(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What an audit was told to look at: the policy, the options, the files that it left out."""
+"""The scope of an audit: the policy, the options, the files that it left out."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class AuditScope:
         ]
 
     def not_looked_at(self) -> list[str]:
-        """What the audit did not look at because of its options, each as a few words."""
+        """The things that the audit did not look at because of its options, each in a few words."""
         left_out = f"{self.files_left_out:,} files that are not in the sample"
         return [left_out] * bool(self.files_left_out) + [
             words

@@ -95,9 +95,9 @@ def read_record_key_filter(
 ) -> RecordKeyFilter | None:
     """The record key filter and key range of one base file; None for a file with neither.
 
-    A plaintext footer is read without keys, with a warning where it is signed; where keys or a
-    policy are given its signature is checked, unless ``allow_unverified`` lets one pass whose key
-    is not at hand.  One that is protected less than the policy says is an error unless
+    A plaintext footer is read without keys, with a warning if it is signed.  If keys or a policy
+    are given, its signature is checked; ``allow_unverified`` lets a signature pass whose key is not
+    at hand.  One that is protected less than the policy says is an error unless
     ``allow_unprotected`` is given.  Works inside Hudi tables.  Raises KeyUnavailableError for an
     encrypted footer whose key is not there, FormatError, UnsupportedFeatureError or IntegrityError
     for what cannot be trusted.
@@ -125,7 +125,7 @@ def show(
     allow_unverified: bool = False,
     allow_unprotected: bool = False,
 ) -> RecordKeyReport:
-    """What the footers of files, folders or globs say about record keys.
+    """The filters and ranges of record keys in the footers of files, folders or globs.
 
     A file whose footer or filter cannot be read, or trusted as :func:`read_record_key_filter`
     says, is reported with its error and does not stop the others.

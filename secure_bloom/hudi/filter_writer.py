@@ -47,11 +47,11 @@ from secure_bloom.text import counted, named_columns
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordKeyFilterOptions:
-    """How a file's filter is built; all defaults but the size are Hudi's.
+    """Options of a file's filter; all defaults but the size are Hudi's.
 
-    ``num_entries`` is the number of keys that a filter, or a row of a dynamic one, is made for:
-    by default as many as the file has, where Hudi takes 60,000 for any file.  ``max_entries``
-    bounds the rows of a dynamic filter together.  PolicyError for values that make no sense.
+    A filter, or a row of a dynamic one, is made for ``num_entries`` keys: by default as many as the
+    file has.  Hudi takes 60,000 for any file.  ``max_entries`` bounds the rows of a dynamic filter
+    together.  PolicyError for values that make no sense.
     """
 
     type_code: str = DynamicBoundedBloomFilter.TYPE_CODE
@@ -97,10 +97,10 @@ def add_record_key_filter(
     ``paths`` are files, folders or globs.  A filter that is there is kept, or with ``replace``
     built anew; without ``replace`` one of another column fails its file, which can have one only.
     Files are replaced atomically, or with ``in_place`` appended to, or with ``output`` written
-    below another folder, on at most ``jobs`` cores, by default all; one that fails is reported and
-    does not stop the others: so is one that is protected less than the ``policy`` says, unless
-    ``allow_unprotected``.  The report's ``notes`` say to whom the new entries show something that
-    the file hid before.
+    below another folder, on at most ``jobs`` cores, by default all.  A file that fails is reported
+    and does not stop the others.  A file that is protected less than the ``policy`` says fails,
+    too, unless ``allow_unprotected``.  The report's ``notes`` say to whom the new entries show
+    something that the file hid before.
 
     Raises PolicyError or UnsupportedFeatureError before any file is written where the request
     itself cannot be.  Files of a live Hudi table are refused: its log records their sizes.
@@ -215,7 +215,7 @@ class RecordKeyRewriter(FileRewriter):
             yield f"the filter is for {counted(held, 'key')}, the file has more: raise num_entries"
 
     def _missed(self, old: RecordKeyEntry, parts: list[PackedKeys]) -> int:
-        """How many keys of the column are not in its old filter."""
+        """The number of keys of the column that are not in its old filter."""
         if old.filter is None or old.column != self.column:
             return 0
         return sum(int((~old.filter.check_packed(part)).sum()) for part in parts)

@@ -1,4 +1,4 @@
-"""Which files hold which record keys: by range, then by filter, then by the data.
+"""Find the files that hold record keys: by range, then by filter, then by the data.
 
 Only the footer of a file is read.  If range and filter leave a candidate, the key column is read
 too, and only keys that it really has count.
@@ -58,8 +58,8 @@ class FileLookup:
     """One file: how many of the keys were in its range, passed its filter, and are there.
 
     ``filter`` is whether it has one of the column that was searched; another column's rules out
-    nothing, and neither does its range.  What a file says that is not ``verified``, a signed one
-    whose key is not at hand, may be forged.
+    nothing, and neither does its range.  A signed file whose key is not at hand is not
+    ``verified``: its content may be forged.
     """
 
     path: str
@@ -83,7 +83,7 @@ class FileLookup:
 class LookupReport(Report):
     """Every key with the files that hold it, and every file with what became of it.
 
-    Where a file failed the answer lacks what that file holds.
+    If a file failed, the answer lacks the keys of that file.
     """
 
     found: Mapping[str, tuple[str, ...]] = field(repr=False)
@@ -101,11 +101,11 @@ class LookupReport(Report):
 
     @property
     def read_without_filter(self) -> int:
-        """How many files were read that have no filter of the column."""
+        """The number of files that were read and have no filter of the column."""
         return sum(file.status is LookupStatus.READ and not file.filter for file in self.files)
 
     def count(self, status: LookupStatus) -> int:
-        """How many files have this status."""
+        """The number of files with this status."""
         return sum(file.status is status for file in self.files)
 
     def _document(self) -> dict[str, Any]:
@@ -137,7 +137,7 @@ class SearchedKeys:
         self._packed = PackedKeys.of(key.translate(FROM_JAVA_ORDER) for key in self._ordered)
 
     def candidates(self, entry: RecordKeyEntry | None) -> tuple[int, set[bytes]]:
-        """How many keys are in the range of a file with this entry, and which pass its filter.
+        """The number of keys in the range of a file with this entry; the keys that pass its filter.
 
         Without a range the file may hold any key; without a filter, any key of its range.
         """
@@ -179,9 +179,9 @@ def lookup(
     too.
 
     A file that fails is reported and does not stop the others.  That includes a signed file whose
-    key is missing although ``keys`` or a ``policy`` are given, unless ``allow_unverified``, and a
-    file that is protected less than the policy says, unless ``allow_unprotected``.  PolicyError for
-    an empty key.
+    key is missing although ``keys`` or a ``policy`` are given, unless ``allow_unverified``.  It
+    includes a file that is protected less than the policy says, unless ``allow_unprotected``.
+    PolicyError for an empty key.
 
     >>> sb.hudi.lookup("out/", "user7@example.com", column="email", policy="keys/policy.toml")
     <LookupReport: 1 of 1 key found, 1 file (1 read)>

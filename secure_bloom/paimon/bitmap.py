@@ -59,7 +59,7 @@ class ValueList:
         return found
 
     def spans(self, examples: frozenset[Hashed]) -> Iterator[tuple[int, int]]:
-        """Where each listed value starts and ends, told by examples of the list's type.
+        """The start and end of each listed value, told by examples of the list's type.
 
         Nothing without an example.
         """

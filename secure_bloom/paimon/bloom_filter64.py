@@ -122,12 +122,12 @@ class BloomFilter64:
 
     @property
     def hash_functions(self) -> int:
-        """How many positions each inserted hash sets."""
+        """The number of positions that each inserted hash sets."""
         return self._hash_functions
 
     @property
     def checked_functions(self) -> int:
-        """How many positions a check looks at: as many as Paimon's own reader does.
+        """The number of positions that a check looks at: as many as Paimon's own reader does.
 
         That reader adds the four bytes of the number as signed ones and so reads 128 as -128: then
         it looks at no position, and every answer is "maybe".
@@ -185,7 +185,8 @@ class BloomFilter64:
 
     def fpp(self) -> float:
         """The probability that a hash which was not inserted passes, from the bits themselves."""
-        # By what Paimon's reader checks: where it looks at no position, every value passes.
+        # The number that Paimon's reader checks counts: if it looks at no position, every value
+        # passes.
         return self.fill() ** self.checked_functions
 
     def estimated_values(self) -> int | None:

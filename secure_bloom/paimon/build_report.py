@@ -13,7 +13,7 @@ from secure_bloom.reports import Report, counted_files
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexOptions:
-    """How one column's filter is sized: for ``items`` distinct values at ``fpp``, 0 < fpp < 1.
+    """The size of one column's filter: for ``items`` distinct values at ``fpp``, 0 < fpp < 1.
 
     Without ``items`` they are counted.  Paimon's own default is 1,000,000, whatever a file holds.
     """
@@ -53,8 +53,7 @@ class ColumnReport:
 class IndexReport:
     """One data file's index: its path, its size in bytes, and what was built or kept in it.
 
-    What a data file says that is not ``verified``, a signed one whose key is not at hand, may be
-    forged.
+    A signed data file whose key is not at hand is not ``verified``: its content may be forged.
     """
 
     path: str
@@ -85,7 +84,7 @@ class BuildReport(Report):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What indexes of encrypted columns show to everyone; each column is named once."""
+        """Notes on encrypted columns whose index everyone can read; each column is named once."""
         shown = {c.column: c.shows for file in self.files for c in file.columns if c.shows}
         return tuple(f"column {name}: {shows}" for name, shows in sorted(shown.items()))
 

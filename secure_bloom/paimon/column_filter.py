@@ -98,7 +98,7 @@ def _items(file: InputFile, chunk: Chunk) -> Iterator[pa.Array]:
         )
 
 
-#: How many hashes are gathered before the repeated ones are dropped.
+#: The number of hashes that are gathered before the repeated ones are dropped.
 _GATHERED = 1 << 22
 
 
@@ -188,7 +188,8 @@ class _Hashes:
         for batch in self:
             gathered.append(batch)
             waiting += len(batch)
-            # As many as are distinct already, at least: so each hash is sorted only a few times.
+            # At least as many as are distinct already are gathered, so each hash is sorted only a
+            # few times.
             if waiting > max(_GATHERED, len(gathered[0])):
                 gathered, waiting = [_distinct(gathered)], 0
         return _distinct(gathered)
@@ -207,7 +208,7 @@ def _column_hashes(file: InputFile, source: ColumnSource) -> Iterator[NDArray[np
     """The hashes of a column's values, row group by row group, nulls left out."""
     map_key = source.column.map_key
     for chunks in source.chunks:
-        # Of a map's key the chunks are those of the keys and of the values; else there is one.
+        # For a key of a map there are two chunks, of the map's keys and values; else there is one.
         value = chunks[-1]
         if map_key is None:
             for entries in read_entries(file, value).entries:

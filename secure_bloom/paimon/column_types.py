@@ -31,7 +31,7 @@ from secure_bloom.storage import InputFile, open_input
 
 _Stored: TypeAlias = tuple[Type, ConvertedType | None]
 
-#: How Paimon stores its types in Parquet.  BINARY is taken as bytes of any length.
+#: Paimon's types, and how Paimon stores them in Parquet.  BINARY is taken as bytes of any length.
 _STORED: dict[TypeRoot, _Stored] = {
     TypeRoot.TINYINT: (Type.INT32, ConvertedType.INT_8),
     TypeRoot.SMALLINT: (Type.INT32, ConvertedType.INT_16),
@@ -49,7 +49,7 @@ _STORED: dict[TypeRoot, _Stored] = {
     TypeRoot.BYTES: (Type.BYTE_ARRAY, None),
 }
 
-#: How Paimon stores timestamps: in milliseconds, in microseconds, and finer.
+#: The units in which Paimon stores timestamps: milliseconds, microseconds, and finer.
 _STORED_TIMESTAMPS: tuple[_Stored, ...] = (
     (Type.INT64, ConvertedType.TIMESTAMP_MILLIS),
     (Type.INT64, ConvertedType.TIMESTAMP_MICROS),

@@ -18,7 +18,7 @@ from secure_bloom.predicates.from_tuples import from_structure
 
 
 class PaimonOperator(enum.StrEnum):
-    """How a column is compared; :data:`Operator` is its public name."""
+    """The ways to compare a column; :data:`Operator` is the public name."""
 
     EQUAL = tree.Operator.EQUAL
     NOT_EQUAL = tree.Operator.NOT_EQUAL

@@ -91,7 +91,7 @@ class DataType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hashed:
-    """What is hashed of a value: bytes, or a number that has ``width`` bytes in its type."""
+    """The hashed part of a value: bytes, or a number that has ``width`` bytes in its type."""
 
     content: int | bytes = field(repr=False)
     width: int = 0

@@ -63,8 +63,8 @@ def build_index(
     lost.  Raises PolicyError for an encrypted column, because the index is in clear, unless
     ``allow_clear_index`` is given; FormatError for a damaged index; and what reading the footer,
     the keys and the pages raises.  That includes a signed file whose key is missing although
-    ``keys`` or a ``policy`` are given, unless ``allow_unverified``, and a file that is protected
-    less than the policy says, unless ``allow_unprotected``.
+    ``keys`` or a ``policy`` are given, unless ``allow_unverified``.  It includes a file that is
+    protected less than the policy says, unless ``allow_unprotected``.
     """
     trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
     merge = IndexMerge(replace_damaged=replace_damaged, dry_run=dry_run)
@@ -92,8 +92,8 @@ def build_indexes(
 ) -> BuildReport:
     """:func:`build_index` of all data files that ``paths`` mean; one that fails stops no other.
 
-    They are done on at most ``jobs`` cores, by default all: many small ones by processes, each of
-    which asks the policy's KMS itself.
+    They are done on at most ``jobs`` cores, by default all.  Many small files are shared by
+    processes; each process asks the policy's KMS itself.
 
     >>> sb.paimon.build_indexes("plain/", "email")
     <BuildReport: 1 file (1 built)>

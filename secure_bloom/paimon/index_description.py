@@ -1,4 +1,4 @@
-"""What an index shows to anyone who can read it: its columns, its filters, and their bits."""
+"""The content of an index for anyone who can read it: its columns, its filters, and their bits."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ from secure_bloom.storage.paths import Paths
 class IndexInspection:
     """One index of one column; ``bytes`` is 0 for EMPTY, a column without any value.
 
-    A Bloom filter also has its hash functions, the share of its bits that are set (``fill``), the
-    false-positive probability of those bits, and about how many distinct ``values`` it was given.
+    A Bloom filter also has its number of hash functions and the share of its bits that are set
+    (``fill``).  From these bits follow its false-positive probability, and about how many distinct
+    ``values`` it was given.
     """
 
     column: str

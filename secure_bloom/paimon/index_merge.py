@@ -9,14 +9,14 @@ from secure_bloom.paimon.container import FileIndex, Index
 from secure_bloom.paimon.index_files import index_path, read_beside, read_whole
 from secure_bloom.storage import InputFile, open_input, replace_tail
 
-#: How often a build starts again because another build was faster.
+#: The most times that a build starts again because another build was faster.
 _TRIES = 10
 NamedIndexes = list[tuple[str, Index]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexMerge:
-    """How an index is written: ``replace_damaged`` replaces one that cannot be read."""
+    """The ways to write an index: ``replace_damaged`` replaces one that cannot be read."""
 
     replace_damaged: bool
     dry_run: bool

@@ -40,9 +40,9 @@ from secure_bloom.storage.paths import Paths
 class FileVerdict:
     """One data file: ``absent`` where no row of it satisfies the predicate, or its error.
 
-    ``no_filter``: the file has no index of a column of the predicate.  By the rules of Paimon
-    ``absent`` is a file that Paimon skips; ``note`` tells where that may lose rows.
-    A signed file whose key is missing is not ``verified``: what it says may be forged.
+    ``no_filter``: the file has no index of a column of the predicate.  If the rules are Paimon's,
+    ``absent`` is a file that Paimon skips; ``note`` tells where that may lose rows.  A signed file
+    whose key is missing is not ``verified``: what it says may be forged.
     """
 
     path: str
@@ -106,9 +106,10 @@ def probe(
 
     A file that cannot be probed is reported with its error and does not stop the others.  That is
     also a file whose column is of another type than the value, or than ``types`` says.  Where the
-    column is only too small for the value, no row of the file has it.  Errors too are a signed file
-    whose key is missing although ``keys`` or a ``policy`` are given, unless ``allow_unverified``,
-    and a file that is protected less than the policy says, unless ``allow_unprotected``.
+    column is only too small for the value, no row of the file has it.  Two more things are errors:
+    a signed file whose key is missing although ``keys`` or a ``policy`` are given, unless
+    ``allow_unverified``; and a file that is protected less than the policy says, unless
+    ``allow_unprotected``.
 
     With ``rules="paimon-0.9"`` the answer is which files Paimon 0.9 skips by these indexes, rightly
     or not.  Raises PolicyError for a predicate or rules that are not understood, and for values or

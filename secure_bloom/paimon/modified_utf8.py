@@ -1,6 +1,6 @@
 """Java's modified UTF-8: NUL takes two bytes, and a character beyond 16 bits two surrogates.
 
-As ``DataOutput.writeUTF`` writes it: CESU-8 with C0 80 for NUL.
+It is the encoding of ``DataOutput.writeUTF``: CESU-8 with C0 80 for NUL.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What Paimon hashes of the values that a Parquet file stores.
+"""From the values that a Parquet file stores to those that Paimon hashes.
 
 Paimon hashes logical values, a file stores physical ones.  The values of a file and the values of a
 predicate go from their physical form to the hash by one table, so that they cannot differ.

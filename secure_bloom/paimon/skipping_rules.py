@@ -27,9 +27,10 @@ def must_read(
 ) -> bool:
     """Whether the file may hold rows that satisfy ``predicate``; False is certain.
 
-    By the rules of Paimon 0.9 the answer is whether Paimon reads the file, and nothing is certain.
-    Raises FormatError for a damaged index, UnsupportedFeatureError where a column of the predicate
-    has an index of a type that Paimon does not have, and PolicyError for what is no predicate.
+    With the rules of Paimon 0.9 the answer is whether Paimon reads the file, and nothing is
+    certain.  Raises FormatError for a damaged index, and PolicyError for an object that is no
+    predicate.  Raises UnsupportedFeatureError if a column of the predicate has an index of a type
+    that Paimon does not have.
     """
     require_predicate(predicate)
     return _DECISIONS[rules](index, predicate, forms)

@@ -21,7 +21,7 @@ from secure_bloom.errors import FormatError, IntegrityError, UnsupportedFeatureE
 from secure_bloom.parquet.footer import Chunk
 from secure_bloom.parquet.schema import require_filterable
 
-#: How many times the requested probability a filter may have.  The formula of other writers gives
+#: A filter may have this many times the requested probability.  The formula of other writers gives
 #: filters that miss the request 1.15 times at 10 %, and 10 times at 0.001 %.
 _FAR = 4.0
 #: The most bytes of filters that are read of one file: no honest file has as many.

@@ -1,7 +1,7 @@
 """Checks of what a file says of itself: counts, sizes, statistics, encodings, page indexes, pages.
 
-Here is what readers believe and what cannot be true; what is merely wrong nobody sees who does not
-read all values.
+A finding here is something that readers believe and that cannot be true.  Values that are merely
+wrong are seen only by someone who reads all of them.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def check_overlaps(subject: FooterSubject) -> Findings:
             if has_dictionary_offset(one.chunk):
                 start = min(start, meta_data.dictionary_page_offset or 0)
             found.append((start, start + meta_data.total_compressed_size, one))
-    # By places alone: subjects have no order.
+    # Sorted by places alone, because subjects have no order.
     found.sort(key=lambda extent: extent[:2])
     for (_, end, _), (start, _, one) in pairwise(found):
         if start < end:

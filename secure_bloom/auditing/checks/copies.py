@@ -20,7 +20,7 @@ from secure_bloom.storage.tree_of import tree_of
 #: Files that are no data; summaries have a check of their own.
 _NO_DATA = ("_metadata", "_common_metadata", "_SUCCESS")
 _NO_DATA_ENDS = (".crc", ".index", ".json", ".toml")
-#: How many folders are looked into, and how many files are opened, for each path.
+#: For each path: the most folders that are looked into, and the most files that are opened.
 _MOST_FOLDERS, _MOST_OPENED = 10_000, 1_000
 _LONGEST_NAME = 60
 
@@ -43,7 +43,8 @@ def check_copies(
         # A look at the disk for each listed file, so only where a candidate was found.
         keys = {file_key(path) for path in names} if by_folder else set()
         for folder, paths in by_folder.items():
-            # By file and not by name: links lead to files that were listed under another path.
+            # Files are compared, not names: links lead to files that were listed under another
+            # path.
             strangers = [path for path in paths if file_key(path) not in keys]
             if strangers:
                 yield _told(folder, strangers)

@@ -3,7 +3,7 @@
     15 <numBytes> 1c 1c 00 00 1c 1c 00 00 1c 1c 00 00 00 | bitset
 
 Thrift's compact protocol always writes this header, because there is only one algorithm, hash and
-compression: field 1 is a zigzag varint, fields 2 to 4 are unions of empty structures.
+compression.  Field 1 is a zigzag varint; fields 2 to 4 are unions of empty structures.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from secure_bloom.bloom.split_block import BYTES_PER_BLOCK, SplitBlockBloomFilte
 from secure_bloom.errors import FormatError
 from secure_bloom.options import MAX_BYTES
 
-# The varint of an int of 32 bits has five bytes at most, of which only the last is below 0x80.
+# The varint of an int of 32 bits has five bytes at most, and only its last byte is below 0x80.
 _HEADER = re.compile(rb"\x15([\x80-\xff]{0,4}[\x00-\x7f])(?:\x1c\x1c\x00\x00){3}\x00")
 #: The longest header that can match.
 HEADER_SIZE = 1 + 5 + 13

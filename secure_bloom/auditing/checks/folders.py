@@ -151,7 +151,7 @@ def _summary_findings(file: InputFile, policy: KeyPolicy) -> Iterator[Finding]:
 
 
 def _summary_texts(path: str, footer: Footer, policy: KeyPolicy) -> Iterator[Finding]:
-    """What the texts in a summary show, as in the readable footer of a data file."""
+    """Findings about the texts in a summary, as in the readable footer of a data file."""
     texts = texts_of(footer)
     shown = shown_record_keys(texts)
     if shown is not None:

@@ -1,8 +1,8 @@
-"""Check of the bytes that nothing refers to: filters in clear that a rewrite left, or that hide.
+"""Check of the bytes that nothing refers to: a rewrite may have left filters in clear there.
 
-Column chunks, filters and the footer own the bytes that their metadata names.  Where a column's
-metadata cannot be read, its whole row group is owned.  All other bytes are searched, up to 64 MiB,
-also page indexes: a forged length must not hide a filter.
+Column chunks, filters and the footer own the bytes that their metadata names.  If a column's
+metadata cannot be read, its whole row group counts as owned.  All other bytes are searched, up to
+64 MiB, also page indexes: a forged length must not hide a filter.
 
 A stray filter may be an older one of a column in clear, which tells nothing new.  It has the same
 values as the present filter, or some of them, perhaps in another size.  Folded to one size, both
@@ -40,7 +40,7 @@ _USELESS = 0.5
 #: The chance that a filter has all bits of a filter of other values must be below this.
 _CHANCE = 1e-3
 _BITS_PER_VALUE = 8
-#: How many bytes of filters are compared bit by bit; the rest counts as unexplained.
+#: The most bytes of filters that are compared bit by bit; the rest counts as unexplained.
 _MOST_COMPARED = 1 << 30
 
 #: Blocks of a filter, and a digest of its bits.
@@ -111,7 +111,7 @@ Region = tuple[int, int]
 
 _MOST_SEARCHED = 64 * 1024 * 1024
 _STEP = 4 * 1024 * 1024
-#: Where filters are looked for if the footer cannot be read: in the bytes before it.
+#: If the footer cannot be read, filters are looked for in all bytes before it.
 _TAIL = 1024 * 1024
 _WHAT = "a Bloom filter in clear stands where nothing refers to it"
 
@@ -174,9 +174,9 @@ def _stored(file: InputFile, chunk: Chunk) -> StoredBloomFilter | None:
 
 
 def _search(file: InputFile, start: int, end: int) -> Iterator[int]:
-    """Where filters in clear begin between two offsets; one across two steps counts once."""
+    """The offsets between two offsets at which filters in clear begin; none counts twice."""
     for offset in range(start, end, _STEP):
-        # So far beyond the step that a header which begins in it is whole.
+        # Read this far beyond the step, so that a header which begins in it is whole.
         data = file.read_at(offset, min(_STEP + HEADER_SIZE - 1, end - offset))
         yield from (offset + at for at in plain_filters(data, end - offset) if at < _STEP)
 

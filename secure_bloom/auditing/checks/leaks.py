@@ -218,7 +218,7 @@ def check_table_logs(tables: Iterable[Snapshot], policy: KeyPolicy) -> Iterator[
             )
 
 
-#: How many columns in clear are compared, each with every rule.
+#: The most columns in clear that are compared, each with every rule.
 _MOST_COMPARED = 2_000
 
 

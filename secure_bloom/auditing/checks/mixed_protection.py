@@ -14,14 +14,14 @@ from secure_bloom.errors import SecureBloomError
 from secure_bloom.parquet.footer_tail import Tail
 from secure_bloom.parquet.structures.metadata import ColumnChunk
 
-#: How each part of a file is protected; "" is the footer, the other names are columns.
+#: The protection of each part of a file; "" is the footer, the other names are columns.
 Protection = Mapping[str, str]
 
 _FOOTER = ""
 
 
 def protection_of(subject: FooterSubject) -> Protection:
-    """How each part of a file is protected; a column's row groups are taken together."""
+    """The protection of each part of a file; a column's row groups are taken together."""
     tail, keys = subject.of.tail, subject.of.keys
     columns: dict[str, set[str]] = {}
     for chunk in subject.chunks:
@@ -55,7 +55,7 @@ def _name(keys: FileKeys, key_metadata: bytes | None) -> str:
 
 
 class Mixture:
-    """How the files of a dataset are protected; equal protections are held once."""
+    """The protections of the files of a dataset; equal ones are held once."""
 
     def __init__(self) -> None:
         self._paths: dict[frozenset[tuple[str, str]], list[str]] = {}
@@ -76,7 +76,7 @@ class Mixture:
                         yield MIXED_RULES.finding(subject + what, path=path, column=part or None)
 
     def _usual(self) -> dict[str, str]:
-        """How most files protect each part."""
+        """The protection of each part in most files."""
         counts: dict[str, Counter[str]] = {}
         for parts, paths in self._paths.items():
             for part, state in parts:

@@ -1,4 +1,4 @@
-"""What checks look at: the end of a file, its footer, or one of its column chunks.
+"""The subjects of checks: the end of a file, its footer, or one of its column chunks.
 
 They also count what only all chunks of a file together show: bytes of filters, and signs of zero.
 """
@@ -116,5 +116,5 @@ class ChunkSubject:
         )
 
 
-#: What a check returns.
+#: The result of a check.
 Findings = Iterator[Finding]

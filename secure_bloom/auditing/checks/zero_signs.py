@@ -18,8 +18,8 @@ from secure_bloom.parquet.logical_types import Kind, logical_type
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import Type
 
-#: A filter may have one zero by chance, by the bits of other values.  What is less likely than this
-#: is a finding.
+#: A filter may have one zero by chance, by the bits of other values.  If that is less likely than
+#: this, it is a finding.
 _CHANCE = 1e-6
 _FORMATS = {Type.FLOAT: "<f", Type.DOUBLE: "<d"}
 
@@ -75,7 +75,7 @@ def _is_chance(count: int, expected: float) -> bool:
 
 
 def _layout(leaf: Leaf) -> str | None:
-    """How the column's values are packed; None for a column that is not floating-point."""
+    """The struct format of the column's values; None for a column that is not floating-point."""
     if logical_type(leaf.element).kind is Kind.FLOAT16:
         return "<e"
     return _FORMATS.get(leaf.type)

@@ -61,7 +61,7 @@ def render_html(
 ) -> str:
     """The report as one page.
 
-    ``subject`` is what was audited, ``created`` when, and ``meanings`` say what each id means.
+    ``subject`` names the audited table, ``created`` is the time, and ``meanings`` explain the ids.
     """
     groups = group_report(report)
     folder = common_folder(report.paths)
@@ -93,7 +93,7 @@ def _head(report: AuditReport, groups: Sequence[Mistake], subject: str) -> Itera
 
 
 def _about(report: AuditReport, created: datetime | None) -> Iterator[str]:
-    """What a reader must know to do the audit again: policy, options, time, versions."""
+    """The facts that are needed to do the audit again: policy, options, time, versions."""
     scope = report.scope
     digest = f" SHA-256 {scope.policy_sha256}" if scope.policy_sha256 else ""
     lines = {

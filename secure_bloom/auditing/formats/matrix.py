@@ -23,7 +23,7 @@ _Column = str | None
 
 @dataclass(slots=True, kw_only=True)
 class Cell:
-    """One column in the files of one row: which files are in which state.
+    """One column in the files of one row: the files by their state.
 
     ``groups`` are the indexes of the mistakes that have findings here, by state.
     """

@@ -129,7 +129,7 @@ def _group(key: _Key, members: list[Finding], state: State | None) -> Mistake:
 
 
 def extent(group: Mistake) -> str:
-    """How far a mistake goes: its files and row groups."""
+    """The extent of a mistake: its files and row groups."""
     if not group.paths:
         return "in the policy, or the dataset as a whole"
     files = counted(len(group.paths), "file")
@@ -147,7 +147,7 @@ class Conclusion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateCount:
-    """How many mistakes are in one state, and in how many places."""
+    """The number of mistakes in one state, and of their places."""
 
     state: State
     mistakes: int

@@ -42,7 +42,7 @@ _LEVELS = {
     Severity.LOW: "note",
     Severity.NOTE: "none",
 }
-#: What code scanning sorts by: 0 to 10, like a CVSS score.
+#: Code scanning sorts by this number: 0 to 10, like a CVSS score.
 _SCORES = {
     Severity.CRITICAL: "9.5",
     Severity.HIGH: "8.0",
@@ -122,7 +122,7 @@ def _result(mistake: Mistake, indexes: dict[str, int], dataset: str) -> dict[str
 
 
 def _message(mistake: Mistake) -> str:
-    """Where, what is wrong, and what to do."""
+    """The message: the place, the mistake and the fix."""
     where = [named_columns(mistake.columns)] if mistake.columns else []
     if len(mistake.paths) > 1:
         where.append(extent(mistake))

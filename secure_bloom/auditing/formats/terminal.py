@@ -68,7 +68,7 @@ def _report_lines(
 
 
 def _paragraph(group: Mistake, folder: str, *, verbose: bool) -> Iterator[_Line]:
-    """What is wrong, where, and what to do; each line with its indentation."""
+    """The mistake, its places and the fix; each line with its indentation."""
     from rich.text import Text
 
     state = (f" {group.state} ", _STYLES[group.state])

@@ -1,4 +1,4 @@
-"""The table of everything an audit can find: id, severity, what it means, what to do about it.
+"""The table of all findings of an audit: id, severity, meaning, fix.
 
 An id never changes its meaning; ``docs/audit.md`` shows the same table with an example of each.
 """

@@ -1,4 +1,4 @@
-"""What Hudi stores about record keys in a footer: two Bloom filters and a range.
+"""Hudi's entries about record keys in a footer: two kinds of Bloom filter, and a range.
 
 Only bytes and texts: nothing here opens a file, and single keys need neither numpy nor numba.
 """

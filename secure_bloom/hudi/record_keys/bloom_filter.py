@@ -1,4 +1,4 @@
-"""What both filters share: rows of bits of one shape, inserting and checking keys, their text."""
+"""The base of both filters: rows of bits of one shape, inserting and checking keys, their text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """Where the next ``count`` keys go: all to ``row``, or with stride 1 to row after row."""
+    """The rows of the next ``count`` keys: all go to ``row``, or with stride 1 to row after row."""
 
     row: int
     count: int
@@ -160,7 +160,7 @@ class HudiBloomFilter(ABC):
 
     @abstractmethod
     def _runs(self, count: int) -> Iterator[Run]:
-        """Where the next ``count`` keys go; rows are added on the way."""
+        """The rows of the next ``count`` keys; rows are added on the way."""
 
     def _positions(self, key: bytes) -> Iterator[int]:
         return positions(self.hash_type, key, self.num_hashes, self.vector_size)

@@ -37,7 +37,7 @@ class RecordKeyDescription:
 
 
 def describe_record_keys(footer: Footer) -> RecordKeyDescription | None:
-    """What the footer says about record keys; None for nothing.  Raises none of our errors."""
+    """The footer's entries about record keys; None for nothing.  Raises none of our errors."""
     column, has_range = None, False
     try:
         entry = read_entry(footer)

@@ -4,7 +4,7 @@
 
 A row is full after ``nr`` keys.  While ``rows * nr`` is below ``max_entries``, a new row follows.
 Then the bound is reached: the next key goes to row 0, and later keys go to rows 0, 1, 2, ... in
-turn.  So the memory stays the same, and false positives grow evenly.
+turn.  Then the memory stays the same, and false positives grow evenly.
 
 Neither the bound nor the turn is stored: a filter that was parsed fills its current row, then takes
 turns.

@@ -59,7 +59,7 @@ class KeyRange:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class RecordKeyEntry:
-    """What a footer says about record keys; the filter stays text until it is needed.
+    """The entries of a footer about record keys; the filter stays text until it is needed.
 
     ``column`` is the column of filter and range; None where the footer does not name it.
     """
@@ -87,7 +87,7 @@ class RecordKeyEntry:
 
 
 def read_entry(footer: Footer) -> RecordKeyEntry | None:
-    """What the footer says about record keys; None if it says nothing."""
+    """The footer's entries about record keys; None if it says nothing."""
     every = footer.metadata.key_value_metadata or []
     pairs = {pair.key: pair.value for pair in every if pair.key in RECORD_KEY_TEXTS}
     # The newer name counts where both stand.
@@ -105,7 +105,7 @@ def read_entry(footer: Footer) -> RecordKeyEntry | None:
 
 
 def read_entry_of(footer: Footer, column: str) -> RecordKeyEntry | None:
-    """What the footer says about the keys in ``column``.
+    """The footer's entries about the keys in ``column``.
 
     None also for an entry of another column, or of an unnamed one: it rules nothing out.
     """

@@ -13,8 +13,8 @@ def rows_with(listed: ValueList, values: frozenset[Hashed]) -> int:
     roaring.require_rows(listed.rows)
     wanted = {listed_form(value) for value in values}
     bitmaps = 0
-    # Where the list has a value twice its last place counts, as in Paimon's map.  So at most one
-    # bitmap is read for each wanted value, however often a hostile list repeats it.
+    # If the list has a value twice, its last place counts, as in Paimon's map.  So at most one
+    # bitmap is read for each wanted value, however often a hostile list repeats the value.
     places: dict[bytes, int] = {}
     for start, end in listed.spans(values):
         bitmaps = end + PLACE.size

@@ -4,8 +4,8 @@ Paimon puts a comparison to all indexes of its column, and an IN of up to 20 val
 ``=``.  It joins the answers one after the other, and ends an AND where no row is left.
 
 Two things lose rows.  Up to Paimon 1.1, an OR of a bitmap's rows with an answer that names no rows
-is taken for an AND.  And chance decides which of several indexes of a column comes first, hence
-what is joined with what.
+is taken for an AND.  And if a column has several indexes, chance decides which comes first, and so
+which answers are joined.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ from secure_bloom.predicates.tree import AllOf, AnyOf, Tree, leaves
 #: An IN of more values stays one comparison.
 MAX_IN_AS_OR: Final = 20
 
-#: The orders of indexes that are tried: enough for all orders in ten columns, each of which has a
-#: bitmap and another index.
+#: The number of orders of indexes that are tried: enough for ten columns that each have a bitmap
+#: and another index.
 _MAX_ORDERS = 1024
 
 _Join: TypeAlias = Callable[[Answer, Answer], Answer]
@@ -118,7 +118,7 @@ def _values(comparison: Comparison, forms: Forms) -> list[Values]:
     # Paimon's own bound: beyond it an index sees all values at once.
     if comparison.operator is Operator.IN and len(found) <= MAX_IN_AS_OR:
         return [None if each is None else frozenset(each) for each in found]
-    # A value of which no index can tell makes the whole list one.
+    # If an index cannot tell of one value, it cannot tell of the whole list.
     if None in found:
         return [None]
     return [frozenset(form for each in found for form in each or ())]

@@ -1,4 +1,4 @@
-"""What Paimon's reader of one index answers to a comparison: every row, no row, or these rows.
+"""The answer of Paimon's reader of one index to a comparison: every row, no row, or some rows.
 
 Paimon joins the answers of several indexes, and of several comparisons, by AND and OR.
 """

@@ -76,7 +76,7 @@ class _RoaringReader:
             yield high, self._runs() if of_runs >> ordinal & 1 else self._container(rows)
 
     def _cookie(self) -> tuple[int, int]:
-        """How many containers there are, and which have runs, as the bits of a number."""
+        """The number of containers, and as the bits of a number which of them have runs."""
         cookie, following = self._shorts(2)
         if cookie == _WITH_RUNS:
             count = following + 1
