@@ -89,11 +89,10 @@ def advise(
 ) -> TableAdvice:
     """Say which columns of the files, folders or globs at ``paths`` gain by a Bloom filter.
 
-    Nothing is written.  The filters of a part of the table are built in memory, and values are
-    looked up without and with them, by the code that reads tables: so the bytes are those that
-    ``explain`` tells then, of reads that return all columns.  Each column is tried alone.  A
-    present value is that of a random row; an absent one lies within the column's range, and no row
-    has it.
+    Nothing is written.  The filters of a part of the table are built in memory.  Values are looked
+    up without and with them, by the code that reads tables.  So the bytes are those that
+    ``explain`` would tell of reads that return all columns.  Each column is tried alone.  A present
+    value is that of a random row; an absent one lies within the column's range, and no row has it.
 
     ``columns`` are all unless given, one or several; ``queries`` is a file with one SQL condition
     or statement a line, by which columns are ranked; ``fpp`` is that of the filters, the policy's
@@ -128,7 +127,7 @@ def advice_notes(
     policy: GivenPolicy,
     allow_unprotected: bool,
 ) -> Iterator[str]:
-    """What filters of these columns, given with their fpp, would be good for, in sentences."""
+    """Sentences on the use of filters of these columns, given with their fpp."""
     for fpp in dict.fromkeys(columns.values()):
         names = [name for name, wanted in columns.items() if wanted == fpp]
         try:

@@ -16,7 +16,7 @@ from secure_bloom.reading.lookup_trials import LookupTrials
 
 #: The values come from so many row groups.
 _ORIGINS = 8
-#: So often a value between two others is tried to be found.
+#: The number of tries to find a value between two others.
 _TRIES = 60
 #: Distinct values of several row groups are counted together up to so many bytes.
 _COUNTED_BYTES = 64 * 1024 * 1024
@@ -196,7 +196,7 @@ def _can_be_asked(row: pa.Scalar) -> bool:
 
 
 def _text(scalar: pa.Scalar) -> str | bytes:
-    """What a text or bytes hold; the bytes of a text that is not UTF-8, as files may have it."""
+    """The text or bytes of a value; bytes for a text that is not UTF-8, as files may have it."""
     try:
         found: str | bytes = scalar.as_py()
     except UnicodeDecodeError:

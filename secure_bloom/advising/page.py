@@ -18,7 +18,7 @@ from secure_bloom.reading.pruning.plan import Step
 from secure_bloom.text import counted, human_bytes, legible
 
 _LONGEST = 2000
-#: What becomes of row groups, in the order of the strip: class -> steps and words.
+#: The fates of row groups, in the order of the strip: class -> steps and words.
 _FATES: Mapping[str, tuple[frozenset[Step], str]] = {
     "early": (
         frozenset({Step.EMPTY, Step.PARTITION, Step.STATISTICS, Step.PAGE_INDEX}),

@@ -24,7 +24,7 @@ _DIALECT = "spark"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnUse:
-    """How many conditions of a log ask for a column: by ``=`` or ``in``, by ranges, otherwise."""
+    """The number of conditions of a log on a column: by ``=`` or ``in``, by ranges, otherwise."""
 
     equal: int = 0
     range: int = 0
@@ -33,7 +33,7 @@ class ColumnUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryLog:
-    """What a log says of a table's columns; ``not_parsed`` has numbers of lines, from 1."""
+    """The uses of a table's columns in a log; ``not_parsed`` has numbers of lines, from 1."""
 
     lines: int
     not_parsed: tuple[int, ...] = ()

@@ -38,7 +38,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileFacts:
-    """What the footer of one file says: the rows of each row group, and bytes."""
+    """Facts of one file from its footer: the rows of each row group, and bytes."""
 
     path: str
     size: int
@@ -75,12 +75,12 @@ class TableSample:
 
     @property
     def chosen_count(self) -> int:
-        """How many row groups are looked at."""
+        """The number of row groups that are looked at."""
         return sum(map(len, self.row_groups.values()))
 
     @property
     def chosen_rows(self) -> int:
-        """How many rows are looked at."""
+        """The number of rows that are looked at."""
         return sum(rows for _, _, rows in self.groups())
 
     def groups(self) -> list[tuple[str, int, int]]:

@@ -54,7 +54,7 @@ class ColumnAdvice:
 
     @property
     def lookups_until_it_pays(self) -> int | None:
-        """How many lookups save the bytes that building reads and writes; None if none do."""
+        """The lookups that save the bytes which building reads and writes; None if none do."""
         if self.trial is None or self.saved <= 0:
             return None
         cost = self.trial.bytes_read_to_build + self.trial.bytes_added
@@ -70,7 +70,7 @@ class ColumnAdvice:
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """What filters cost, when they pay, and how many values there are, in words."""
+        """The cost of filters, when they pay, and the number of values, in words."""
         if self.trial is None:
             return ()
         distinct, pays = self.trial.distinct, self.lookups_until_it_pays
@@ -174,7 +174,7 @@ class TableAdvice(Report):
 
     @property
     def size_text(self) -> str:
-        """How large the table is."""
+        """The size of the table."""
         return (
             f"{counted(self.files, 'file')}, {counted(self.row_groups, 'row group')}, "
             f"{counted(self.rows, 'row')}, {human_bytes(self.bytes)}"
@@ -182,7 +182,7 @@ class TableAdvice(Report):
 
     @property
     def sureness(self) -> str:
-        """How much of the table the numbers come from."""
+        """The part of the table that the numbers come from."""
         if self.row_groups_looked_at >= self.row_groups:
             return "all row groups were tried, with some values each: nothing is scaled up"
         return (
@@ -192,7 +192,7 @@ class TableAdvice(Report):
 
     @property
     def queries_text(self) -> str:
-        """How much of the log of queries was understood; empty without one."""
+        """The part of the log of queries that was understood; empty without a log."""
         if self.log is None:
             return ""
         text = f"queries: {counted(self.log.lines, 'line')}"
@@ -252,6 +252,6 @@ def _policy_lines(column: ColumnAdvice) -> str:
     if column.key is not None:
         lines.append(f"key = {json.dumps(column.key)}")
     elif column.stored_key is not None:
-        # As a comment: with a key a policy needs that of the footer too.
+        # The key is a comment: a policy with a key needs that of the footer, too.
         lines.append(f"# key = {json.dumps(column.stored_key)}, as the files have it")
     return "\n".join([*lines, f"bloom = {{ fpp = {column.fpp:g} }}"])

@@ -41,7 +41,7 @@ _EARLY = (Step.EMPTY, Step.PARTITION, Step.STATISTICS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookupCost:
-    """What one lookup reads of the whole table, on average.
+    """The bytes that one lookup reads of the whole table, on average.
 
     ``skipped`` has row groups by the step that ruled them out; ``read`` are those whose pages are
     read.  ``error`` is the standard error of ``bytes`` over the lookups that were tried.

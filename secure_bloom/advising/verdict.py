@@ -196,7 +196,7 @@ def _rules_out_most(case: ColumnCase, step: Step) -> bool:
 
 
 def _gain(case: ColumnCase) -> str:
-    """What lookups save, of values that are there and of values that are not."""
+    """The savings of lookups, of values that are there and of values that are not."""
     parts = [
         f"{name} lookups read {100 * it.share:.0f} % less"
         if _is_worth(it)

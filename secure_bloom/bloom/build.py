@@ -1,8 +1,8 @@
 """The values of a column chunk -> its filter, or the check of a filter that is there.
 
 A filter is built large enough for as many distinct values as there are values.  Then it is folded
-in halves as long as the exact false-positive probability of its bits stays within the request.  So
-nobody has to count distinct values first.
+in halves as long as the exact false-positive probability of its bits stays within the request.
+Hence nobody has to count distinct values first.
 """
 
 from __future__ import annotations
@@ -58,5 +58,5 @@ def build_filter(
 
 
 def check_filter(values: ChunkEntries, bloom_filter: SplitBlockBloomFilter) -> int:
-    """How many of ``values`` the filter does not have; consumes ``values.entries``."""
+    """The number of ``values`` that the filter does not have; consumes ``values.entries``."""
     return sum(count_missed(bloom_filter, entries) for entries in values.entries)

@@ -46,7 +46,7 @@ def insert_entries(bloom_filter: SplitBlockBloomFilter, leaf: Leaf, values: Entr
 def count_missed(
     bloom_filter: SplitBlockBloomFilter, values: Entries, *, both_zeros: bool = True
 ) -> int:
-    """How many of ``values`` the filter does not have, though it should have all.
+    """The number of ``values`` that the filter does not have, though it should have all.
 
     Only the form that the format prescribes is asked for, and ``both_zeros`` where either occurs.
     Other writers' filters need not have NaN.

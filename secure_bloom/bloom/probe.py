@@ -35,7 +35,7 @@ from secure_bloom.text import counted
 
 
 class Verdict(enum.StrEnum):
-    """What a filter says of a value in one row group."""
+    """The answer of a filter for a value in one row group."""
 
     ABSENT = "absent"
     MAYBE = "maybe"
@@ -55,7 +55,7 @@ class RowGroupProbe:
 class FileProbe:
     """One file: its row groups, or why it could not be probed.
 
-    What a file says that is not ``verified``, a signed one whose key is not at hand, may be forged.
+    A signed file whose key is not at hand is not ``verified``: its content may be forged.
     """
 
     path: str
@@ -136,14 +136,14 @@ def probe(
     """Ask the filters of ``column`` for each of ``values``, per file and row group.
 
     ``values`` is a list or another collection, or a single value.  A value is written as a person
-    would (text) or as Python has it (int, Decimal, datetime, ...).
-    A file that cannot be probed is reported with its error and does not stop the others: so is a
-    signed one whose key is not at hand although ``keys`` or a ``policy`` are given, unless
-    ``allow_unverified``, and one that is protected less than the policy says, unless
-    ``allow_unprotected``.  Without keys, those of the policy's KMS are taken.  Of a Delta table
-    the live files are probed, of its latest version or of ``version``, or of the last one until
-    ``timestamp``; a value of a row that a deletion vector removed may be there.  Raises
-    PolicyError for a column that no file has, or a value that cannot be one of the column.
+    would (text) or as Python has it (int, Decimal, datetime, ...).  A file that cannot be probed is
+    reported with its error and does not stop the others.  That includes a signed file whose key is
+    not at hand although ``keys`` or a ``policy`` are given, unless ``allow_unverified``.  It
+    includes a file that is protected less than the policy says, unless ``allow_unprotected``.
+    Without keys, those of the policy's KMS are taken.  For a Delta table the live files of its
+    latest version are probed, or of ``version``, or of the last version until ``timestamp``.  A
+    value of a row that a deletion vector removed may be there.  Raises PolicyError for a column
+    that no file has, or a value that cannot be one of the column.
 
     >>> sb.probe("out/", "email", "ada@example.org", policy="keys/policy.toml")
     <ProbeReport: column email, 1 file, 0 of 2 row groups may hold a value>
@@ -219,7 +219,7 @@ def _probe_file(
 
 
 def _filter_extents(chunks: Iterable[Chunk]) -> list[Extent]:
-    """Where filters stand, as far as the footer says it."""
+    """The places of filters, as far as the footer tells them."""
     every = [(it.meta_data.bloom_filter_offset, it.meta_data.bloom_filter_length) for it in chunks]
     return [(start, start + length) for start, length in every if start and length]
 

@@ -227,7 +227,7 @@ class SplitBlockBloomFilter:
         smallest = self
         while smallest.block_count % 2 == 0:
             half = smallest.folded()
-            # By the bits themselves, not by a number of values: nobody knows how many of them were
+            # The bits themselves tell, not the number of values: nobody knows how many of them were
             # distinct.
             if half.fpp() > fpp:
                 break
@@ -277,8 +277,8 @@ def _as_hashes(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
 def expected_fpp(values: int, block_count: int) -> float:
     """The fpp to expect of ``values`` distinct values in ``block_count`` blocks.
 
-    A block's number of values is Poisson with mean n / z, and a word of a block with i of them has
-    each bit set with probability 1 - (31/32)^i.
+    The number of values in a block is Poisson with mean n / z.  In a block with i values, each bit
+    of a word is set with probability 1 - (31/32)^i.
     """
     return _poisson_mean(values / block_count, lambda i: _set_share(i) ** WORDS_PER_BLOCK)
 

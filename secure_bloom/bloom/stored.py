@@ -81,10 +81,10 @@ def decode_bloom_filter(
         num_bytes, length = _plain_header(view)
         bitset: bytes | memoryview = view[length:]
     else:
-        # Two modules one after the other, with types of their own in the AAD (8 and 9): the bitset
-        # of one filter cannot be joined to the header of another chunk's.  Encryption.md 4.4.2.
-        # No tag covers the length fields.  A wrong one cuts both modules at a wrong byte, and then
-        # their tags fail.
+        # Two modules stand one after the other.  Each has a type of its own in the AAD (8 and 9),
+        # and the chunk's ordinals, so the bitset of one filter cannot be joined to the header of
+        # another chunk's.  Encryption.md 4.4.2.  No tag covers the length fields.  A wrong one cuts
+        # both modules at a wrong byte, and then their tags fail.
         length = cipher.frame_length(view)
         header_module = view[:length]
         header = column_cipher.decrypt(ModuleType.BLOOM_FILTER_HEADER, header_module)
@@ -100,7 +100,7 @@ def decode_bloom_filter(
 
 
 def _plain_header(view: memoryview) -> tuple[int, int]:
-    """As :func:`_header`, for a filter in clear with its bitset behind the header."""
+    """Like :func:`_header`, for a filter in clear with its bitset behind the header."""
     # A header mostly has 16 bytes, less than a block of 32.  Then the bytes beyond whole blocks are
     # the header, and the cache knows it.
     likely = len(view) % BYTES_PER_BLOCK
@@ -156,7 +156,7 @@ def filter_extent(file: InputFile, chunk: Chunk) -> tuple[int, int] | None:
     if length is None:
         # Format 2.10 brought the field; parquet-java before 1.14 leaves it out.
         length = _measure(file, offset, chunk.cipher)
-    # So many bytes are read at once, and the number comes from the footer.
+    # This number of bytes is read at once, and it comes from the footer.
     if not 0 < length <= MAX_BYTES + _HEADER_LIMIT:
         raise FormatError(f"ColumnMetaData.bloom_filter_length is {length}")
     return offset, length

@@ -89,7 +89,7 @@ def _close_stdout() -> None:
 
 
 def _usage_message(error: click.ClickException) -> str:
-    """What click says, in the form of every other error."""
+    """Click's message, in the form of every other error."""
     # click lists choices on lines of their own.
     message = error.format_message().replace("\n\t", " ").rstrip(".")
     return message[:1].lower() + message[1:]

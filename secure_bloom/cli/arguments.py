@@ -1,4 +1,4 @@
-"""What the verbs share: options, the texts of columns, keys."""
+"""Parts that verbs share: options, the texts of columns, keys."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ _POLICY = policy_option(POLICY_HELP)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """What a verb was told about keys, the policy, and files that it takes all the same."""
+    """The caller's words about keys, the policy, and files that are taken all the same."""
 
     keyring: Path | None
     policy_path: Path | None

@@ -1,4 +1,4 @@
-"""How a verb ends: its report, the files of it that failed, told on stderr, and its exit code."""
+"""The end of a verb: its report, the failed files, told on stderr, and its exit code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from secure_bloom.text import counted
 if TYPE_CHECKING:
     from secure_bloom.bloom.probe import Verdict
 
-#: As many files with the same mistake are named without ``-v``.
+#: Without ``-v`` at most this number of files with the same mistake is named.
 _NAMED = 3
 EXIT_MAYBE, EXIT_ABSENT, EXIT_ERROR, EXIT_NO_FILTER = 0, 1, 2, 3
 

@@ -36,7 +36,7 @@ def read_parameters(source: str) -> dict[str, object]:
 
 
 def read_text(source: str) -> str:
-    """What stands in a file, or on stdin for ``-``."""
+    """The text of a file, or of stdin for ``-``."""
     try:
         raw = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
         return raw.decode("utf-8-sig")

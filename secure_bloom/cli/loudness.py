@@ -1,4 +1,4 @@
-"""How much is said, and in which colours: ``-v``, ``-q``, ``--color``, of the program or a verb.
+"""The amount of output, and its colours: ``-v``, ``-q``, ``--color``, of the program or a verb.
 
 Whatever a file says of itself, nothing of it drives the terminal.
 """

@@ -1,7 +1,7 @@
 """The file that ``--output`` names: whole rows, or what stood there before.
 
-Rows are written into a new file beside it that takes the name at the end, so a crash, a full disk
-or an error on the way leaves the old file, or none.
+Rows are written into a new file beside it, which takes the name at the end.  So a crash, a full
+disk or an error on the way leaves the old file, or none.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What ``secure-bloom add`` prints."""
+"""Print the report of ``secure-bloom add``."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _told(action: str, *, dry_run: bool) -> str:
 
 
 def _remark(report: FilterReport) -> str | None:
-    """What the user should know about a filter that differs from the request."""
+    """A remark about a filter that differs from the request."""
     if report.action == "skipped":
         return f"column {report.column} is missing in some files: {report.reason}"
     if report.action == "replaced" and report.reason:

@@ -1,4 +1,4 @@
-"""What ``secure-bloom advise`` prints: text, JSON or a page."""
+"""Print the report of ``secure-bloom advise``: text, JSON or a page."""
 
 from __future__ import annotations
 

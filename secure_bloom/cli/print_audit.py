@@ -1,4 +1,4 @@
-"""What ``secure-bloom audit`` prints: the report as text, JSON, SARIF or a page."""
+"""Print the report of ``secure-bloom audit``: as text, JSON, SARIF or a page."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FILE_WIDTH = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Page:
-    """Where a report goes: ``paths`` are what was audited, as its reader named them."""
+    """The place that a report goes to: ``paths`` are what was audited, as its reader named them."""
 
     paths: tuple[str, ...]
     on_terminal: bool

@@ -1,4 +1,4 @@
-"""What the verbs of ``secure-bloom hudi`` print."""
+"""Print the reports of the verbs of ``secure-bloom hudi``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``secure-bloom inspect`` prints."""
+"""Print the report of ``secure-bloom inspect``."""
 
 from __future__ import annotations
 

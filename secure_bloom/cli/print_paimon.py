@@ -1,4 +1,4 @@
-"""What the verbs of ``secure-bloom paimon`` print."""
+"""Print the reports of the verbs of ``secure-bloom paimon``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _INDEX_HEADERS = (
     "note",
 )
 _BUILT_HEADERS = ("file", "column", "values>", "items>", "bytes>", "fpp>")
-#: What a verdict means, by the rules that it is given by.
+#: The meaning of a verdict, by the rules that it is given by.
 _MEANINGS = {
     Rules.SAFE: {
         Verdict.ABSENT: "can be skipped",
@@ -89,7 +89,7 @@ def print_built(report: BuildReport, *, verbose: bool) -> None:
 
 
 def print_verdicts(report: PaimonProbe, *, verbose: bool) -> None:
-    """How many files have each verdict, the paths of those that may have rows, and notes."""
+    """Print the number of files with each verdict, paths of those that may have rows, and notes."""
     for verdict, meaning in _MEANINGS[report.rules].items():
         found = [file.path for file in report.files if file.verdict is verdict]
         tell(f"{len(found):,} of {counted(len(report.files), 'file')} {meaning}")

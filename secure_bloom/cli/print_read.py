@@ -1,4 +1,4 @@
-"""What ``secure-bloom read --explain`` prints: what was skipped, what was read, and why."""
+"""Print the report of ``secure-bloom read --explain``: bytes and row groups, skipped and read."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from secure_bloom.reading import FileReadReport, ReadReport
     from secure_bloom.reading.pruning.plan import Note, RowGroupPlan, Step
 
-#: How many files are listed without -v.
+#: The most files that are listed without -v.
 _SHOWN_FILES = 20
 
 
 def print_report(report: ReadReport, *, verbose: bool) -> None:
-    """What was skipped and why not more, what to do about it, then the files."""
+    """Print what was skipped, why it was not more, and advice; then the files."""
     rows = "none read: this is the plan" if report.rows is None else f"{report.rows:,}"
     tell(f"rows:       {rows}")
     tell(f"row groups: {report.row_groups_read:,} of {report.row_groups:,} read")

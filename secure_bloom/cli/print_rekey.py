@@ -1,4 +1,4 @@
-"""What re-encryption and rotation did, as a terminal shows it."""
+"""Print the reports of re-encryption and rotation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from secure_bloom.rekeying import KeyUseReport, RekeyReport
     from secure_bloom.rekeying.rekey_report import RekeyedFile
 
-#: What a dry run says as a run does: the file stays.
+#: A dry run says this in the words of a run: the file stays.
 _SAME = ("unchanged", "failed")
 
 
@@ -53,7 +53,7 @@ def _keys(file: RekeyedFile, names: tuple[str, ...]) -> str:
 
 
 def print_used_keys(report: KeyUseReport, *, verbose: bool) -> None:
-    """How many files each key opens; with ``verbose`` each file with what its keys open."""
+    """Print the number of files that each key opens; with ``verbose`` also the files."""
     print_table(
         ["master key", "version", "files>"],
         [

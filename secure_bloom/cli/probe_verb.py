@@ -83,7 +83,7 @@ def print_probe_report(report: ProbeReport, *, verbose: bool) -> None:
     rows = ((value, *(count[verdict] for verdict in Verdict)) for value, count in counts.items())
     files = counted(len(report.files), "file")
     title = f"row groups of {files}, by what the filter of {report.column} says"
-    # Where every file failed there is nothing to count: the errors tell.
+    # If every file failed there is nothing to count: the errors tell.
     if counts:
         print_table(headers, rows, title=title)
     for value, found in places.items():

@@ -35,7 +35,7 @@ TABLE_ROWS = 100
 _NARROWEST = 12
 #: A table shows no more characters of a value than these.
 _LONGEST = 10_000
-#: How formulas begin, for some spreadsheet.
+#: First characters of formulas in some spreadsheet.
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 #: The characters that put a CSV field in quotes.
 _CSV_QUOTED = frozenset(',"\r\n')

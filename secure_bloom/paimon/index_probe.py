@@ -105,9 +105,9 @@ def probe(
     footer tells it.
 
     A file that cannot be probed is reported with its error and does not stop the others.  That is
-    also a file whose column is of another type than the value, or than ``types`` says.  Where the
-    column is only too small for the value, no row of the file has it.  Two more things are errors:
-    a signed file whose key is missing although ``keys`` or a ``policy`` are given, unless
+    also a file whose column is of another type than the value, or than ``types`` says.  If the
+    column's type is only too small for the value, no row of the file has it.  Two more things are
+    errors: a signed file whose key is missing although ``keys`` or a ``policy`` are given, unless
     ``allow_unverified``; and a file that is protected less than the policy says, unless
     ``allow_unprotected``.
 

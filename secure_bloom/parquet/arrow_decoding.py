@@ -49,8 +49,8 @@ def decode_dictionary(leaf: Leaf, codec: CompressionCodec, page: Page) -> Iterat
     if page.encoding not in (Encoding.PLAIN, Encoding.PLAIN_DICTIONARY):
         raise UnsupportedFeatureError(f"dictionary page has encoding {page.encoding.name}")
     body = page.body()
-    # A version 1 data page of a required column is its values and nothing else.  So the body of the
-    # dictionary page is one as it stands, and only needs another header.
+    # A version 1 data page of a required column is its values and nothing else.  The body of the
+    # dictionary page is such a page as it stands, and only needs another header.
     header = PageHeader.of(
         type=PageType.DATA_PAGE,
         uncompressed_page_size=page.header.uncompressed_page_size,
@@ -101,7 +101,7 @@ def decode_pages(
 def decode_items(
     leaf: Leaf, codec: CompressionCodec, pages: Sequence[Page], *, rows: int, has_dictionary: bool
 ) -> Iterator[pa.Array]:
-    """As :func:`decode_pages`, but nulls are kept: so keys and values of a map stay pairs."""
+    """Like :func:`decode_pages`, but nulls are kept, so keys and values of a map stay pairs."""
     for page in pages:
         if page.encoding in _UNDECODED_ENCODINGS:
             raise UnsupportedFeatureError(f"encoding {page.encoding.name} is not decoded here")
@@ -146,7 +146,7 @@ def _decode(
 
 
 def _batch_rows(page: Page) -> int:
-    """How many rows to decode at a time.
+    """The number of rows to decode at a time.
 
     In DELTA_BYTE_ARRAY a value repeats a prefix of the one before with a few bytes, so a small page
     may hold values that are each as long as the page.

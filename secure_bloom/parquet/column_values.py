@@ -91,7 +91,7 @@ def read_entries(file: InputFile, chunk: Chunk) -> ChunkEntries:
 
 
 def read_plain_values(file: InputFile, chunk: Chunk) -> Iterator[PlainValues | None]:
-    """As :func:`read_entries`, page by page and undecoded; None for what only pyarrow decodes."""
+    """The values of :func:`read_entries`, page by page, undecoded; None if pyarrow must decode."""
     selection = _select(file, chunk)
     pages = [*selection.dictionary, *selection.data]
     codec = chunk.codec

@@ -1,9 +1,9 @@
 """Statements of a file on a column chunk that contradict its schema, or each other.
 
 Readers leave rows out by counts, bounds and page indexes.  A file may have them wrong, by a
-writer's mistake or by intent, and nothing authenticates them in a plain file.  What contradicts
-itself is not believed; what does not, is: a bound that is merely too narrow looks like any other.
-parquet.thrift, Statistics, SizeStatistics, OffsetIndex and ColumnIndex.
+writer's mistake or by intent, and nothing authenticates them in a plain file.  Statements that
+contradict each other are not believed.  All others are: a bound that is merely too narrow looks
+like any other.  parquet.thrift, Statistics, SizeStatistics, OffsetIndex and ColumnIndex.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def in_offset_index(chunk: Chunk, index: OffsetIndex) -> Contradictions:
             f"to the row group's {chunk.num_rows} rows"
         )
     start, length = chunk_extent(chunk)
-    # Each page starts where the one before ends, and the last one ends with the chunk: so no byte
+    # Each page starts where the one before ends, and the last one ends with the chunk.  So no byte
     # of the chunk is left out, and none is read as two pages.
     ends = [chunk.meta_data.data_page_offset, *map(_end, locations)]
     starts = [*(location.offset for location in locations), start + length]
@@ -107,7 +107,7 @@ def in_column_index(
 ) -> Contradictions:
     """Contradictions in a column index whose pages have so many ``rows`` each.
 
-    ``order`` is that of the values, None where it is not known.  Of repeated columns only the
+    ``order`` is that of the values, None where it is not known.  For repeated columns only the
     lengths are looked at.
     """
     lengths = {len(index.null_pages), len(index.min_values), len(index.max_values)}
@@ -202,7 +202,7 @@ _RAISED = 4
 
 
 def _may_be_cut(one: bytes, other: bytes, raised: int) -> bool:
-    """Whether two bounds may be of one text, of which either may have been cut."""
+    """Whether two bounds may be of one text; either may have been cut."""
     if len(one) == len(other):
         return one == other
     length = max(0, min(len(one), len(other)) - raised)

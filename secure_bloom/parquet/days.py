@@ -29,7 +29,7 @@ def day_text(days: int) -> str:
 
 
 def day_number(text: str) -> int:
-    """How many days after 1970-01-01 the day is that :func:`day_text` writes; else ValueError."""
+    """The days from 1970-01-01 to the day in a text of :func:`day_text`; else ValueError."""
     found = _DAY.fullmatch(text)
     if found is None:
         raise ValueError("not a day")

@@ -1,7 +1,7 @@
 """The dictionary page of a column chunk, and whether its entries are all of the chunk's values.
 
-``encoding_stats`` may say so.  Readers skip row groups by that, and filters are built by it, so it
-is checked: the headers of all data pages must say the same, and reading those is cheap.
+``encoding_stats`` may say so.  Readers skip row groups and filters are built on that word, so it is
+checked: the headers of all data pages must say the same, and to read them is cheap.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _DATA_PAGES = frozenset({PageType.DATA_PAGE, PageType.DATA_PAGE_V2})
 
 def claims_full_dictionary(meta_data: ColumnMetaData) -> bool:
     """Whether ``encoding_stats`` says that all data pages are dictionary-encoded."""
-    # An entry of a kind of page of which there is none says nothing.
+    # An entry with a count of 0 is of a kind of page that the chunk lacks; it says nothing.
     stats = [stat for stat in meta_data.encoding_stats or [] if stat.count != 0]
     data = [stat.encoding for stat in stats if stat.page_type in _DATA_PAGES]
     return bool(data) and all(encoding in DICTIONARY_ENCODINGS for encoding in data)
@@ -64,7 +64,7 @@ def open_dictionary(file: InputFile, chunk: Chunk) -> ClaimedDictionary | None:
 
 
 class ClaimedDictionary:
-    """A dictionary ``page``, of which is_full tells whether its entries are all values."""
+    """A dictionary ``page``; is_full tells whether its entries are all values of the chunk."""
 
     def __init__(self, page: Page, rest: Iterator[Page]) -> None:
         self.page = page

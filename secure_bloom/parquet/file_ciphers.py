@@ -1,4 +1,4 @@
-"""Which key and which AAD open a module of one file: its footer, and its column chunks.
+"""The keys and AADs that open the modules of one file: its footer, and its column chunks.
 
 file AAD      aad_prefix | aad_file_unique         Encryption.md 4.4.1
 column key    the column's own, or the footer's    Encryption.md 5.3, ColumnCryptoMetaData
@@ -104,8 +104,8 @@ class FileCiphers:
             raise UnsupportedFeatureError(f"column encryption {crypto.member()} is not known")
         # No column has an empty name: that of the footer key.
         wanted = (name, own.key_metadata) if own is not None else ("", self.key_metadata)
-        # By the metadata too, because row groups of one file can be under different keys of a
-        # column.
+        # Keys are kept by their metadata, too, because row groups of one file can be under
+        # different keys of a column.
         known = self._known.get(wanted)
         if known is None:
             known = self._known[wanted] = self._found(*wanted)

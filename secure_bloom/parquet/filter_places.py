@@ -31,7 +31,7 @@ _LENGTH: Final = ColumnMetaData.bloom_filter_length.id
 
 
 class FilterPlace(NamedTuple):
-    """Where the filter of a chunk stands: ``length`` bytes, all encryption overhead included."""
+    """The place of the filter of a chunk: ``length`` bytes, all encryption overhead included."""
 
     chunk: Chunk
     offset: int

@@ -72,7 +72,7 @@ class Footer:
 
     def ciphers(self, keys: FileKeys) -> FileCiphers:
         """The ciphers of the file under these keys; kept, because few keys open many chunks."""
-        # By identity: other keys may not open what these do.
+        # Keys are compared by identity: other keys may not open the modules that these open.
         if not self._ciphers or self._ciphers[0].keys is not keys:
             key = None if self.key is None else FooterKey(key=self.key, file_aad=self.file_aad)
             tail = self.tail
@@ -127,7 +127,7 @@ def find_footer_key(tail: Tail, keys: FileKeys) -> FooterKey | None:
 
 
 def find_key_to_read(tail: Tail, keys: FileKeys) -> FooterKey | None:
-    """As :func:`find_footer_key`, for a file that is only read: the run says what it accepts.
+    """Like :func:`find_footer_key`, for a file that is only read: the run says what it accepts.
 
     A signature that cannot be checked is an error where keys or a policy were given, else None.
     """
@@ -172,7 +172,7 @@ def unlock(tail: Tail, keys: FileKeys, *, allow_unverified: bool = False) -> Foo
 
 
 def unlock_to_read(tail: Tail, keys: FileKeys) -> Footer:
-    """As :func:`unlock`, of a file that is only read: see :func:`find_key_to_read`."""
+    """Like :func:`unlock`, for a file that is only read: see :func:`find_key_to_read`."""
     return _unlocked(tail, find_key_to_read(tail, keys))
 
 
@@ -283,7 +283,7 @@ def close_footer(footer: Footer, plain: bytes) -> bytes:
         footer.tail.mode,
         key=footer.key,
         file_aad=footer.file_aad,
-        # As it was read: the AAD of all pages is made of the aad_file_unique in it.
+        # It stays as it was read: the AAD of all pages is made of the aad_file_unique in it.
         crypto=footer.tail.clear,
     )
 

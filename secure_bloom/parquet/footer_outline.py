@@ -1,7 +1,7 @@
 """Outline a FileMetaData: the fields beside its column chunks, and the offset of each chunk.
 
-A footer lists thousands of column chunks, of which few are looked at.  Each is decoded when it is
-used; that it is whole is known before.  Files of one table have the same schema, so a schema is
+A footer lists thousands of column chunks, and few are looked at.  The scan shows that each is
+whole; a chunk is decoded when it is used.  Files of one table have the same schema, so a schema is
 decoded once and found again by its bytes.
 """
 
@@ -65,7 +65,7 @@ class FooterOutline:
 
     @cached_property
     def schema_extent(self) -> tuple[int, int]:
-        """Where the elements of the schema stand, one after the other."""
+        """The bytes at which the elements of the schema stand, one after the other."""
         # An outline leaves each element as its offset.
         offsets: Sequence[int] = self.metadata.schema  # type: ignore[assignment]  # see above
         if not offsets:
@@ -137,7 +137,8 @@ def _decoded(encoded: bytes) -> FooterSchema:
     elements, position, view = [], 0, memoryview(encoded)
     # Elements carry no length: each one's end, found by decoding it, is where the next one starts.
     while position < len(encoded):
-        # As trees: a schema may be written again under other names, and must not lose a field.
+        # Elements become trees: a schema may be written again under other names, and must not lose
+        # a field.
         tree, length = trees.decode(view[position:])
         elements.append(SchemaElement(tree))
         position += length

@@ -27,13 +27,13 @@ MAGIC_ENCRYPTED = b"PARE"
 TRAILER_SIZE = 8
 #: One read of this size holds the footer of most files, and spares a second request.
 _FIRST_READ = 64 * 1024
-#: As many bytes tell a text from a file that is cut short.
+#: This number of bytes tells a text from a file that is cut short.
 _LOOKED_AT = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tail:
-    """What the end of a file says to someone without keys.
+    """The end of a file, as someone without keys can read it.
 
     ``offset`` is where the footer starts, which is where the file's data ends.  ``sealed`` is the
     encrypted FileMetaData module, or the signature, or empty; ``clear`` is what stands before it.

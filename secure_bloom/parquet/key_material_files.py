@@ -9,7 +9,7 @@ from secure_bloom.encryption.keys import FileKeys, KeyResolver
 from secure_bloom.errors import FormatError, KeyUnavailableError
 from secure_bloom.storage import InputFile
 
-#: How names of key material files begin.
+#: The beginning of the names of key material files.
 KEY_MATERIAL_PREFIX = "_KEY_MATERIAL_FOR_"
 
 
@@ -31,7 +31,7 @@ def read_material(file: InputFile) -> Mapping[str, str]:
 
 
 def outside_material(file: InputFile) -> Mapping[str, str]:
-    """As :func:`read_material`; empty where no such file is beside ``file``."""
+    """Like :func:`read_material`, but empty if no such file is beside ``file``."""
     name = key_material_name(file.name)
     content = file.read_sibling(name)
     return {} if content is None else _parsed(name, content)

@@ -31,9 +31,9 @@ def write_with_material(
 ) -> tuple[_Written, tuple[str, ...]]:
     """Let ``write`` put a data file at ``target``, or back, and its key material beside it.
 
-    Returns what it returned, and notes on what could not be tidied up behind it.  Raises
-    UnsupportedFeatureError, before anything is written, where one reference would stand for a key
-    of the old file and for another one of the new file.
+    Returns the result of ``write``, and notes on old key material that could not be removed.
+    Raises UnsupportedFeatureError, before anything is written, where one reference would stand for
+    a key of the old file and for another one of the new file.
     """
     kept = _carried(file, target)
     path = file.path if target is None else target
@@ -87,7 +87,7 @@ def _withdraw_material(
 ) -> None:
     """Leave the old material alone, after the data could not be written.
 
-    Where that fails too, material lies there that nothing refers to: the next run removes it.
+    If that fails too, material lies there that nothing refers to; the next run removes it.
     """
     if not new:
         return
@@ -103,7 +103,7 @@ def retire_material(
 ) -> tuple[str, ...]:
     """Leave the new material alone beside the data file at ``path``, now that it is replaced.
 
-    Where the system does not let it, the data is done all the same: a note is returned.
+    If the system does not allow that, the data is done all the same, and a note is returned.
     """
     if not kept:
         return ()

@@ -1,8 +1,8 @@
 """Keys of files that are opened next, unwrapped side by side where each file has keys of its own.
 
 Mostly the files of a table share a few KEKs, one call to the KMS each, and there is nothing to do.
-Where every file has its own, files opened one after the other would wait for one call after the
-other.  That is noticed by the calls that the files before have cost.
+If every file has its own KEKs, files that are opened in turn wait for one call after the other.
+The calls that the files before have cost show that.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _RUNS: Final = (1, 8, 64)
 _LONGEST_RUN: Final = 256
 #: Keys are unwrapped ahead if this share of the files before needed a call to the KMS.
 _SHARE: Final = 1 / 4
-#: So many files are asked for side by side.  Those who open files make a few calls beside these.
+#: The number of files whose keys are unwrapped side by side.  The threads that open files make a
+#: few calls beside these.
 _AHEAD: Final = AT_ONCE - 8
 
 

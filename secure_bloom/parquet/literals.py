@@ -139,7 +139,7 @@ def _integer(leaf: Leaf, logical: Logical, value: Any) -> tuple[bytes, ...]:
     if number != int(number):
         raise _BeyondError
     number = int(number)
-    # By the bits that the column declares: an INT8 is stored in 32 bits and holds no 1000.
+    # The bits that the column declares count: an INT8 is stored in 32 bits and holds no 1000.
     low = -(1 << (logical.bits - 1)) if logical.signed else 0
     if not low <= number < low + (1 << logical.bits):
         raise _BeyondError

@@ -27,7 +27,7 @@ JULIAN_EPOCH = 2_440_588
 
 
 class Kind(enum.StrEnum):
-    """What a value of the column is to a person."""
+    """The meaning of a column's values to a person."""
 
     TEXT = "text"
     BYTES = "bytes"

@@ -4,7 +4,7 @@
     number   [+-] digits [. digits] [e [+-] digits]             1.5  .5   2e-3
 
 Digits are 0 to 9.  Python's own constructors also take ``1_000``, spaces around, and the digits of
-other scripts, all of which are more likely a slip than a number.  Every function raises ValueError.
+other scripts; all of these are more likely a slip than a number.  Every function raises ValueError.
 """
 
 from __future__ import annotations

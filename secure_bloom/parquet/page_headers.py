@@ -1,6 +1,6 @@
 """The headers of a chunk's pages, read without most of their bodies.
 
-What a header says of its page is worth a look where the footer's word would otherwise do.
+A header is worth a look before the footer's word about a page is believed.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from secure_bloom.storage import InputFile
 
 #: Bytes that are read from a page's header on: the pages of most chunks come with the dictionary.
 _AHEAD = 64 * 1024
-#: The same where pages are smaller than that, so that those of a large chunk take few requests.
+#: Read instead if pages are smaller than that, so that the pages of a large chunk take few
+#: requests.
 _FAR_AHEAD = 1024 * 1024
-#: So much of a page is looked at for its header, and so much in the end.
+#: A header is looked for in this number of bytes of a page first, and in this number in the end.
 _HEADER, _LARGEST_HEADER = 1024, 4 * 1024 * 1024
 
 
 def read_headers(file: InputFile, chunk: Chunk) -> Iterator[Page]:
-    """The chunk's pages, of which only a dictionary page has all of its body.
+    """The chunk's pages; only a dictionary page has all of its body.
 
     Raises FormatError where the pages do not hold exactly ``num_values`` values.
     """

@@ -37,13 +37,13 @@ class PageSpan:
 
 
 def column_index_extent(chunk: Chunk, size: int) -> Extent | None:
-    """Where the chunk's column index stands in a file of ``size``; None where it has none there."""
+    """The bytes of the chunk's column index in a file of ``size``; None where it has none there."""
     column = chunk.column_chunk
     return _extent(column.column_index_offset, column.column_index_length, size)
 
 
 def offset_index_extent(chunk: Chunk, size: int) -> Extent | None:
-    """Where the chunk's offset index stands, as of :func:`column_index_extent`."""
+    """The bytes of the chunk's offset index, like :func:`column_index_extent`."""
     column = chunk.column_chunk
     return _extent(column.offset_index_offset, column.offset_index_length, size)
 

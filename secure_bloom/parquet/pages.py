@@ -133,8 +133,8 @@ def _pages(file: InputFile, chunk: Chunk, start: int, length: int) -> list[Page]
     return list(walk(chunk, partial(_read_page, chunk, stored)))
 
 
-#: Some writers left the dictionary page's header out of total_compressed_size (PARQUET-816).  So
-#: many bytes more are read of a chunk with a dictionary that ends too early, as parquet-cpp does.
+#: Some writers left the dictionary page's header out of total_compressed_size (PARQUET-816).  If a
+#: chunk with a dictionary ends too early, this number of bytes more is read, as parquet-cpp does.
 _FORGOTTEN = 100
 
 
@@ -173,7 +173,7 @@ def data_page(chunk: Chunk, stored: memoryview, ordinal: int) -> Page:
 
 
 def chunk_extent(chunk: Chunk) -> tuple[int, int]:
-    """Where the chunk starts and how many bytes it has, as its metadata says."""
+    """The start of the chunk and its number of bytes, as its metadata says."""
     meta_data = chunk.meta_data
     length = meta_data.total_compressed_size
     starts = [meta_data.dictionary_page_offset or 0] if has_dictionary_offset(chunk) else []
@@ -264,7 +264,7 @@ def _read_page(chunk: Chunk, stored: memoryview, position: int, place: Place) ->
 def page_at(chunk: Chunk, stored: memoryview, room: int, place: Place) -> tuple[Page, int]:
     """The page that ``stored`` starts with, and how many bytes of its ``room`` it takes.
 
-    Where ``stored`` ends inside the page, its body is not all there.
+    If ``stored`` ends inside the page, its body is not all there.
     """
     if room <= 0:
         raise FormatError("the pages end before ColumnMetaData.num_values is reached")
@@ -326,7 +326,7 @@ def _check_sizes(chunk: Chunk, header: PageHeader, length: int) -> None:
 
 
 def _levels_in_clear(header: PageHeader, stored: memoryview) -> int:
-    """How many bytes of levels stand in clear before the body's module: all of them, or none.
+    """The number of bytes of levels in clear before the body's module: all levels, or 0.
 
     The length field after the levels tells: only parquet-java's fits the size in the header.
     """

@@ -1,7 +1,7 @@
 """PLAIN pages of flat columns: their values in place, without an Arrow array around them.
 
 Most values of filters stand in such pages, and hashing a value needs only its start and its length.
-pyarrow decodes all other pages: for a page that is not as expected here, these functions return
+pyarrow decodes all other pages.  For a page that is not as expected here, these functions return
 ``None``.  They never guess.  Parquet, "Data Pages" and "Encodings".
 """
 
@@ -122,7 +122,7 @@ def _max_definition_level(leaf: Leaf) -> int:
 
 
 def _count_defined(leaf: Leaf, levels: NDArray[np.uint8], values: int) -> int | None:
-    """How many of a page's values are not null."""
+    """The number of a page's values that are not null."""
     from secure_bloom.kernels.loops import DAMAGED, count_level
 
     highest = _max_definition_level(leaf)

@@ -51,7 +51,7 @@ class PyarrowKms(pe.KmsClient):  # type: ignore[misc]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PyarrowEncryption:
-    """What pyarrow's readers and writers want, made of a policy.
+    """The arguments of pyarrow's readers and writers, made of a policy.
 
     ``factory``, ``connection`` and ``configuration`` are those of pyarrow, as
     ``pyarrow.dataset.ParquetEncryptionConfig`` takes them.
@@ -77,7 +77,7 @@ class PyarrowEncryption:
 def pyarrow_encryption(
     policy: GivenPolicy, schema: pa.Schema, *, keys: GivenKeys = None
 ) -> PyarrowEncryption:
-    """How pyarrow writes tables of ``schema`` under ``policy``, and reads them.
+    """The arguments for pyarrow to write and read tables of ``schema`` under ``policy``.
 
     ``policy`` is a KeyPolicy or the path of one.  Without ``keys`` the KMS of the policy is taken.
 
@@ -85,9 +85,8 @@ def pyarrow_encryption(
     >>> properties = encryption.encryption_properties()  # doctest: +SKIP
     >>> pq.write_table(table, "x.parquet", encryption_properties=properties)  # doctest: +SKIP
 
-    Raises PolicyError for a policy that encrypts nothing, or names a column that ``schema`` does
-    not have, UnsupportedFeatureError for one that pyarrow cannot write: key material in files of
-    its own.
+    Raises PolicyError for a policy that encrypts nothing, or names a column that ``schema`` lacks.
+    Raises UnsupportedFeatureError for key material in files of its own, which pyarrow cannot write.
     """
     loaded = loaded_policy(policy)
     if loaded is None or loaded.footer_key is None:

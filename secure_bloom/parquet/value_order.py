@@ -1,4 +1,4 @@
-"""How stored values of a column are ordered, as far as that is known.
+"""The order of stored values of a column, as far as it is known.
 
 The order is that of the logical type (LogicalTypes.md, "Sort order"): numbers by size, texts and
 bytes byte by byte, unsigned.  A type that is not known here has none.
@@ -20,7 +20,7 @@ OrderKey = Callable[[bytes], Any]
 
 
 def order_of(leaf: Leaf) -> OrderKey | None:
-    """How stored values of ``leaf`` are ordered; None where no order is known."""
+    """The order of stored values of ``leaf``; None where no order is known."""
     logical = logical_type(leaf.element)
     # Writers never agreed on the order that bounds of INT96 are in.
     if leaf.is_repeated or leaf.type is Type.INT96 or _is_unordered(leaf):
@@ -30,7 +30,7 @@ def order_of(leaf: Leaf) -> OrderKey | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ByteOrder:
-    """How the PLAIN encodings of a column's values compare, byte by byte.
+    """The comparison of the PLAIN encodings of a column's values, byte by byte.
 
     All have ``width`` bytes, or, where it is 0, any number, the prefix first.  ``is_little``: the
     highest byte stands last; ``is_signed``: its highest bit is a sign.

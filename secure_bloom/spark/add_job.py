@@ -100,13 +100,13 @@ def add_bloom_filters(
 ) -> DataFrame:
     """Add Bloom filters to the Parquet files at ``paths``, one Spark task a file.
 
-    Where there are more than 64 files, and more than 4 for each core, a task has several.
+    If there are more than 64 files, and more than 4 for each core, a task has several.
 
-    ``paths`` are files, folders or globs that driver and executors see alike, or names of tables
-    in Spark's catalog (``"db.customers"``).  Of these files, ``where`` takes those of some
-    partitions (``"day = '2026-11-20'"``), and ``since``, a datetime or an ISO text, those written
-    then or later; times without a zone count in UTC.  The folder of a Delta table, given alone, is
-    changed by a commit of its log; there ``since`` may be a version too.  ``columns`` is as for
+    ``paths`` are files, folders or globs that driver and executors see alike, or names of tables in
+    Spark's catalog (``"db.customers"``).  ``where`` takes only files of some partitions (``"day =
+    '2026-11-20'"``).  ``since``, a datetime or an ISO text, takes only files written then or later;
+    times without a zone count in UTC.  The folder of a Delta table, given alone, is changed by a
+    commit of its log; there ``since`` may be a version too.  ``columns`` is as for
     :func:`secure_bloom.add_bloom_filters`; without it the policy's columns are taken.  With
     ``allow_unprotected`` files are taken that are protected less than the policy says.  The
     executors need this package, and the policy's KMS or keyring file, not the driver's keys.
@@ -114,8 +114,8 @@ def add_bloom_filters(
     Returns a DataFrame with one row per file, row group and column (:data:`REPORT_SCHEMA`); it
     holds results and runs nothing again.  The executors keep it; ``report`` is a new folder for it,
     as Parquet, which outlives them.  A file that fails has a row with its ``error``, and is as it
-    was.  A file whose task ran twice may be reported by the second one: "unchanged".  What
-    :class:`secure_bloom.adding.report.AddReport` has as notes is told by ``warnings.warn``.
+    was.  A file whose task ran twice may be reported by the second one: "unchanged".  The notes of
+    :class:`secure_bloom.adding.report.AddReport` are told by ``warnings.warn``.
 
     Raises :class:`~secure_bloom.errors.FilesFailedError`, whose ``report`` is the DataFrame, if
     files failed, after all were tried; ``on_error="report"`` returns it in any case.  Before
@@ -179,7 +179,7 @@ def _opened(shipped: tuple[FilterRequest, bool]) -> tuple[FilterRequest, KeyReso
     return request, request_resolver(request, None, allow_unprotected=allow_unprotected)
 
 
-# Where an executor cannot reach the KMS, its files fail and not the whole job: hence two `except`.
+# If an executor cannot reach the KMS, its files fail and not the whole job: hence two `except`.
 
 
 def _survey(path: str, *, shared: bytes) -> Survey:

@@ -1,7 +1,7 @@
 """Advice on the executors: one task reads the footers, then one task tries each column.
 
 The driver ships the policy and the names of files, never a key: each executor asks the policy's KMS
-itself.  What comes back holds numbers and names, and no value of the table.
+itself.  The results of tasks hold numbers and names, and no value of the table.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def advise(
 
 
 def _result(found: T | SecureBloomError) -> T:
-    """What a task found; its error is raised here."""
+    """The result of a task; its error is raised here."""
     if isinstance(found, SecureBloomError):
         raise found
     return found

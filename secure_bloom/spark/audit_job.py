@@ -113,7 +113,7 @@ def _audit(path: str, *, shared: bytes) -> FileAudit | KmsUnavailableError:
     except KmsUnavailableError as error:
         return error
     except Exception as error:
-        # Where an executor cannot make the KMS client, its files are unchecked; the job goes on.
+        # If an executor cannot make the KMS client, its files are unchecked; the job goes on.
         return FileAudit(path=path, findings=(file_failure(path, error),))
 
 

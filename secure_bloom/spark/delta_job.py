@@ -38,7 +38,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BesideJob(Generic[R]):
-    """What tasks do: write a new file beside an old one, and tell of it in rows.
+    """The work of tasks: write a new file beside an old one, and tell of it in rows.
 
     ``rewrite`` takes the path of the old file and that of the new one, ``in_names`` gives a report
     in the names that people use.  ``notes`` tell what the table's past shows still.
@@ -81,7 +81,7 @@ def rewrite_delta(
             work=functools.partial(_rewrite, job.rewrite),
             rows=functools.partial(_rows, job.rows, job.in_names),
         )
-        # What was done is committed, whatever failed beside it.
+        # The new files are committed, whatever failed beside them.
         told = replace(wanted, on_error=OnError.REPORT)
         report = run_file_job(table_files(spark, run, pairs), file_job, told)
         reports.append(report)
@@ -115,7 +115,7 @@ def _rows(
 
 
 def _sizes(report: DataFrame) -> dict[str, int | None]:
-    """What became of files: the size of the new one by the old path, None for a failure."""
+    """The results of files: the size of the new one by the old path, None for a failure."""
     written = report.where("status != 'unchanged'").select("path", "status", "bytes_after")
     return {
         row.path: None if row.status == "failed" else row.bytes_after

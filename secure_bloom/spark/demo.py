@@ -122,7 +122,7 @@ class _Demo:
         self._say(done, started)
 
     def _show_outside(self) -> None:
-        """What a reader without keys sees."""
+        """The view of a reader without keys."""
         files = inspect(self._table).files
         modes = {f"{file.footer} footer, {file.algorithm}" for file in files}
         self._say(f"without keys, all that shows of its {len(files)} files: {'; '.join(modes)}")

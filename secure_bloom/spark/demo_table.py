@@ -20,7 +20,7 @@ _ROW_GROUP_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lookup:
-    """One point lookup on Spark: what it found, what it read, how long it took."""
+    """One point lookup on Spark: the rows found, the rows read, the time."""
 
     what: str
     value: str = field(repr=False)
@@ -68,7 +68,7 @@ def look_up(spark: SparkSession, table: str, what: str, value: str, *, filters: 
 
 
 def groups_read(lookup: Lookup, groups: dict[tuple[str, int], int], verdicts: ProbeReport) -> str:
-    """How many row groups Spark read, if its row count is that of the groups our probe keeps."""
+    """The row groups that Spark read, if its row count is that of the groups our probe keeps."""
     kept = [
         groups[file.path, group.row_group]
         for file in verdicts.files

@@ -35,7 +35,7 @@ _IN_CLEAR = {"parquet.encryption.footer.key": "", "parquet.encryption.column.key
 
 
 class OnError(enum.StrEnum):
-    """What follows when files failed, after all were tried."""
+    """The ways to go on if files failed, after all were tried."""
 
     RAISE = "raise"
     REPORT = "report"
@@ -43,7 +43,7 @@ class OnError(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reporting:
-    """How a caller wants to hear of a job: see :func:`reporting`."""
+    """The caller's wishes for the report of a job: see :func:`reporting`."""
 
     on_error: OnError
     path: str | None
@@ -120,7 +120,7 @@ def _kept(rows: DataFrame, schema: RowSchema, path: str | None) -> DataFrame:
 
 
 def _numbers(report: DataFrame) -> Row:
-    """How many files failed, and how many have notes; each has its error and notes in one row."""
+    """The numbers of files that failed, and that have notes; a file has both in one row."""
     from pyspark.sql import functions as f
 
     failed, noted = f.col("status") == "failed", f.size("notes") > 0

@@ -96,8 +96,8 @@ def _holds(condition: Condition, values: Values) -> bool:
 def _is_met(condition: Condition, text: str | None) -> bool:
     """Whether the value of a folder meets the condition.
 
-    It is compared as a number or a date where it reads as one and the condition allows that, else
-    as a text: beside the folder ``code=123`` there may be ``code=abc``.
+    It is compared as a number or a date if it reads as one and the condition allows that.  Else it
+    is compared as a text: beside the folder ``code=123`` there may be ``code=abc``.
     """
     if text is None:
         return condition.operator is Operator.IS_NULL

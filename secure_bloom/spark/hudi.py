@@ -2,9 +2,9 @@
 
     blocks of keys, each key once  ->  a copy for each group of files  ->  one task a group
 
-A task reads the footers of its files once.  As the keys stream by, it holds them against the ranges
-and filters; then it reads the key column of the files that have candidates.  No machine holds all
-keys, so there may be many.
+A task reads the footers of its files once.  While the keys stream by, it holds them against the
+ranges and filters.  Then it reads the key column of the files that have candidates.  No machine
+holds all keys, so there may be many.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MOST_FILES = 128
 _BLOCKS = 4096
 #: The least keys that are held against the filters at once.
 _BATCH = 65_536
-#: How many candidates a task gathers before it reads files for them.
+#: The number of candidates that a task gathers before it reads files for them.
 _MOST_CANDIDATES = 1_000_000
 
 

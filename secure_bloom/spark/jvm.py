@@ -1,8 +1,8 @@
 """Java classes for Spark, compiled where they are needed: no JDK, no Maven.
 
 Spark carries the Janino compiler, so a Java runtime is enough.  A compiled jar is kept in the
-user's cache folder under a name made of the source and of Spark's own jars: another source or
-another Spark gives another jar, the same ones cost nothing.
+user's cache folder.  Its name is made of the source and of Spark's own jars.  So another source or
+another Spark gets another jar, and the same ones cost nothing.
 """
 
 from __future__ import annotations

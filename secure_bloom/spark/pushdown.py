@@ -1,8 +1,8 @@
 """Filters that Spark pushes down -> conditions that rule out row groups.
 
 Spark applies every filter to the rows once more, so a filter is used here only if that cannot lose
-a row.  To Spark NaN equals NaN and is greater than any number; here NaN equals nothing.  So `x > 1`
-becomes "not at most 1", and a comparison with NaN is left to Spark.
+a row.  To Spark NaN equals NaN and is greater than any number; here NaN equals nothing.  For
+example, `x > 1` becomes "not at most 1", and a comparison with NaN is left to Spark.
 """
 
 from __future__ import annotations

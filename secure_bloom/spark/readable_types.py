@@ -1,8 +1,8 @@
-"""Which types of files can be read as which other types, when the caller gives a schema.
+"""Types of files, and the other types as which they can be read if the caller gives a schema.
 
 Accepted are the pairs under which every value stays what it is.  These are the pairs of Spark's own
-reader, except those that only show the stored number (a DATE as INT, a DECIMAL without its scale);
-and the pairs that the union of files needs.
+reader, and the pairs that the union of files needs.  Pairs of Spark's that only show the stored
+number are left out (a DATE as INT, a DECIMAL without its scale).
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _has_digits(stored: pa.DataType, wanted: pa.DataType) -> bool:
     if not pa.types.is_decimal(wanted):
         return False
     if pa.types.is_integer(stored):
-        # As in Spark: an INT32 may have 10 digits, and an INT64 20.
+        # Spark's own numbers: an INT32 may have 10 digits, and an INT64 20.
         return bool(wanted.precision - wanted.scale >= (10 if _is_int32(stored) else 20))
     return pa.types.is_decimal(stored) and bool(
         wanted.scale >= stored.scale

@@ -1,4 +1,4 @@
-"""What the driver ships to the executors of one run, opened once in each Python worker."""
+"""Ship a value to the executors of one run; each Python worker opens it once."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ T = TypeVar("T")
 def ship(value: object) -> bytes:
     """``value`` for the tasks of one run.
 
-    It gets an id of its own, so that the next run in the same Python worker opens its value anew:
-    keys that were unwrapped for one run are not used in another.
+    It gets an id of its own, so that the next run in the same Python worker opens its value anew.
+    So keys that were unwrapped for one run are not used in another.
     """
     return pickle.dumps((value, uuid.uuid4().hex))
 

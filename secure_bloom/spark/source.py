@@ -8,7 +8,7 @@ The policy and the plan travel to the executors, never a key: each Python worker
 KMS itself.
 
 Spark 4.1 to 4.3 keep the plan that pushed filters led to with the loaded DataFrame, and use it for
-every scan of it: `people.where(a)` and then `people.count()` count the rows of `a`.  So only a
+every scan of it: `people.where(a)` and then `people.count()` count the rows of `a`.  Hence only a
 :class:`PushdownSource` takes filters from Spark.  The option ``where`` is a part of what is loaded,
 and always safe.
 """
@@ -69,7 +69,7 @@ class SecureBloomSource(sd.DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What `format` takes."""
+        """The name that `format` takes."""
         return "secure_bloom"
 
     def schema(self) -> StructType:
@@ -162,7 +162,7 @@ class SecureBloomReader(sd.DataSourceReader):
                     )
 
     def _where(self, folders: list[Values]) -> list[Structure] | None:
-        """The option and the filters, all of which must be true."""
+        """The option and the filters: all must be true."""
         table = Table(
             stored=self._stored,
             spark=self._schema,
@@ -195,7 +195,7 @@ class PushdownReader(SecureBloomReader):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SourcePartition(sd.InputPartition):
-    """What one task reads: row groups of files, and the plan with their condition."""
+    """The input of one task: row groups of files, and the plan with their condition."""
 
     plan: ReadPlan
     files: tuple[PlannedFile, ...]

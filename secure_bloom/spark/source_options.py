@@ -14,7 +14,7 @@ from secure_bloom.errors import PolicyError
 from secure_bloom.storage import local_path
 from secure_bloom.storage.paths import absolute_path
 
-#: What files are taken all the same.
+#: Files that are taken all the same.
 _ACCEPTING = ("allowUnverified", "allowUnprotected")
 _WORDS = (
     "path",
@@ -50,7 +50,7 @@ class SourceOptions:
 
     @property
     def trust(self) -> Trust:
-        """What is accepted of files."""
+        """The requirements to files."""
         return Trust(
             policy=self.policy,
             allow_unverified=self.allow_unverified,

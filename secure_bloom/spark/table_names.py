@@ -58,7 +58,7 @@ def _is_parquet(described: dict[str, object]) -> bool:
 
 
 def _described(spark: SparkSession, name: str) -> dict[str, object]:
-    """What the catalog says of a table."""
+    """The catalog's description of a table."""
     from pyspark.errors import AnalysisException
 
     try:

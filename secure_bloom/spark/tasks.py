@@ -1,6 +1,6 @@
 """Work on the rows of a DataFrame in the tasks of a Spark job.
 
-What is worked on is a column, never part of a closure: a closure goes to every task whole.  An
+The items of work are a column, never part of a closure: a closure goes to every task whole.  An
 Arrow UDF does the work: Spark Connect has it too, and it needs no pandas, unlike `mapInArrow`.
 """
 
@@ -27,9 +27,10 @@ Row = tuple[Any, ...]
 #: Work on the values of one row, and the rows that it makes of them.
 Work = Callable[..., Iterable[Row]]
 
-#: So many items have a task each.
+#: Up to this number, each item has a task of its own.
 _ALONE = 64
-#: So many items of a core have a task each, too: a few may be large, and would keep one core busy.
+#: So has each item up to this number for each core: a few may be large, and would keep one core
+#: busy.
 _ALONE_OF_A_CORE = 4
 #: Tasks of a core where items share them: the last one evens out what others took longer.
 _OF_A_CORE = 3

@@ -2,11 +2,11 @@
 # ruff: noqa: PTH100, PTH116, PTH118, PTH119, PTH120
 """New bytes after the end of a local file, and the way back.
 
-After any exception (a full disk, a limit, Ctrl-C) the old file is back.  After a SIGKILL the file
-is the old one or the new one if the tail could be written at once (see ``direct_write``: the end
-must be aligned, and the file system must have O_DIRECT, as ext4 and XFS do).  Elsewhere a SIGKILL
+After any exception (a full disk, a limit, Ctrl-C) the old file is back.  If the tail could be
+written at once (see ``direct_write``), the file is the old one or the new one after a SIGKILL.
+That needs an aligned end, and a file system with O_DIRECT, such as ext4 or XFS.  Elsewhere a SIGKILL
 or a power cut in mid-write leaves the old bytes unchanged, with some of the new bytes after them.
-Such a file cannot be opened, because the magic at its end comes last: it is written when all before
+A file with such a tail cannot be opened, because the magic is written last, when everything before
 it is on the disk.  A caller who meets one finds where the old footer ends and calls
 :func:`truncate_to`.
 """
@@ -60,9 +60,9 @@ def truncate_to(path: str, size: int, expected_identity: tuple[object, ...]) -> 
     """Cut a local file back to its first ``size`` bytes, durably; the path of what was cut off.
 
     The bytes that were cut off are kept in a hidden file beside it, until :func:`remove_kept`.
-    ``expected_identity`` is that of the file as it is now, from the :class:`InputFile` in which
-    the torn tail was seen; :class:`FileChangedError` when the file is another by now, and
-    :class:`FormatError` when it is shorter than ``size``.
+    ``expected_identity`` comes from the :class:`InputFile` in which the torn tail was seen.  Raises
+    :class:`FileChangedError` when the file is another by now, and :class:`FormatError` when it is
+    shorter than ``size``.
     """
     location = os.path.abspath(local_path(path))
     folder_path, name = os.path.split(os.path.realpath(location))
@@ -97,7 +97,8 @@ def _writable(path: str, location: str, identity: tuple[object, ...]) -> Iterato
     fd = os.open(location, os.O_RDWR | CLOEXEC | NONBLOCK)
     try:
         with exclusive_lock(fd):
-            # By name as well: the file may have been replaced while we waited for the lock.
+            # The name is looked at as well: the file may have been replaced while we waited for the
+            # lock.
             if not identity == identity_of(os.fstat(fd)) == identity_of(os.stat(location)):
                 raise FileChangedError("the file was changed after it was read", path=path)
             yield fd

@@ -1,8 +1,8 @@
 """The Azure account of a URI, and what the environment has to enter it with.
 
-pyarrow takes a key from a URI alone, where it would stand in reports.  So a key or a shared access
-signature is taken from the variables that Azure's own command line reads.  Without them it is the
-identity of the machine or of whoever is logged in, as pyarrow and the SDK find it.
+pyarrow takes a key from a URI alone, where it would stand in reports.  Hence a key or a shared
+access signature is taken from the variables that Azure's own command line reads.  Without them it
+is the identity of the machine or of whoever is logged in, as pyarrow and the SDK find it.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ def credentials_of_environment() -> tuple[str, str] | None:
 
 
 def with_credentials(filesystem: Any, credentials: tuple[str, str]) -> Any:
-    """The same file system, with these credentials."""
+    """The file system with these credentials."""
     name, value = credentials
     return fs.AzureFileSystem(**{**_options(filesystem), name: value})
 
 
 def _options(filesystem: Any) -> dict[str, str]:
-    """What the file system was made with, as it is handed to other processes."""
+    """The arguments that the file system was made with, as they are handed to other processes."""
     # pyarrow has no other way to tell them.
     options: dict[str, str] = filesystem.__reduce__()[1][0]
     return {name: value for name, value in options.items() if value}

@@ -1,8 +1,9 @@
 """Copy the head of a file inside the kernel, in the best way that both file systems support.
 
-``copy_file_range`` comes first: on file systems with reflinks (XFS, Btrfs) the kernel shares the
-blocks instead of copying them, so no separate FICLONE call is needed; elsewhere it copies the bytes
-without handing them to this process.  ``sendfile`` is for pairs of file systems that it refuses.
+``copy_file_range`` comes first.  On file systems with reflinks (XFS, Btrfs) the kernel shares the
+blocks instead of copying them, so no separate FICLONE call is needed.  Elsewhere it copies the
+bytes without handing them to this process.  ``sendfile`` is for pairs of file systems that it
+refuses.
 """
 
 from __future__ import annotations

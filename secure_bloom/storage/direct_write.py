@@ -2,10 +2,10 @@
 """One O_DIRECT write that lengthens a local file once: all of the new bytes, or none.
 
 A buffered write lengthens a file page by page, and a SIGKILL between two pages leaves a torn tail
-(seen on ext4, every time).  A direct write is handed to the disk whole: the kernel waits for it
+(seen on ext4, every time).  A direct write is handed to the disk whole.  The kernel waits for it
 even when the process is killed, and sets the new length when all of it is there.  It takes whole
-blocks, so it starts at the block the old end lies in, with the old bytes of that block as they
-are, and the new end must lie on a block: :data:`APPEND_ALIGNMENT`.
+blocks.  So it starts at the block in which the old end lies, and repeats the old bytes of that
+block; and the new end must lie on a block: :data:`APPEND_ALIGNMENT`.
 """
 
 from __future__ import annotations

@@ -46,9 +46,9 @@ def replace_tail(
     new one, and after any exception the old one is there, unchanged, with nothing beside it.
     Raises :class:`FileChangedError` when source was changed after it was opened.
 
-    Local files keep permission bits, extended attributes and, as far as the process may, the
-    owner; a symbolic link stays and its target is replaced; another hard link keeps the old
-    content; the stale ``.<name>.crc`` is removed.
+    Local files keep permission bits, extended attributes and, as far as the process may, the owner.
+    A symbolic link stays and its target is replaced.  Another hard link keeps the old content.  The
+    stale ``.<name>.crc`` is removed.
     """
     # The number of bytes to keep comes from offsets in a footer, and those may lie.
     if not 0 <= keep <= source.size:

@@ -80,7 +80,7 @@ def remove_sidecar(folder: OpenFolder, name: str) -> None:
 
     Spark checks a local file against its sidecar.  With a stale one the file is unreadable or,
     worse, Spark ignores its Bloom filters without an error.  A file without a sidecar is read
-    unchecked.  So the sidecar is removed, and the folder synced, before the file changes: even a
+    unchecked.  Hence the sidecar is removed, and the folder synced, before the file changes: even a
     power cut cannot leave the new file with the old sidecar.
     """
     sidecar = f".{name}.crc"

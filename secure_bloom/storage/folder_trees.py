@@ -42,7 +42,7 @@ class Tree(ABC):
 
     @abstractmethod
     def can_see_folder(self, path: str) -> bool:
-        """As :meth:`is_folder`, but False for a path that we may not look at."""
+        """Like :meth:`is_folder`, but False for a path that we may not look at."""
 
     def is_no_folder(self, path: str) -> bool:
         """Whether a file, or a link that leads nowhere, stands there; stores have no links."""
@@ -166,7 +166,7 @@ class LocalTree(Tree):
 def _status(
     path: str, *, follow: bool = True, absent: Collection[int] = _ABSENT
 ) -> os.stat_result | None:
-    """What the system says of the path; None where nothing stands there."""
+    """The system's status of the path; None where nothing stands there."""
     with system_errors(path):
         try:
             return os.stat(path, follow_symlinks=follow)

@@ -1,7 +1,7 @@
 """A file to be read: bounded reads at an offset, files beside it, and whether it was changed.
 
-All other packages read through :class:`InputFile`.  So a file that is shorter than its footer says
-is noticed in one place: here.
+All other packages read through :class:`InputFile`.  Hence a file that is shorter than its footer
+says is noticed in one place: here.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class InputFile(ABC):
         return data
 
     def view_at(self, offset: int, length: int) -> memoryview:
-        """As :meth:`read_at`, but read in pieces: a large read then needs its memory once."""
+        """Like :meth:`read_at`, but read in pieces: a large read then needs its memory once."""
         self._check_range(offset, length)
         if length <= _CHUNK_BYTES:
             return memoryview(self.read_at(offset, length))
@@ -148,7 +148,8 @@ class InputFile(ABC):
 
     def carry_attributes(self, fd: int) -> None:
         """Give the open local file ``fd`` this file's permissions, or those of any new file."""
-        # By fchmod, because the file was made private, and the umask acts only when a file is made.
+        # The rights are set by fchmod: the file was made private, and the umask acts only when a
+        # file is made.
         os.fchmod(fd, _DEFAULT_MODE & ~_umask())
 
     def exclusive(self) -> AbstractContextManager[None]:
@@ -177,8 +178,9 @@ def _umask() -> int:
     status = Path("/proc/self/status")
     if status.exists() and (found := re.search(r"^Umask:\s*([0-7]+)", status.read_text(), re.M)):
         return int(found[1], 8)
-    # umask(2) returns the old value and sets a new one: for a moment, other threads have that too.
-    # 0o077 meanwhile: a file that another thread makes then is too private, never too open.
+    # umask(2) returns the old value only while it sets a new one, and for a moment other threads
+    # have that, too.  With 0o077 a file that another thread makes then is too private, never too
+    # open.
     umask = os.umask(0o077)
     os.umask(umask)
     return umask

@@ -22,8 +22,8 @@ SUMMARY_NAME = "_metadata"
 _PATTERN = frozenset("*?[")
 
 Path = str | os.PathLike[str]
-#: Called with a folder and the names of all its subfolders; it may raise.  Where it gives files,
-#: these are the folder's, and nobody looks further into it.
+#: Called with a folder and the names of all its subfolders; it may raise.  If it gives files, these
+#: are the folder's, and nobody looks further into it.
 FolderCheck = Callable[[Tree, str, Collection[str]], Sequence[str] | None]
 
 

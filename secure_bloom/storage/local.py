@@ -96,7 +96,8 @@ class LocalFile(InputFile):
     def check_unchanged(self) -> None:
         with system_errors(self.path):
             try:
-                # By name: our descriptor would go on showing a file that was replaced.
+                # The name is looked at: our descriptor would go on showing a file that was
+                # replaced.
                 now = identity_of(os.stat(self.location))
             except FileNotFoundError as exc:
                 raise FileChangedError("the file is gone", path=self.path) from exc
@@ -138,7 +139,7 @@ class LocalFile(InputFile):
 
 
 def _regular(fd: int, path: str) -> os.stat_result:
-    """What the system says of an open file; FormatError for a folder, a pipe, a device."""
+    """The system's status of an open file; FormatError for a folder, a pipe, a device."""
     status = os.fstat(fd)
     if stat.S_ISDIR(status.st_mode):
         raise FormatError("is a folder, not a file", path=path)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from secure_bloom.errors import FileBusyError, PolicyError
 from secure_bloom.storage.system_calls import fcntl, require_writing
 
-#: How long a writer waits for another one, in seconds.
+#: A writer waits this number of seconds for another one.
 LOCK_SECONDS = 60.0
 #: The environment variable that says otherwise.
 LOCK_VARIABLE = "SECURE_BLOOM_LOCK_SECONDS"

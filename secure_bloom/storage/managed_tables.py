@@ -1,7 +1,8 @@
 """Tables whose own log records which files live, and their sizes: refused until it is honoured.
 
-Their readers trust the recorded size to find the footer, so a file replaced under them is broken;
-and all files of a folder together hold rows that the log has removed, or never committed.
+Their readers trust the recorded size to find the footer, so a file that is replaced under its name
+is broken for them.  And all files of a folder together hold rows that the log has removed, or never
+committed.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 
 class TableLog(enum.StrEnum):
-    """Who keeps a log of a table's files, and how an error calls such a table."""
+    """The kinds of tables that keep a log of their files, in the words of errors."""
 
     DELTA = "a Delta table"
     HUDI = "a Hudi table"

@@ -1,7 +1,7 @@
-"""How much memory decoding may take: 1 GiB a process, or as SECURE_BLOOM_MEMORY says.
+"""Bound the memory that decoding takes: 1 GiB a process, or as SECURE_BLOOM_MEMORY says.
 
-A page of a hundred bytes can promise gigabytes.  What promises more than the budget is refused by
-its name; what several threads decode at a time is counted together.
+A page of a hundred bytes can promise gigabytes.  A page that promises more than the budget is
+refused by its name.  The pages that several threads decode at a time are counted together.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _UNITS = {"": 0, "kib": 10, "mib": 20, "gib": 30, "tib": 40}
 
 
 class MemoryBudgetError(UnsupportedFeatureError):
-    """What a file promises takes more memory than it may."""
+    """Decoding would take more memory than it may."""
 
 
 def memory_budget() -> int:
@@ -50,7 +50,7 @@ def refuse_beyond(size: int, what: str) -> None:
 
 
 class _Reservations:
-    """What all threads decode at the moment."""
+    """The bytes that all threads decode at the moment."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -64,7 +64,7 @@ class _Reservations:
             self._taken += size
 
     def give_back(self, size: int) -> None:
-        """What was taken is free again."""
+        """These bytes are free again."""
         with self._changed:
             self._taken -= size
             # All of them: the one that is woken alone may want more than is free, and others less.

@@ -137,7 +137,8 @@ def sent_in_order(send: Callable[[int, Part], T], parts: Iterable[Part]) -> tupl
     def sent(numbered: tuple[int, Part]) -> T:
         return send(*numbered)
 
-    # As many as an upload has parts: none waits because an earlier answer is late.
+    # The room is for as many parts as an upload can have: no part waits because an earlier answer
+    # is late.
     done = list(in_order(sent, _numbered(parts, sizes), _AT_ONCE, room=10_000))
     return done, sum(sizes)
 

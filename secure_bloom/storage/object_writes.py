@@ -5,7 +5,7 @@ written through pyarrow, beside the old file, and then moved.
 
 pyarrow's output streams cannot be aborted: closing one, leaving its ``with`` block or losing the
 last reference to it completes the file with the bytes so far (apache/arrow#40502), and opening one
-cuts the old file to nothing.  So the new file is written under another name.
+cuts the old file to nothing.  Hence the new file is written under another name.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def remove_object(path: str) -> None:
 
 
 def _writing(path: str, filesystem: Any, key: str) -> tuple[ModuleType, StoredObject]:
-    """Who writes the object, and the object."""
+    """The writer of the object, and the object."""
     sdk = _SDKS[filesystem.type_name]
     try:
         package = sdk.load()

@@ -145,7 +145,7 @@ class _Held:
         self._pieces.append((offset, content))
 
     def end_from(self, size: int) -> int:
-        """Where the piece starts that reaches to the end, which is at ``size``."""
+        """The start of the piece that reaches to the end, which is at ``size``."""
         return min((start for start, it in self._pieces if start + len(it) == size), default=size)
 
     def find(self, offset: int, length: int) -> bytes | None:
@@ -224,7 +224,7 @@ def _refuse_folder(info: fs.FileInfo) -> None:
 
 @contextmanager
 def store_errors(path: str) -> Iterator[None]:
-    """Errors of pyarrow, most of which are OSErrors, as :class:`PolicyError`."""
+    """Turn errors of pyarrow, which are mostly OSErrors, into :class:`PolicyError`."""
     with located(path=path), system_errors(path, gone=GONE):
         try:
             yield

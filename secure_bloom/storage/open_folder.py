@@ -1,10 +1,10 @@
 # File descriptors and strings, not Path objects, throughout.
 """A folder held open: its names mean the same files for as long as it is held.
 
-A path is looked up anew at every call, and whoever owns a folder on the way can put a symbolic
-link in its place between two calls.  A writer with more rights than the owner would then create,
-rename or remove files somewhere else.  So the folder is opened once, and each name is looked up in
-its descriptor (openat(2) and its relatives), never through a symbolic link.
+A path is looked up anew at every call, and whoever owns a folder on the way can put a symbolic link
+in its place between two calls.  A writer with more rights than the owner would then create, rename
+or remove files somewhere else.  Hence the folder is opened once, and each name is looked up in its
+descriptor (openat(2) and its relatives), never through a symbolic link.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class OpenFolder:
         return os.open(".", os.O_TMPFILE | os.O_RDWR | CLOEXEC, PRIVATE, dir_fd=self._fd)
 
     def status(self, name: str, *, follow: bool = False) -> os.stat_result | None:
-        """What stands at the name; None for nothing."""
+        """The status of the file at the name; None for nothing."""
         try:
             return os.stat(name, dir_fd=self._fd, follow_symlinks=follow)
         except OSError as exc:

@@ -24,7 +24,7 @@ def output_paths(files: Iterable[str], paths: Iterable[str], output: str) -> dic
 
 def check_targets(targets: Mapping[str, str]) -> None:
     """Raise PolicyError for an output that is an input, or another output."""
-    # By file and not by text: links and ./ make many names of one file.
+    # Files are compared, not texts: links and ./ make many names of one file.
     keys = {file_key(target): file for file, target in targets.items()}
     for file in targets:
         if file_key(file) in keys:

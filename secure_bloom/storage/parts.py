@@ -1,9 +1,9 @@
-"""How a new object is cut into the parts of an upload, for every store that takes parts.
+"""Cut a new object into the parts of an upload, for every store that takes parts.
 
 S3 takes 10,000 parts at most, each of 5 MiB at least save the last, and copies 5 GiB at most; Azure
 takes 50,000 blocks of any size.  Some stores (Cloudflare R2) want all parts but the last to have
-one size, and the last one to be no larger: so copies are of one size, and the few bytes that are
-left over go up with the tail.
+one size, and the last one to be no larger.  So all copied parts have one size, and the few bytes
+that are left over go up with the tail.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ _OBJECTS_AT_ONCE = 24
 Paths = str | PathLike[str] | Iterable[str | PathLike[str]]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-#: How the path of a file: URI of Windows begins.
+#: The beginning of the path in a file: URI of Windows.
 _DRIVE = re.compile(r"/[A-Za-z]:(/|$)")
 
 
@@ -57,7 +57,7 @@ class ObjectUri:
         return self._with(OBJECT_SCHEMES[self.scheme.lower()], "/")
 
     def at(self, key: str) -> ObjectUri:
-        """The same store at another key."""
+        """The URI of another key in the store."""
         return replace(self, key=key)
 
     def _with(self, scheme: str, path: str) -> str:
@@ -79,7 +79,7 @@ def is_object_uri(path: str) -> bool:
 
 
 def files_at_once(paths: Iterable[str]) -> int:
-    """How many of the files are worth opening side by side: an object store answers late."""
+    """The number of files to open side by side: an object store answers late."""
     return _OBJECTS_AT_ONCE if any(map(is_object_uri, paths)) else 1
 
 

@@ -76,7 +76,7 @@ def _fill(staged: StagedFile, source: InputFile, keep: int, tail: Sequence[bytes
 
 
 def _require_same(source: InputFile, staged: StagedFile) -> None:
-    """The file that is replaced is still the one that was read, in the folder that is open."""
+    """Raise FileChangedError unless the open folder still has the file that was read."""
     source.check_unchanged()
     found = staged.folder.status(staged.name)
     if found is None or identity_of(found) != source.identity:

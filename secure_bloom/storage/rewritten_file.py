@@ -14,9 +14,9 @@ from secure_bloom.storage.copy_range import copy_part
 from secure_bloom.storage.durable_writes import begin_writeback, write_all
 from secure_bloom.storage.inputs import InputFile
 
-#: New bytes are written when there are so many.
+#: New bytes are written when there are this many.
 _BATCH = 2 * 1024 * 1024
-#: So many bytes of batches are held at most while others are worked out, or one larger batch.
+#: The most bytes of batches that are held while others are worked out, unless one batch is larger.
 _HELD = 3 * _BATCH
 #: A range that is copied through this process goes in pieces of at most this size.
 _PIECE = 8 * 1024 * 1024

@@ -56,7 +56,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpperPart:
-    """What the first part found, and the branches that are left."""
+    """The findings of the first part, and the branches that are left."""
 
     entries: tuple[Entry, ...]
     branches: tuple[Branch, ...]

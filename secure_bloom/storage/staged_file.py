@@ -2,12 +2,12 @@
 # ruff: noqa: PTH119, PTH120
 """A new local file that gets its name when it is complete, or leaves nothing behind.
 
-The file is built without a name (O_TMPFILE) if the file system can do that, so a kill leaves
-nothing.  linkat(2) cannot replace a file, so it gets the temporary name ``.<name>.secure-bloom``
-right before the rename.  On other file systems it has that name from the start.  The writer locks
-the file as long as it lives.  A temporary file without a lock belongs to a dead writer, and the
-next writer of that file removes it.  Until the caller widens its permissions, only the owner can
-read it.
+If the file system can do that, the file is built without a name (O_TMPFILE), so a kill leaves
+nothing.  linkat(2) cannot replace a file, so the new file gets the temporary name
+``.<name>.secure-bloom`` right before the rename.  On other file systems it has that name from the
+start.  The writer locks the file as long as it lives.  A temporary file without a lock belongs to a
+dead writer, and the next writer of that file removes it.  Until the caller widens its permissions,
+only the owner can read it.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class StagedFile:
             self.publish()
 
     def publish_if_absent(self) -> None:
-        """As :meth:`publish_new`, but an OSError on file systems without hard links.
+        """Like :meth:`publish_new`, but an OSError on file systems without hard links.
 
         There nothing can be put in a place and lose to another writer at the same time.
         """

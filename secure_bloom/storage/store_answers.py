@@ -1,4 +1,4 @@
-"""What may be wrong at a store, and what to do about it: the same words for every store.
+"""Errors of stores with their advice: the same words for every store.
 
 Each store's package maps its own codes to these.
 """
@@ -14,7 +14,7 @@ from secure_bloom.errors import (
 )
 from secure_bloom.storage.os_errors import DENIED, UNREACHABLE
 
-#: Our class, what happened, and what to do.
+#: Our class, the message and the hint.
 Answer = tuple[type[SecureBloomError], str, str]
 
 _AGAIN = "run again later; every file is as it was, or done"

@@ -1,5 +1,5 @@
 # File descriptors and strings, not Path objects, throughout.
-"""What storage asks of the operating system that some platform lacks.
+"""System calls of storage that some platform lacks.
 
 Windows has no pread, no flock and no calls relative to an open folder (openat and its relatives).
 Reading does without them.  Writing does not: they keep two writers apart, and keep names from

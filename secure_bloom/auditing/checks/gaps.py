@@ -111,7 +111,7 @@ Region = tuple[int, int]
 
 _MOST_SEARCHED = 64 * 1024 * 1024
 _STEP = 4 * 1024 * 1024
-#: If the footer cannot be read, filters are looked for in all bytes before it.
+#: If the footer cannot be read, filters are looked for in this many bytes before it.
 _TAIL = 1024 * 1024
 _WHAT = "a Bloom filter in clear stands where nothing refers to it"
 

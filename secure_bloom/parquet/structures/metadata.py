@@ -68,7 +68,7 @@ class ConvertedType(enum.IntEnum):
 
 
 class FieldRepetitionType(enum.IntEnum):
-    """How often a field may stand in its parent."""
+    """The times that a field may stand in its parent."""
 
     REQUIRED = 0
     OPTIONAL = 1
@@ -205,7 +205,7 @@ class Statistics(View):
 
 
 class SizeStatistics(View):
-    """How many of a column chunk's values are at each level."""
+    """The numbers of a column chunk's values at each level."""
 
     definition_level_histogram = Optional(3, list_of(I64))
 
@@ -239,7 +239,7 @@ class DataPageHeaderV2(View):
 
 
 class PageHeader(View):
-    """What stands before each page."""
+    """The header before each page."""
 
     type = Required(1, enum_of(PageType))
     uncompressed_page_size = Required(2, I32)
@@ -252,7 +252,7 @@ class PageHeader(View):
 
 
 class BloomFilterAlgorithm(Union):
-    """How the filter's bits are laid out."""
+    """The layout of the filter's bits."""
 
     BLOCK = Optional(1, empty("SplitBlockAlgorithm"))
 
@@ -270,7 +270,7 @@ class BloomFilterCompression(Union):
 
 
 class BloomFilterHeader(View):
-    """What stands before the bitset."""
+    """The header before the bitset."""
 
     numBytes = Required(1, I32)  # noqa: N815 - the specification's name
     algorithm = Required(2, struct_of(BloomFilterAlgorithm))
@@ -279,7 +279,7 @@ class BloomFilterHeader(View):
 
 
 class PageEncodingStats(View):
-    """How many pages of a kind have an encoding."""
+    """The number of pages of a kind with an encoding."""
 
     page_type = Required(1, enum_of(PageType))
     encoding = Required(2, enum_of(Encoding))
@@ -329,7 +329,7 @@ class ColumnCryptoMetaData(Union):
 
 
 class PageLocation(View):
-    """Where a data page stands, header included, and the row it starts with."""
+    """The place of a data page, header included, and the row that it starts with."""
 
     offset = Required(1, I64)
     compressed_page_size = Required(2, I32)
@@ -425,7 +425,7 @@ class FileMetaData(View):
 
 
 class FileCryptoMetaData(View):
-    """What stands in clear before an encrypted footer."""
+    """The structure in clear before an encrypted footer."""
 
     encryption_algorithm = Required(1, struct_of(EncryptionAlgorithm))
     key_metadata = Optional(2, BINARY)

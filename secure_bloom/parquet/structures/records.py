@@ -1,8 +1,8 @@
 """Structures that are read and never written back: a view's fields, decoded at once.
 
 A tree keeps everything, which takes time.  A record has only the fields that its view declares, by
-the same names, as plain Python values: an enumeration is its number, a union is a record with one
-member set.  Reading a field that the view requires and the bytes lack raises FormatError.
+the same names, as plain Python values.  An enumeration is its number, and a union is a record with
+one member set.  Reading a field that the view requires and the bytes lack raises FormatError.
 
 If the library came without its C code, views are used as records: slower, with the same fields.
 """
@@ -136,7 +136,7 @@ class LaterRecords(Sequence[V]):
 
 
 def measured_outline(view: type[V], buffer: bytes, *later: type[View]) -> tuple[V, int]:
-    """As :func:`measured_record`, but lists of the ``later`` structures are left as offsets.
+    """Like :func:`measured_record`, but lists of the ``later`` structures are left as offsets.
 
     They are for :class:`LaterRecords`.
     """

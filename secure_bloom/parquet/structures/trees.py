@@ -146,9 +146,9 @@ class OffsetReader(StructReader):
     """Reads structures, but only the offsets of some inside them; for one thread alone.
 
     The C code makes a structure by calling the class that its ``spec`` names.  Calling
-    ``offset_type`` returns the byte offset that the reader has reached.  As its ``spec`` names no
-    field, the C code then passes over the structure: it is checked like any other, at a fifth of
-    the cost.
+    ``offset_type`` returns the byte offset that the reader has reached.  Its ``spec`` names no
+    field, so the C code then passes over the structure.  The structure is checked like any other,
+    at a fifth of the cost.
     """
 
     def __init__(self) -> None:
@@ -157,7 +157,7 @@ class OffsetReader(StructReader):
         self.offset_type: type = called("Offset", (), {})
 
     def read_into(self, record: object, spec: object, buffer: Buffer) -> int:
-        """As :meth:`read`, at the start of a buffer of its own."""
+        """Like :meth:`read`, at the start of a buffer of its own."""
         self._load(buffer)
         try:
             return self.read(0, record, spec)

@@ -23,7 +23,7 @@ V = TypeVar("V", bound="View")
 
 @dataclass(frozen=True, slots=True)
 class FieldType(Generic[T]):
-    """How a field's value stands in the tree: its name in the IDL, Thrift type, load and dump.
+    """The form of a field's value in the tree: its name in the IDL, Thrift type, load and dump.
 
     ``inner`` is the view of a structure, or the kind of a list's elements.
     """

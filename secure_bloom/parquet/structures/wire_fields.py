@@ -17,7 +17,7 @@ from secure_bloom.parquet.structures.trees import MAX_DEPTH, MAX_ELEMENTS
 
 
 class WireType(enum.IntEnum):
-    """How a value is written in a field; a bool is told by the type alone."""
+    """The form of a value in a field; a bool is told by the type alone."""
 
     TRUE = 1
     FALSE = 2
@@ -89,7 +89,7 @@ def find_nested(buffer: bytes, start: int, within: int | None) -> tuple[Fields, 
 
 
 def list_elements(buffer: bytes, field: Field) -> list[tuple[int, int]]:
-    """Where each structure of a list starts and ends; FormatError for a list of anything else."""
+    """The start and end of each structure of a list; FormatError for a list of anything else."""
     size, element, position = _list_header(buffer, field.value)
     if field.type != WireType.LIST or (size and element != WireType.STRUCT):
         raise FormatError("a Thrift field is no list of structures")

@@ -21,7 +21,7 @@ from secure_bloom.storage.azure_account import AzureAccount, azure_account
 _RETRIES = partial(
     ExponentialRetry, initial_backoff=1, increment_base=2, retry_total=5, random_jitter_range=1
 )
-#: How long the store may take to copy what it was asked to.
+#: The store may take this long to copy a range.
 _VALID = timedelta(hours=24)
 _SCOPE = "https://storage.azure.com/.default"
 

@@ -1,4 +1,4 @@
-"""What a blob is besides its bytes, and goes over to the blob that takes its place.
+"""Attributes of a blob beside its bytes; the blob that takes its place gets them, too.
 
 Headers, metadata, tags, access tier, encryption scope.
 """
@@ -28,7 +28,7 @@ _HEADERS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlobAttributes:
-    """What a new blob gets: ``fields`` of the request that makes it visible."""
+    """The attributes of a new blob: ``fields`` of the request that makes it visible."""
 
     fields: Mapping[str, Any]
     #: Fields of this request and of each that uploads a block.

@@ -1,4 +1,4 @@
-"""What Azure answers when it does not do what it was asked, as our errors.
+"""Errors of Azure as our errors.
 
 The SDK repeats requests, with growing pauses, before an error gets here.
 """
@@ -48,7 +48,7 @@ _KNOWN: dict[str, Answer] = {
     **dict.fromkeys(_LEASES, _LEASED),
     **dict.fromkeys(("BlobImmutableDueToPolicy", "BlobImmutableDueToLegalHold"), KEPT),
 }
-#: The same by status, where the word is not known.
+#: Our errors by status, if the word is not known.
 _STATUS: dict[int | None, Answer] = {
     **dict.fromkeys((401, 403), denied(AZURE_CREDENTIALS)),
     412: CHANGED,

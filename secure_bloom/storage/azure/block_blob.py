@@ -57,7 +57,7 @@ class BlobWriter(ObjectWriter):
         require_same(origin.object, origin.mark)
 
     def _checked_attributes(self) -> BlobAttributes:
-        """What the new blob gets besides its bytes, from one that is still the same."""
+        """The attributes of the new blob, from an old one that is still the same."""
         if self._origin is not None:
             return attributes_of(self._origin.object, self._origin.mark)
         self._check_source()

@@ -1,4 +1,4 @@
-"""What Google Cloud Storage refuses, as our errors.
+"""Refusals of Google Cloud Storage as our errors.
 
 The SDK repeats requests, with growing pauses, before an error gets here.
 """
@@ -31,7 +31,7 @@ from secure_bloom.storage.store_answers import (
 _REASONS: dict[str, Answer] = dict.fromkeys(
     ("retentionPolicyNotMet", "objectUnderActiveHold"), KEPT
 )
-#: The same by status, where the reason is not known.
+#: Our errors by status, if the reason is not known.
 _STATUS: dict[int | None, Answer] = {
     **dict.fromkeys((401, 403), denied(GOOGLE_CREDENTIALS)),
     # A write needs nothing that could be missing, except the bucket.

@@ -1,7 +1,7 @@
 """Write an object of Google Cloud Storage, whole: visible with its last byte, or not at all.
 
-Every upload has the generation of the object that was read as its condition, or that none is there;
-the store looks at it when the upload ends, so a lost update is impossible.  An upload that is not
+Every upload has a condition: the generation of the object that was read, or that none is there.
+The store looks at it when the upload ends, so a lost update is impossible.  An upload that is not
 finished is no object; the store forgets it after a week, and no one pays for it.
 """
 

@@ -1,4 +1,4 @@
-"""What S3 answers when it does not do what it was asked, as our errors.
+"""Refusals of S3 as our errors.
 
 A store repeats nothing by itself: the SDK does, with growing pauses, before an error gets here.
 """

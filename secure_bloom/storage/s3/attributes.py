@@ -1,4 +1,4 @@
-"""What an object is besides its bytes, and goes over to the object that takes its place.
+"""Attributes of an object beside its bytes; the object that takes its place gets them, too.
 
 Headers, metadata, tags, storage class, encryption, the kind of checksum; and in its own place
 the access list and the lock too.
@@ -38,7 +38,7 @@ _CARRIED = (
 )
 _CHECKSUM = "Checksum"
 _DEFAULT_CHECKSUM = "CRC32"
-#: Those that boto3 can work out; two more with the package awscrt.
+#: Checksums that boto3 can work out; two more with the package awscrt.
 _CHECKSUMS = ("SHA256", "SHA1", "CRC32", *(("CRC64NVME", "CRC32C") if HAS_CRT else ()))
 #: Permission in an access list -> the field of a request that grants it.
 _GRANTS = {
@@ -51,7 +51,7 @@ _GRANTS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attributes:
-    """What a new object gets: ``fields`` of the request that creates it, and its checksum."""
+    """Attributes of a new object: ``fields`` of the request that creates it, and its checksum."""
 
     fields: Mapping[str, Any]
     #: Empty where the SDK is set to send none.
@@ -79,7 +79,7 @@ def attributes_of(source: StoredObject, etag: str, *, in_its_place: bool) -> Att
 
 
 def require_same(source: StoredObject, etag: str) -> dict[str, Any]:
-    """What the store says of the object; FileChangedError where it is another by now."""
+    """The store's answer about the object; FileChangedError where it is another by now."""
     head: dict[str, Any] = source.client.head_object(
         # Without this mode S3 does not tell which checksum the object has.
         **where(source),

@@ -1,8 +1,8 @@
 """Replace or create an object of S3: PutObject, or a multipart upload with UploadPartCopy.
 
 With a condition (If-Match, If-None-Match) the store itself refuses the new object when another
-program was faster.  Stores that do not know conditions ignore them.  So a check comes before the
-last request; what changes between the two is lost there.
+program was faster.  Stores that do not know conditions ignore them.  For them a check comes before
+the last request; a change between the two is lost there.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from secure_bloom.storage.s3.attributes import (
 )
 from secure_bloom.storage.s3.connection import where
 
-#: Answers to a copy after which the bytes go through this process: the caller may read and write
-#: the object and not copy it (a key that may not be used so), or the store has no such request.
+#: After these answers to a copy the bytes go through this process.  The caller may read and write
+#: the object but not copy it (its key may not be used so), or the store has no such request.
 _CANNOT_COPY = frozenset({"AccessDenied", "403", "NotImplemented", "501"})
 #: Answer of a store that wants parts of one size, where ours were not.
 _UNEVEN = "InvalidPart"
@@ -59,7 +59,7 @@ class S3Writer(ObjectWriter):
         require_same(origin.object, origin.mark)
 
     def _checked_attributes(self) -> Attributes:
-        """What the new object gets besides its bytes, from an object that is still the same."""
+        """The attributes of the new object, from an old one that is still the same."""
         if self._origin is not None:
             origin = self._origin
             return attributes_of(origin.object, origin.mark, in_its_place=self._in_place)
