@@ -52,7 +52,7 @@ def regions(chunks: Iterable[tuple[int, Chunk, Extent | None]], end: int) -> lis
     """
     found = sorted(
         (region for column, chunk, extent in chunks for region in _of(column, chunk, extent)),
-        # Where two start at one offset: no bytes come before some, whatever they are called.
+        # If two start at one offset, the one without bytes comes first, whatever its kind.
         key=lambda region: (region.offset, region.length > 0, region.kind),
     )
     # Behind the magic.

@@ -4,10 +4,10 @@
 
 After any exception (a full disk, a limit, Ctrl-C) the old file is back.  If the tail could be
 written at once (see ``direct_write``), the file is the old one or the new one after a SIGKILL.
-That needs an aligned end, and a file system with O_DIRECT, such as ext4 or XFS.  Elsewhere a SIGKILL
-or a power cut in mid-write leaves the old bytes unchanged, with some of the new bytes after them.
-A file with such a tail cannot be opened, because the magic is written last, when everything before
-it is on the disk.  A caller who meets one finds where the old footer ends and calls
+That needs an aligned end, and a file system with O_DIRECT, such as ext4 or XFS.  Elsewhere, a
+SIGKILL or a power cut in mid-write leaves the old bytes unchanged, with some of the new bytes after
+them.  A file with such a tail cannot be opened, because the magic is written last, when everything
+before it is on the disk.  A caller who meets one finds where the old footer ends and calls
 :func:`truncate_to`.
 """
 
