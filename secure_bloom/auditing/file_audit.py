@@ -144,6 +144,7 @@ def _audit(file: InputFile, request: AuditRequest, resolver: KeyResolver) -> Fil
         finding = subject.finding(_footer_rule(subject, error), error.message)
         findings.append(with_causes(finding, error))
     if footer is None:
+        # No footer tells which bytes are whose, so only those before it are searched for filters.
         findings += run_checks((gaps.check_before_footer,), subject)
         return FileAudit(path=file.path, findings=tuple(findings))
     opened = _opened(subject, footer)

@@ -136,6 +136,7 @@ class RecordKeyRewriter(FileRewriter):
 
     def plan(self, file: InputFile, keys: FileKeys, _run: Mapper, /) -> RewritePlan:
         """The file with the filter in its footer; unchanged if it has one already."""
+        # unlock, not unlock_to_read: a footer with an unchecked signature must not be signed anew.
         footer = unlock(read_tail(file), keys)
         old = self._old_entry(footer)
         if old is not None and old.filter is not None and not self.replace:

@@ -88,5 +88,6 @@ def _ends(keys: PackedKeys) -> tuple[bytes, bytes]:
     """The smallest and the largest key, as ``java_order`` has them."""
     ordered = np.frombuffer(TO_JAVA_ORDER, np.uint8)[keys.data]
     buffers = [None, pa.py_buffer(keys.offsets), pa.py_buffer(ordered)]
+    # Arrow compares bytes as unsigned numbers, so with the bytes exchanged this is Java's order.
     ends = pc.min_max(pa.Array.from_buffers(pa.large_binary(), len(keys), buffers))
     return ends["min"].as_py(), ends["max"].as_py()

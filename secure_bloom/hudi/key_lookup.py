@@ -154,6 +154,7 @@ class SearchedKeys:
         if entry is None or entry.range is None:
             return 0, len(self._ordered)
         smallest, largest = entry.range.bounds()
+        # Both ends of a range are keys of the file, so the largest is in it, too.
         return bisect_left(self._ordered, smallest), bisect_right(self._ordered, largest)
 
     def _keys(self, places: Iterable[int]) -> set[bytes]:

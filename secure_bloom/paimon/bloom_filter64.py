@@ -199,6 +199,7 @@ class BloomFilter64:
     def _positions(self, h: int, functions: int) -> Iterator[int]:
         low, high = h & 0xFFFFFFFF, h >> 32
         for i in range(1, functions + 1):
+            # Java adds ints, which wrap at 32 bits; Python's numbers would go on.
             step = (low + i * high) & 0xFFFFFFFF
             # The complement of a negative number, not its absolute value: that of -2^31 would be
             # negative in Java.

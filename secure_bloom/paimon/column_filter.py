@@ -138,6 +138,7 @@ def build_filter(file: InputFile, source: ColumnSource) -> tuple[ColumnReport, I
     bloom_filter = BloomFilter64.sized(items, options.fpp)
     for batch in batches:
         bloom_filter.insert_hashes(batch)
+    # EMPTY, and not a filter without bits: it also rules out ranges and IS NOT NULL.
     body = bloom_filter.to_bytes() if hashes.count else None
     report = _report(source, bloom_filter, items=items, values=hashes.count)
     return report, Index(type=BLOOM_FILTER, body=body)

@@ -86,6 +86,8 @@ class FileIndex:
         """The container, bodies in the order of the columns; the mirror of :meth:`from_bytes`."""
         # Numbers have fixed widths, so a header with zeros is as long as the real one.
         start = len(b"".join(self._header(0, 0)))
+        # Readers go by `start`, so the order of bodies is free; bytes behind them are carried
+        # along.
         bodies = [index.body for column in self.columns for index in column.indexes if index.body]
         return b"".join((*self._header(start, start), *bodies, self.trailing))
 

@@ -132,6 +132,7 @@ def example_form(data_type: DataType) -> Hashed:
 def float_bits(number: float, *, width: int) -> int:
     """The bits of a float of 4 or 8 bytes as a signed number, with Java's one NaN."""
     form, as_integer, nan = _FLOATS[width]
+    # Java's floatToIntBits has one NaN, but two zeros: a probe of a column asks for both.
     if math.isnan(number):
         return nan
     (bits,) = struct.unpack(as_integer, struct.pack(form, number))
@@ -172,6 +173,7 @@ def _integer(data_type: DataType, value: Any) -> int:
 
 def _timestamp(data_type: DataType, value: Any) -> int:
     millis, nanos = value
+    # Milliseconds are not cut to a precision of 0 to 2: Paimon hashes them whole.
     if (data_type.parameter or 0) <= MAX_MILLIS_PRECISION:
         return int(millis)
     return int(millis) * 1000 + int(nanos) // 1000

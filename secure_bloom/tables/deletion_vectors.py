@@ -99,6 +99,7 @@ def _stored(path: str, vector: DeletionVector) -> bytes:
     # Big-endian around data that is little-endian: PROTOCOL.md has it so.
     if int.from_bytes(framed[:4], "big") != len(data):
         raise FormatError("a deletion vector has another size than the log says", path=path)
+    # The checksum covers the data alone, neither its size nor its place.
     if int.from_bytes(framed[-4:], "big") != zlib.crc32(data):
         raise FormatError("the checksum of a deletion vector is wrong", path=path)
     return data

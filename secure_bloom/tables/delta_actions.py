@@ -154,5 +154,7 @@ def _physical_name(column: Mapping[str, Any], mode: str) -> str:
     # A mode that is not known is told by its name later.
     if mode not in ("name", "id"):
         return text(column, "name")
+    # In mode id files are matched by field id, but partition values and statistics use this name in
+    # both modes (PROTOCOL.md, "Column Mapping").
     metadata = fields_of(dict(column), "metadata") or {}
     return text(metadata, "delta.columnMapping.physicalName")

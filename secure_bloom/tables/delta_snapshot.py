@@ -128,6 +128,8 @@ class _Replay:
         )
 
     def _key(self, fields: Mapping[str, Any]) -> tuple[str, str | None]:
+        # A logical file is a path with its deletion vector: a `remove` that names another vector is
+        # of another logical file (PROTOCOL.md, "Add File and Remove File").
         vector = deletion_vector_of(fields)
         path = resolve(self._folder, text(fields, "path"))
         return path, None if vector is None else vector.unique_id

@@ -92,6 +92,7 @@ def check_overlaps(subject: FooterSubject) -> Findings:
     """No two column chunks share bytes."""
     found = []
     for one in subject.chunks:
+        # A chunk without values may have no pages, and offsets that mean nothing.
         if one.chunk is not None and one.chunk.meta_data.num_values > 0:
             meta_data = one.chunk.meta_data
             start = meta_data.data_page_offset

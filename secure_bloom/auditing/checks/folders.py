@@ -136,6 +136,7 @@ def _summary_findings(file: InputFile, policy: KeyPolicy) -> Iterator[Finding]:
     tail = read_tail(file)
     if tail.mode is FooterMode.ENCRYPTED:
         return
+    # Without a key: this is about what anyone can read, whether it is true or not.
     footer = read_unverified(tail)
     for ordinal, leaf in enumerate(footer.leaves):
         shown = (chunks[ordinal].meta_data for chunks in footer.columns)

@@ -67,6 +67,8 @@ def check_algorithm(subject: FileSubject) -> Findings:
     if algorithm is None:
         return
     wanted, found = subject.request.policy.encryption.algorithm, algorithm.member()
+    # AES_GCM_CTR_V1 gives page bodies no tag: nobody notices when they are changed (Encryption.md
+    # 4.2).
     if wanted is Algorithm.AES_GCM_V1 and found != wanted:
         yield subject.finding(WEAKER_ALGORITHM, f"the policy says {wanted}, the file uses {found}")
 
@@ -177,6 +179,7 @@ def _wrapped_bits(material: KeyMaterial) -> int | None:
     if material.kek is None:
         return None
     try:
+        # Under a KEK the data key is sealed in a known form: nonce | ciphertext | tag.
         sealed = base64.b64decode(material.wrapped_dek, validate=True)
     except ValueError as exc:
         raise FormatError("wrappedDEK of the key material is not base64") from exc

@@ -53,6 +53,8 @@ def check_statistics(subject: ChunkSubject) -> Findings:
         yield subject.finding(
             STATISTICS_IN_CLEAR, f"{readers} can read its smallest and largest values"
         )
+    # A finding of its own, a note: writers of signed footers leave size statistics in, and a user
+    # cannot change that.
     sizes_are_noted = subject.of.is_readable and (
         subject.of.request.policy.footer_mode is FooterMode.SIGNED
     )
@@ -78,6 +80,8 @@ def _is_shown_to_others(subject: ChunkSubject) -> bool:
     crypto = subject.column_chunk.crypto_metadata
     if crypto is None:
         return False
+    # Under the footer key of an encrypted footer, whoever can read the metadata has the column's
+    # key, too (Encryption.md 5.4).
     return subject.of.is_readable or crypto.ENCRYPTION_WITH_COLUMN_KEY is not None
 
 
@@ -115,6 +119,8 @@ def _is_in_clear(subject: ChunkSubject, offset: int, length: int) -> bool:
         raise FormatError(f"a page index has {length} bytes")
     file = subject.of.file
     framed = int.from_bytes(file.read_at(offset, cipher.LENGTH_SIZE), "little")
+    # A module begins with the length of its other bytes (Encryption.md 5.1).  A structure in clear
+    # has fields there, and ends where the footer says.
     if framed == length - cipher.LENGTH_SIZE:
         return False
     if find_fields(file.read_at(offset, length)).stop + 1 != length:
@@ -228,6 +234,8 @@ def check_spelling(subject: FooterSubject) -> Findings:
     lacking = [path.split(".") for path, rule in policy.columns.items() if rule.key is not None]
     for wanted in lacking:
         depth = len(wanted)
+        # A column that is there under its own name has its own check, whatever else is spelt like
+        # it.
         if any(list(leaf.path[:depth]) == wanted for leaf in subject.footer.leaves):
             continue
         for leaf in _in_clear(subject):

@@ -71,6 +71,7 @@ _DEFAULT_BITS = 128
 _LINE = re.compile(r"((?:\\.|[^\\\s=:])*)\s*[=:]?\s*(.*)\Z", re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|(.))", re.DOTALL)
 _ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+# An odd number of backslashes: of an even number each second one is escaped, and the line ends.
 _ENDS_OPEN = re.compile(r"(?<!\\)(?:\\\\)*\\\Z")
 #: A name is misspelt if it is as like a known one as this, by difflib's ratio; longer names are not
 #: compared.

@@ -35,6 +35,7 @@ def check_zeros(
     has_zero = _statistics_say(chunk, layout)
     if has_zero is None:
         tally = subject.of.tally.zeros.setdefault(chunk.leaf.name, ZeroTally())
+        # Twice, because the bits of other values may make either zero pass.
         tally.by_chance += 2 * bloom_filter.fpp()
     if plus == minus:
         return

@@ -144,6 +144,8 @@ class HudiBloomFilter(ABC):
         are not known.
         """
         try:
+            # validate: without it Python skips characters that are no base64, and damage would
+            # pass.
             stored = base64.b64decode(text, validate=True)
         except (binascii.Error, ValueError):
             raise FormatError("the filter is not base64 text") from None

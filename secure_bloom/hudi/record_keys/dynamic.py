@@ -96,6 +96,7 @@ class DynamicBoundedBloomFilter(HudiBloomFilter):
         header, length = Header.decode(view)
         nr, current, rows = unpack(_COUNTS, view[length:])
         view = view[length + struct.calcsize(_COUNTS) :]
+        # `current` may exceed `nr`: once the bound is reached, it keeps counting.
         if nr < 1 or current < 0:
             raise FormatError(f"the filter says {current} keys of {nr} are in its row")
         # Before the rows are read: their number is the file's.
@@ -137,6 +138,7 @@ def _decode_rows(view: memoryview, header: Header, rows: int) -> bytearray:
     every = bytearray()
     for _ in range(rows):
         own, bits, length = decode_row(view)
+        # Hudi makes all rows of a filter by one sizing, and the kernels take them as one array.
         if own != header:
             raise UnsupportedFeatureError("the rows of the filter are not of one shape")
         every += bits

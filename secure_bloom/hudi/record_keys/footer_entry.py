@@ -138,6 +138,7 @@ def with_entry(
     if column != RECORD_KEY:
         pairs[COLUMN] = column
     new = [KeyValue.of(key=key, value=value).encode() for key, value in pairs.items()]
+    # An entry under the old name goes too: its readers would rule out keys by a stale filter.
     texts = structs([*_other_texts(footer), *new])
     return with_fields(footer.plain, {FileMetaData.key_value_metadata.id: texts})
 
