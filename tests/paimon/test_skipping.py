@@ -55,15 +55,6 @@ def test_verdicts_are_those_of_java(
     assert verdict(case["file"], predicate, rules) is (True if lost else bool(answer))
 
 
-def test_a_value_that_all_indexes_have_keeps_the_file_whatever_java_said() -> None:
-    name, written = WRONG_IN_JAVA
-    (case,) = (case for case in VECTORS["cases"] if case["name"] == name)
-    assert case["answers"][case["predicates"].index(written)] == 0
-    assert verdict(case["file"], predicate_of(["=", "k", 3], TYPES))
-    index = FileIndex.from_bytes(base64.b64decode(case["file"]))
-    assert must_read(index, predicate_of(written, TYPES), typed_forms(TYPES))
-
-
 def _equal(column: str, value: object) -> Comparison:
     return Comparison(column=column, operator=Operator.EQUAL, values=(value,))
 

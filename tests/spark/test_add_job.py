@@ -224,29 +224,6 @@ class TestReport:
         assert (told[0], told[-1]) == ((0, FILES), (FILES, FILES))
 
 
-class TestProgress:
-    def test_it_counts_files_to_the_end_and_the_callers_job_group_stays(
-        self, spark: SparkSession, table: Path
-    ) -> None:
-        told: list[tuple[int, int]] = []
-        context = spark.sparkContext
-        context.setJobGroup("mine", "my own job", interruptOnCancel=True)
-        try:
-            add_bloom_filters(
-                spark, table, POLICY, columns=COLUMNS, progress=lambda *args: told.append(args)
-            )
-            assert context.getLocalProperty("spark.jobGroup.id") == "mine"
-            assert context.getLocalProperty("spark.job.description") == "my own job"
-            assert len(context.statusTracker().getJobIdsForGroup("mine")) >= 2
-            assert not context.getJobTags()
-        finally:
-            for name in ("jobGroup.id", "job.description", "job.interruptOnCancel"):
-                context.setLocalProperty(f"spark.{name}", None)
-        assert told[0] == (0, FILES)
-        assert told == sorted(told)
-        assert told[-1] == (FILES, FILES)
-
-
 class TestRefusals:
     """Told before anything is written."""
 

@@ -1,0 +1,89 @@
+"""Rows of one column from their pages alone: the values that pyarrow has, None, or an error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from secure_bloom.encryption.keys import KeyResolver
+from secure_bloom.errors import FormatError
+from secure_bloom.reading.rows.page_reads import ReadWholeError, read_column, read_slices
+from secure_bloom.reading.table.footer import FileFooter, read_footer
+from secure_bloom.reading.table.footer_scan import FooterScanner
+from secure_bloom.storage import CountedFile, InputFile, open_input
+from tests.tables import KEYRING, Mode, customers, write
+
+ROWS, PAGE = 400, 20
+TABLE = customers(ROWS).append_column("inner", pa.array([{"a": n, "b": -n} for n in range(ROWS)]))
+#: Rows of the first page, of two that follow each other, and of the last one.
+RANGES = [(0, 3), (58, 62), (399, 400)]
+
+
+@pytest.fixture(params=list(Mode))
+def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return write(
+        tmp_path / "x.parquet",
+        TABLE,
+        request.param,
+        write_page_index=True,
+        data_page_size=1,
+        write_batch_size=PAGE,
+        use_dictionary=["city"],
+    )
+
+
+@pytest.fixture
+def opened(lake: Path) -> Iterator[tuple[InputFile, FileFooter]]:
+    with open_input(str(lake)) as file:
+        counted = CountedFile(file)
+        yield counted, read_footer(counted, KeyResolver(KEYRING), FooterScanner())
+
+
+@pytest.mark.parametrize("name", ["email", "id", "city"])
+def test_rows_in_ranges_are_those_of_the_column(
+    opened: tuple[InputFile, FileFooter], name: str
+) -> None:
+    found = read_slices(*opened, 0, name, RANGES)
+    assert found is not None
+    rows = [row for start, end in RANGES for row in range(start, end)]
+    assert found.to_pylist() == TABLE.column(name).take(rows).to_pylist()
+
+
+def test_where_most_pages_are_wanted_the_column_is_read_whole(
+    opened: tuple[InputFile, FileFooter],
+) -> None:
+    with pytest.raises(ReadWholeError):
+        read_slices(*opened, 0, "email", [(0, ROWS)])
+    assert read_column(*opened, 0, "email").to_pylist() == TABLE.column("email").to_pylist()
+
+
+def test_of_several_leaves_no_page_is_left_out(opened: tuple[InputFile, FileFooter]) -> None:
+    assert read_slices(*opened, 0, "inner", RANGES) is None
+    assert read_column(*opened, 0, "inner").to_pylist() == TABLE.column("inner").to_pylist()
+
+
+def test_without_an_index_no_page_is_left_out(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.parquet", TABLE, write_page_index=False)
+    with open_input(str(path)) as file:
+        counted = CountedFile(file)
+        footer = read_footer(counted, KeyResolver(None), FooterScanner())
+        assert read_slices(counted, footer, 0, "email", RANGES) is None
+
+
+def test_a_page_that_does_not_decode_quotes_no_value(tmp_path: Path) -> None:
+    table = pa.table({"a": ["secret-value"] * 50})
+    path = write(tmp_path / "x.parquet", table, use_dictionary=False, write_statistics=False)
+    content = path.read_bytes()
+    # The length in front of the first value is larger than the page.
+    start = content.index(b"secret-value") - 4
+    path.write_bytes(content[:start] + b"\xff\xff\xff\x7f" + content[start + 4 :])
+    with open_input(str(path)) as file:
+        counted = CountedFile(file)
+        footer = read_footer(counted, KeyResolver(None), FooterScanner())
+        with pytest.raises(FormatError, match="cannot decode") as caught:
+            read_column(counted, footer, 0, "a")
+    assert (caught.value.row_group, caught.value.column) == (0, "a")
+    assert "secret" not in str(caught.value)
