@@ -29,7 +29,7 @@ from tests.surgery import opened
 from tests.tables import KEYRING, Mode, write
 
 FLIPS = (0x01, 0x80, 0xFF)
-QUICK = 20
+QUICK = 10
 _TABLE = pa.table({"a": ["rome", "oslo", "lyon", "bern"], "b": pa.array([1, 2, 3, 4], pa.int64())})
 _GCM, _CTR = Algorithm.AES_GCM_V1, Algorithm.AES_GCM_CTR_V1
 _ALL_KEYS = {"k_pii": ["a"], "k_finance": ["b"]}

@@ -38,7 +38,7 @@ _BYTES = ("read", "write", "pread", "pwrite", "writev", "pwritev", "copy_file_ra
 _CHANGES = ("rename", "link", "unlink", "fsync", "ftruncate", "mkdir", "fchmod", "pwritev", "write")
 _KILLS = (Action.KILL_BEFORE, Action.KILL_AFTER)
 #: Of each scene in a quick run.
-_QUICK_FAULTS = 3
+_QUICK_FAULTS = 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,7 +126,7 @@ def test_with_a_policy_its_key_and_its_fpp_are_taken(tmp_path: Path) -> None:
     assert advice.policy == '[columns.iban]\nkey = "k_finance"\nbloom = { fpp = 0.05 }'
 
 
-ROWS = 300_000
+ROWS = 150_000
 
 
 def lake(folder: Path, values: pa.Array) -> Path:
@@ -150,7 +150,7 @@ def test_small_values_are_served_better_by_smaller_filters(tmp_path: Path) -> No
     assert ten < 0.9 * one
 
 
-@pytest.mark.parametrize("options", [{}, {"fpp": 0.05}])
+@pytest.mark.parametrize("options", [{}, pytest.param({"fpp": 0.05}, marks=pytest.mark.slow)])
 def test_most_columns_need_no_other(tmp_path: Path, options: dict) -> None:
     table = lake(tmp_path, pa.array([f"user{number:016d}@example.com" for number in numbers()]))
     [column] = sb.advise(table, **options).columns

@@ -32,7 +32,10 @@ def test_what_lookups_read_and_filters_add_is_told_before(name: str, tmp_path: P
             assert abs(error) <= TOLERANCE, (name, column.advice.column, number)
 
 
-@pytest.mark.parametrize(("most_files", "most_bytes"), [(10, 10**9), (6, 200_000)])
+@pytest.mark.parametrize(
+    ("most_files", "most_bytes"),
+    [pytest.param(10, 10**9, marks=pytest.mark.slow), (6, 200_000)],
+)
 def test_a_part_of_a_table_tells_of_the_whole(
     most_files: int, most_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

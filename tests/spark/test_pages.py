@@ -10,7 +10,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom import hudi
-from secure_bloom.spark import register
+from secure_bloom.spark import register, session_config
 from tests.pages import Session, blocks, development_keys
 from tests.tables import Mode, customers, write
 from tests.test_pages import lake_under_an_older_key
@@ -24,6 +24,32 @@ pytestmark = pytest.mark.spark
 def placed(text: str, folder: Path) -> str:
     """The text with whole paths: the JVM has the folder that it was started in."""
     return re.sub(r'"(?=(?:keys/)?\w+(?:/|\.toml)")', f'"{folder}/', text)
+
+
+@pytest.mark.filterwarnings("error::UserWarning")
+def test_the_python_of_the_readme(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """And docs/keys.md's, under the same policy; `test_readme` does it in a JVM of its own."""
+    monkeypatch.chdir(tmp_path)
+    development_keys()
+    [on_keys] = [block for block in blocks("keys.md", "python") if "getOrCreate()" in block.text]
+    on_keys_text = on_keys.text.replace("policy.toml", "keys/policy.toml")
+    config = session_config("keys/policy.toml")
+    try:
+        names = {}
+        for text in (*(block.text for block in blocks("../README.md", "python")), on_keys_text):
+            exec(placed(text, tmp_path), names)
+    finally:
+        for name in filter(spark.conf.isModifiable, config):
+            spark.conf.unset(name)
+    shown = capsys.readouterr().out
+    assert "k_finance" in shown
+    assert "maybe" in shown
+    assert {path.read_bytes()[-4:] for path in tmp_path.glob("out/*.parquet")} == {b"PARE"}
 
 
 def test_the_block_on_changing_keys(

@@ -1,4 +1,7 @@
-"""Sessions of the README, docs/keys.md and docs/spark.md, typed in processes of their own."""
+"""Sessions of the README, docs/keys.md and docs/spark.md, typed in processes of their own.
+
+`test_pages` types the first two in the session that the tests share.
+"""
 
 from __future__ import annotations
 
@@ -51,6 +54,7 @@ def _typed(session: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return done
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_the_python_of_the_readme_runs_as_written(spark_installed: None, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "keys", tmp_path / "keys")

@@ -34,7 +34,7 @@ def test_a_kill_during_an_aligned_tail_leaves_the_old_file_or_the_new_one(tmp_pa
     if not _writes_directly(tmp_path):
         pytest.skip("the file system of the temporary folder has no O_DIRECT")
     seen = set()
-    for delay in range(0, 24, 2):
+    for delay in range(0, 24, 8):
         path.write_bytes(OLD)
         command = [sys.executable, "-c", ALIGNED, str(path), str(size)]
         with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
