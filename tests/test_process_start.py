@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from secure_bloom.cli import main
-from tests.tables import customers, write
+from tests.tables import customers, read, write
 
 THREADS = """
 import os, threading
@@ -38,6 +38,37 @@ def test_a_callers_process_stays_as_it_is(tmp_path: Path) -> None:
         main(["inspect", str(path)])
     assert gc.get_threshold() == threshold
     assert dict(os.environ) == before
+
+
+@pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_is_no_error_and_no_file_gets_its_number(
+    tmp_path: Path, closed: str
+) -> None:
+    path = write(tmp_path / "x.parquet", customers(50))
+    for verb in (f"inspect {path}", f"add {path} -c email --in-place"):
+        assert shell(f"{verb} {closed}").returncode == 0
+    assert read(path, encrypted=False).equals(customers(50))
+
+
+def test_a_closed_stdin_gives_no_values(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.parquet", customers(50))
+    done = shell(f"probe {path} email --from - <&-")
+    assert (done.returncode, "no value is given" in done.stderr) == (2, True)
+
+
+def test_a_current_folder_that_was_removed_matters_to_relative_paths_alone(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.parquet", customers(50))
+    before = f"mkdir {tmp_path}/d && cd {tmp_path}/d && rmdir {tmp_path}/d"
+    assert shell(f"inspect {path}", before).returncode == 0
+    done = shell("inspect x.parquet", before)
+    assert done.returncode == 2
+    assert "secure-bloom: error: the current folder was removed\n" in done.stderr
+
+
+def shell(verb: str, before: str = "true") -> subprocess.CompletedProcess[str]:
+    """The verb, run by a shell that closes streams or removes folders under it."""
+    script = f"{before} && {sys.executable} -m secure_bloom {verb}"
+    return subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False)
 
 
 ADD = """

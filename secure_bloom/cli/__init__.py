@@ -69,6 +69,9 @@ def _run(arguments: list[str]) -> int | _Failure:
         _close_stdout()
         return _EXIT_NO_READER
     except Exception as error:
+        if isinstance(error, FileNotFoundError) and error.filename is None:
+            # No file is named where a relative path starts nowhere.
+            return _Failure(message="the current folder was removed", hint="go to another folder")
         if isinstance(error, OSError) and error.errno is not None and error.filename is None:
             # An error without a file name is about stdout, which is full or gone.
             _close_stdout()

@@ -43,7 +43,12 @@ def _default(word: str) -> str | None:
 
 def _of_file() -> dict[str, str]:
     """Word -> path, by the nearest file; PolicyError for one that says anything else."""
-    for folder in (Path.cwd(), *Path.cwd().parents):
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:
+        # The current folder was removed: nothing is above it.
+        return {}
+    for folder in (here, *here.parents):
         for name in (_FILE, _PROJECT):
             table = _table(folder / name)
             if table is not None:
