@@ -19,9 +19,8 @@ from secure_bloom.storage.tree_of import tree_of
 
 #: Files that are no data; summaries have a check of their own.
 _NO_DATA = ("_metadata", "_common_metadata", "_SUCCESS")
-_NO_DATA_ENDS = (".crc", ".index", ".json", ".toml")
 #: For each path: the most folders that are looked into, and the most files that are opened.
-_MOST_FOLDERS, _MOST_OPENED = 10_000, 1_000
+_MOST_FOLDERS, _MOST_OPENED = 1_000_000, 1_000
 _LONGEST_NAME = 60
 
 
@@ -37,7 +36,8 @@ def check_copies(
     managed = frozenset(map(file_key, tables))
     for root in roots:
         by_folder: dict[str, list[str]] = {}
-        for folder, path in islice(_candidates(root, names, managed), _MOST_OPENED):
+        candidates = _candidates(root, names, managed)
+        for folder, path in islice(candidates, _MOST_OPENED):
             if _is_readable_parquet(path):
                 by_folder.setdefault(folder, []).append(path)
         # A look at the disk for each listed file, so only where a candidate was found.
@@ -48,6 +48,11 @@ def check_copies(
             strangers = [path for path in paths if file_key(path) not in keys]
             if strangers:
                 yield _told(folder, strangers)
+        if next(candidates, None) is not None:
+            yield UNCHECKED_COPY.finding(
+                f"more than {_MOST_OPENED:,} files that readers skip: the others were not opened",
+                path=root,
+            )
 
 
 def _told(folder: str, paths: list[str]) -> Finding:
@@ -76,15 +81,24 @@ def _candidates(
 def _in_folder(
     tree: Tree, folder: str, names: Iterable[str], listed: Collection[str]
 ) -> Iterator[tuple[str, str]]:
-    for name in names:
+    present = set(names)
+    for name in sorted(present):
         path = tree.join(folder, name)
         if not (
             path in listed
             or name in _NO_DATA
-            or name.endswith(_NO_DATA_ENDS)
             or name.startswith(KEY_MATERIAL_PREFIX)
+            or _is_beside_its_file(name, present)
         ):
             yield folder, path
+
+
+def _is_beside_its_file(name: str, present: Collection[str]) -> bool:
+    """Whether this is Hadoop's checksum or Paimon's index of a file in the same folder."""
+    # By the ending alone a copy would pass that somebody has called so.
+    return (name.startswith(".") and name.endswith(".crc") and name[1:-4] in present) or (
+        name.endswith(".index") and name[:-6] in present
+    )
 
 
 def _is_readable_parquet(path: str) -> bool:

@@ -16,7 +16,7 @@ UNCHECKED_COPY = Rule(
     severity=Severity.MEDIUM,
     meaning="A folder holds Parquet files with a readable footer that no reader of the table "
     "takes: hidden ones, temporary ones, or with another ending. They were not held against the "
-    "policy.",
+    "policy. Or it holds more such files than are opened to see whether they are Parquet.",
     fix="destroy what a writer or a backup left, or audit it: a file that is named outright is "
     "taken whatever its name",
 )

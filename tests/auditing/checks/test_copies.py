@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import secure_bloom as sb
+from secure_bloom.auditing.checks import copies
 from secure_bloom.encryption.policy import KeyPolicy
 from tests.auditing.datasets import ids
 from tests.auditing.examples import (
@@ -27,6 +28,9 @@ from tests.tables import KEYRING, Mode, customers, write
         "_temporary/0/x.parquet",
         ".hidden/x.parquet",
         "000000_0",
+        "x.crc",
+        "x.index",
+        "x.json",
     ],
 )
 def test_a_plain_copy_that_readers_skip_is_found(tmp_path: Path, name: str) -> None:
@@ -40,6 +44,19 @@ def test_a_plain_copy_that_readers_skip_is_found(tmp_path: Path, name: str) -> N
     assert (finding.id, finding.path) == ("unchecked-copy", str(copy.parent))
     assert copy.name in finding.message
     assert ids(Example(path=tmp_path, policy=KeyPolicy()).audit()) == []
+
+
+def test_files_that_were_not_opened_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sound(tmp_path)
+    for name in ("a.txt", "b.txt", "z.parquet.bak"):
+        (tmp_path / name).write_text("text")
+    assert ids(Example(path=tmp_path).audit()) == []
+    monkeypatch.setattr(copies, "_MOST_OPENED", 2)
+    (finding,) = Example(path=tmp_path).audit().findings
+    assert (finding.id, finding.path) == ("unchecked-copy", str(tmp_path))
+    assert "the others were not opened" in finding.message
 
 
 def test_a_file_that_another_path_lists_is_no_stray_copy(tmp_path: Path) -> None:
