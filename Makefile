@@ -56,7 +56,7 @@ docs: $(VENV)/.installed-docs  ## Build the site of the documentation into site/
 	@echo "open site/index.html"
 
 compatibility: $(VENV)/.installed-dev java  ## Write docs/compatibility.md from what readers were seen to do
-	$(BIN)/python -m pytest tests/interop tests/spark -m "not slow" --compatibility docs/compatibility.md
+	$(BIN)/python -m pytest tests/interop/test_*.py tests/spark/test_types.py --compatibility docs/compatibility.md
 
 bench: $(VENV)/.installed-bench java  ## Measure everything (about 40 minutes; needs gcc); SUITE=spark: one suite
 	@command -v gcc >/dev/null || { echo "gcc is needed for the loops in C (Debian, Ubuntu: apt-get install gcc)" >&2; exit 1; }

@@ -15,6 +15,7 @@ from typing import Any
 from uuid import UUID
 
 import pyarrow as pa
+import pytest
 
 from secure_bloom.parquet.structures.metadata import ConvertedType, SchemaElement, Type
 
@@ -373,3 +374,16 @@ COLUMNS = [
 #: Every type with every encoding that pyarrow has for it.
 CASES = [(column, encoding) for column in COLUMNS for encoding in column.encodings]
 CASE_IDS = [f"{column.name}-{encoding}".replace(" ", "_") for column, encoding in CASES]
+
+
+def _marks(column: Column, encoding: str) -> list[pytest.MarkDecorator]:
+    """Each type in every other encoding, and each encoding with every other type, in every run."""
+    turn = COLUMNS.index(column) + column.encodings.index(encoding)
+    return [pytest.mark.slow] if turn % 2 else []
+
+
+#: All cases for readers that stand beside pyarrow, which sees all of them in every run.
+CASES_IN_TURNS = [
+    pytest.param(*case, id=case_id, marks=_marks(*case))
+    for case, case_id in zip(CASES, CASE_IDS, strict=True)
+]

@@ -18,7 +18,7 @@ from secure_bloom.encryption.keys import ExplicitKeys
 from secure_bloom.errors import IntegrityError, UnsupportedFeatureError
 from secure_bloom.parquet.structures.metadata import ConvertedType, SchemaElement
 from tests.compatibility import Claim, Compatibility, Shown
-from tests.interop.columns import CASE_IDS, CASES, COLUMNS, DICTIONARY, Column
+from tests.interop.columns import CASES_IN_TURNS, COLUMNS, DICTIONARY, Column
 from tests.interop.files import (
     TypedFile,
     add_filter,
@@ -86,7 +86,7 @@ def _as_floats(value: float) -> set[bytes]:
     return {struct.pack("<f", sign) for sign in signs}
 
 
-@pytest.mark.parametrize(("column", "encoding"), CASES, ids=CASE_IDS)
+@pytest.mark.parametrize(("column", "encoding"), CASES_IN_TURNS)
 def test_duckdb_agrees(
     tmp_path: Path,
     database: duckdb.DuckDBPyConnection,

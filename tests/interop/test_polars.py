@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.compatibility import Claim, Compatibility, Shown
-from tests.interop.columns import CASE_IDS, CASES, Column
+from tests.interop.columns import CASES_IN_TURNS, Column
 from tests.interop.conftest import Modes, Pairs
 from tests.interop.files import TypedFile
 from tests.surgery import opened
@@ -55,7 +55,7 @@ def _literal(values: pl.Series, i: int) -> Any:
     return pl.lit(values[i], dtype=values.dtype)
 
 
-@pytest.mark.parametrize(("column", "encoding"), CASES, ids=CASE_IDS)
+@pytest.mark.parametrize(("column", "encoding"), CASES_IN_TURNS)
 def test_polars_agrees(
     pairs: Pairs, compatibility: Compatibility, modes: Modes, column: Column, encoding: str
 ) -> None:

@@ -224,7 +224,7 @@ def _logged(jvm: Any, log: Path) -> Iterator[None]:
         appender.stop()
 
 
-def _session_with(spark: Any, config: Mapping[str, str]) -> Any:
+def session_with(spark: Any, config: Mapping[str, str]) -> Any:
     """A session of its own where the configuration is to be another one."""
     if not config:
         return spark
@@ -245,7 +245,7 @@ def _serve(url: str, folder: str, config: str) -> None:
     spark = small_session(url, Path(folder), json.loads(config)).getOrCreate()
     for line in sys.stdin:
         task = json.loads(line)
-        session = _session_with(spark, task["config"])
+        session = session_with(spark, task["config"])
         # As `__main__`, the file's functions travel to the executors by value.
         function = runpy.run_path(task["file"], run_name="__main__")[task["function"]]
         print(json.dumps(function(session, *task["args"])), file=answers, flush=True)

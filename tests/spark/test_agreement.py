@@ -89,8 +89,13 @@ def native(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pat
     return write(spark, folder, mode=Mode.ENCRYPTED, rows=ROWS, **options)
 
 
-#: Every mode, and both ways of writing in one of them.
-WAYS = [(Mode.ENCRYPTED, False), (Mode.ENCRYPTED, True), (Mode.SIGNED, True), (Mode.UNIFORM, False)]
+#: Every mode and both ways of writing; both ways of one mode in the slow cases.
+WAYS = [
+    (Mode.ENCRYPTED, False),
+    pytest.param(Mode.ENCRYPTED, True, marks=pytest.mark.slow),
+    (Mode.SIGNED, True),
+    (Mode.UNIFORM, False),
+]
 
 
 def parquet_java(

@@ -150,11 +150,9 @@ class TestTypes:
             table, columns=["text", "i64", "day"], policy=POLICY, allow_unprotected=True
         ).failed
         questions = [
-            "text = 'user10@example.com'",
-            "text = 'user11@example.com'",
+            "text = 'user10@example.com' and dec_int32 < 20",
             "i64 in (10000030, 20000060, 3) and f64 > 0",
-            "day >= date'1972-01-01' or stamp < timestamp'1970-01-01 00:01:00'",
-            "dec_fixed = 12.25 or dec_int32 < 20",
+            "day >= date'1972-01-01' or dec_fixed = 12.25",
         ]
         check(spark, table, *questions)
 
@@ -240,9 +238,9 @@ class TestTypes:
         pq.write_table(pa.table({"f": pa.array([0.1, 0.5, 0.7], pa.float32())}), path)
         assert not sb.add_bloom_filters(path, columns=["f"]).failed
         native = spark.read.parquet(str(path))
-        questions = ["f = 0.1", "f = 0.1D", "f = 0.1F", "f < 0.7D", "f in (0.1, 0.5)", "f != 0.1"]
+        questions = ["f = 0.1", "f = 0.1F", "f < 0.7D", "f in (0.1, 0.5)"]
         assert_same(lambda: ours(spark, path), native, *questions)
-        for question in ("f = 0.1", "f < 0.7", "f in (0.1, 0.5)", "f != 0.1"):
+        for question in ("f < 0.7", "f in (0.1, 0.5)"):
             assert rows_of(ours(spark, path, where=question)) == rows_of(native.where(question))
 
     def test_nested_columns_and_nulls_in_them(self, spark: SparkSession, tmp_path: Path) -> None:
@@ -258,12 +256,9 @@ class TestTypes:
         check(
             spark,
             tmp_path / "t",
-            "s.a = 4",
-            "s.b.c = 'v5' or s is null",
-            "s.b.c in ('v5', 'v7')",
+            "s.b.c in ('v5', 'v7') or s is null",
             "s is not null and s.a > 30",
-            "array_contains(list, 7L)",
-            "dotted.`x.y` = 5",
+            "array_contains(list, 7L) or dotted.`x.y` = 5",
         )
 
     def test_what_spark_alone_knows_of_a_column(self, spark: SparkSession, tmp_path: Path) -> None:
@@ -279,14 +274,10 @@ class TestTypes:
         check(
             spark,
             tmp_path / "t",
-            "b = 3",
-            "s in (4, 5)",
+            "b = 3 or s in (4, 5)",
             "raw = X'7231'",
-            "flag",
-            "not flag",
-            "ntz = timestamp_ntz'2024-03-01 10:00:00'",
-            "hours > interval '5' hour",
-            "nothing is null",
+            "not flag and nothing is null",
+            "ntz = timestamp_ntz'2024-03-01 10:00:00' and hours > interval '5' hour",
         )
 
     @pytest.mark.parametrize(
@@ -367,20 +358,21 @@ def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path
 class TestPredicates:
     COMMON = (
         "f = 0.0D",
-        "f > 1.5D",
         "not (f >= 1.5D)",
         "f = double('NaN')",
         "f not in (0.0D, double('NaN'))",
-        "i = 2147483647",
         "i in (0, -2147483648, 99)",
         "i is null and f is not null",
-        "t = 'é'",
-        "t > 'b'",
         "t = 'a' or i = 1",
-        "d between -8 and 0",
-        "t = 'nowhere'",
+        "t > 'b' and d between -8 and 0",
     )
     RARE = (
+        "f > 1.5D",
+        "i = 2147483647",
+        "t = 'é'",
+        "t > 'b'",
+        "d between -8 and 0",
+        "t = 'nowhere'",
         *(f"f {op} {v}D" for op in ("=", "<>", "<", "<=", ">=", "<=>") for v in ("-0.0", "1.5")),
         *(f"not (f {op} 1.5D)" for op in ("<", "<=", ">", "<=>")),
         *(f"f {op} double('NaN')" for op in ("<>", "<", "<=", ">", ">=", "<=>")),
@@ -427,13 +419,10 @@ class TestPredicates:
         check(
             spark,
             tmp_path / "t",
-            "day = date'2024-03-01'",
-            "day > date'2024-02-29' and id < 5",
+            "day > date'2024-02-29' and id < 5 or text = 'a/b=4'",
             "day is null",
             "big in (5000000000, 20000000000)",
-            "part >= 0.5",
-            "text = 'a/b=4'",
-            "code <> 1",
+            "part >= 0.5 and code <> 1",
         )
 
     def test_a_column_whose_name_has_a_dot(self, spark: SparkSession, tmp_path: Path) -> None:
@@ -487,10 +476,13 @@ class TestPredicates:
         pq.write_table(rows, path, use_deprecated_int96_timestamps=True)
         pq.write_table(rows.select(["n"]), tmp_path / "1.parquet")
         spark.conf.set("spark.sql.session.timeZone", "America/New_York")
-        for column in ("at", "s.at"):
-            for text in ("10:30:00.123", "10:30:00.123Z", "11:30:00.123+01:00"):
-                where = f"{column} = '2024-03-01T{text}' and {column} in ('2024-03-01T{text}')"
-                assert [r.n for r in ours(spark, tmp_path, where=where).collect()] == [1], where
+        for column, text in (
+            ("at", "10:30:00.123"),
+            ("s.at", "10:30:00.123Z"),
+            ("at", "11:30:00.123+01:00"),
+        ):
+            where = f"{column} = '2024-03-01T{text}' and {column} in ('2024-03-01T{text}')"
+            assert [r.n for r in ours(spark, tmp_path, where=where).collect()] == [1], where
         spark.conf.set("spark.sql.session.timeZone", "UTC")
         assert planned_by(
             SecureBloomSource({"path": str(path), "where": "at < '9999-01-01T00:00:00Z'"})

@@ -19,7 +19,7 @@ from secure_bloom.spark import add_bloom_filters, audit, register, session_confi
 from tests.command_line import run
 from tests.encryption.keys.vault.servers import http_server
 from tests.openbao import OpenBao
-from tests.spark.cluster import VAULT_KMS, Cluster
+from tests.spark.cluster import VAULT_KMS, Cluster, session_with
 from tests.spark.conftest import JVM_ENVIRONMENT
 from tests.spark.typed_tables import data_files
 from tests.tables import customers
@@ -69,7 +69,7 @@ def write_policy(folder: Path, address: str, token: str, more: str = "") -> Path
 
 
 def write_and_read(spark: SparkSession, table: str) -> dict[str, Any]:
-    """Runs on the cluster, under the policy: parquet-java writes and reads."""
+    """Under the policy: parquet-java writes and reads."""
     rows = spark.range(ROWS).selectExpr("id", "concat('user', id, '@example.com') AS email")
     rows.repartition(2).write.parquet(table)
     found = spark.read.parquet(table)
@@ -80,7 +80,7 @@ def write_and_read(spark: SparkSession, table: str) -> dict[str, Any]:
 
 
 def add_and_audit(spark: SparkSession, table: str, policy: str) -> dict[str, Any]:
-    """Runs on the cluster: the step, and the audit on the executors."""
+    """The step, and the audit on the executors."""
     added = add_bloom_filters(spark, table, policy).collect()
     return {
         "added": sorted({f"{row.column}: {row.action}: {row.error}" for row in added}),
@@ -89,13 +89,18 @@ def add_and_audit(spark: SparkSession, table: str, policy: str) -> dict[str, Any
 
 
 def read_by_source(spark: SparkSession, table: str, policy: str) -> list[int]:
-    """Runs on the cluster: the data source."""
+    """The data source."""
     register(spark)
     source = spark.read.format("secure_bloom").option("policy", policy)
     return [
         row.id
         for row in source.option("where", "email = 'user7@example.com'").load(table).collect()
     ]
+
+
+#: What the three tell.
+WRITTEN = {"read": ROWS, "email": ["user7@example.com"]}
+ADDED = {"added": ["email: added: None"], "findings": []}
 
 
 class Processes:
@@ -123,7 +128,27 @@ class Processes:
                     continue
 
 
-def test_one_policy_serves_spark_and_everything_else(
+@pytest.mark.usefixtures("cold_keys")
+def test_one_policy_serves_the_session_and_everything_else(
+    spark: SparkSession, token: str, policy_file: Path, tmp_path: Path
+) -> None:
+    table, config = tmp_path / "table", session_config(policy_file)
+    session, given = session_with(spark, config), (str(table), str(policy_file))
+    assert write_and_read(session, str(table)) == WRITTEN
+    assert add_and_audit(session, *given) == ADDED
+    assert read_by_source(session, *given) == [7]
+    for path in data_files(table):
+        assert path.read_bytes()[:4] == b"PARE"
+    assert_the_command_line_works(table, policy_file)
+    assert_pyarrow_opens(table, policy_file)
+    shown = [json.dumps(config), pickle.dumps(KeyPolicy.load(policy_file))]
+    assert_hidden(token, [*shown, *contents(table).values()])
+    assert_hidden("vault:v1:", shown)
+    assert all(b"vault:v1:" in path.read_bytes() for path in data_files(table))
+
+
+@pytest.mark.slow
+def test_one_policy_serves_a_cluster_and_everything_else(
     cluster: Cluster, openbao: OpenBao, token: str, policy_file: Path, tmp_path: Path
 ) -> None:
     table, config = tmp_path / "table", session_config(policy_file)
@@ -132,9 +157,7 @@ def test_one_policy_serves_spark_and_everything_else(
         written = cluster.run(write_and_read, str(table), config=config)
         added = cluster.run(add_and_audit, *given, config=config)
         found = cluster.run(read_by_source, *given, config=config)
-    assert written == {"read": ROWS, "email": ["user7@example.com"]}
-    assert added == {"added": ["email: added: None"], "findings": []}
-    assert found == [7]
+    assert (written, added, found) == (WRITTEN, ADDED, [7])
     for path in data_files(table):
         assert path.read_bytes()[:4] == b"PARE"
     assert_the_command_line_works(table, policy_file)
