@@ -77,7 +77,7 @@ def read_query_log(lines: Iterable[str], columns: Sequence[str]) -> QueryLog:
             if found is None:
                 not_parsed.append(number)
             else:
-                counts.update((name, kind) for name, kind in _named(found, known))
+                counts.update((name, kind) for name, kind in _table_names(found, known))
     names = dict.fromkeys(name for name, _ in counts)
     return QueryLog(
         lines=total,
@@ -192,7 +192,7 @@ def _sides(node: Any) -> Iterator[Any]:
             yield from (None,)
 
 
-def _named(
+def _table_names(
     found: Iterable[tuple[tuple[str, ...], str]], known: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
     """The columns by the table's own names; names of tables and aliases in front are left out."""

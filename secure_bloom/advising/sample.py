@@ -20,7 +20,7 @@ from secure_bloom.reading.lookup_trials import RowGroups, TrialTable
 from secure_bloom.reading.table.footer import FileFooter, read_footer
 from secure_bloom.reading.table.footer_scan import FooterScanner
 from secure_bloom.reading.table.table_schema import unite
-from secure_bloom.reading.table.table_state import table_state
+from secure_bloom.reading.table.table_state import TableState, table_state
 from secure_bloom.storage import CountedFile, InputFile, open_input
 from secure_bloom.storage.counted_file import covered
 from secure_bloom.tables import LiveFile, TableListing, list_tables
@@ -102,22 +102,13 @@ def sample_table(
     """
     listing = list_tables(given)
     paths, state = listing.paths, table_state(listing, given)
-    scanner, facts, schemas = FooterScanner(state.names), [], []
-    first: dict[int, FileFooter] = {}
-    for done, path in enumerate(KeysAhead(resolver).each(paths), start=1):
-        footer = _footer(listing, path, resolver, scanner)
-        facts.append(_facts(footer))
-        schemas.append((path, state.columns_of(footer.columns.arrow)))
-        # Files of one schema share their columns, so this holds one footer for each schema.
-        first.setdefault(id(footer.columns), footer)
-        if progress is not None and len(paths) > _MANY:
-            progress(done, len(paths))
+    facts, schemas, footers = _read_footers(listing, state, resolver, progress)
     chosen = _choose_files(facts)
     row_groups = _choose_row_groups(chosen)
     partitions = dict(zip(paths, state.partitions, strict=True))
     fields = tuple(state.partition_fields)
     schema = state.with_columns_of_log(unite(schemas))
-    every = candidates(list(first.values()), [field.name for field in fields])
+    every = candidates(footers, [field.name for field in fields])
     own = {*schema.names, *(field.name for field in fields)}
     found = tuple(candidate for candidate in every if candidate.path[0] in own)
     return TableSample(
@@ -139,6 +130,23 @@ def sample_table(
         bytes_footers=sum(file.bytes_footer for file in facts),
         deleted_rows=sum(map(_deleted, listing.live.values())),
     )
+
+
+def _read_footers(
+    listing: TableListing, state: TableState, resolver: KeyResolver, progress: Progress | None
+) -> tuple[list[FileFacts], list[tuple[str, pa.Schema]], list[FileFooter]]:
+    """The facts and the schema of each file, and one footer for each schema."""
+    scanner, facts, schemas = FooterScanner(state.names), [], []
+    first: dict[int, FileFooter] = {}
+    for done, path in enumerate(KeysAhead(resolver).each(listing.paths), start=1):
+        footer = _footer(listing, path, resolver, scanner)
+        facts.append(_facts(footer))
+        schemas.append((path, state.columns_of(footer.columns.arrow)))
+        # Files of one schema share their columns, so this holds one footer for each schema.
+        first.setdefault(id(footer.columns), footer)
+        if progress is not None and len(listing.paths) > _MANY:
+            progress(done, len(listing.paths))
+    return facts, schemas, list(first.values())
 
 
 def _deleted(file: LiveFile) -> int:

@@ -48,7 +48,7 @@ def rule_of(error: Exception) -> Rule:
     return next(rule for kind, rule in _RULES if isinstance(error, kind))
 
 
-def told(error: Exception) -> str:
+def error_message(error: Exception) -> str:
     """The message of a finding about an error.
 
     The text of an unforeseen error may hold values, so only its class is named.
@@ -65,12 +65,12 @@ def with_causes(finding: Finding, error: Exception) -> Finding:
 
 def failure(subject: Subject, error: Exception) -> Finding:
     """The finding for an error that stopped a check of ``subject``."""
-    return with_causes(subject.finding(rule_of(error), told(error)), error)
+    return with_causes(subject.finding(rule_of(error), error_message(error)), error)
 
 
 def file_failure(path: str, error: Exception) -> Finding:
     """The finding for an error that stopped all checks of one file, or of one folder."""
-    return with_causes(rule_of(error).finding(told(error), path=path), error)
+    return with_causes(rule_of(error).finding(error_message(error), path=path), error)
 
 
 def guarded(findings: Iterable[Finding]) -> Iterator[Finding]:
@@ -79,7 +79,7 @@ def guarded(findings: Iterable[Finding]) -> Iterator[Finding]:
         yield from findings
     except Exception as error:
         path = error.path if isinstance(error, SecureBloomError) else None
-        yield with_causes(rule_of(error).finding(told(error), path=path), error)
+        yield with_causes(rule_of(error).finding(error_message(error), path=path), error)
 
 
 def run_checks(checks: Iterable[Callable[[S], Iterator[Finding]]], subject: S) -> Iterator[Finding]:

@@ -221,11 +221,11 @@ def _open_chunk(
 def _inside(opened: FooterSubject) -> Iterator[Finding]:
     """The findings behind the footer: chunk by chunk, then those of the whole file."""
     for chunk in opened.chunks:
-        yield from _of_chunk(chunk)
+        yield from _chunk_findings(chunk)
     yield from run_checks(_FOOTER_CHECKS, opened)
 
 
-def _of_chunk(chunk: ChunkSubject) -> Iterator[Finding]:
+def _chunk_findings(chunk: ChunkSubject) -> Iterator[Finding]:
     findings = list(run_checks(_CHUNK_CHECKS, chunk))
     yield from findings
     if chunk.error is not None and not _tells_of_lost_key(findings):

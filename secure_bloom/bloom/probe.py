@@ -20,7 +20,7 @@ from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import PolicyError, SecureBloomError, failure_of, located
 from secure_bloom.ordered_pool import in_order
-from secure_bloom.parquet.footer import Chunk, open_chunk, unlock_to_read
+from secure_bloom.parquet.footer import Chunk, Footer, open_chunk, unlock_to_read
 from secure_bloom.parquet.footer_tail import read_tail
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.keys_ahead import KeysAhead
@@ -175,13 +175,13 @@ def probe(
 
 def _as_values(values: object) -> list[object]:
     """The values given; a text, bytes and what is no collection are single ones."""
-    values = _of_python(values)
+    values = _python_value(values)
     if isinstance(values, str | bytes | bytearray | Mapping) or not isinstance(values, Iterable):
         return [values]
-    return [_of_python(value) for value in values]
+    return [_python_value(value) for value in values]
 
 
-def _of_python(value: object) -> object:
+def _python_value(value: object) -> object:
     """The value of a scalar of pyarrow, which need not be loaded here; others as they are."""
     return value.as_py() if hasattr(value, "as_py") else value
 
@@ -192,19 +192,10 @@ def _probe_file(
     keys = file_keys(resolver, file)
     footer = unlock_to_read(read_tail(file), keys)
     known.update(leaf.name for leaf in footer.leaves)
-    ordinals = select(footer.leaves, column)
-    if ordinals:
-        # A column with leaves inside is known by its own name too, and gets the better error below.
-        known.add(column)
-    if len(ordinals) > 1:
-        raise PolicyError(
-            f"the column has {len(ordinals)} leaves",
-            hint="name one of " + ", ".join(footer.leaves[i].name for i in ordinals),
-            column=column,
-        )
-    probed = _encoded(footer.leaves[ordinals[0]], values) if ordinals else {}
+    ordinal = _ordinal(footer, column, known)
+    probed = {} if ordinal is None else _encoded(footer.leaves[ordinal], values)
     chunks = [
-        open_chunk(footer, row_group, ordinals[0], keys) if ordinals else None
+        None if ordinal is None else open_chunk(footer, row_group, ordinal, keys)
         for row_group in range(len(footer.row_groups))
     ]
     file.read_ahead(_filter_extents(filter(None, chunks)))
@@ -216,6 +207,21 @@ def _probe_file(
             for row_group, chunk in enumerate(chunks)
         ),
     )
+
+
+def _ordinal(footer: Footer, column: str, known: set[str]) -> int | None:
+    """The column's leaf; None for a file without it, PolicyError for a column of several."""
+    ordinals = select(footer.leaves, column)
+    if ordinals:
+        # A column with leaves inside is known by its own name too, and gets the better error below.
+        known.add(column)
+    if len(ordinals) > 1:
+        raise PolicyError(
+            f"the column has {len(ordinals)} leaves",
+            hint="name one of " + ", ".join(footer.leaves[i].name for i in ordinals),
+            column=column,
+        )
+    return ordinals[0] if ordinals else None
 
 
 def _filter_extents(chunks: Iterable[Chunk]) -> list[Extent]:

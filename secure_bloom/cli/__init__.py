@@ -69,21 +69,25 @@ def _run(arguments: list[str]) -> int | _Failure:
         _close_stdout()
         return _EXIT_NO_READER
     except Exception as error:
-        if isinstance(error, FileNotFoundError) and error.filename is None:
-            # No file is named where a relative path starts nowhere.
-            return _Failure(message="the current folder was removed", hint="go to another folder")
-        if isinstance(error, OSError) and error.errno is not None and error.filename is None:
-            # An error without a file name is about stdout, which is full or gone.
-            _close_stdout()
-            return _Failure(message=f"the output cannot be written: {os.strerror(error.errno)}")
-        if os.environ.get("SECURE_BLOOM_DEBUG"):
-            raise
-        # Only the type: the text of an unforeseen error could hold anything.
-        return _Failure(
-            message=f"unforeseen {type(error).__name__}",
-            hint="this is a bug, please report it; SECURE_BLOOM_DEBUG=1 shows where it happened",
-        )
+        return _unforeseen(error)
     return code if isinstance(code, int) else 0
+
+
+def _unforeseen(error: Exception) -> _Failure:
+    if isinstance(error, FileNotFoundError) and error.filename is None:
+        # No file is named where a relative path starts nowhere.
+        return _Failure(message="the current folder was removed", hint="go to another folder")
+    if isinstance(error, OSError) and error.errno is not None and error.filename is None:
+        # An error without a file name is about stdout, which is full or gone.
+        _close_stdout()
+        return _Failure(message=f"the output cannot be written: {os.strerror(error.errno)}")
+    if os.environ.get("SECURE_BLOOM_DEBUG"):
+        raise error
+    # Only the type: the text of an unforeseen error could hold anything.
+    return _Failure(
+        message=f"unforeseen {type(error).__name__}",
+        hint="this is a bug, please report it; SECURE_BLOOM_DEBUG=1 shows where it happened",
+    )
 
 
 def _close_stdout() -> None:

@@ -38,10 +38,10 @@ def default_keyring() -> str | None:
 
 
 def _default(word: str) -> str | None:
-    return os.environ.get(_VARIABLES[word]) or _of_file().get(word)
+    return os.environ.get(_VARIABLES[word]) or _file_defaults().get(word)
 
 
-def _of_file() -> dict[str, str]:
+def _file_defaults() -> dict[str, str]:
     """Word -> path, by the nearest file; PolicyError for one that says anything else."""
     try:
         here = Path.cwd()

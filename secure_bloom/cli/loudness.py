@@ -16,15 +16,15 @@ _COLORS = {"always": True, "never": False, "auto": None}
 
 def is_quiet() -> bool:
     """Whether ``-q`` was given."""
-    return _said(_QUIET)
+    return _is_set(_QUIET)
 
 
 def is_verbose() -> bool:
     """Whether ``-v`` was given, so far."""
-    return _said(_VERBOSE)
+    return _is_set(_VERBOSE)
 
 
-def _said(mark: str) -> bool:
+def _is_set(mark: str) -> bool:
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.meta.get(mark))
 

@@ -95,7 +95,7 @@ def replaced(output: Path) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def output_errors() -> Iterator[None]:
     """Turn errors of the system, such as a full disk, into PolicyError."""
     try:
         yield

@@ -19,7 +19,7 @@ from typing import IO, Any
 
 import click
 
-from secure_bloom.cli.outputs import flushed, replaced, told
+from secure_bloom.cli.outputs import flushed, output_errors, replaced
 from secure_bloom.cli.tables import print_table
 from secure_bloom.errors import PolicyError
 from secure_bloom.text import legible
@@ -71,9 +71,9 @@ def write_rows(
     if output is None:
         if write is None:
             raise PolicyError("a Parquet file goes nowhere without --output FILE")
-        with told(), flushed():
+        with output_errors(), flushed():
             return write(schema, batches, sys.stdout)
-    with told(), replaced(output) as file:
+    with output_errors(), replaced(output) as file:
         if write is None:
             from secure_bloom.reading.rows.export import write_parquet
 

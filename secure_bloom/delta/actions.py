@@ -107,7 +107,7 @@ class Operation:
     engine: str = field(default_factory=_engine)
 
 
-def told_of(add: Action, schema: Action, operation: Operation) -> Action:
+def without_secret_bounds(add: Action, schema: Action, operation: Operation) -> Action:
     """An `add` action without the bounds that this operation takes out of the log."""
     if operation.is_secret is None:
         return add

@@ -90,12 +90,12 @@ def _add_to_table(folder: str, asked: AddRequest) -> AddReport:
         return new_sizes(done)
 
     change = run.rewrite(work, dry_run=asked.dry_run)
-    told = tuple(_told_of_gone(reports, run.gone(change, reports)))
+    told = tuple(_with_gone_files(reports, run.gone(change, reports)))
     notes = (*file_notes(told), *change.notes)
     return AddReport(files=told, notes=notes, dry_run=asked.dry_run, commits=change.commits)
 
 
-def _told_of_gone(
+def _with_gone_files(
     reports: Sequence[FileAddReport], gone: Collection[str]
 ) -> Iterable[FileAddReport]:
     """The reports, and what became of files that other writers removed while this run worked."""

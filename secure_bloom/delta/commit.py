@@ -20,7 +20,7 @@ from secure_bloom.delta.actions import (
     encode,
     file_key,
     now_ms,
-    told_of,
+    without_secret_bounds,
 )
 from secure_bloom.delta.features import has_in_commit_timestamps, refuse_unwritable
 from secure_bloom.delta.recognition import LOG_FOLDER
@@ -114,7 +114,9 @@ def still_live(
     live = {file_key(file.add): file.add for file in table.files}
     schema = table.metadata.schema
     return tuple(
-        Replacement(old=told_of(live[it.key], schema, operation), path=it.path, size=it.size)
+        Replacement(
+            old=without_secret_bounds(live[it.key], schema, operation), path=it.path, size=it.size
+        )
         for it in replacements
         if it.key in live
     )

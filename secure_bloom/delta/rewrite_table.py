@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from secure_bloom.adding.report import ReplacedFile, TableCommit
 from secure_bloom.adding.run import FileTask
-from secure_bloom.delta.actions import Operation, Replacement, metrics, told_of
+from secure_bloom.delta.actions import Operation, Replacement, metrics, without_secret_bounds
 from secure_bloom.delta.commit import commit, open_table
 from secure_bloom.delta.new_paths import is_of_run, new_path, new_run
 from secure_bloom.delta.run_record import clean_up, recorded, remove_files
@@ -81,7 +81,7 @@ class _TableRun:
         if not replacements:
             return
         if self._is_dry:
-            self.commits.append(self._told(self._table.version + 1, replacements))
+            self.commits.append(self._committed(self._table.version + 1, replacements))
         else:
             self._commit(replacements)
 
@@ -105,7 +105,10 @@ class _TableRun:
     def _replacement(self, file: LiveFile, size: int | None) -> Replacement | None:
         if size is not None:
             return Replacement(old=file.add, path=self._new[file.path], size=size)
-        if told_of(file.add, self._table.metadata.schema, self._operation) == file.add:
+        if (
+            without_secret_bounds(file.add, self._table.metadata.schema, self._operation)
+            == file.add
+        ):
             return None
         # The file stays, and its bounds leave the log.
         return Replacement(old=file.add, path=file.add["path"], size=file.add["size"])
@@ -126,7 +129,7 @@ class _TableRun:
         self._remove(it.path for it in late)
         self.gone += (resolve(folder, it.old["path"]) for it in late if it.is_new_file)
         if done.version is not None:
-            self.commits.append(self._told(done.version, done.replaced))
+            self.commits.append(self._committed(done.version, done.replaced))
 
     def _remove(self, paths: Iterable[str]) -> None:
         # Only files of this run are removed, whatever paths the log has.
@@ -135,7 +138,7 @@ class _TableRun:
         with suppress(SecureBloomError):
             remove_files(self._table.folder, mine)
 
-    def _told(self, version: int, replaced: Sequence[Replacement]) -> TableCommit:
+    def _committed(self, version: int, replaced: Sequence[Replacement]) -> TableCommit:
         return TableCommit(
             version=version,
             operation=self._operation.name,

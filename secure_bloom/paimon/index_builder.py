@@ -166,7 +166,7 @@ class _Builder:
                 index=index_path(file),
                 bytes=len(merged.to_bytes()),
                 columns=tuple(report for report, _ in built),
-                kept=tuple(_kept(merged, indexes)),
+                kept=tuple(_kept_indexes(merged, indexes)),
                 verified=footer.is_verified,
             )
 
@@ -220,7 +220,7 @@ def _refuse_other_formats(file: InputFile) -> None:
             )
 
 
-def _kept(merged: FileIndex, built: list[tuple[str, Index]]) -> Iterator[str]:
+def _kept_indexes(merged: FileIndex, built: list[tuple[str, Index]]) -> Iterator[str]:
     new = {(name, index.type) for name, index in built}
     for column in merged.columns:
         for index in column.indexes:

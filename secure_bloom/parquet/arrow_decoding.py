@@ -48,22 +48,10 @@ def decode_dictionary(leaf: Leaf, codec: CompressionCodec, page: Page) -> Iterat
     # Encoding").
     if page.encoding not in (Encoding.PLAIN, Encoding.PLAIN_DICTIONARY):
         raise UnsupportedFeatureError(f"dictionary page has encoding {page.encoding.name}")
-    body = page.body()
     # A version 1 data page of a required column is its values and nothing else.  The body of the
     # dictionary page is such a page as it stands, and only needs another header.
-    header = PageHeader.of(
-        type=PageType.DATA_PAGE,
-        uncompressed_page_size=page.header.uncompressed_page_size,
-        compressed_page_size=len(body),
-        data_page_header=DataPageHeader.of(
-            num_values=page.num_values,
-            # PLAIN_DICTIONARY on a dictionary page is the old name of PLAIN; on a data page it
-            # means numbers of entries.
-            encoding=Encoding.PLAIN,
-            definition_level_encoding=Encoding.RLE,
-            repetition_level_encoding=Encoding.RLE,
-        ),
-    ).encode()
+    body = page.body()
+    header = _data_page_header(page, len(body))
     # Entries of a dictionary have no levels, as values of a required column have none.
     required, count = (FieldRepetitionType.REQUIRED,), page.num_values
     found, size = 0, page.header.uncompressed_page_size
@@ -77,6 +65,23 @@ def decode_dictionary(leaf: Leaf, codec: CompressionCodec, page: Page) -> Iterat
         raise FormatError(
             f"the dictionary page has {size} bytes, the {count} entries in its header take {found}"
         )
+
+
+def _data_page_header(dictionary: Page, stored_size: int) -> bytes:
+    """A header for the body of a dictionary page as a data page of a required column."""
+    return PageHeader.of(
+        type=PageType.DATA_PAGE,
+        uncompressed_page_size=dictionary.header.uncompressed_page_size,
+        compressed_page_size=stored_size,
+        data_page_header=DataPageHeader.of(
+            num_values=dictionary.num_values,
+            # PLAIN_DICTIONARY on a dictionary page is the old name of PLAIN; on a data page it
+            # means numbers of entries.
+            encoding=Encoding.PLAIN,
+            definition_level_encoding=Encoding.RLE,
+            repetition_level_encoding=Encoding.RLE,
+        ),
+    ).encode()
 
 
 def _plain_size(leaf: Leaf, entries: pa.Array) -> int:

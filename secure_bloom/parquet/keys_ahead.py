@@ -76,9 +76,9 @@ class KeysAhead:
 
     def _prepared(self, paths: Sequence[str]) -> Iterator[str]:
         # Room for all: a key that is slow must not keep the others from being asked for.
-        return in_order(self._asked, paths, _AHEAD, room=len(paths))
+        return in_order(self._after_its_calls, paths, _AHEAD, room=len(paths))
 
-    def _asked(self, path: str) -> str:
+    def _after_its_calls(self, path: str) -> str:
         """The path, when the calls for its file were made; whoever opens it tells of errors."""
         # Files in an object store are opened side by side anyway.
         if not is_object_uri(path):

@@ -269,15 +269,7 @@ def page_at(chunk: Chunk, stored: memoryview, room: int, place: Place) -> tuple[
     if room <= 0:
         raise FormatError("the pages end before ColumnMetaData.num_values is reached")
     header, encoded, body_start = _read_header(chunk, stored, place)
-    clear = 0
-    if chunk.cipher is None:
-        body_length = header.compressed_page_size
-    else:
-        # The sizes of an encrypted page come from its module's length field: the header's size was
-        # written in different ways (see _levels_in_clear), and both must agree below.
-        clear = _levels_in_clear(header, stored[body_start:])
-        start = body_start + clear
-        body_length = clear + cipher.frame_length(stored, start, room=room)
+    clear, body_length = _body_sizes(chunk, header, stored, body_start, room)
     remaining = room - body_start
     if not 0 <= body_length <= remaining:
         raise FormatError(f"a page's body has {body_length} bytes, {remaining} remain in its chunk")
@@ -297,6 +289,18 @@ def page_at(chunk: Chunk, stored: memoryview, room: int, place: Place) -> tuple[
         )
     _check_sizes(chunk, header, body_length)
     return page, body_start + body_length
+
+
+def _body_sizes(
+    chunk: Chunk, header: PageHeader, stored: memoryview, start: int, room: int
+) -> tuple[int, int]:
+    """The bytes of levels in clear of the body at ``start``, and all of its bytes."""
+    if chunk.cipher is None:
+        return 0, header.compressed_page_size
+    # The sizes of an encrypted page come from its module's length field: the header's size was
+    # written in different ways (see _levels_in_clear), and both must agree in _check_sizes.
+    clear = _levels_in_clear(header, stored[start:])
+    return clear, clear + cipher.frame_length(stored, start + clear, room=room)
 
 
 def _check_sizes(chunk: Chunk, header: PageHeader, length: int) -> None:

@@ -131,15 +131,7 @@ class _Binder:
         compared = _COMPARED.get(stored.id, _as_stored)(stored)
         if given.values and not _is_comparable(compared):
             raise PolicyError(f"a column of type {found} is not compared", column=given.column)
-        values = _as_in_pyarrow(given.values, stored) if given.is_cast else given.values
-        values = tuple(map(_without_numpy, values))
-        operator, scalars = _settled(given.operator, coerced_values(given.column, stored, values))
-        if given.operator is Operator.NOT_IN and given.has_null:
-            operator, scalars = Operator.IN, ()
-        if not pa.types.is_floating(compared):
-            operator = _WITHOUT_NAN.get(operator, operator)
-        if compared != stored:
-            scalars = tuple(pc.cast(scalar, compared) for scalar in scalars)
+        operator, scalars = _comparison(given, stored, compared)
         ordinal, self._count = self._count, self._count + 1
         return BoundCondition(
             ordinal=ordinal,
@@ -177,6 +169,23 @@ def _as_in_pyarrow(values: tuple[object, ...], wanted: pa.DataType) -> tuple[obj
         return tuple(pa.array(list(values)).cast(wanted))
     except pa.ArrowException:
         return values
+
+
+def _comparison(
+    given: Condition, stored: pa.DataType, compared: pa.DataType
+) -> tuple[Operator, tuple[pa.Scalar, ...]]:
+    """The operator of the bound condition, and its values as scalars of the compared type."""
+    values = _as_in_pyarrow(given.values, stored) if given.is_cast else given.values
+    values = tuple(map(_without_numpy, values))
+    operator, scalars = _settled(given.operator, coerced_values(given.column, stored, values))
+    # As in SQL: NOT IN a list with a null is never true.
+    if given.operator is Operator.NOT_IN and given.has_null:
+        operator, scalars = Operator.IN, ()
+    if not pa.types.is_floating(compared):
+        operator = _WITHOUT_NAN.get(operator, operator)
+    if compared != stored:
+        scalars = tuple(pc.cast(scalar, compared) for scalar in scalars)
+    return operator, scalars
 
 
 def _settled(

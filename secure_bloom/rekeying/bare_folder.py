@@ -57,12 +57,14 @@ def _refuse_others(table: Snapshot) -> None:
 
 def _inside(table: Snapshot, file: LiveFile) -> str:
     values: Mapping[str, str | None] = file.partition_values
-    folders = (f"{_escaped(it)}={_shown(values[it])}" for it in table.metadata.partition_columns)
+    folders = (
+        f"{_escaped(it)}={_folder_value(values[it])}" for it in table.metadata.partition_columns
+    )
     # The name alone: the log may have the file below any folder, and only the values count.
     return "/".join((*folders, name_of(file.path)))
 
 
-def _shown(value: str | None) -> str:
+def _folder_value(value: str | None) -> str:
     return _NULL if value is None else _escaped(value)
 
 

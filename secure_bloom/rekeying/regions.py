@@ -51,7 +51,11 @@ def regions(chunks: Iterable[tuple[int, Chunk, Extent | None]], end: int) -> lis
     leave the file, and for an offset index in front of the pages that it tells of.
     """
     found = sorted(
-        (region for column, chunk, extent in chunks for region in _of(column, chunk, extent)),
+        (
+            region
+            for column, chunk, extent in chunks
+            for region in _chunk_regions(column, chunk, extent)
+        ),
         # If two start at one offset, the one without bytes comes first, whatever its kind.
         key=lambda region: (region.offset, region.length > 0, region.kind),
     )
@@ -76,7 +80,7 @@ def regions(chunks: Iterable[tuple[int, Chunk, Extent | None]], end: int) -> lis
     return found
 
 
-def _of(column: int, chunk: Chunk, bloom_filter: Extent | None) -> Iterator[Region]:
+def _chunk_regions(column: int, chunk: Chunk, bloom_filter: Extent | None) -> Iterator[Region]:
     start, length = chunk_extent(chunk)
     yield Region(offset=start, length=length, kind=RegionKind.PAGES, chunk=chunk, column=column)
     column_chunk = chunk.column_chunk

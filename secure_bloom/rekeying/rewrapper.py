@@ -82,9 +82,11 @@ class Rewrapper:
         """Whether this wrapping is to go: for another master key, or a newer version."""
         if old != new or self._versions is None:
             return old != new
-        return self._versions.key_version(wrapped) != self._told_by_kek(self._versions, old, size)
+        return self._versions.key_version(wrapped) != self._newest_version(
+            self._versions, old, size
+        )
 
-    def _told_by_kek(self, versions: KeyVersions, name: str, size: int) -> str:
+    def _newest_version(self, versions: KeyVersions, name: str, size: int) -> str:
         """The newest version of a master key; where none is known, a KEK of this run tells it."""
         newest = self._once(self._newest, name)
         with newest.lock:
@@ -113,7 +115,7 @@ class Rewrapper:
         if versions is None:
             return wrapped
         if not self.renews_inside:
-            self._told_by_kek(versions, name, _SOME_SIZE)
+            self._newest_version(versions, name, _SOME_SIZE)
         newest = self._once(self._newest, name)
         with newest.lock:
             # The first key that is renewed tells which version is the newest.  Others wait for it,

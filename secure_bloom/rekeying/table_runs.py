@@ -164,7 +164,7 @@ def rekey_table(
 
     change = run.rewrite(work, dry_run=rekeying.dry_run)
     gone = run.gone(change, reports)
-    told = tuple(_left(it) if it.path in gone else it for it in reports)
+    told = tuple(_taken_meanwhile(it) if it.path in gone else it for it in reports)
     return RekeyReport(
         files=told,
         notes=(
@@ -186,7 +186,7 @@ def in_logical_names(names: ColumnNames, report: RekeyedFile) -> RekeyedFile:
     return replace(report, columns=columns)
 
 
-def _left(report: RekeyedFile) -> RekeyedFile:
+def _taken_meanwhile(report: RekeyedFile) -> RekeyedFile:
     """The report of a file that another writer took out of the table meanwhile."""
     return replace(
         report,

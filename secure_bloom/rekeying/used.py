@@ -14,7 +14,7 @@ from secure_bloom.encryption.keys import FileKeys, KeyMaterial, KeyResolver, ask
 from secure_bloom.errors import KeyUnavailableError, SecureBloomError, failure_of, located
 from secure_bloom.ordered_pool import in_order
 from secure_bloom.parquet.footer import Footer, read_unverified, unlock
-from secure_bloom.parquet.footer_tail import read_tail
+from secure_bloom.parquet.footer_tail import Tail, read_tail
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.keys_ahead import KeysAhead
 from secure_bloom.reports import ReportOfFiles
@@ -116,14 +116,7 @@ def _file(listing: TableListing, path: str, resolver: KeyResolver) -> FileKeyUse
         with located(path=path), listing.open(path) as file:
             keys = file_keys(resolver, file)
             tail = read_tail(file)
-            footer: Footer | None
-            try:
-                footer = unlock(tail, keys)
-            # Without the key, the part in clear is told: a user who asks what a lost key opens does
-            # not have it.
-            except KeyUnavailableError:
-                # An encrypted footer hides its columns; a signed one stands in clear.
-                footer = None if tail.outline is None else read_unverified(tail)
+            footer = _readable_footer(tail, keys)
             found: dict[tuple[str, str | None], list[str]] = {}
             for place, stored in _stored(tail.key_metadata, footer):
                 found.setdefault(_key(stored, keys), []).append(place)
@@ -142,6 +135,17 @@ def _file(listing: TableListing, path: str, resolver: KeyResolver) -> FileKeyUse
             for (name, version), places in found.items()
         ),
     )
+
+
+def _readable_footer(tail: Tail, keys: FileKeys) -> Footer | None:
+    """The footer, also a signed one without its key; None for one that stays encrypted."""
+    try:
+        return unlock(tail, keys)
+    # Without the key, the part in clear is told: a user who asks what a lost key opens does not
+    # have it.
+    except KeyUnavailableError:
+        # An encrypted footer hides its columns; a signed one stands in clear.
+        return None if tail.outline is None else read_unverified(tail)
 
 
 def _stored(footer_key: bytes | None, footer: Footer | None) -> Iterator[tuple[str, bytes]]:

@@ -22,10 +22,10 @@ _DEEPEST = 100
 def column_names(metadata: TableMetadata) -> NamesOfTable | None:
     """The names that the table gives the columns of its files; None without column mapping."""
     mode = metadata.column_mapping_mode
-    return None if mode == "none" else _of_structure(metadata.schema, mode, _DEEPEST)
+    return None if mode == "none" else _members_of(metadata.schema, mode, _DEEPEST)
 
 
-def _of_structure(kind: Mapping[str, Any], mode: str, depth: int) -> NamesOfTable:
+def _members_of(kind: Mapping[str, Any], mode: str, depth: int) -> NamesOfTable:
     members: dict[StoredName, NamedField] = {}
     for column in kind.get("fields") or ():
         if not isinstance(column, dict):
@@ -54,7 +54,7 @@ def _inside(kind: object, mode: str, depth: int) -> NamesOfTable | None:
     if not isinstance(kind, dict):
         return None
     if kind.get("type") == "struct":
-        return _of_structure(kind, mode, depth)
+        return _members_of(kind, mode, depth)
     held = _HELD.get(str(kind.get("type")), ())
     inner = tuple(_inside(kind.get(name), mode, depth - 1) for name in held)
     return NamesOfTable(inner=inner) if any(inner) else None

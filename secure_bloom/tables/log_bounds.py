@@ -41,7 +41,7 @@ def without_bounds(
     statistics = _parsed(text)
     for name in _BOUNDS:
         if isinstance(statistics.get(name), dict):
-            statistics[name] = _kept(statistics[name], schema, (), is_secret)
+            statistics[name] = _public_bounds(statistics[name], schema, (), is_secret)
     return _encoded(statistics)
 
 
@@ -77,27 +77,27 @@ def _leaves(
 ) -> Iterator[tuple[str, ...]]:
     if not isinstance(values, dict) or depth == 0:
         return
-    for _, path, value, inner in _named(values, kind, above):
+    for _, path, value, inner in _named_values(values, kind, above):
         if isinstance(value, dict):
             yield from _leaves(value, inner, path, depth - 1)
         elif value is not None:
             yield path
 
 
-def _kept(
+def _public_bounds(
     values: Mapping[str, Any], kind: object, above: tuple[str, ...], is_secret: IsSecret
 ) -> dict[str, Any]:
     """The bounds of columns that are not secret; those that lie too deep to be seen go too."""
     kept: dict[str, Any] = {}
-    for stored, path, value, inner in _named(values, kind, above):
+    for stored, path, value, inner in _named_values(values, kind, above):
         if not isinstance(value, dict):
             kept |= {} if is_secret(path) else {stored: value}
         elif len(path) < _DEEPEST:
-            kept[stored] = _kept(value, inner, path, is_secret)
+            kept[stored] = _public_bounds(value, inner, path, is_secret)
     return kept
 
 
-def _named(
+def _named_values(
     values: Mapping[str, Any], kind: object, above: tuple[str, ...]
 ) -> Iterator[tuple[str, tuple[str, ...], Any, object]]:
     """Each value with the name that statistics have, its path under people's, and its type."""

@@ -27,12 +27,12 @@ def _plain(value: Any) -> Any:
     return next((form(value) for kind, form in _FORMS.items() if isinstance(value, kind)), None)
 
 
-def _of_time(value: datetime) -> str:
+def _time_text(value: datetime) -> str:
     # UTC is written as Z; a time without a zone has none.
     return value.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-def _of_decimal(value: Decimal) -> float | int | None:
+def _decimal_number(value: Decimal) -> float | int | None:
     if value == value.to_integral_value():
         return int(value)
     # It becomes a number of JSON only if it reads back as the same decimal.
@@ -45,7 +45,7 @@ _FORMS: dict[type, Any] = {
     str: str,
     int: int,
     float: lambda value: value if math.isfinite(value) else None,
-    Decimal: _of_decimal,
-    datetime: _of_time,
+    Decimal: _decimal_number,
+    datetime: _time_text,
     date: date.isoformat,
 }

@@ -73,18 +73,7 @@ class _Cursor:
 
 
 def _bitmap32(cursor: _Cursor, before: int, most: int) -> NDArray[np.int64]:
-    cookie = cursor.number(2)
-    if cookie == _WITH_RUNS:
-        # One less is stored: no bitmap with runs is empty.
-        count = cursor.number(2) + 1
-        marks = np.frombuffer(cursor.bytes((count + 7) // 8), np.uint8)
-        are_runs = np.unpackbits(marks, bitorder="little")[:count].astype(bool)
-    # This cookie has four bytes, the other one two: the upper half is zero here, and a count there.
-    elif cookie == _NO_RUNS and cursor.number(2) == 0:
-        count = cursor.number(4)
-        are_runs = np.zeros(min(count, 2**16), bool)
-    else:
-        raise FormatError("a bitmap does not begin as one does")
+    count, are_runs, has_offsets = _cookie(cursor)
     keys = cursor.numbers(2 * count).reshape(-1, 2)
     # One less is stored here too, so that 65,536 numbers fit into two bytes.
     sizes = keys[:, 1] + 1
@@ -93,7 +82,7 @@ def _bitmap32(cursor: _Cursor, before: int, most: int) -> NDArray[np.int64]:
         raise FormatError(f"a bitmap has more than {most} numbers")
     if (np.diff(keys[:, 0]) <= 0).any():
         raise FormatError("the containers of a bitmap are out of order")
-    if cookie == _NO_RUNS or count >= _OFFSETS_FROM:
+    if has_offsets:
         # Offsets of containers: passed over, because all containers are read in their order.
         cursor.bytes(4 * count)
     parts = [
@@ -101,6 +90,22 @@ def _bitmap32(cursor: _Cursor, before: int, most: int) -> NDArray[np.int64]:
         for key, size, is_run in zip(keys[:, 0], sizes, are_runs, strict=True)
     ]
     return np.concatenate(parts) if parts else np.empty(0, np.int64)
+
+
+def _cookie(cursor: _Cursor) -> tuple[int, NDArray[np.bool_], bool]:
+    """The number of containers, which of them are runs, and whether offsets follow the keys."""
+    cookie = cursor.number(2)
+    if cookie == _WITH_RUNS:
+        # One less is stored: no bitmap with runs is empty.
+        count = cursor.number(2) + 1
+        marks = np.frombuffer(cursor.bytes((count + 7) // 8), np.uint8)
+        are_runs = np.unpackbits(marks, bitorder="little")[:count].astype(np.bool_)
+        return count, are_runs, count >= _OFFSETS_FROM
+    # This cookie has four bytes, the other one two: the upper half is zero here, and a count there.
+    if cookie == _NO_RUNS and cursor.number(2) == 0:
+        count = cursor.number(4)
+        return count, np.zeros(min(count, 2**16), np.bool_), True
+    raise FormatError("a bitmap does not begin as one does")
 
 
 def _container(cursor: _Cursor, size: int, *, is_run: bool) -> NDArray[np.int64]:

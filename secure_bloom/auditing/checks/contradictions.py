@@ -228,17 +228,23 @@ def check_pages(subject: ChunkSubject) -> Findings:
     data = [page for page in pages if not page.is_dictionary]
     for what in _in_version_2(chunk, data):
         yield subject.finding(IMPOSSIBLE_PAGES, what)
-    stats = chunk.meta_data.encoding_stats
-    if stats is not None:
-        said: Counter[Encoding] = Counter()
-        for stat in stats:
-            if stat.page_type in _DATA_PAGES and stat.count > 0:
-                said[_plain_name(stat.encoding)] += stat.count
-        if said != Counter(_plain_name(page.encoding) for page in data):
-            yield subject.finding(
-                IMPOSSIBLE_ENCODINGS, "encoding_stats are not those of the pages' headers"
-            )
+    if not _counts_its_encodings(chunk, data):
+        yield subject.finding(
+            IMPOSSIBLE_ENCODINGS, "encoding_stats are not those of the pages' headers"
+        )
     yield from _check_rows(subject, chunk, data)
+
+
+def _counts_its_encodings(chunk: Chunk, data: list[Page]) -> bool:
+    """Whether ``encoding_stats``, if there are any, count the data pages by their encodings."""
+    stats = chunk.meta_data.encoding_stats
+    if stats is None:
+        return True
+    said: Counter[Encoding] = Counter()
+    for stat in stats:
+        if stat.page_type in _DATA_PAGES and stat.count > 0:
+            said[_plain_name(stat.encoding)] += stat.count
+    return said == Counter(_plain_name(page.encoding) for page in data)
 
 
 def _in_version_2(chunk: Chunk, data: list[Page]) -> Iterator[str]:

@@ -47,7 +47,7 @@ def check_copies(
             # path.
             strangers = [path for path in paths if file_key(path) not in keys]
             if strangers:
-                yield _told(folder, strangers)
+                yield _copies_finding(folder, strangers)
         if next(candidates, None) is not None:
             yield UNCHECKED_COPY.finding(
                 f"more than {_MOST_OPENED:,} files that readers skip: the others were not opened",
@@ -55,7 +55,7 @@ def check_copies(
             )
 
 
-def _told(folder: str, paths: list[str]) -> Finding:
+def _copies_finding(folder: str, paths: list[str]) -> Finding:
     first = name_of(paths[0])[:_LONGEST_NAME]
     return UNCHECKED_COPY.finding(
         f"{len(paths):,} Parquet files that readers skip, such as {first}", path=folder

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 
 from secure_bloom.auditing.checks.leaks import has_bounds, shown_record_keys, texts_of
-from secure_bloom.auditing.checks.writer_schemas import told_columns
+from secure_bloom.auditing.checks.writer_schemas import columns_with_metadata
 from secure_bloom.auditing.failures import file_failure
 from secure_bloom.auditing.findings import Finding
 from secure_bloom.auditing.naming import secret_partition
@@ -157,7 +157,7 @@ def _summary_texts(path: str, footer: Footer, policy: KeyPolicy) -> Iterator[Fin
     shown = shown_record_keys(texts)
     if shown is not None:
         yield HUDI_KEYS_IN_CLEAR.finding(shown, path=path)
-    for writer, columns in told_columns(texts).items():
+    for writer, columns in columns_with_metadata(texts).items():
         for column in sorted(columns):
             if policy.own_key_for(column.split(".")) is not None:
                 yield SCHEMA_IN_CLEAR.finding(

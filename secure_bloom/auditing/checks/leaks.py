@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from secure_bloom.auditing.checks.subjects import ChunkSubject, Findings, FooterSubject
-from secure_bloom.auditing.checks.writer_schemas import has_attributes, told_columns
+from secure_bloom.auditing.checks.writer_schemas import has_attributes, columns_with_metadata
 from secure_bloom.auditing.findings import Finding
 from secure_bloom.auditing.naming import are_alike, column_levels
 from secure_bloom.auditing.rules.key_rules import COLUMN_ALIKE
@@ -183,7 +183,7 @@ def check_schemas(subject: FooterSubject) -> Findings:
         for path in (column_levels(leaf.path) for leaf in sensitive.values())
         for depth in range(1, len(path) + 1)
     }
-    for writer, columns in told_columns(texts).items():
+    for writer, columns in columns_with_metadata(texts).items():
         for column in sorted(columns):
             if column_levels(column.split(".")) in known:
                 yield subject.of.finding(

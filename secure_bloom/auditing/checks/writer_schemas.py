@@ -27,7 +27,7 @@ _MOST_TEXT = 16 * 1024 * 1024
 _MOST_DEPTH = 100
 
 
-def told_columns(texts: Mapping[str, str]) -> dict[str, frozenset[str]]:
+def columns_with_metadata(texts: Mapping[str, str]) -> dict[str, frozenset[str]]:
     """The columns that have metadata of their own in a tool's schema, by the name of the tool.
 
     A text that is no schema tells nothing: the tool would not understand it either.

@@ -89,7 +89,7 @@ class SourceOpener:
         # A footer that was not checked gets no signature of ours: of its file only columns in clear
         # are read with pyarrow.
         if not footer.is_verified or not _is_encrypted(footer, columns, row_groups):
-            return _open(footer.path, metadata=_metadata(_shown(footer)) if ours else None)
+            return _open(footer.path, metadata=_metadata(_plain_footer(footer)) if ours else None)
         if not ours and self._has_internal_keys(footer, columns):
             properties = self._factory.file_decryption_properties(pe.KmsConnectionConfig())
             return _open(footer.path, decryption_properties=properties)
@@ -180,7 +180,7 @@ class _Found(pe.KmsClient):  # type: ignore[misc]
         return self._keys[master_key_identifier]
 
 
-def _shown(footer: FileFooter, plain: bytes | None = None) -> bytes:
+def _plain_footer(footer: FileFooter, plain: bytes | None = None) -> bytes:
     """The FileMetaData, its schema under the names of the table."""
     plain = footer.plain if plain is None else plain
     if not footer.columns.renamed:
@@ -195,7 +195,7 @@ def _footer_of_ours(
     """A file without data: its footer is the file's, but key metadata name the keys in ``keys``."""
     places = [(row_group, column) for row_group in row_groups for column in columns]
     named = splice(footer.plain, (it for at in places for it in _renamed(footer, *at, keys)))
-    plain = _shown(footer, named)
+    plain = _plain_footer(footer, named)
     algorithm, file_aad = _with_prefix(footer)
     if footer.ciphers.footer is None:
         raise KeyUnavailableError("the footer was not checked, and is not signed anew")

@@ -105,7 +105,11 @@ class ValueScan:
             return True
         # A condition whose key is missing was taken out of this predicate.
         checked = {condition.ordinal for condition in bound_conditions(predicate)}
-        left = [a for a in self._of(footer, lookups) if a.condition in checked and a.is_worth_it]
+        left = [
+            a
+            for a in self._scanned_conditions(footer, lookups)
+            if a.condition in checked and a.is_worth_it
+        ]
         shape = PredicateShape.of(predicate)
         ruled_out = Decided.false(shape)
         # Row groups that are not scanned stay, and those where a value is found.
@@ -129,7 +133,7 @@ class ValueScan:
             return self._lookups
         return [condition for condition in self._lookups if _is_few_of_member(condition, footer)]
 
-    def _of(
+    def _scanned_conditions(
         self, footer: FileFooter, lookups: Sequence[BoundCondition]
     ) -> Iterator[_ScannedCondition]:
         """The lookups on columns of a file, each made once for all files with the same schema."""
@@ -141,10 +145,10 @@ class ValueScan:
             key = (condition.ordinal, id(footer.columns.leaves[column]))
             with self._lock:
                 if key not in self._scanned:
-                    self._scanned[key] = self._made(condition, column, footer)
+                    self._scanned[key] = self._new_scan(condition, column, footer)
             yield self._scanned[key]
 
-    def _made(
+    def _new_scan(
         self, condition: BoundCondition, column: int, footer: FileFooter
     ) -> _ScannedCondition:
         predicate = self._context.column_predicate(condition, footer)

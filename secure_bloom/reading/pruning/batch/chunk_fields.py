@@ -75,17 +75,9 @@ def read_chunk_fields(
     if not (fields[:, layout.CRYPTO_METADATA] >= 0).any():
         return ChunkFields(column=name, row_groups=row_groups, plain=plain, fields=fields)
     crypto = _extents(plain, fields, layout.CRYPTO_METADATA)
-    # One key for all chunks is the usual case; with several the steps take over.
-    if crypto[0] is None or any(one != crypto[0] for one in crypto):
+    ciphers = yield from _ciphers(footer, column, row_groups, crypto)
+    if ciphers is None:
         return None
-    said = decode_record(ColumnCryptoMetaData, crypto[0])
-    yield
-    first = footer.cipher(row_groups[0], column, said)
-    if first is None:
-        return None
-    yield
-    ordinals = footer.row_groups.ordinals
-    ciphers = {index: first.at(ordinals[index]) for index in row_groups}
     modules = _extents(plain, fields, layout.ENCRYPTED_COLUMN_METADATA)
     found: tuple[bytes, NDArray[np.int64]] | None = (plain, fields)
     if any(module is not None for module in modules):
@@ -99,6 +91,23 @@ def read_chunk_fields(
         fields=found[1],
         ciphers=list(ciphers.values()),
     )
+
+
+def _ciphers(
+    footer: FileFooter, column: int, row_groups: Sequence[int], crypto: Sequence[bytes | None]
+) -> Job[dict[int, ColumnCipher] | None]:
+    """The cipher of each chunk; None where the steps must look at them one by one."""
+    # One key for all chunks is the usual case; with several the steps take over.
+    if crypto[0] is None or any(one != crypto[0] for one in crypto):
+        return None
+    said = decode_record(ColumnCryptoMetaData, crypto[0])
+    yield
+    first = footer.cipher(row_groups[0], column, said)
+    if first is None:
+        return None
+    yield
+    ordinals = footer.row_groups.ordinals
+    return {index: first.at(ordinals[index]) for index in row_groups}
 
 
 def _decrypted(
