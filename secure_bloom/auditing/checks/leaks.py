@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from secure_bloom.auditing.checks.subjects import ChunkSubject, Findings, FooterSubject
-from secure_bloom.auditing.checks.writer_schemas import has_attributes, columns_with_metadata
+from secure_bloom.auditing.checks.writer_schemas import columns_with_metadata, has_attributes
 from secure_bloom.auditing.findings import Finding
 from secure_bloom.auditing.naming import are_alike, column_levels
 from secure_bloom.auditing.rules.key_rules import COLUMN_ALIKE
