@@ -129,7 +129,7 @@ def inspect(
     version: int | None = None,
     timestamp: str | datetime | None = None,
 ) -> InspectReport:
-    """Describe files, as far as the keys at hand go; what needs no key works without any.
+    """Describe files, as far as the keys at hand go; without any key, all that stands in clear.
 
     Without ``keys``, those of the policy's KMS are taken.  With ``check`` the values of every
     column that has a filter are read, and looked for in it.  A file that cannot be read is reported

@@ -19,25 +19,25 @@ from secure_bloom.storage.paths import as_paths
 def add_bloom_filters(asked: AddRequest) -> AddReport:
     """Add split-block Bloom filters to existing Parquet files without touching a data page.
 
-    ``paths`` are files, folders or globs.  ``columns`` maps column names to their options, or
-    lists names; without it the policy's columns are taken.  ``keys`` defaults to the policy's
-    KMS; a client of your own may be called from several threads.  Files are replaced atomically,
-    or with ``in_place`` appended to, or with ``output`` written below another folder; several at
+    ``paths`` are files, folders or globs.  ``columns`` maps column names to their options, or lists
+    names; without it the policy's columns are taken.  ``keys`` defaults to the policy's KMS; a
+    client of your own may be called from several threads.  Files are replaced atomically, or with
+    ``in_place`` appended to, or with ``output`` written below another folder.  Several are done at
     a time, on at most ``jobs`` cores, by default all.  Many small files are shared by processes:
-    each asks the policy's KMS itself, or gets ``keys`` over a pipe if they can be pickled.  A file
-    that fails is reported and does not stop the others: so is one that is protected less than the
-    policy says, with a weaker algorithm, shorter keys or a footer in clear, unless
+    each asks the policy's KMS itself, or gets ``keys`` over a socket if they can be pickled.  A
+    file that fails is reported and does not stop the others.  A file also fails if it is protected
+    less than the policy says (a weaker algorithm, shorter keys, a footer in clear), unless
     ``allow_unprotected`` is given.
 
-    The folder of a Delta table, given alone, is changed by a commit of its log, or by one after
-    every ``commit_every`` files: new files beside the old ones take the place of live files without
-    the wanted filters.  ``where`` chooses files by partition columns (``"day = '2026-11-20'"``),
-    ``since`` those that came after a version.  Columns go by their logical names.
+    If the folder of a Delta table is given alone, a commit of its log changes the table, or a
+    commit after every ``commit_every`` files.  New files beside the old ones take the place of live
+    files without the wanted filters.  ``where`` chooses files by partition columns (``"day =
+    '2026-11-20'"``), ``since`` those that came after a version.  Columns go by their logical names.
 
-    Raises PolicyError or UnsupportedFeatureError before any file is written where the request
-    itself cannot be: a column that no file has, an unknown master key, a table whose log cannot be
-    honoured, and what a few of the files show, such as a BOOLEAN column.  A mistake that only
-    another file shows fails that file.
+    Raises PolicyError or UnsupportedFeatureError before any file is written if the request itself
+    cannot be met.  Examples are a column that no file has, an unknown master key, a table whose log
+    cannot be honoured, and mistakes that a few of the files show, such as a BOOLEAN column.  A
+    mistake that only another file shows fails that file.
 
     >>> sb.add_bloom_filters("new/", policy="keys/policy.toml")
     <AddReport: 1 file (1 added)>

@@ -5,10 +5,10 @@
     .run-<run>.secure-bloom    {"version", "boot", "files": [path, ...]}
 
 A run that is killed leaves new files that no version names.  The next run removes them, but only if
-three things make certain that the first run is dead and commits nothing any more: its record names
-the files, it ran under this very start of this machine's kernel, and its lock is free.  No commit
-after the version that it has read names them.  If that cannot be known (an object store, another
-machine), the files are left to the table's VACUUM.
+it is certain that the first run is dead and commits nothing any more.  Three things make that
+certain: its record names the files, it ran under this very start of this machine's kernel, and its
+lock is free.  No commit after the version that it has read names them.  If that cannot be known (an
+object store, another machine), the files are left to the table's VACUUM.
 """
 
 from __future__ import annotations

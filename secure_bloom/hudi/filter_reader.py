@@ -97,7 +97,7 @@ def read_record_key_filter(
 
     A plaintext footer is read without keys, with a warning if it is signed.  If keys or a policy
     are given, its signature is checked; ``allow_unverified`` lets a signature pass whose key is not
-    at hand.  One that is protected less than the policy says is an error unless
+    at hand.  A file that is protected less than the policy says is an error unless
     ``allow_unprotected`` is given.  Works inside Hudi tables.  Raises KeyUnavailableError for an
     encrypted footer whose key is not there, FormatError, UnsupportedFeatureError or IntegrityError
     for what cannot be trusted.

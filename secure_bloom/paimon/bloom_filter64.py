@@ -2,9 +2,10 @@
 
     k (4 bytes, BE: the number of hash functions) | bit set
 
-Bit ``i`` is bit ``i & 7`` of byte ``i >> 3``.  For ``i = 1..k`` a hash with the halves ``h1`` (low)
-and ``h2`` (high) has the position ``c % bits``, where ``c`` is ``h1 + i * h2`` in signed 32 bits,
-and its complement where that is negative.  Single hashes are handled without numpy and numba.
+Bit ``i`` is bit ``i & 7`` of byte ``i >> 3``.  A hash has the halves ``h1`` (low) and ``h2``
+(high).  Its positions for ``i = 1..k`` are ``c % bits``, with ``c = h1 + i * h2`` in signed 32
+bits, or the complement of that if it is negative.  Single hashes are handled without numpy and
+numba.
 """
 
 from __future__ import annotations

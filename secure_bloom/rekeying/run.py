@@ -55,10 +55,10 @@ def reencrypt(
     processes; each process asks the policy's KMS itself.  A file that fails is reported and stays
     as it was.
 
-    The folder of a Delta table, given alone, is changed by a commit of its log, as
-    :func:`secure_bloom.add_bloom_filters` does it, with ``where``, ``since`` and ``commit_every``
-    of that.  Bounds of columns with a key leave the log's statistics.  The old files stay, under
-    their old keys, until the table's VACUUM.
+    If the folder of a Delta table is given alone, a commit of its log changes the table, as in
+    :func:`secure_bloom.add_bloom_filters`, which explains ``where``, ``since`` and
+    ``commit_every``.  Bounds of columns with a key are removed from the log's statistics.  The old
+    files stay, under their old keys, until the table's VACUUM.
 
     Raises PolicyError before any file is written where the policy encrypts nothing, or names a
     master key that its KMS does not have.

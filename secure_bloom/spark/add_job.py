@@ -105,11 +105,11 @@ def add_bloom_filters(
     ``paths`` are files, folders or globs that driver and executors see alike, or names of tables in
     Spark's catalog (``"db.customers"``).  ``where`` takes only files of some partitions (``"day =
     '2026-11-20'"``).  ``since``, a datetime or an ISO text, takes only files written then or later;
-    times without a zone count in UTC.  The folder of a Delta table, given alone, is changed by a
-    commit of its log; there ``since`` may be a version too.  ``columns`` is as for
+    times without a zone count in UTC.  If the folder of a Delta table is given alone, a commit of
+    its log changes the table; there ``since`` may be a version, too.  ``columns`` is as for
     :func:`secure_bloom.add_bloom_filters`; without it the policy's columns are taken.  With
-    ``allow_unprotected`` files are taken that are protected less than the policy says.  The
-    executors need this package, and the policy's KMS or keyring file, not the driver's keys.
+    ``allow_unprotected`` files are taken even if they are protected less than the policy says.  The
+    executors need this package, and the policy's KMS or keyring file, but not the driver's keys.
 
     Returns a DataFrame with one row per file, row group and column (:data:`REPORT_SCHEMA`); it
     holds results and runs nothing again.  The executors keep it; ``report`` is a new folder for it,
@@ -119,12 +119,13 @@ def add_bloom_filters(
 
     Raises :class:`~secure_bloom.errors.FilesFailedError`, whose ``report`` is the DataFrame, if
     files failed, after all were tried; ``on_error="report"`` returns it in any case.  Before
-    anything is written, raises as :func:`secure_bloom.add_bloom_filters` does, of the footers of a
-    few files, and :class:`SparkUnavailableError` where the executors' Python lacks this package.
+    anything is written it looks at the footers of a few files, and raises as
+    :func:`secure_bloom.add_bloom_filters` does.  It raises :class:`SparkUnavailableError` if the
+    executors' Python lacks this package.
 
     Spark kills the slower of two speculative copies; if that one is appending just then, a torn
-    tail stays until the next ``in_place`` run.  It can happen only where ``in_place`` and
-    ``replace_filters`` come together: switch speculation off for those.
+    tail stays until the next ``in_place`` run.  That can happen only if both ``in_place`` and
+    ``replace_filters`` are given: switch speculation off for such jobs.
 
     A DataFrame that was made over these files before keeps their old sizes and must be read anew:
     ``spark.read.parquet(...)``; for a table, ``REFRESH TABLE``.

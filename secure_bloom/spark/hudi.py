@@ -61,12 +61,12 @@ def hudi_lookup(
     fails the job.  ``column`` is the key column of the files.  Encrypted
     files need a ``policy``: the executors ask its KMS.
 
-    Returns a lazy DataFrame of ``key`` and ``path``: a row for each file that holds a key, none
-    for a key that no file holds.  A file that cannot be read fails the job, because an answer
-    without it would be wrong.  So does a signed file whose key is not at hand, where a policy is
-    given and ``allow_unverified`` is not, and a file that is protected less than the policy says,
-    unless ``allow_unprotected``.  Without a policy files are taken as they are, signatures
-    unchecked, which a warning tells.
+    Returns a lazy DataFrame of ``key`` and ``path``: a row for each file that holds a key, none for
+    a key that no file holds.  A file that cannot be read fails the job, because an answer without
+    it would be wrong.  With a policy two more kinds of files fail it: a signed file whose key is
+    not at hand, unless ``allow_unverified``; and a file that is protected less than the policy
+    says, unless ``allow_unprotected``.  Without a policy files are taken as they are, and a warning
+    tells that signatures are not checked.
 
     ``file_groups`` is the number of tasks; the keys are sent to each of them once.  By default it
     is twice the session's cores, and at least one for 128 files.
