@@ -40,7 +40,7 @@ def test_columns_that_gain_nothing_are_not_in_the_policy() -> None:
     assert table(column("a", AdviceVerdict.NO)).policy == ""
 
 
-def test_how_sure_it_is() -> None:
+def test_the_advice_says_how_much_of_the_table_was_tried() -> None:
     assert table().sureness.startswith("all row groups were tried")
     assert "tried on 5 of 12 row groups, in 2 of 3 files" in table(looked_at=5).sureness
 

@@ -26,7 +26,7 @@ def arrow_layout(values: list[bytes], offset_type: type = np.int32) -> tuple[np.
     return offsets, np.frombuffer(b"".join(values), np.uint8)
 
 
-def test_one_value() -> None:
+def test_single_values_have_the_known_hashes() -> None:
     assert xxh64.hash_value(b"") == 0xEF46DB3751D8E999
     assert xxh64.hash_value(b"abc") == 0x44BC2CF5AD770999
 
@@ -92,7 +92,7 @@ def test_the_callers_arrays_stay_writable() -> None:
     assert data.flags.writeable
 
 
-def test_no_values() -> None:
+def test_no_values_have_no_hashes() -> None:
     assert xxh64.hash_fixed(np.empty(0, np.int64)).shape == (0,)
     assert xxh64.hash_fixed(np.empty((0, 5), np.uint8)).shape == (0,)
     assert xxh64.hash_binary(np.array([7], np.int32), np.zeros(9, np.uint8)).shape == (0,)

@@ -55,7 +55,7 @@ class TestMasterKeys:
             check_master_keys(self.policy, keyring)
         assert error.value.hint == "k_foter: did you mean 'k_footer'?"
 
-    def test_all_known(self) -> None:
+    def test_a_keyring_with_all_master_keys_passes(self) -> None:
         check_master_keys(
             self.policy, Keyring(master_keys={"k_foter": bytes(16), "k_pii": bytes(16)})
         )

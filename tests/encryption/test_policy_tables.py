@@ -58,7 +58,7 @@ class TestLoading:
         for name in policy.master_keys():
             assert kms.unwrap_key(kms.wrap_key(bytes(16), name), name) == bytes(16)
 
-    def test_every_word(self, tmp_path: Path) -> None:
+    def test_every_word_of_a_policy_is_loaded(self, tmp_path: Path) -> None:
         policy = load(
             tmp_path,
             """

@@ -127,7 +127,9 @@ def test_counts_of_nulls(
         (None, 2, None),
     ],
 )
-def test_bounds(file: Opened, low: Any, high: int, said: str | None) -> None:
+def test_bounds_that_no_value_can_have_are_told(
+    file: Opened, low: Any, high: int, said: str | None
+) -> None:
     stored = low.to_bytes(8, "little") if isinstance(low, int) else low
     order = order_of(chunk_of(file).leaf)
     found = list(in_bounds(order, stored, high.to_bytes(8, "little")))

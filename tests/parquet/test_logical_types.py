@@ -44,7 +44,9 @@ def test_the_newer_declaration_goes_before_the_older() -> None:
         (element(Type.INT32, converted_type=ConvertedType.DATE), Kind.DATE),
     ],
 )
-def test_kinds(declared: SchemaElement, kind: Kind) -> None:
+def test_a_schema_element_has_the_kind_that_it_declares(
+    declared: SchemaElement, kind: Kind
+) -> None:
     assert logical_type(declared).kind is kind
 
 

@@ -49,7 +49,9 @@ def _is_placed(of: pa.DataType, stored: Any, value: Any) -> None:
 
 
 @given(st.sampled_from([8, 16, 32, 64]), st.booleans(), st.data())
-def test_integers(bits: int, signed: bool, data: st.DataObject) -> None:
+def test_numbers_find_their_place_among_integers(
+    bits: int, signed: bool, data: st.DataObject
+) -> None:
     low = -(2 ** (bits - 1)) if signed else 0
     stored = data.draw(st.integers(low, low + 2**bits - 1))
     near = st.sampled_from([stored, stored + 0.5, stored - Fraction(1, 4), stored + 1])
@@ -65,7 +67,9 @@ def test_floats_against_doubles(width: Any, data: st.DataObject) -> None:
 
 
 @given(st.sampled_from([(5, 2), (38, 0), (76, 76), (9, -3)]), st.data())
-def test_decimals(digits: tuple[int, int], data: st.DataObject) -> None:
+def test_numbers_find_their_place_among_decimals(
+    digits: tuple[int, int], data: st.DataObject
+) -> None:
     precision, scale = digits
     unscaled = data.draw(st.integers(-(10**precision) + 1, 10**precision - 1))
     stored = Fraction(unscaled) / Fraction(10) ** scale

@@ -39,11 +39,13 @@ from secure_bloom.spark.partition_types import folder_type, folder_values
         ([], "string"),
     ],
 )
-def test_types(texts: list[str | None], wanted: str) -> None:
+def test_texts_of_folders_have_the_type_that_spark_gives_them(
+    texts: list[str | None], wanted: str
+) -> None:
     assert folder_type(texts).simpleString() == wanted
 
 
-def test_values() -> None:
+def test_texts_of_folders_become_values_of_that_type() -> None:
     found = folder_values("day", ["2024-03-01", None], pa.date32())
     assert found.to_pylist() == [date(2024, 3, 1), None]
 

@@ -94,7 +94,9 @@ def _plain(value: Any) -> Any:
     ],
     ids=repr,
 )
-def test_passed_on(pushed: Filter, passed_on: tuple[Any, ...] | None) -> None:
+def test_a_filter_becomes_a_condition_that_loses_no_row(
+    pushed: Filter, passed_on: tuple[Any, ...] | None
+) -> None:
     assert plain(pushed) == ([] if passed_on is None else [passed_on])
 
 
@@ -116,7 +118,7 @@ def test_passed_on(pushed: Filter, passed_on: tuple[Any, ...] | None) -> None:
     ],
     ids=repr,
 )
-def test_left_to_spark(pushed: Filter) -> None:
+def test_a_filter_without_such_a_condition_is_left_to_spark(pushed: Filter) -> None:
     assert plain(pushed) == []
 
 

@@ -290,7 +290,7 @@ class TestTypes:
             ("TIMESTAMP_MILLIS", (1600, 1969, 2024, 9999)),
         ],
     )
-    def test_timestamps(
+    def test_timestamps_of_each_kind_are_what_spark_wrote(
         self, spark: SparkSession, tmp_path: Path, kind: str, years: tuple[int, ...]
     ) -> None:
         numbers = spark.createDataFrame([(year,) for year in years], "year int")
@@ -643,7 +643,7 @@ class TestOptions:
         with pytest.raises(UnsupportedFeatureError, match="told to read a stream"):
             source.streamReader(schema=schema)
 
-    def test_no_path(self) -> None:
+    def test_a_source_without_a_path_is_refused(self) -> None:
         with pytest.raises(PolicyError, match="no path"):
             SecureBloomSource({}).schema()
 
@@ -746,7 +746,9 @@ class TestSessions:
         assert table.where("id = 1").count() == 1
         assert (table.count() == 6000) is keeps_filters_apart(spark)
 
-    def test_sql_has_it_too(self, spark: SparkSession, people: Path, keyring: Path) -> None:
+    def test_a_view_in_sql_reads_through_the_source(
+        self, spark: SparkSession, people: Path, keyring: Path
+    ) -> None:
         spark.sql(
             "CREATE OR REPLACE TEMPORARY VIEW people USING secure_bloom "
             f"OPTIONS (path '{people}', keyring '{keyring}', columns 'id, city')"

@@ -86,7 +86,7 @@ def test_links_are_followed_and_loops_are_not(tmp_path: Path) -> None:
     assert below(tmp_path, found) == ["t/day=0/x.parquet", "t/day=1/y.parquet"]
 
 
-def test_patterns(tmp_path: Path) -> None:
+def test_patterns_find_files_in_folders_of_partitions(tmp_path: Path) -> None:
     made(tmp_path, "day=1/x.parquet", "day=2/y.parquet", "day=2/_SUCCESS", "day=[3]/z.parquet")
     assert below(tmp_path, find_files(f"{tmp_path}/day=?/*")) == [
         "day=1/x.parquet",

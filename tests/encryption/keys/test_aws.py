@@ -213,7 +213,7 @@ class TestAnswersOfAws:
         assert "the secret" not in str(caught.value)
 
 
-def test_no_region() -> None:
+def test_without_a_region_the_client_is_refused() -> None:
     with pytest.raises(PolicyError, match="NoRegionError"):
         AwsKmsClient()
 

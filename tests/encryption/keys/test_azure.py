@@ -219,7 +219,7 @@ def test_each_error_is_the_one_it_should_be(
     assert vault.url in str(caught.value)
 
 
-def test_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_is_not_there_is_an_outage(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(identity, "DefaultAzureCredential", Credential)
     client = AzureKmsClient(vault_url="https://127.0.0.1:1", retry_seconds=0)
     with pytest.raises(KmsUnavailableError, match="is not available: ServiceRequestError"):

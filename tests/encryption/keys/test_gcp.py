@@ -139,7 +139,7 @@ def test_each_error_is_the_one_it_should_be(
     assert endpoint.address in str(caught.value)
 
 
-def test_no_server() -> None:
+def test_a_server_that_is_not_there_is_an_outage() -> None:
     client = GcpKmsClient(key_ring=RING, endpoint="http://127.0.0.1:1", retry_seconds=0)
     with pytest.raises(KmsUnavailableError, match="is not available: UNAVAILABLE"):
         client.wrap_key(DEK, "k")

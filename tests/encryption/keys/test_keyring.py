@@ -35,7 +35,7 @@ def write(path: Path, content: object) -> Path:
 
 
 class TestLoading:
-    def test_all_parts(self, tmp_path: Path) -> None:
+    def test_a_keyring_with_all_parts_is_loaded(self, tmp_path: Path) -> None:
         content = {
             "version": 1,
             "master_keys": {"k_footer": TEXT},

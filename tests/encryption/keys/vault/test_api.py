@@ -20,7 +20,7 @@ from tests.openbao import OpenBao
 
 
 class TestTheWay:
-    def test_no_server(self, root: OpenBao) -> None:
+    def test_a_server_that_is_not_there_is_an_outage(self, root: OpenBao) -> None:
         client = kms_client(
             {"client": "vault", "address": "http://127.0.0.1:1", "retry_seconds": 0}, Path()
         )

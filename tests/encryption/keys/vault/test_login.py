@@ -21,7 +21,9 @@ from tests.openbao import OpenBao
 
 
 class TestLogins:
-    def test_no_token(self, openbao: OpenBao, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_without_a_token_the_error_names_its_variables(
+        self, openbao: OpenBao, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         with pytest.raises(KmsUnavailableError, match="there is no token") as caught:
             client_of(openbao).wrap_key(DEK, "k")
         assert "VAULT_TOKEN or BAO_TOKEN" in str(caught.value.hint)
