@@ -28,7 +28,7 @@ _Rewritten: TypeAlias = tuple[RewritePlan, InputFile, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteMode:
-    """How files are written: replaced, appended to (``in_place``), or not at all (``dry_run``).
+    """The ways to write files: replaced, appended to (``in_place``), or not at all (``dry_run``).
 
     With ``only_changes`` a target gets a file where something changes, once.
     """

@@ -63,9 +63,10 @@ def audit_command(
 ) -> int:
     """Hold every file, and the policy itself, against the policy.
 
-    Looks for what is in clear and should not be, under another key, filters that leak, are
-    missing or wrong, and whatever else tells of a sensitive column.  Only footers and filters
-    are read.  What could not be checked is a finding too.  Ignored findings are counted and shown.
+    Looks for columns that are in clear or under another key, for filters that leak, are missing or
+    wrong, and for anything else that tells of a sensitive column.  Only footers and filters are
+    read.  Things that could not be checked are findings, too.  Ignored findings are counted and
+    shown.
 
     \b
     secure-bloom audit out/ --policy keys/policy.toml

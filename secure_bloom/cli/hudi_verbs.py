@@ -151,8 +151,8 @@ def lookup_command(
 ) -> int:
     """Find the files below PATH that hold record keys.
 
-    By the range in a file's footer, then by its filter, then in the data: of a file that neither
-    rules out only the key column is read.
+    The range in a file's footer may rule the file out, then its filter.  If neither does, the key
+    column of the file is read, and nothing else.
 
     \b
     secure-bloom hudi lookup table/ 3eeb61f7-c2b0-4636-99bd-5d7a5a1d2c04

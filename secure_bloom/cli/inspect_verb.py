@@ -36,8 +36,7 @@ def inspect_command(
 ) -> int:
     """Show footers, encryption, keys and filters of files.
 
-    What needs no key is shown without any: the footer mode, the algorithm, key names, and all of
-    a plain file.
+    Without any key it shows the footer mode, the algorithm, key names, and all of a plain file.
 
     \b
     secure-bloom inspect out/ --keyring keys/dev-keyring.json

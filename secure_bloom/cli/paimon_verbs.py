@@ -90,8 +90,8 @@ def build_command(
 ) -> int:
     """Build FILE.index beside each Parquet FILE, with a Bloom filter of each column.
 
-    Without items=N a filter is sized for the distinct values it gets.  What an index has already
-    beside these filters stays.  Paimon reads an index that the table's manifest lists.
+    Without items=N a filter is sized for the distinct values it gets.  Other entries of an index
+    that is there already stay.  Paimon reads an index that the table's manifest lists.
 
     \b
     secure-bloom paimon build out/ --column id --column "tags[city]:fpp=0.01"
@@ -137,8 +137,8 @@ def probe_command(
 ) -> int:
     """Ask the indexes at each PATH which data files can be skipped for the condition WHERE.
 
-    PATH is a data file, a folder, a glob or an index file; in folders and globs those beside ORC
-    and Avro files are found too, which need --type for each column.  Conditions are = and IN,
+    PATH is a data file, a folder, a glob or an index file.  In folders and globs, indexes beside
+    ORC and Avro files are found, too; they need --type for each column.  Conditions are = and IN,
     joined by AND and OR; any other keeps the file.
 
     \b
@@ -146,8 +146,8 @@ def probe_command(
     secure-bloom paimon probe bucket-0/ bucket-1/ "day = 2024-03-01" --type day=DATE
     secure-bloom paimon probe out/ "k = 3 or id = 5" --as-paimon
 
-    With --as-paimon the answers are those of Paimon 0.9. Where there are bitmap indexes, it skips
-    some files that have such rows: a note tells of each.
+    With --as-paimon the answers are those of Paimon 0.9.  If there are bitmap indexes, Paimon 0.9
+    skips some files that have such rows: a note tells of each.
 
     Exit code: 0 a file may have such rows, 1 none has, 3 some file has no index, 2 error.
     """

@@ -86,10 +86,11 @@ def read_command(
 ) -> int:
     """Read the rows of PATH for which a condition is true.
 
-    What folders' names, statistics, dictionaries, Bloom filters and page indexes rule out is not
-    read, and not decrypted.  Texts in a condition stand in single quotes, names with spaces in
-    double ones; there are =, !=, <, <=, >, >=, in (...), not in (...), is null, is not null, and,
-    or, not.  Values that are secret stand better in a file: arguments can be seen by others.
+    Names of folders, statistics, dictionaries, Bloom filters and page indexes rule out parts of
+    files, which are then neither read nor decrypted.  Texts in a condition stand in single quotes,
+    names with spaces in double ones; there are =, !=, <, <=, >, >=, in (...), not in (...), is
+    null, is not null, and, or, not.  Values that are secret stand better in a file: arguments can
+    be seen by others.
 
     \b
     secure-bloom read out/ --where "email = 'a@example.com' and country in ('it', 'no')"

@@ -94,8 +94,8 @@ def decrypt_command(
 ) -> int:
     """Write encrypted files in clear, below another folder and never in their place.
 
-    Anyone who may read DIR can then read every column.  Of a Delta table, given alone, the live
-    files are written, to a folder without a log.
+    Anyone who may read DIR can then read every column.  If a Delta table is given alone, its live
+    files are written to a folder without a log.
 
     \b
     secure-bloom decrypt lake/ --output clear/ --policy keys/policy.toml

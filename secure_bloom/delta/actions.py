@@ -58,7 +58,7 @@ class Replacement:
 
     @property
     def key(self) -> tuple[str, str | None]:
-        """What tells one logical file of a table from another: path and deletion vector."""
+        """The identity of a logical file of a table: its path and its deletion vector."""
         return file_key(self.old)
 
     def actions(self, now: int) -> tuple[Action, ...]:
@@ -117,7 +117,7 @@ def without_secret_bounds(add: Action, schema: Action, operation: Operation) -> 
 
 
 def file_key(add: Action) -> tuple[str, str | None]:
-    """What tells one logical file of a table from another: path and deletion vector."""
+    """The identity of a logical file of a table: its path and its deletion vector."""
     vector = add.get("deletionVector")
     if not vector:
         return add["path"], None

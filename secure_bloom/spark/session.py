@@ -44,10 +44,10 @@ def session_config(
 
     - With ``writes`` every Parquet write of the session is encrypted, and parquet-java refuses
       tables that lack one of the policy's columns ("Encrypted column [email] not in file schema
-      column list").  Where a session writes other tables too, pass ``writes=False``, which is
-      enough to read, and give each encrypted write `.options(**policy.spark_properties())`.  To
-      write one plain table in an encrypting session, give that write an empty
-      `parquet.encryption.footer.key` and an empty `parquet.encryption.column.keys`.
+      column list").  If a session writes other tables, too, pass ``writes=False``, which is enough
+      to read, and give each encrypted write `.options(**policy.spark_properties())`.  To write one
+      plain table in an encrypting session, give that write an empty `parquet.encryption.footer.key`
+      and an empty `parquet.encryption.column.keys`.
     - `spark.jars` and `spark.hadoop.*` count when the session starts; keyring, token and CA files
       must lie under the same path on every executor's machine.  Jars of your own: join them to
       `spark.jars` with a comma.

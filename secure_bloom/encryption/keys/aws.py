@@ -220,7 +220,8 @@ class AwsKmsClient:
         code = str(response.get("Error", {}).get("Code") or type(exc).__name__)
         status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
         reason = code if status is None else f"HTTP {status} {code}"
-        # By its code first: AWS answers throttling with HTTP 400, as it answers a wrong request.
+        # The code counts before the status: AWS answers throttling with HTTP 400, like a wrong
+        # request.
         if code in _TRANSIENT or _is_no_answer(exc) or (status or 0) >= _SERVER_ERROR:
             return TransientFailureError(reason, answered=status is not None)
         return self._refused(operation, key_id, code, reason, has_answer=status is not None)

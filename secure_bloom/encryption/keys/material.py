@@ -64,7 +64,7 @@ class KeyMaterial:
 
     @classmethod
     def parse(cls, key_metadata: bytes) -> KeyMaterial | ExternalReference | None:
-        """What ``key_metadata`` says; None for free-form metadata, which is not PKMT1 JSON.
+        """The material in ``key_metadata``; None for free-form metadata, which is not PKMT1 JSON.
 
         Raises FormatError for PKMT1 JSON with missing or wrong fields, UnsupportedFeatureError for
         key material of another type.

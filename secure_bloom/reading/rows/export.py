@@ -26,7 +26,7 @@ def write_parquet(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.Record
 def python_rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
     """The rows as Python values; a text for dates and times that Python does not hold.
 
-    Those are all of nanoseconds, and years outside of 1 to 9999.
+    Python does not hold nanoseconds, and no years outside of 1 to 9999.
     """
     names = batch.schema.names
     columns = [_texts_checked(name, batch.column(i)) for i, name in enumerate(names)]
