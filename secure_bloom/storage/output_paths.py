@@ -10,7 +10,7 @@ from secure_bloom.storage.paths import below, join, local_path, name_of
 
 
 def output_paths(files: Iterable[str], paths: Iterable[str], output: str) -> dict[str, str]:
-    """Where each file goes below ``output``: its path below the folder it was found in."""
+    """The new path of each file: below ``output`` as below the folder that it was found in."""
     folders = [local_path(path) for path in paths]
     targets: dict[str, str] = {}
     for file in files:
