@@ -31,11 +31,6 @@ from cryptography.x509.oid import NameOID
 _SECONDS = 60
 #: Ends the server when its standard input closes: when pytest ends, however it ends.
 _GUARD = '"$@" & read -r _; kill -KILL 0'
-#: The policies of docs/keys.md, for one key.
-RIGHTS = {
-    "writer": {"encrypt": "update", "keys": "read", "decrypt": "update"},
-    "reader": {"decrypt": "update"},
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

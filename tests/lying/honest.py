@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,6 @@ class Shape:
     options: dict[str, Any]
     mode: Mode = Mode.PLAIN
     filters: tuple[str, ...] = ()
-    is_fast: bool = field(default=False, kw_only=True)
 
     def write(self, path: Path) -> Path:
         """The honest file, with pages of 20 rows."""
@@ -46,13 +45,11 @@ class Shape:
 #: ``mixed`` falls back from its dictionary after some pages; ``word`` and ``few`` do not.
 _DICTIONARY = {"dictionary_pagesize_limit": 150, "use_dictionary": ["word", "few", "mixed"]}
 SHAPES = {
-    "v1": Shape(options={**_DICTIONARY, "compression": "SNAPPY"}, is_fast=True),
+    "v1": Shape(options={**_DICTIONARY, "compression": "SNAPPY"}),
     "v2": Shape(
         options={**_DICTIONARY, "compression": "ZSTD", "data_page_version": "2.0"},
     ),
-    "no-index": Shape(
-        options={**_DICTIONARY, "compression": "NONE", "write_page_index": False}, is_fast=True
-    ),
+    "no-index": Shape(options={**_DICTIONARY, "compression": "NONE", "write_page_index": False}),
     "filters": Shape(
         options={**_DICTIONARY, "compression": "NONE"},
         filters=("number", "optional", "word", "few"),
