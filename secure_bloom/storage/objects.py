@@ -229,6 +229,4 @@ def store_errors(path: str) -> Iterator[None]:
         try:
             yield
         except pyarrow.ArrowException as exc:
-            if isinstance(exc, OSError):
-                raise
             raise OSError(str(exc)) from exc

@@ -12,7 +12,9 @@ from secure_bloom.adding.append_mark import append_mark
 from secure_bloom.adding.file_coverage import is_whole_file
 from secure_bloom.encryption.keys import KeyResolver, Keyring
 from secure_bloom.parquet.footer_tail import read_tail
+from secure_bloom.parquet.structures.metadata import ColumnMetaData
 from secure_bloom.storage import open_input
+from tests.surgery import Opened, edit_column, edit_footer
 from tests.tables import KEYRING, Mode, customers, write
 
 
@@ -77,4 +79,26 @@ def test_what_an_earlier_append_left_behind_is_dead(tmp_path: Path) -> None:
     assert is_whole(path)
     # The same bytes behind a mark of another place are not known to be a file of their own.
     path.write_bytes(old + append_mark(len(old) - 1) + bytes(50) + footer)
+    assert not is_whole(path)
+
+
+@pytest.mark.parametrize("field", ["offset_index_length", "column_index_length"])
+def test_an_index_that_is_said_to_be_longer_than_it_is(tmp_path: Path, field: str) -> None:
+    path = write(tmp_path / "x.parquet", customers(60), write_page_index=True)
+
+    def lengthen(it: Opened) -> None:
+        entry = it.chunk(0, "email").column_chunk
+        setattr(entry, field, getattr(entry, field) + 1)
+
+    edit_footer(path, lengthen)
+    assert not is_whole(path)
+
+
+def test_pages_that_do_not_end_with_their_chunk(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.parquet", customers(60))
+
+    def shorten(meta_data: ColumnMetaData) -> None:
+        meta_data.total_compressed_size -= 1
+
+    edit_column(path, 0, "email", shorten)
     assert not is_whole(path)

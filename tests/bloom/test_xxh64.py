@@ -164,3 +164,8 @@ print({"numba", "numpy", "pyarrow"} & set(sys.modules))
 """
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (answer.stdout.strip(), answer.stderr) == ("set()", "")
+
+
+def test_a_value_shorter_than_its_prefix_is_refused() -> None:
+    with pytest.raises(FormatError, match="shorter than the 4 bytes"):
+        list(xxh64.binary_chunks(np.array([0, 7, 10]), np.zeros(10, np.uint8), prefix=4))

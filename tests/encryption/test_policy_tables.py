@@ -258,3 +258,9 @@ def test_a_wrong_entry_is_told(tmp_path: Path, entry: str, told: str) -> None:
     path.write_text(WANTED + "[[audit.ignore]]\n" + entry)
     with pytest.raises(PolicyError, match=told):
         sb.KeyPolicy.load(path)
+
+
+@pytest.mark.parametrize("names", ["'note'", "['note', 7]"])
+def test_metadata_to_drop_are_a_list_of_names(tmp_path: Path, names: str) -> None:
+    with pytest.raises(PolicyError, match=r"'drop_metadata' of .*is not a list of texts"):
+        load(tmp_path, f'[footer]\nkey = "k"\ndrop_metadata = {names}\n')

@@ -89,6 +89,11 @@ class TestSparkProperties:
         properties = policy_of({"a": "k", "b;c": None}).spark_properties()
         assert properties["parquet.encryption.column.keys"] == "k:a"
 
+    def test_one_key_for_all_needs_no_columns(self) -> None:
+        properties = KeyPolicy(footer_key="f", uniform=True, columns={}).spark_properties()
+        assert properties["parquet.encryption.uniform.key"] == "f"
+        assert "parquet.encryption.footer.key" not in properties
+
     def test_spark_has_no_encrypted_footer_without_encrypted_columns(self) -> None:
         with pytest.raises(PolicyError, match="without an encrypted column"):
             policy_of({"a": None}).spark_properties()

@@ -16,6 +16,7 @@ from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.bloom.stored import encode_bloom_filter, read_bloom_filter
 from secure_bloom.encryption.cipher import LENGTH_SIZE, NONCE_SIZE, TAG_SIZE
 from secure_bloom.encryption.policy_tables import Algorithm, ColumnRule, EncryptionOptions
+from secure_bloom.encryption.trust import Trust
 from secure_bloom.hudi.filter_reader import show as hudi_show
 from secure_bloom.options import FooterMode
 from secure_bloom.parquet.footer_tail import MAGIC_ENCRYPTED
@@ -263,3 +264,8 @@ def test_a_filter_of_an_earlier_version_authenticates_and_an_audit_finds_it(tmp_
 def _wrong_filters(path: Path) -> list[str | None]:
     report = sb.audit(path, policy=POLICY, keys=KEYRING, check_values=True)
     return [finding.column for finding in report.findings if finding.id == "filter-wrong"]
+
+
+def test_without_a_policy_no_footer_is_too_weak() -> None:
+    Trust().check_footer(FooterMode.PLAINTEXT, None)
+    Trust(policy=POLICY, allow_unprotected=True).check_footer(FooterMode.PLAINTEXT, None)

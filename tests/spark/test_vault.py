@@ -83,7 +83,8 @@ def add_and_audit(spark: SparkSession, table: str, policy: str) -> dict[str, Any
     """The step, and the audit on the executors."""
     added = add_bloom_filters(spark, table, policy).collect()
     return {
-        "added": sorted({f"{row.column}: {row.action}: {row.error}" for row in added}),
+        # Where a task runs twice, its copy finds the filter that the other one made, and keeps it.
+        "added": sorted({f"{row.column}: {row.error}" for row in added}),
         "findings": [row.message for row in audit(spark, table, policy).collect()],
     }
 
@@ -100,7 +101,7 @@ def read_by_source(spark: SparkSession, table: str, policy: str) -> list[int]:
 
 #: What the three tell.
 WRITTEN = {"read": ROWS, "email": ["user7@example.com"]}
-ADDED = {"added": ["email: added: None"], "findings": []}
+ADDED = {"added": ["email: None"], "findings": []}
 
 
 class Processes:

@@ -282,3 +282,16 @@ def test_the_file_system_may_have_no_direct_writes(
                 append_tail(file, [tail])
     wanted = OLD + tail if code == errno.EINVAL else OLD
     assert contents(data_file.parent) == {"part-0.parquet": wanted}
+
+
+def test_bytes_that_cannot_be_kept_are_not_cut_off(
+    data_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with open_input(str(data_file)) as file:
+        monkeypatch.setattr(appending, "write_all", full)
+        with pytest.raises(PolicyError, match="no space left"):
+            truncate_to(str(data_file), 100, file.identity)
+    assert contents(data_file.parent) == {data_file.name: OLD}

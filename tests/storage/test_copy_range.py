@@ -55,3 +55,12 @@ def test_a_sparse_file_that_was_cut_meanwhile_is_noticed(tmp_path: Path) -> None
         os.truncate(source, 1000)
         with pytest.raises(FileChangedError, match="ended at 1000"):
             copy_range.copy_head(old.fileno(), new.fileno(), 1 << 20)
+
+
+def test_a_part_that_was_cut_off_meanwhile_is_noticed(tmp_path: Path) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.write_bytes(OLD)
+    with source.open("rb") as old, target.open("wb") as new:
+        os.truncate(source, 1000)
+        with pytest.raises(FileChangedError, match="ended at 1000"):
+            copy_range.copy_part(old.fileno(), new.fileno(), 500, len(OLD) - 500, 0)

@@ -149,3 +149,12 @@ def test_identity_tells_a_changed_file(data_file: Path) -> None:
         data_file.unlink()
         with pytest.raises(FileChangedError, match="gone"):
             file.check_unchanged()
+
+
+def test_the_umask_is_the_same_where_the_system_does_not_show_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shown = inputs._umask()
+    monkeypatch.setattr(Path, "exists", lambda _: False)
+    assert inputs._umask() == shown
+    assert inputs._umask() == shown

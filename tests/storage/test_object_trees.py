@@ -6,6 +6,7 @@ import pytest
 
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
 from secure_bloom.storage import find_files, open_input, refuse_managed, summary_files
+from secure_bloom.storage.object_trees import ObjectTree
 from tests.storage.conftest import OLD, Bucket
 
 KEY = "lake/ts=2024-01-01 00%3A00/part-0.parquet"
@@ -42,3 +43,14 @@ def test_a_managed_table_in_a_bucket_is_refused(bucket: Bucket, path: str, log: 
         refuse_managed(bucket.uri(path))
     assert caught.value.path == bucket.uri("lake/table")
     refuse_managed([bucket.uri("lake/other"), bucket.uri("lake/other/y.parquet")])
+
+
+@pytest.mark.parametrize("listed", [False, True])
+def test_the_time_of_an_object_is_that_of_its_last_write(bucket: Bucket, listed: bool) -> None:
+    bucket.put(KEY)
+    tree = ObjectTree()
+    if listed:
+        assert [files for _, _, files in tree.walk(bucket.uri("lake"))][-1] == ["part-0.parquet"]
+    head = bucket.client.head_object(Bucket=bucket.name, Key=KEY)
+    seconds = head["LastModified"].timestamp()
+    assert tree.written_ns(bucket.uri(KEY)) // 10**9 == int(seconds)

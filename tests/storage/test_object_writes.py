@@ -10,9 +10,9 @@ import pytest
 from pyarrow import fs
 
 from secure_bloom.errors import FileChangedError, FormatError, PolicyError
-from secure_bloom.storage import open_input, replace_tail
-from secure_bloom.storage.object_writes import remove_object, write_beside
-from tests.storage.conftest import Bucket, contents
+from secure_bloom.storage import object_writes, open_input, replace_tail
+from secure_bloom.storage.object_writes import remove_object, replace_object, write_beside
+from tests.storage.conftest import KEEP, NEW, OLD, TAIL, Bucket, contents
 
 
 def test_an_object_is_removed(bucket: Bucket) -> None:
@@ -56,3 +56,22 @@ def test_stores_without_invisible_uploads_write_beside_and_move(tmp_path: Path) 
     with pytest.raises(FormatError, match="holds 2 bytes"):
         write_beside(fs.LocalFileSystem(), key, [b"zz"], 3, lambda: None)
     assert contents(tmp_path / "new") == {"x.parquet": b"abc"}
+
+
+@pytest.mark.parametrize("must_be_new", [False, True])
+def test_a_store_without_an_sdk_gets_the_whole_file_beside(
+    data_file: Path, monkeypatch: pytest.MonkeyPatch, must_be_new: bool
+) -> None:
+    """HDFS, in whose place a local file system stands."""
+    target = data_file.with_name("out")
+    monkeypatch.setattr(
+        object_writes, "arrow_location", lambda _: (fs.LocalFileSystem(), str(target))
+    )
+    with open_input(str(data_file)) as file:
+        size = replace_object(file, KEEP, TAIL, "hdfs://lake/out", must_be_new=must_be_new)
+        assert size == len(NEW)
+        assert contents(data_file.parent) == {data_file.name: OLD, "out": NEW}
+        if must_be_new:
+            with pytest.raises(FileChangedError, match="there already"):
+                replace_object(file, 0, [b"other"], "hdfs://lake/out", must_be_new=True)
+    assert target.read_bytes() == NEW

@@ -10,6 +10,7 @@ import pytest
 
 from secure_bloom.errors import FileChangedError, FormatError, PolicyError, UnsupportedFeatureError
 from secure_bloom.storage import append_tail, open_input, replace_tail
+from secure_bloom.storage.objects import _Held
 from tests.storage.conftest import KEEP, NEW, OLD, TAIL, Bucket, contents
 
 KEY = "lake/ts=2024-01-01 00%3A00/part-0.parquet"
@@ -157,3 +158,26 @@ def test_an_object_that_must_be_new_takes_no_other_s_place(bucket: Bucket) -> No
         with pytest.raises(FileChangedError, match="there already"):
             replace_tail(file, 0, [b"second"], output=bucket.uri("new"), must_be_new=True)
     assert bucket.objects()["new"] == b"first"
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_after_a_pause_bytes_are_of_the_same_object(bucket: Bucket, changed: bool) -> None:
+    large = OLD * 20
+    bucket.put("x", body=large)
+    with open_input(bucket.uri("x")) as file:
+        file.read_at(0, 10)
+        file.set_aside()
+        if changed:
+            bucket.put("x", body=large[::-1])
+            with pytest.raises(FileChangedError):
+                file.read_at(100, 10)
+        else:
+            assert file.read_at(100, 10) == large[100:110]
+            assert file.read_at(200, 10) == large[200:210]
+
+
+def test_pieces_that_meet_are_one() -> None:
+    held = _Held()
+    held.add(10, b"bbbbb")
+    held.add(5, b"aaaaa")
+    assert held.end_from(15) == 5

@@ -74,3 +74,15 @@ def test_a_failing_constructors_text_is_not_repeated() -> None:
     with pytest.raises(PolicyError, match="with token, url: ValueError") as error:
         kms_client(config, Path())
     assert "s3cret" not in f"{error.value} {error.value.hint}"
+
+
+class Refusing(CountingKms):
+    """A client that refuses its words by an error of ours."""
+
+    def __init__(self, **_: object) -> None:
+        raise PolicyError("no such region")
+
+
+def test_an_error_of_ours_stays_as_the_client_told_it() -> None:
+    with pytest.raises(PolicyError, match=r"^no such region$"):
+        kms_client({"client": f"{__name__}:Refusing"}, Path())

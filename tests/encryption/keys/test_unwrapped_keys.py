@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from secure_bloom.encryption.keys import UnwrapsOnce
+from secure_bloom.encryption.keys import UnwrapsOnce, unwrapped_keys
 from secure_bloom.encryption.keys.unwrapped_keys import KekCache
 from tests.tables import KEYRING, MASTER_KEYS, CountingKms
 
@@ -65,3 +65,11 @@ def test_what_the_other_client_has() -> None:
         False,
     ]
     assert UnwrapsOnce(CountingKms()).has_key("any")
+
+
+def test_the_oldest_kek_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unwrapped_keys, "_MOST", 2)
+    cache = KekCache()
+    for name in ("a", "b", "c", "b", "a"):
+        assert cache.get((b"kek", "k", name), name.encode) == name.encode()
+    assert cache.unwrapped == 4

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -124,3 +125,26 @@ class TestAnswers:
                 with pytest.raises(KmsUnavailableError, match="HTTP 503: Vault is sealed"):
                     client.unwrap_key(self.SECRET, "k")
         assert len(calls) == tried
+
+    @pytest.mark.parametrize(
+        ("key", "message"),
+        [
+            ({"soft_deleted": True}, "is deleted"),
+            ({"supports_encryption": False}, "is of another type"),
+            # What is answered to reading the key has no ciphertext.
+            ({"supports_encryption": True}, "no ciphertext"),
+        ],
+    )
+    def test_a_key_that_wraps_nothing(self, key: dict[str, bool], message: str) -> None:
+        body = json.dumps({"data": key}).encode()
+        with (
+            http_server(lambda *_: (200, {}, body)) as url,
+            pytest.raises(SecureBloomError, match=message),
+        ):
+            self.client(url).wrap_key(DEK, "k")
+
+    def test_without_the_sdk_the_extra_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(sys.modules, "hvac", None)
+        with pytest.raises(PolicyError, match="needs hvac") as caught:
+            self.client("http://127.0.0.1:1")
+        assert caught.value.hint == "pip install hvac"

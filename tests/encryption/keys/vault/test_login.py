@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from secure_bloom.encryption.keys import kms_client
+from secure_bloom.encryption.keys import KmsClient, kms_client
 from secure_bloom.errors import (
     KmsUnavailableError,
 )
@@ -182,3 +182,46 @@ def _token_reviewer() -> Iterator[str]:
     }
     with http_server(lambda _method, _path, _body: (201, {}, json.dumps(review).encode())) as url:
         yield url
+
+
+class TestSecrets:
+    """What a login needs, where it is missing or is no text; no server is asked."""
+
+    def client(self, **words: object) -> KmsClient:
+        return kms_client({"client": "vault", "address": "http://127.0.0.1:1", **words}, Path())
+
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            (None, "the token cannot be read: No such file"),
+            (b"", "is empty, or no line of text"),
+            (b"two\nlines", "is empty, or no line of text"),
+            (b"hvs.\xff", "is empty, or no line of text"),
+        ],
+    )
+    def test_a_file_without_a_token(
+        self, tmp_path: Path, content: bytes | None, message: str
+    ) -> None:
+        file = tmp_path / "token"
+        if content is not None:
+            file.write_bytes(content)
+        with pytest.raises(KmsUnavailableError, match=message) as caught:
+            self.client(token_file=str(file)).wrap_key(DEK, "k")
+        assert caught.value.path == str(file)
+        assert caught.value.__cause__ is None or content is None
+        assert "hvs" not in str(caught.value)
+
+    def test_an_approle_without_a_role_id(self) -> None:
+        with pytest.raises(KmsUnavailableError, match="there is no role_id") as caught:
+            self.client(auth="approle").wrap_key(DEK, "k")
+        assert "role_id_file of [kms]" in str(caught.value.hint)
+
+    def test_a_login_without_a_token(self, tmp_path: Path) -> None:
+        for name in ("role", "secret"):
+            (tmp_path / name).write_text(name)
+        words = {"role_id_file": str(tmp_path / "role"), "secret_id_file": str(tmp_path / "secret")}
+        with (
+            http_server(lambda *_: (200, {}, b'{"auth": {}}')) as url,
+            pytest.raises(KmsUnavailableError, match="no token after a login"),
+        ):
+            self.client(auth="approle", address=url, **words).wrap_key(DEK, "k")
