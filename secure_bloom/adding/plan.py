@@ -164,8 +164,8 @@ def _tasks(
     for row_group in range(len(footer.row_groups)) if row_groups is None else sorted(row_groups):
         for ordinal, options in wanted.items():
             chunk = open_chunk(footer, row_group, ordinal, keys)
-            # Before a value is read: no filter of a sensitive column is built from one in clear,
-            # or written under another key.
+            # The key is checked before a value is read: no filter of a sensitive column is built
+            # from one in clear, or written under another key.
             request.check_key(chunk)
             yield Task(file=file, chunk=chunk, options=options, replace=request.replace_filters)
 

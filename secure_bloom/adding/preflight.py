@@ -45,7 +45,8 @@ def check_few(files: Sequence[str], request: FilterRequest, resolver: KeyResolve
     A column that none of them has is looked for in the others, until one has it.  Raises what
     :func:`check_surveys` raises.
     """
-    # From all over: files of one day are alike, and what is wrong shows in another one.
+    # Files from all over the run: those of one day are alike, and a mistake may show in another
+    # one.
     few = files[:: max(1, -(-len(files) // _FEW))]
     surveys = {path: survey_file(path, request, resolver) for path in few}
     missing = _missing_in_all(request, surveys.values())

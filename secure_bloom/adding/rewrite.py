@@ -162,7 +162,8 @@ def _write_copy(file: InputFile, plan: RewritePlan, target: str) -> tuple[str, .
 
 def _write_once(file: InputFile, plan: RewritePlan, target: str) -> None:
     """Write a file where none stands, or find that of another attempt, of the same size."""
-    # Before the data file, and never taken back: another attempt may have ended well meanwhile.
+    # The material is written before the data file, and never taken back: another attempt may have
+    # ended well meanwhile.
     publish_material(file, target, outside_material(file), kept={})
     if write_new(file, plan.keep, plan.tail, target) != plan.size:
         raise FileChangedError("another file stands where the new one is to be")

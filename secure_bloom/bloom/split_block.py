@@ -188,7 +188,7 @@ class SplitBlockBloomFilter:
         import numpy as np
 
         blocks = self._blocks()
-        # In Python's integers: the sum of the largest filter of the format needs 71 bits.
+        # Python's integers are used: the sum of the largest filter of the format needs 71 bits.
         total = 0
         for start in range(0, len(blocks), _COUNTED_BLOCKS):
             bits = np.bitwise_count(blocks[start : start + _COUNTED_BLOCKS])

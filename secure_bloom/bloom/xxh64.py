@@ -26,7 +26,7 @@ CHUNK: Final = 1 << 16
 
 def hash_value(value: bytes) -> int:
     """The hash of one value's bytes, 0 <= hash < 2^64; PolicyError for what is not bytes."""
-    # Not checked beforehand: this is called for each value of a probe.
+    # The type is not checked beforehand: this is called for each value of a probe.
     try:
         return xxhash.xxh64_intdigest(value)
     except TypeError as exc:

@@ -194,7 +194,7 @@ def _keys_in(source: BinaryIO | None) -> list[str]:
     try:
         text = source.read().decode("utf-8-sig")
     except UnicodeDecodeError:
-        # Without the cause: its text quotes the bytes.
+        # The cause is left out: its text quotes the bytes.
         raise PolicyError(
             "the file of keys is not UTF-8",
             hint="convert it first: iconv -f LATIN1 -t UTF-8 keys.txt",

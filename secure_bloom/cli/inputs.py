@@ -24,7 +24,7 @@ def read_parameters(source: str) -> dict[str, object]:
     try:
         found = json.loads(read_text(source), parse_float=Numeral, parse_int=Numeral)
     except ValueError:
-        # Without the cause: its text holds what the file does.
+        # The cause is left out: its text holds what the file does.
         raise PolicyError("the parameters are not JSON", path=source) from None
     if not isinstance(found, dict):
         raise PolicyError(

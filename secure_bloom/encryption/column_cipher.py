@@ -55,7 +55,7 @@ class ColumnCipher:
     """
 
     key: DataKey
-    # Not compared: two prepared keys are never equal, even when their bytes are.
+    # It takes no part in comparisons: two prepared keys are never equal, even when their bytes are.
     gcm: AESGCM | None = field(default=None, repr=False, compare=False)
     file_aad: bytes
     uses_ctr: bool
@@ -76,7 +76,7 @@ class ColumnCipher:
     @property
     def page_overhead(self) -> int:
         """Bytes that encryption adds to a page's body."""
-        # For page bodies alone: all other modules have a tag in both algorithms.
+        # In AES_GCM_CTR_V1 only page bodies have no tag; all other modules have one.
         tag = 0 if self.uses_ctr else cipher.TAG_SIZE
         return cipher.LENGTH_SIZE + cipher.NONCE_SIZE + tag
 
@@ -84,7 +84,7 @@ class ColumnCipher:
         self, module_type: ModuleType, module: bytes | memoryview, *, page: int | None = None
     ) -> bytes:
         """The plaintext of one framed module; IntegrityError when its tag fails."""
-        # Without a tag: in AES_GCM_CTR_V1 altered page bodies go unnoticed.  Encryption.md 4.2.2.
+        # There is no tag: in AES_GCM_CTR_V1 altered page bodies go unnoticed.  Encryption.md 4.2.2.
         if self.uses_ctr and module_type in _PAGE_BODIES:
             return cipher.decrypt_ctr(module, self.key.key)
         return cipher.decrypt_gcm(module, self.gcm or self.key.key, self._aad(module_type, page))

@@ -47,7 +47,7 @@ class KeyPolicy:
     uniform: bool = False
     drop_metadata: frozenset[str] = frozenset()
     columns: Mapping[str, ColumnRule] = field(default_factory=dict)
-    # Not shown: it goes to any class of the user's, and may hold a token for it.
+    # The table is not shown: it goes to any class of the user's, and may hold a token for it.
     kms: Mapping[str, object] = field(default_factory=dict, repr=False)
     base: Path = field(default_factory=Path.cwd)
     encryption: EncryptionOptions = field(default_factory=EncryptionOptions)

@@ -66,7 +66,7 @@ def packed(array: pa.Array) -> PackedKeys:
         # The second cast checks UTF-8; what it gives is not needed.
         array.cast(pa.large_binary()).cast(pa.large_string())
     except pa.ArrowInvalid:
-        # Without the cause: its text quotes the key.
+        # The cause is left out: its text quotes the key.
         raise FormatError("a record key is not UTF-8") from None
     _, offsets, data = array.cast(pa.large_binary()).buffers()
     every = np.frombuffer(offsets, "<i8")[array.offset : array.offset + len(array) + 1]

@@ -252,8 +252,8 @@ def present_keys(
         return found
     for chunk in key_chunks(footer, column, keys):
         for array in read_keys(file, chunk):
-            # In the type of the batch: binary of 32 or 64 bit offsets, which pyarrow does not
-            # compare.
+            # The values get the type of the batch: pyarrow does not compare binary of 32 bit
+            # offsets with binary of 64 bit offsets.
             wanted = pa.array(candidates, array.type)
             found.update(array.filter(pc.is_in(array, value_set=wanted)).to_pylist())
         if len(found) == len(candidates):

@@ -190,7 +190,7 @@ class _ContainerReader:
             raise FormatError(f"two indexes of the type {index_type!r} for one column")
         self._seen.add((column, index_type))
         start, length = self._unpack(_PLACE)
-        # Both: a negative start with a length would be damage.
+        # Both must fit: a negative start with a length would be damage.
         if (start, length) == (-1, 0):
             return Index(type=index_type, body=None)
         end = start + length

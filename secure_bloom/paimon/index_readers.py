@@ -96,7 +96,7 @@ _READERS: dict[str, Callable[[bytes | memoryview], AnyIndex]] = {
 
 def open_index(index: Index) -> AnyIndex:
     """The reader of an index; UnsupportedFeatureError for a type that Paimon does not have."""
-    # Before its type is looked at: EMPTY says the same for every type.
+    # EMPTY comes before the type, because it says the same for every type.
     if index.body is None:
         return EmptyIndex()
     read = _READERS.get(index.type)

@@ -190,7 +190,7 @@ def _read(file: bytes, rows: int, batch_rows: int) -> Iterator[pa.Array]:
             seen += batch.num_rows
             yield _leaf_items(batch.column(0))
     except (pa.ArrowException, OSError):
-        # Without the cause: its text may quote a value.
+        # The cause is left out: its text may quote a value.
         raise FormatError(
             "pyarrow cannot decode the column's pages",
             hint="if other readers can read the file, please report its writer and version",

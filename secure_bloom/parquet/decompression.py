@@ -42,7 +42,7 @@ def decompressed(
     try:
         text = pa.Codec(_NAMES[codec]).decompress(body, decompressed_size=size)
     except (pa.ArrowException, OSError):
-        # Without the cause: its text may quote a value.
+        # The cause is left out: its text may quote a value.
         raise FormatError("a page cannot be decompressed") from None
     if not _is_filled(codec, body, size):
         raise FormatError(f"PageHeader.uncompressed_page_size is {size}, the page has fewer bytes")

@@ -151,7 +151,7 @@ def open_footer(tail: Tail, key: FooterKey | None) -> bytes:
         return tail.clear
     if tail.mode is FooterMode.ENCRYPTED:
         return cipher.decrypt_footer(tail.sealed, key.key.key, key.file_aad)
-    # Over the bytes as they were read: a footer that is encoded again may differ.
+    # The signature is over the bytes as they were read: a footer that is encoded again may differ.
     cipher.verify_footer(tail.clear, tail.sealed, key.key.key, key.file_aad)
     return tail.clear
 

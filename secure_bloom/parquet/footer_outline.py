@@ -118,7 +118,7 @@ class _Schemas:
 
     def decoded(self, encoded: bytes) -> FooterSchema:
         """The schema whose elements are ``encoded``."""
-        # Without the lock: looking into a dict is atomic, and at worst two threads decode one
+        # No lock is taken: looking into a dict is atomic, and at worst two threads decode one
         # schema.
         known = self._known.get(encoded)
         return self._enter(encoded, _decoded(encoded)) if known is None else known
@@ -127,7 +127,8 @@ class _Schemas:
         with self._turn:
             self._bytes += len(encoded)
             if self._bytes > _KNOWN_BYTES:
-                # All at once: to forget the oldest alone would take a note of every use.
+                # All are forgotten at once: to forget the oldest alone would take a note of every
+                # use.
                 self._known, self._bytes = {}, len(encoded)
             self._known[encoded] = schema
         return schema

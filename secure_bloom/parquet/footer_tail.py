@@ -144,8 +144,8 @@ def clear_tail(
     An algorithm in it says that a signature follows.  Encryption.md 5.5.
     """
     signature = 0 if algorithm is None else cipher.SIGNATURE_SIZE
-    # To the byte: what stands between a footer and its trailer could else be taken for a signature
-    # by one reader and for nothing by another.
+    # The length must fit to the byte.  Else one reader could take the bytes between a footer and
+    # its trailer for a signature, and another one for nothing.
     if len(body) != length + signature:
         raise FormatError(
             f"the footer takes {length} bytes and a signature of {signature}, "

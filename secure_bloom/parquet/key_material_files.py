@@ -40,7 +40,7 @@ def outside_material(file: InputFile) -> Mapping[str, str]:
 def _parsed(name: str, content: bytes) -> Mapping[str, str]:
     try:
         material = json.loads(content)
-    # Not chained: the text of the file is wrapped keys, and json's errors hold it.
+    # The cause is not chained: the text of the file is wrapped keys, and json's errors hold it.
     except (ValueError, RecursionError):
         material = None
     if not isinstance(material, dict) or not all(isinstance(v, str) for v in material.values()):

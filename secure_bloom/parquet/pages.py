@@ -122,7 +122,8 @@ def read_pages(file: InputFile, chunk: Chunk) -> list[Page]:
         more = min(length + _FORGOTTEN, file.size - start)
         with suppress(FormatError):
             pages = _pages(file, chunk, start, more)
-            # Only for what those writers wrote: the bytes after any other chunk are not its own.
+            # Only chunks of those writers are widened: the bytes after any other chunk are not its
+            # own.
             if chunk.cipher is None and pages[0].is_dictionary:
                 return pages
         raise

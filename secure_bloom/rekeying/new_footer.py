@@ -58,8 +58,8 @@ class NewFooter:
         """The bytes from the footer's start to the end of the file."""
         crypto, key, file_aad = b"", None, b""
         if self.keys is not None:
-            # Without an AAD prefix, whatever the old file had: readers of the new one need not
-            # supply it.
+            # The new file has no AAD prefix, whatever the old one had: its readers need not supply
+            # one.
             key, file_aad = self.keys.footer.key, self.keys.aad_file_unique
             crypto = structure(
                 {1: struct(_algorithm(self.keys)), 2: binary(self.keys.footer.key_metadata)}
@@ -81,7 +81,7 @@ class NewFooter:
         }
         if is_signed and self.keys is not None:
             new[_ALGORITHM] = struct(_algorithm(self.keys))
-            # Not secret: readers find the footer's key by it before they can check anything
+            # This is in clear: readers find the footer's key by it before they can check anything
             # (Encryption.md 5.5).
             new[_SIGNING_KEY] = binary(self.keys.footer.key_metadata)
         if self.drop_metadata and _KEY_VALUES in fields:

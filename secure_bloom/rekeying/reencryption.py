@@ -200,8 +200,8 @@ class _NewFile:
 
     def parts(self) -> Iterator[bytes | OldRange]:
         """All bytes of the new file."""
-        # The same magic as at the end: readers that begin with it are told whether the footer is
-        # encrypted (Encryption.md 5.4).
+        # The file begins with the magic that it ends with: readers learn from it whether the footer
+        # is encrypted (Encryption.md 5.4).
         yield MAGIC_ENCRYPTED if self.mode is FooterMode.ENCRYPTED else MAGIC
         found = regions(
             (

@@ -56,7 +56,7 @@ def reencryption(
         )
     check_master_keys(wanted, sealing)
     return Reencryption(
-        # Without the policy as what it trusts: the old files need not be as the new policy says.
+        # The policy is no requirement for the old files: they need not be as the new policy says.
         resolver=KeyResolver(asked_once(opening)),
         policy=wanted,
         maker=KeyMaker(sealing, wanted.encryption),

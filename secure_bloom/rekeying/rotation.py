@@ -97,7 +97,7 @@ class Rotation:
             outside = self._outside(file, tail, keys)
             if outside is not None:
                 return self._rotate_outside(file, outside, target, started)
-            # Never with an unchecked signature: what is signed anew passes for genuine.
+            # The signature must be checked: readers take a footer that is signed anew for genuine.
             footer = unlock(tail, keys)
             _refuse_plain(footer)
             before = found_protection(footer, keys)
@@ -142,7 +142,8 @@ class Rotation:
         }
         changes = renewed != outside.materials
         if changes and not self.dry_run:
-            # Before the copy: a new data file is never without the material that opens it.
+            # The material comes before the copy: a new data file is never without the material that
+            # opens it.
             write_material(file, file.path if target is None else target, serialized(renewed))
             if target is not None:
                 write_new(file, file.size, (), target)
@@ -271,7 +272,7 @@ def _key_metadata(footer: Footer, wanted: Protection | None) -> Iterator[tuple[b
 def _write(file: InputFile, footer: Footer, renewed: _RenewedFile, target: str | None) -> int:
     # The material first.  References stay, so it opens the old data file and the new one.
     if renewed.external is not None:
-        # Without what the file does not refer to: it may be of older keys.
+        # Material that the file does not refer to is left out: it may be of older keys.
         write_material(file, file.path if target is None else target, renewed.external)
     if not renewed.changes_footer:
         return file.size if target is None else write_new(file, file.size, (), target)

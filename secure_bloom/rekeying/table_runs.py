@@ -72,7 +72,8 @@ def open_reencryption(
     run = _open(folder, REENCRYPT, wanted, chosen, commit_every, is_secret)
     for name, rule in wanted.columns.items():
         if rule.key is not None:
-            # Before anything is written: a misspelt column would stay in clear, and nobody be told.
+            # Checked before anything is written: a misspelt column would stay in clear, and nobody
+            # would be told.
             run.names.require(name)
     _refuse_secret_clusters(run.table, run.names, is_secret)
     return run

@@ -165,8 +165,8 @@ def _stored_pages(file: InputFile, region: Region) -> Iterator[tuple[Page, int, 
         # It may be large: it is let go before the next one is read.
         del page
         place = (ModuleType.DATA_PAGE_HEADER, ordinal)
-    # Counted here too: pages that were cut off, or one too many, would be sealed and pass for
-    # genuine.
+    # Values are counted here, too: pages that were cut off, or one too many, would be sealed and
+    # pass for genuine.
     wanted = chunk.meta_data.num_values
     if values != wanted:
         raise FormatError(f"the pages hold {values} values, ColumnMetaData.num_values is {wanted}")

@@ -63,5 +63,5 @@ def _cast(column: pa.Array, wanted: pa.DataType, name: str) -> pa.Array:
     try:
         return column.cast(wanted)
     except pa.ArrowException:
-        # Without the cause: its text may quote a value.
+        # The cause is left out: its text may quote a value.
         raise FormatError(f"a value of the column is none of {wanted}, the type wanted") from None

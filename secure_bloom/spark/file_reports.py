@@ -113,7 +113,8 @@ def _do_file(job: FileJob, path: str) -> Iterable[Row]:
 def _kept(rows: DataFrame, schema: RowSchema, path: str | None) -> DataFrame:
     """The rows, made now and never again."""
     if path is None:
-        # Not a cache: what a lost executor held of that would be made by running the job again.
+        # No cache: if an executor is lost, Spark would make its part of a cache by running the job
+        # again.
         return rows.localCheckpoint()
     rows.write.options(**_IN_CLEAR).parquet(path)
     return rows.sparkSession.read.schema(schema.ddl).parquet(path)

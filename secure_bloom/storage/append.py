@@ -47,7 +47,8 @@ def append_local(source: LocalFile, tail: Sequence[bytes]) -> int:
         # A tail that fills the disk half-way would have to be taken back, so the room is asked for
         # first.
         _require_room(fd, added)
-        # Before the first new byte: with a stale checksum Spark ignores the filters, or fails.
+        # The checksums go before the first new byte: with stale ones Spark ignores the filters, or
+        # fails.
         _remove_sidecars(fd, source.location)
         # False may mean that some of the bytes are there: all of them are written again.
         if not write_at_once(fd, tail, source.size):
@@ -125,7 +126,7 @@ def _undone_on_error(fd: int, size: int) -> Iterator[None]:
 
 
 def _cut_off(fd: int, size: int, before: os.stat_result) -> None:
-    # Never longer: another program may have cut the file meanwhile.
+    # The file is never lengthened: another program may have cut it meanwhile.
     if os.fstat(fd).st_size <= size:
         return
     os.ftruncate(fd, size)

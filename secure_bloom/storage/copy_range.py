@@ -108,8 +108,8 @@ def _copy(source: int, target: int, offset: int, end: int, at: int, ways: list[_
         except OSError as exc:
             if exc.errno not in _NOT_THIS_WAY or len(ways) == 1:
                 raise
-            # Not tried again for this file: what a pair of file systems refuses once, it always
-            # refuses.
+            # This way is not tried again for the file: a pair of file systems that refuses once
+            # always refuses.
             del ways[0]
             continue
         # All three ways return 0 at the end of the source alone.

@@ -94,8 +94,8 @@ class InputFile(ABC):
         return bytes(self.view_at(0, self.size))
 
     def _check_range(self, offset: int, length: int) -> None:
-        # Before anything is read: both numbers come from the file, and memory for the read is taken
-        # first.
+        # Checked before anything is read: both numbers come from the file, and memory for the read
+        # is taken first.
         if offset < 0 or length < 0 or offset + length > self.size:
             raise FormatError(
                 f"wants bytes {offset}..{offset + length}, the file has {self.size}", path=self.path

@@ -170,7 +170,7 @@ def _data_files_below(
             folders.clear()
             yield from managed
             continue
-        # In place: the walk looks at this list for where to go next.
+        # The list is changed in place, because the walk looks at it for where to go next.
         folders[:] = filter(is_data_name, folders)
         yield from (tree.join(folder, name) for name in files if is_data_file(name, suffixes))
 

@@ -28,7 +28,7 @@ _CARRIED_XATTRS = ("user.", "system.posix_acl_access", "security.selinux")
 
 def identity_of(status: os.stat_result) -> tuple[object, ...]:
     """Inode, size and mtime: at least one of them changes when a file is replaced or written."""
-    # Without ctime: it changes with links and permissions too, which leave the content alone.
+    # ctime is left out: it changes with links and permissions, too, which leave the content alone.
     return ((status.st_dev, status.st_ino), status.st_size, status.st_mtime_ns)
 
 
@@ -71,7 +71,7 @@ class LocalFile(InputFile):
             with contextlib.suppress(PermissionError):
                 os.fchown(fd, status.st_uid, -1)
         self._carry_xattrs(fd)
-        # Without setuid and setgid: data has no use for them, and writing clears them anyway.
+        # setuid and setgid are left out: data has no use for them, and writing clears them anyway.
         mode = status.st_mode & (stat.S_IRWXU | stat.S_IRWXG | stat.S_IRWXO)
         if os.fstat(fd).st_gid != status.st_gid:
             # Another group than the old file's may do no more than everybody.
@@ -151,7 +151,7 @@ def _regular(fd: int, path: str) -> os.stat_result:
 def open_local(path: str) -> LocalFile:
     """Open a local file; :class:`PolicyError` when there is none or it may not be read."""
     with system_errors(path, gone=GONE):
-        # Looked at once it is open: between a look by name and the opening it could be exchanged.
+        # The open file is looked at: between a look by name and the opening it could be exchanged.
         fd = os.open(local_path(path), READ)
         try:
             return LocalFile(path, fd)

@@ -67,7 +67,8 @@ class _Reservations:
         """These bytes are free again."""
         with self._changed:
             self._taken -= size
-            # All of them: the one that is woken alone may want more than is free, and others less.
+            # All waiting threads are woken: a single one may want more than is free, and others
+            # less.
             self._changed.notify_all()
 
 

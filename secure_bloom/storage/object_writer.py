@@ -96,8 +96,8 @@ class ObjectWriter(ABC):
         """Write the parts; the size in bytes of the new object."""
         first = next(parts)
         second = next(parts, None)
-        # Looked at before anything is sent: an upload in parts takes three requests for what one
-        # can do.
+        # The number of parts is looked at before anything is sent: an upload in parts takes three
+        # requests for what one can do.
         if second is None and isinstance(first, bytes):
             self._put(first)
             return len(first)

@@ -92,8 +92,8 @@ class ObjectFile(InputFile):
         found = self._held.find(offset, length)
         if found is not None:
             return found
-        # Only what reaches to the end is widened: a footer is found by its last bytes, and read
-        # right after.
+        # Only a read that reaches to the end is widened: a footer is found by its last bytes, and
+        # read right after.
         if offset + length < self.size or length > _END:
             return self._fetched(offset, length)
         start = max(0, self.size - _END)

@@ -49,7 +49,8 @@ def replace_local(
         with source.exclusive(), staged_file(target) as staged:
             check = _require_other if output is not None else _require_same
             check(source, staged)  # before the work, as after it: the loser of a race waited
-            # First, while the file is empty: nobody may read more here than in the old file.
+            # Rights are set first, while the file is empty: nobody may read more here than in the
+            # old file.
             source.carry_attributes(staged.fd)
             size = _fill(staged, source, keep, tail)
             # A new file gets its only name by a link at the end, so that nothing of it shows
@@ -67,7 +68,7 @@ def replace_local(
 
 def _fill(staged: StagedFile, source: InputFile, keep: int, tail: Sequence[bytes]) -> int:
     size = source.copy_to(staged.fd, keep, tail)
-    # Asked of the system: the footer of the new file counts on every byte before it.
+    # The system is asked for the size: the footer of the new file counts on every byte before it.
     written = os.fstat(staged.fd).st_size
     if written != size:
         raise FormatError(f"the new file has {written} bytes, {size} were written to it")

@@ -74,8 +74,8 @@ class StagedFile:
 
     def sync(self) -> None:
         """Make the content durable."""
-        # Before the name is given: after a power cut a file system may have kept the rename and
-        # not yet the bytes, and the target would be an empty file.
+        # The bytes are synced before the name is given.  Else a power cut could leave the rename
+        # without the bytes, and the target would be an empty file.
         os.fsync(self.fd)
 
     def give_name(self) -> None:

@@ -42,7 +42,8 @@ def refuse_unknown(protocol: Protocol, metadata: TableMetadata) -> None:
             f"and {_FEATURES_FROM} is the last one known here",
             hint=_HINT,
         )
-    # Only those of readers: a feature of writers alone changes nothing of what a file means.
+    # Only features of readers count: a feature of writers alone changes nothing of what a file
+    # means.
     unknown = sorted(protocol.reader_features - KNOWN)
     if unknown:
         raise UnsupportedFeatureError(

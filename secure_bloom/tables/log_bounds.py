@@ -55,7 +55,7 @@ def _parsed(text: str | None) -> dict[str, Any]:
     try:
         found = json.loads(text, parse_float=_Number, parse_int=_Number) if text else {}
     except (ValueError, RecursionError, TypeError):
-        # Without the text: it may quote values.
+        # The text is left out: it may quote values.
         raise FormatError("the statistics of a file in the log are no JSON") from None
     return found if isinstance(found, dict) else {}
 

@@ -77,7 +77,7 @@ def _bitmap32(cursor: _Cursor, before: int, most: int) -> NDArray[np.int64]:
     keys = cursor.numbers(2 * count).reshape(-1, 2)
     # One less is stored here too, so that 65,536 numbers fit into two bytes.
     sizes = keys[:, 1] + 1
-    # Before any is built: a run of a few bytes stands for 65,536 numbers.
+    # Checked before any container is built: a run of a few bytes stands for 65,536 numbers.
     if before + int(sizes.sum()) > most:
         raise FormatError(f"a bitmap has more than {most} numbers")
     if (np.diff(keys[:, 0]) <= 0).any():

@@ -187,7 +187,8 @@ def _gaps(owned: Iterable[Region], end: int) -> Iterator[Region]:
     for start, stop in sorted(owned):
         if start > position:
             yield position, min(start, end)
-        # Not `stop`: regions may lie in each other, and a lie must not make a gap of what is owned.
+        # The larger of the two, because regions may lie in each other, and a lie must not make a
+        # gap of owned bytes.
         position = max(position, stop)
         if position >= end:
             return
@@ -217,5 +218,5 @@ def _parts(meta_data: ColumnMetaData) -> Iterator[Region]:
     yield start, start + meta_data.total_compressed_size
     if meta_data.bloom_filter_offset is not None:
         offset = meta_data.bloom_filter_offset
-        # Without a length the header is owned: its bytes are what a search would find.
+        # Without a length only the header counts as owned, because a search would find its bytes.
         yield offset, offset + (meta_data.bloom_filter_length or HEADER_SIZE)

@@ -60,19 +60,20 @@ def check_statistics(subject: ChunkSubject) -> Findings:
     )
     if shown.size_statistics is not None and sizes_are_noted:
         yield subject.finding(SIZES_IN_CLEAR, f"{readers} can read its size statistics")
-    beside = [
-        name
-        for name, field in (
-            ("counts", None if has_bounds(shown) else shown.statistics),
-            ("encoding statistics", shown.encoding_stats),
-            ("size statistics", None if sizes_are_noted else shown.size_statistics),
-        )
-        if field is not None
-    ]
-    if beside:
+    if counts := list(_shown_counts(shown, with_sizes=not sizes_are_noted)):
         yield subject.finding(
-            ENCODING_DATA_IN_CLEAR, f"{readers} can read its {' and '.join(beside)}"
+            ENCODING_DATA_IN_CLEAR, f"{readers} can read its {' and '.join(counts)}"
         )
+
+
+def _shown_counts(shown: ColumnMetaData, *, with_sizes: bool) -> Iterator[str]:
+    """The parts of the metadata that tell of values without a smallest or largest one."""
+    if shown.statistics is not None and not has_bounds(shown):
+        yield "counts"
+    if shown.encoding_stats is not None:
+        yield "encoding statistics"
+    if with_sizes and shown.size_statistics is not None:
+        yield "size statistics"
 
 
 def _is_shown_to_others(subject: ChunkSubject) -> bool:

@@ -127,6 +127,6 @@ def _pause(attempt: int, wanted: float | None) -> float:
     Without the random part, all that were throttled together would come back together.
     """
     limit = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**attempt)
-    # At least a quarter: a pause of nothing would ask a throttled server again at once.
+    # The pause is at least a quarter: without one a throttled server would be asked again at once.
     jitter = random.uniform(limit / 4, limit)  # noqa: S311 - it spreads calls and hides nothing
     return jitter if wanted is None else wanted + jitter

@@ -146,8 +146,8 @@ def _write_new(path: Path, content: bytes) -> None:
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
-            # On disk before it has its name: after a power failure a keyring is whole or is not
-            # there.
+            # The keyring is on disk before it has its name: after a power failure it is whole or is
+            # not there.
             file.flush()
             os.fsync(file.fileno())
         # A link fails where the name is taken.  A rename would replace keys that may be the only
@@ -168,7 +168,8 @@ def _read_json(path: Path) -> object:
     except OSError as exc:
         raise refused_by_system(exc, f"the keyring cannot be read: {exc.strerror}") from exc
     except UnicodeDecodeError:
-        # Without the cause, here and below: json's errors hold the text of the file, which is keys.
+        # The cause is left out, here and below: json's errors hold the text of the file, which is
+        # keys.
         raise PolicyError("the keyring is not UTF-8 text") from None
     try:
         # The last of two equal names would win without a word, and one of the keys would be lost.

@@ -138,7 +138,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique)
 
 def _kek(fields: Mapping[str, object]) -> WrappedKek:
     try:
-        # With `validate`, because Python else skips foreign characters: two texts would be one id.
+        # `validate`, because Python else skips foreign characters, and two texts would be one id.
         kek_id = base64.b64decode(_text(fields, "keyEncryptionKeyID"), validate=True)
     except ValueError as exc:
         raise FormatError("keyEncryptionKeyID of the key material is not base64") from exc

@@ -69,7 +69,7 @@ def _keyring(table: ConfigTable, base: Path) -> KmsClient:
     path = table.text("keyring")
     if path is None:
         raise PolicyError('[kms] with client "keyring" names no keyring', hint='keyring = "PATH"')
-    # From the policy's folder: a policy and its keyring move together.
+    # Paths start at the policy's folder: a policy and its keyring move together.
     return Keyring.load(base / path)
 
 
@@ -128,7 +128,8 @@ def _imported(name: str) -> type[KmsClient]:
             f"{name} of [kms] cannot be imported",
             hint="its package must be installed where the keys are unwrapped, executors included",
         ) from exc
-    # Checked before the call: else a policy file could call any function of any package.
+    # The class is checked before the call: else a policy file could call any function of any
+    # package.
     if not isinstance(found, type) or not all(hasattr(found, verb) for verb in _VERBS):
         raise PolicyError(f"{name} of [kms] is not a class with {' and '.join(_VERBS)}")
     return found

@@ -189,8 +189,8 @@ class FileKeys:
 
     def _referred(self, reference: ExternalReference) -> KeyMaterial:
         if self._material is None:
-            # Read when it is referred to: most files have none, and looking costs a request in an
-            # object store.
+            # The file is read when it is referred to: most files have none, and looking costs a
+            # request in an object store.
             self._material = {} if self._external is None else self._external()
         stored = self._material.get(reference.key_reference)
         if stored is None:

@@ -45,7 +45,7 @@ class KekCache:
             if len(self._slots) > _MOST:
                 del self._slots[next(iter(self._slots))]
         with slot.lock:
-            # Not kept when it fails: a KMS that throttled one call may answer the next one.
+            # A failure is not kept: a KMS that throttled one call may answer the next one.
             if slot.kek is None:
                 slot.kek = unwrap()
                 with self._lock:

@@ -72,7 +72,8 @@ class HudiBloomFilter(ABC):
     def insert(self, key: str) -> None:
         """Insert one key; PolicyError for an empty one."""
         encoded = key_bytes(key)
-        # Asked for before a bit is set: a filter that counts no more keys must stay as it is.
+        # The row is chosen before a bit is set: a filter that counts no more keys must stay as it
+        # is.
         (run,) = self._runs(1)
         base = run.row * self._header.row_bytes
         for bit in self._positions(encoded):

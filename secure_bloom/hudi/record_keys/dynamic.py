@@ -99,7 +99,7 @@ class DynamicBoundedBloomFilter(HudiBloomFilter):
         # `current` may exceed `nr`: once the bound is reached, it keeps counting.
         if nr < 1 or current < 0:
             raise FormatError(f"the filter says {current} keys of {nr} are in its row")
-        # Before the rows are read: their number is the file's.
+        # Checked before the rows are read, because their number comes from the file.
         if not 1 <= rows <= len(view) // _MIN_ROW:
             raise FormatError(f"the filter says it has {rows} rows, {len(view)} bytes remain")
         if rows > _MAX_ROWS:

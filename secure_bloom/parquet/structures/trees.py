@@ -276,7 +276,7 @@ def _write_value(protocol: Any, ttype: int, value: Any) -> None:
 
 def _write_struct(protocol: Any, tree: Struct) -> None:
     protocol.writeStructBegin("")
-    # In the order of the wire, not by id: what is not changed must come out byte for byte.
+    # Fields keep the order of the wire: those that are not changed must come out byte for byte.
     for field_id, (ttype, value) in tree.fields.items():
         protocol.writeFieldBegin("", ttype, field_id)
         _write_value(protocol, ttype, value)

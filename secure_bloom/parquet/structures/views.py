@@ -67,8 +67,8 @@ class _Field(Generic[T]):
         is_new = self.id not in fields
         fields[self.id] = (self.kind.ttype, self.kind.dump(value))
         if is_new:
-            # In ascending order, as every writer does: the compact protocol then stores each id in
-            # the byte of its type.
+            # Ids ascend, as with every writer: the compact protocol then stores each id in the byte
+            # of its type.
             view.tree.fields = dict(sorted(fields.items()))
 
 
@@ -163,7 +163,7 @@ def _load_text(value: bytes) -> str:
     try:
         return value.decode()
     except UnicodeDecodeError:
-        # Not chained: the foreign error holds the bytes, which may be a cell's value.
+        # The foreign error is not chained: it holds the bytes, which may be a cell's value.
         raise FormatError("a string of the metadata is not UTF-8") from None
 
 

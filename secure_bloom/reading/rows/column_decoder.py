@@ -238,7 +238,7 @@ class ColumnDecoder:
 
     def _blame(self, names: Sequence[str]) -> NoReturn:
         """Raise for pages that authenticate and do not decode."""
-        # Without the cause: its text may quote a value.
+        # The cause is left out: its text may quote a value.
         raise FormatError(
             f"pyarrow cannot decode column {', '.join(names)}",
             hint="if other readers can read the file, please report its writer and version",

@@ -39,7 +39,7 @@ def _texts_checked(name: str, column: pa.Array) -> list[Any]:
     try:
         return _values(column)
     except UnicodeDecodeError:
-        # Without the cause: its text quotes the bytes.
+        # The cause is left out: its text quotes the bytes.
         raise FormatError(
             "a value of the column is not UTF-8, as its type says",
             hint="--format parquet, and read_table in Python, take such values as they are",

@@ -129,7 +129,7 @@ def _read(content: bytes, rows: int) -> pa.ChunkedArray:
             .column(0)
         )
     except (pa.ArrowException, OSError):
-        # Without the cause: its text may quote a value.
+        # The cause is left out: its text may quote a value.
         raise FormatError("pyarrow cannot decode the column's pages") from None
     if len(column) != rows:
         raise FormatError(f"the pages hold {len(column)} rows, {rows} were announced")

@@ -79,7 +79,7 @@ class SourceOpener:
             if isinstance(error, OSError) and error.errno is not None:
                 with system_errors(footer.path):
                     raise
-        # Without the cause: its text may quote what stands in the file.
+        # The cause is left out: its text may quote what stands in the file.
         raise FormatError("pyarrow does not take the footer, or the key material in it")
 
     def _open(

@@ -89,7 +89,7 @@ def partition_value(text: str, of: pa.DataType) -> pa.Scalar:
             return naive.cast(of)
         return pa.scalar(text).cast(of)
     except pa.ArrowException:
-        # Without the cause: its text quotes the value.
+        # The cause is left out: its text quotes the value.
         raise FormatError(f"a partition value of the log is no {of}") from None
 
 

@@ -57,7 +57,7 @@ def _account(account: AzureAccount) -> Account:
         if account.sas_token:
             # The SDK has put the signature into the URL already, as it does for its own requests.
             return {"source_url": f"{url.partition('?')[0]}?{account.sas_token}"}
-        # Asked for anew with each copy: the credential keeps a token as long as it is valid.
+        # Each copy asks for a token: the credential keeps one as long as it is valid.
         token = credential.get_token(_SCOPE).token
         return {"source_url": url, "source_authorization": f"Bearer {token}"}
 

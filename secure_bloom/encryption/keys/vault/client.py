@@ -66,7 +66,7 @@ class VaultKmsClient:
         try:
             return base64.b64decode(data["plaintext"], validate=True)
         except (KeyError, TypeError, ValueError):
-            # Not chained: the foreign error may hold the key.
+            # The foreign error is not chained: it may hold the key.
             raise self._api.strange("no plaintext after a decrypt") from None
 
     def rewrap_key(self, wrapped_key: str, master_key_identifier: str) -> str:

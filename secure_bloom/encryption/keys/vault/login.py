@@ -202,7 +202,7 @@ class VaultLogin:
                 f"{what} cannot be read: {exc.strerror}", path=str(file)
             ) from exc
         except UnicodeDecodeError:
-            # Not chained: the foreign error holds the file's content.
+            # The foreign error is not chained: it holds the file's content.
             value = ""
         if not value or not value.isprintable():
             raise KmsUnavailableError(f"{what} is empty, or no line of text", path=str(file))
