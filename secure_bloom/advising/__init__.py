@@ -1,4 +1,4 @@
-"""Which columns gain by a filter: tried on a part of the table, before anything is written."""
+"""Find the columns that gain by a filter: tried on a part of the table, before any write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which findings count: by their severity, and without the ids and columns to ignore."""
+"""Select the findings that count: by their severity, and without ids and columns to ignore."""
 
 from __future__ import annotations
 

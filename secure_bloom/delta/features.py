@@ -1,4 +1,4 @@
-"""Which tables may be written to: those with no rule that a commit of ours could break.
+"""Tell the tables that may be written to: those with no rule that a commit of ours could break.
 
 PROTOCOL.md, "Table Features": a writer that does not know a feature must not write.
 """

@@ -1,4 +1,4 @@
-"""Which paths mean a Delta table: its folder, given alone."""
+"""Recognize paths that mean a Delta table: its folder, given alone."""
 
 from __future__ import annotations
 

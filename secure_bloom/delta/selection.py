@@ -1,4 +1,4 @@
-"""Which live files of a table a run takes: by partition, and by the version they came with."""
+"""Select the live files of a run: by partition, and by the version that they came with."""
 
 from __future__ import annotations
 

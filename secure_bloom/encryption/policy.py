@@ -31,7 +31,7 @@ from secure_bloom.options import BloomFilterOptions, FooterMode, as_names
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyPolicy:
-    """Which master key protects the footer and each column of a table; picklable, without keys.
+    """The master keys that protect the footer and columns of a table; picklable, without keys.
 
     A footer with a key is encrypted unless ``footer_mode`` is SIGNED; without one it is PLAINTEXT.
     With ``uniform`` columns without a key of their own are under the footer's.  ``drop_metadata``

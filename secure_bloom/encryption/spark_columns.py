@@ -1,4 +1,4 @@
-"""Which columns of a policy parquet-java's properties can name: leaves, by names without dots.
+"""The columns of a policy that parquet-java's properties can name: leaves without dots in names.
 
 Spark tells of the others when a task writes, 40 seconds into a job, or not at all.
 """

@@ -73,8 +73,8 @@ class Trust:
     def check_column(self, path: Sequence[str], *, is_encrypted: bool) -> None:
         """Raise PolicyError for a column in clear to which the policy gives a key."""
         policy = self.measure
-        # Which key a column is under is not checked here: under a wrong key it is still not in
-        # clear.  `add` and `audit` look at the key.
+        # The key of a column is not checked here: under a wrong key it is still not in clear.
+        # `add` and `audit` look at the key.
         if policy is None or is_encrypted:
             return
         rule = policy.key_for(path)

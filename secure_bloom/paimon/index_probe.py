@@ -1,4 +1,4 @@
-"""Which data files their indexes let be skipped for a predicate: for files, folders and globs.
+"""Find the data files that their indexes rule out for a predicate: in files, folders and globs.
 
 Only indexes are read, and footers for the types of columns.  Neither pyarrow nor numba is needed.
 The report has a verdict for each data file, and notes.

@@ -57,7 +57,7 @@ class FileKeyUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class KeyUseReport(ReportOfFiles[FileKeyUse]):
-    """Which keys a table depends on."""
+    """The keys that a table depends on."""
 
     files: tuple[FileKeyUse, ...]
 

@@ -1,4 +1,4 @@
-"""Which files of a table a job takes: by their partition, and by the time they were written."""
+"""Select the files of a job: by their partition, and by the time they were written."""
 
 from __future__ import annotations
 

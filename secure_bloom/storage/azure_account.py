@@ -42,7 +42,7 @@ def azure_account(filesystem: Any) -> AzureAccount:
 
 
 def credentials_of_environment() -> tuple[str, str] | None:
-    """Which credential the environment holds, by pyarrow's name for it, and that."""
+    """The credential in the environment, with pyarrow's name for its kind."""
     key, sas = os.environ.get(_KEY), os.environ.get(_SAS)
     # The signature goes before the key: it grants less.
     if sas:

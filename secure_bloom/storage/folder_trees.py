@@ -70,7 +70,7 @@ class Tree(ABC):
 
     @abstractmethod
     def written_ns(self, path: str) -> int:
-        """When the file was last written, in nanoseconds after 1970."""
+        """The time of the file's last write, in nanoseconds after 1970."""
 
     @abstractmethod
     def parents(self, path: str) -> list[str]:

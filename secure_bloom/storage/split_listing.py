@@ -23,7 +23,7 @@ _FILES, _BRANCHES = 1000, 32
 
 
 class FileFilter(Protocol):
-    """Which folders and files of a listing are wanted."""
+    """The folders and files of a listing that are wanted."""
 
     def folder(self, path: str, /) -> bool:
         """Whether any file below the folder may be wanted."""

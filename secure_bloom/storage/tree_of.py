@@ -1,4 +1,4 @@
-"""Which tree of folders a path belongs to: that of the local disk, or that of its object store."""
+"""Find the tree of folders of a path: that of the local disk, or that of its object store."""
 
 from __future__ import annotations
 

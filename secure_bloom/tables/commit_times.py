@@ -1,4 +1,4 @@
-"""When versions of a Delta table were committed, and the last version until a time.
+"""The times of a Delta table's commits, and the last version until a time.
 
 With in-commit timestamps the commit says so itself; else its file's time of writing counts, made to
 grow from version to version as the protocol's readers do.

@@ -1,4 +1,4 @@
-"""Which features of a Delta table a reader here knows; any other stops it, by name."""
+"""Features of Delta tables that readers here know; any other stops them, by its name."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ _READERS = frozenset({TableLog.DELTA, TableLog.STREAMING})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableVersion:
-    """Which version of a table is meant: a number, the last until a time, or the latest."""
+    """The version of a table that is meant: a number, the last until a time, or the latest."""
 
     version: int | None = None
     timestamp: str | datetime | None = None

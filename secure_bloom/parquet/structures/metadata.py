@@ -322,7 +322,7 @@ class EncryptionWithColumnKey(View):
 
 
 class ColumnCryptoMetaData(Union):
-    """Which key a column chunk is encrypted with."""
+    """The key that a column chunk is encrypted with."""
 
     ENCRYPTION_WITH_FOOTER_KEY = Optional(1, empty("EncryptionWithFooterKey"))
     ENCRYPTION_WITH_COLUMN_KEY = Optional(2, struct_of(EncryptionWithColumnKey))

@@ -257,7 +257,7 @@ class FileReader:
         return conformed(self.plan, self._request, columns, count, self._request.output)
 
     def _lives(self, deleted: Positions, groups: Sequence[RowGroupPlan]) -> NDArray[np.bool_]:
-        """Which of the rows that are decoded are not ``deleted``, by their place in the file."""
+        """The mask of decoded rows that are not ``deleted``, by their place in the file."""
         first = self._first_rows
         rows = np.concatenate([first[group.row_group] + _rows(group) for group in groups])
         return _others_than(deleted, rows)
@@ -304,7 +304,7 @@ class FileReader:
 
 
 def _others_than(deleted: Positions, rows: Positions) -> NDArray[np.bool_]:
-    """Which of the ``rows`` are not ``deleted``; both ascend, so nothing is sorted for it."""
+    """The mask of ``rows`` that are not ``deleted``; both ascend, so nothing is sorted for it."""
     if not len(deleted):
         return np.ones(len(rows), np.bool_)
     place = np.searchsorted(deleted, rows)

@@ -236,7 +236,7 @@ def _maps(types: Sequence[pa.DataType]) -> pa.DataType:
 
 def _structs(types: Sequence[pa.DataType]) -> pa.DataType:
     if any(len({field.name for field in of}) < of.num_fields for of in types):
-        # Which of two members of one name is meant is not known.
+        # If two members have one name, nobody knows which one is meant.
         raise ClashError(types)
     return pa.struct(common_fields([list(of) for of in types]))
 
