@@ -11,6 +11,9 @@ import pyarrow.parquet.encryption as pe
 import pytest
 
 import secure_bloom as sb
+from secure_bloom.errors import FileChangedError
+from secure_bloom.rekeying.reencryption import Reencryption
+from secure_bloom.rekeying.rekey_report import RekeyedFile
 from tests.rekeying.lake import KEYS, policy, rows, write_lake
 
 _POLICIES = {
@@ -261,3 +264,22 @@ def test_the_report_is_a_document(lake: Path, policies: dict[str, Path], tmp_pat
     columns = {column["column"]: column for column in file["columns"]}
     assert columns["email"] == {"column": "email", "key_before": None, "key": "k_pii"}
     assert columns["id"]["key"] is None
+
+
+@pytest.mark.parametrize(("losses", "status"), [(1, "reencrypted"), (2, "failed")])
+def test_a_file_that_another_writer_replaced_is_tried_once_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, losses: int, status: str
+) -> None:
+    file, genuine, lost = write_lake(tmp_path / "plain")[0], Reencryption._reencrypt, []
+    (tmp_path / "policy.toml").write_text(policy())
+
+    def losing(self: Reencryption, path: str, target: str | None) -> RekeyedFile:
+        if len(lost) < losses:
+            lost.append(path)
+            raise FileChangedError("the file was changed after it was read")
+        return genuine(self, path, target)
+
+    monkeypatch.setattr(Reencryption, "_reencrypt", losing)
+    report = sb.reencrypt(file, policy=tmp_path / "policy.toml", keys=KEYS)
+    assert [it.status for it in report.files] == [status]
+    assert lost == [str(file)] * losses

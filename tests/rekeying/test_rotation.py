@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 import secure_bloom as sb
+from secure_bloom.errors import FileChangedError
+from secure_bloom.rekeying.rekey_report import RekeyedFile
+from secure_bloom.rekeying.rotation import Rotation
 from tests.rekeying.lake import KEYS, policy, rows, write_lake
 
 
@@ -137,3 +140,21 @@ def test_a_kms_that_goes_away_leaves_what_is_done_and_a_second_run_finishes(
     assert all(sb.read_table(path, keys=KEYS) == rows() for path in files)
     finished = sb.rotate_keys(files, policy=tmp_path / "new.toml", keys=KEYS)
     assert {file.status for file in finished.files} == {"rotated", "unchanged"}
+
+
+@pytest.mark.parametrize("table", ["encrypted"], indirect=True)
+def test_a_file_that_another_writer_replaced_is_tried_once_more(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    genuine, lost = Rotation._rotate, set()
+
+    def losing(self: Rotation, path: str, target: str | None) -> RekeyedFile:
+        if path not in lost:
+            lost.add(path)
+            raise FileChangedError("the file was changed after it was read")
+        return genuine(self, path, target)
+
+    monkeypatch.setattr(Rotation, "_rotate", losing)
+    report = sb.rotate_keys(str(table), policy=table.parent / "new.toml", keys=KEYS)
+    assert {file.status for file in report.files} == {"rotated"}
+    assert len(lost) == len(report.files)
