@@ -30,7 +30,6 @@ _PATIENCE = 60.0
 NEEDS_PROC = pytest.mark.skipif(
     not Path("/proc/self/environ").exists(), reason="the system has no /proc"
 )
-MODES = pytest.mark.parametrize("mode", [Mode.PLAIN, Mode.ENCRYPTED], ids=lambda mode: mode.name)
 
 
 def _lake(folder: Path, files: int, mode: Mode = Mode.ENCRYPTED) -> Path:
@@ -65,7 +64,11 @@ def _until(condition: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
-@MODES
+@pytest.mark.parametrize(
+    "mode",
+    [pytest.param(Mode.PLAIN, marks=pytest.mark.slow), Mode.ENCRYPTED],
+    ids=lambda mode: mode.name,
+)
 def test_two_processes_do_what_one_does(tmp_path: Path, mode: Mode) -> None:
     one, two = (_lake(tmp_path / name, 12, mode) for name in ("one", "two"))
     for folder in (one, two):
@@ -165,7 +168,13 @@ class Kms:
 """
 
 
-@pytest.mark.parametrize("own_client", [False, True], ids=["keyring", "a class of the script"])
+@pytest.mark.parametrize(
+    "own_client",
+    [
+        pytest.param(False, id="keyring", marks=pytest.mark.slow),
+        pytest.param(True, id="a class of the script"),
+    ],
+)
 def test_a_script_without_a_guard_is_run_once(tmp_path: Path, own_client: bool) -> None:
     lake, keyring = _lake(tmp_path / "lake", 4), tmp_path / "keyring.json"
     keyring.write_text(keyring_json())

@@ -39,9 +39,8 @@ def test_pyarrow_reads_the_same_rows(
         compatibility.record(Claim(column.name, encoding, mode.value, "pyarrow", Shown.ROWS))
 
 
+@pytest.mark.parametrize(("version", "mode"), [("1.0", Mode.UNIFORM), ("2.0", Mode.PLAIN)])
 @pytest.mark.parametrize("codec", ["none", "snappy", "gzip", "brotli", "lz4", "zstd"])
-@pytest.mark.parametrize("version", ["1.0", "2.0"])
-@pytest.mark.parametrize("mode", [Mode.PLAIN, Mode.UNIFORM])
 def test_every_codec_and_page_version(tmp_path: Path, codec: str, version: str, mode: Mode) -> None:
     for dictionary in (True, False):
         path = write(

@@ -21,10 +21,10 @@ from tests.tables import KEYRING, Mode
 HELD = [name for name, lie in LIES.items() if not lie.is_trusted]
 #: Some lies for each shape, others for each.
 SAMPLES = {
-    "v1": HELD[0::12],
-    "no-index": HELD[3::12],
-    "filters": HELD[6::12],
-    "encrypted": HELD[9::12],
+    "v1": HELD[0::16],
+    "no-index": HELD[4::16],
+    "filters": HELD[8::16],
+    "encrypted": HELD[12::16],
 }
 #: Their lies are left to the full run, as far as compiled code is concerned.
 QUICKLY_BY_STEPS = ("no-index", "filters")

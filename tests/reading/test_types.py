@@ -235,8 +235,9 @@ def test_files_that_differ_make_up_a_type_with_all_their_values(
         found = sb.read_table(folder)
         assert found.schema.field("a").type == wanted
         assert found.column("a").equals(whole)
-        for value in whole.drop_null():
-            for name, compare in (("=", pc.equal), ("!=", pc.not_equal), ("<", pc.less)):
+        for i, value in enumerate(whole.drop_null()):
+            other = (("!=", pc.not_equal), ("<", pc.less))[i % 2]
+            for name, compare in (("=", pc.equal), other):
                 got = sb.read_table(folder, where=[("a", name, value)]).column("a")
                 assert got.equals(whole.filter(compare(whole, value))), (name, value)
 

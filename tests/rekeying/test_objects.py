@@ -19,7 +19,7 @@ from tests.tables.test_object_tables import upload
 __all__ = ["bucket", "port", "s3_rights"]  # fixtures
 
 
-@pytest.mark.parametrize("material", ["internal", "external"])
+@pytest.mark.parametrize("material", [pytest.param("internal", marks=pytest.mark.slow), "external"])
 def test_a_lake_of_objects_changes_keys(bucket: Bucket, tmp_path: Path, material: str) -> None:
     path = write(tmp_path / "x.parquet", customers(300), row_group_size=100)
     bucket.put("lake/x.parquet", body=path.read_bytes())

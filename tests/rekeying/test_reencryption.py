@@ -84,7 +84,14 @@ def statistics_of(folder: Path) -> list[object]:
     return [[(g.row_group, g.rows) for g in file.row_groups] for file in report.files]
 
 
-@pytest.mark.parametrize("name", list(_POLICIES))
+#: `test_any_protection_becomes_any_other_in_place` has them too.
+_SLOW = ("signed", "CTR", "256 bits, single wrapping", "uniform")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name in _SLOW)) for name in _POLICIES],
+)
 def test_a_plain_lake_comes_under_a_policy_and_back(
     name: str, lake: Path, policies: dict[str, Path], tmp_path: Path
 ) -> None:

@@ -47,8 +47,8 @@ def written(path: Path, page: int, pages: int) -> Path:
 def test_memory_is_that_of_a_few_pages_however_large_a_chunk_is(tmp_path: Path) -> None:
     files = [
         written(tmp_path / "first", 1, 1),  # what is loaded once
-        written(tmp_path / "small", 1, 160),
-        written(tmp_path / "large", 8, 20),
+        written(tmp_path / "small", 1, 64),
+        written(tmp_path / "large", 8, 10),
     ]
     done = subprocess.run(
         [sys.executable, "-c", _PROGRAM, *map(str, files)],

@@ -32,10 +32,14 @@ def test_a_bucket_path_to_nothing_is_an_error(bucket: Bucket) -> None:
         find_files(bucket.uri("lake"))
 
 
-@pytest.mark.parametrize("path", ["", "lake", "lake/table", "lake/table/day=1/x.parquet"])
 @pytest.mark.parametrize(
-    "log",
-    ["_delta_log/0.json", "metadata/v1.metadata.json", ".hoodie/hoodie.properties"],
+    ("path", "log"),
+    [
+        ("", "_delta_log/0.json"),
+        ("lake", "metadata/v1.metadata.json"),
+        ("lake/table", ".hoodie/hoodie.properties"),
+        ("lake/table/day=1/x.parquet", "_delta_log/0.json"),
+    ],
 )
 def test_a_managed_table_in_a_bucket_is_refused(bucket: Bucket, path: str, log: str) -> None:
     bucket.put("lake/table/day=1/x.parquet", "lake/other/y.parquet", f"lake/table/{log}")

@@ -39,7 +39,7 @@ def test_fewer_bytes_than_a_part_are_not_copied() -> None:
     assert not can_copy(LEAST_PART - 1)
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(st.lists(st.integers(0, 40).map(lambda mib: mib * 700_000), max_size=4))
 def test_uploaded_parts_are_the_pieces_and_large_enough(sizes: list[int]) -> None:
     pieces = [bytes([number]) * size for number, size in enumerate(sizes)]

@@ -41,7 +41,7 @@ def test_only_the_tail_goes_up(container: Blobs) -> None:
 @pytest.mark.parametrize(
     ("old", "from_then_on", "after"),
     [
-        pytest.param(LARGE, False, False, id="once"),
+        pytest.param(LARGE, False, False, id="once", marks=pytest.mark.slow),
         pytest.param(LARGE, False, True, id="answer-lost"),
         pytest.param(LARGE, True, False, id="from-then-on", marks=pytest.mark.slow),
         pytest.param(LARGE, True, True, id="answers-lost-from-then-on", marks=pytest.mark.slow),
