@@ -44,7 +44,7 @@ class ValueList:
         return self.null_place is not None
 
     def listed(self, values: frozenset[Hashed]) -> set[Hashed]:
-        """Those of the values, all of one type, that are in the list; it is read once.
+        """The values, all of one type, that are in the list; it is read once.
 
         FormatError where the list is not of their type.
         """
