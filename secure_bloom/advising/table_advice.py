@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -13,6 +12,7 @@ from secure_bloom.advising.query_log import QueryLog
 from secure_bloom.advising.sample import TableSample
 from secure_bloom.advising.trial import ColumnTrial, LookupComparison, LookupCost
 from secure_bloom.advising.verdict import AdviceVerdict
+from secure_bloom.encryption.policy_text import toml_string
 from secure_bloom.reports import Report
 from secure_bloom.text import counted, human_bytes
 
@@ -246,12 +246,11 @@ def _rank(column: ColumnAdvice) -> tuple[float, ...]:
 
 
 def _policy_lines(column: ColumnAdvice) -> str:
-    # The strings of JSON are strings of TOML too.
-    name = column.column if _BARE_KEY.fullmatch(column.column) else json.dumps(column.column)
+    name = column.column if _BARE_KEY.fullmatch(column.column) else toml_string(column.column)
     lines = [f"[columns.{name}]"]
     if column.key is not None:
-        lines.append(f"key = {json.dumps(column.key)}")
+        lines.append(f"key = {toml_string(column.key)}")
     elif column.stored_key is not None:
         # The key is a comment: a policy with a key needs that of the footer, too.
-        lines.append(f"# key = {json.dumps(column.stored_key)}, as the files have it")
+        lines.append(f"# key = {toml_string(column.stored_key)}, as the files have it")
     return "\n".join([*lines, f"bloom = {{ fpp = {column.fpp:g} }}"])

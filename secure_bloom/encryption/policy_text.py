@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -50,7 +49,21 @@ def policy_text(columns: Iterable[tuple[str, str]], *, client: str) -> str:
     return _HEAD + kms + _FOOTER + "".join(_column(name, kind) for name, kind in columns)
 
 
+def toml_string(text: str) -> str:
+    """The text as a string of TOML; all that is not plain ASCII is escaped."""
+    # Not JSON's form: it writes characters beyond U+FFFF as two surrogates, which TOML refuses,
+    # and DEL as it is.
+    return '"' + "".join(map(_toml_character, text)) + '"'
+
+
+def _toml_character(char: str) -> str:
+    if char in '"\\':
+        return f"\\{char}"
+    if char.isascii() and char.isprintable():
+        return char
+    return f"\\u{ord(char):04x}" if ord(char) < 0x10000 else f"\\U{ord(char):08x}"
+
+
 def _column(name: str, kind: str) -> str:
-    # The strings of JSON are strings of TOML too, and escape what is no plain text.
-    table = f"[columns.{json.dumps(name)}]"
+    table = f"[columns.{toml_string(name)}]"
     return f'\n# {table:<40} # {kind}\n# key = "k_pii"\n# bloom = true\n'

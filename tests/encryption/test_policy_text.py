@@ -16,6 +16,14 @@ def test_a_draft_is_toml_whatever_columns_are_called(client: str) -> None:
     assert tomllib.loads(text)["kms"]["client"] == client
 
 
+@pytest.mark.parametrize("name", ["emoji \U0001f600", "del \x7f", "null \0", 'q " \\ud83d', "ünï"])
+def test_a_name_can_be_uncommented_whatever_it_holds(name: str) -> None:
+    text = policy_text([(name, "BYTE_ARRAY")], client="keyring")
+    text = text.replace("\n# [columns", "\n[columns").replace('# key = "k_pii"', 'key = "k_pii"')
+    assert tomllib.loads(text)["columns"] == {name: {"key": "k_pii"}}
+    assert text.isascii()
+
+
 def test_every_column_is_named_and_commented_out() -> None:
     text = policy_text([("email", "text"), ("id", "INT64")], client="keyring")
     assert "columns" not in tomllib.loads(text)
