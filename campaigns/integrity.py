@@ -13,8 +13,9 @@ import random
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -29,12 +30,14 @@ from tests.surgery import opened
 from tests.tables import KEYRING, Mode, write
 
 FLIPS = (0x01, 0x80, 0xFF)
+#: Of the flips, and of the modules in other places, in a quick run.
 QUICK = 10
 _TABLE = pa.table({"a": ["rome", "oslo", "lyon", "bern"], "b": pa.array([1, 2, 3, 4], pa.int64())})
 _GCM, _CTR = Algorithm.AES_GCM_V1, Algorithm.AES_GCM_CTR_V1
 _ALL_KEYS = {"k_pii": ["a"], "k_finance": ["b"]}
 
 Answer = Any
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +108,7 @@ def _sound(file: Any) -> Any:
 
 def run(effort: Effort) -> Outcome:
     """All cases."""
-    draw = random.Random(effort.seed)
+    few = partial(_few, random.Random(effort.seed), QUICK if effort.quick else None)
     trials, failures = 0, list[str]()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -114,8 +117,9 @@ def run(effort: Effort) -> Outcome:
             swapped = written(folder, case, "y", row_groups=2)
             other = written(folder, case, "z", row_groups=2)
             altered = itertools.chain(
-                ((path, *one) for one in _flipped(path, case, effort.quick, draw)),
-                ((swapped, *one) for one in _moved(swapped, other, case)),
+                ((path, *one) for one in _flipped(path, case, few)),
+                ((swapped, *one) for one in few(list(_moved(swapped, other, case)))),
+                ((swapped, *one) for one in _exchanged(swapped, other)),
                 ((path, *one) for one in _replayed(path, case)),
                 ((path, *one) for one in _weakened(folder, case)),
             )
@@ -179,12 +183,16 @@ def tried(
             yield verb, None if answer == known[verb] else "another answer"
 
 
+def _few(chance: random.Random, most: int | None, every: list[T]) -> list[T]:
+    """All of them, or as many as a quick run tries."""
+    return every if most is None else chance.sample(every, min(len(every), most))
+
+
 def _flipped(
-    path: Path, case: Case, quick: bool, draw: random.Random
+    path: Path, case: Case, few: Callable[[list[tuple[int, int]]], list[tuple[int, int]]]
 ) -> Iterator[tuple[str, bytes]]:
     sound = path.read_bytes()
-    flips = list(itertools.product(authenticated(path, case), FLIPS))
-    for place, mask in draw.sample(flips, min(len(flips), QUICK)) if quick else flips:
+    for place, mask in few(list(itertools.product(authenticated(path, case), FLIPS))):
         changed = bytearray(sound)
         changed[place] ^= mask
         yield f"byte {place} ^ {mask:#x}", bytes(changed)
@@ -251,7 +259,7 @@ def _modules(path: Path) -> dict[str, tuple[int, int]]:
 
 
 def _moved(path: Path, other: Path, case: Case) -> Iterator[tuple[str, bytes]]:
-    """Modules in the places of others of their length, of this file and of another; footers."""
+    """Modules in the places of others of their length, of this file and of another."""
     sound, foreign = path.read_bytes(), other.read_bytes()
     modules, theirs = _modules(path), _modules(other)
     for (one, (at, length)), (two, (start, size)) in itertools.permutations(modules.items(), 2):
@@ -261,6 +269,11 @@ def _moved(path: Path, other: Path, case: Case) -> Iterator[tuple[str, bytes]]:
         start, size = theirs[name]
         if length == size and _is_tagged(name, case):
             yield f"{name} of another file", _with(sound, at, foreign[start : start + size])
+
+
+def _exchanged(path: Path, other: Path) -> Iterator[tuple[str, bytes]]:
+    """Data under the footer of another file."""
+    sound, foreign = path.read_bytes(), other.read_bytes()
     with opened(path) as it, opened(other) as their:
         ends = it.footer.tail.offset, their.footer.tail.offset
     yield "another file's footer", sound[: ends[0]] + foreign[ends[1] :]
