@@ -6,6 +6,12 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.advising import ColumnAdvice
+from secure_bloom.advising.candidates import Candidate
+from secure_bloom.advising.lookup_values import DistinctValues
+from secure_bloom.advising.sample import TableSample
+from secure_bloom.advising.trial import ColumnTrial, LookupComparison, LookupCost
+from secure_bloom.advising.verdict import ColumnCase, decide
+from secure_bloom.reading.pruning.plan import Step
 from tests.advising.seeded import TABLES
 from tests.tables import KEYRING
 
@@ -43,3 +49,88 @@ def test_one_row_group_gains_for_absent_values_alone(advice: dict) -> None:
     numbers = advice["one row group"]["email"].to_dict()["bytes_per_lookup"]
     assert numbers["absent"]["with"] < numbers["absent"]["without"] / 2
     assert numbers["present"]["with"] >= numbers["present"]["without"]
+
+
+GROUPS, MIB = 100, 1 << 20
+
+
+def cost(size: float, read: float, **skipped: float) -> LookupCost:
+    """A lookup that reads so many bytes and row groups; the others are skipped by steps."""
+    steps = dict.fromkeys(Step, 0.0) | {Step[name.upper()]: n for name, n in skipped.items()}
+    return LookupCost(bytes=size, error=0.0, footers=1.0, read=read, skipped=steps)
+
+
+def comparison(without: LookupCost, with_: LookupCost) -> LookupComparison:
+    return LookupComparison(without=without, with_=with_, lookups=10)
+
+
+def decided(
+    present: LookupComparison | None, absent: LookupComparison | None, row_groups: int = GROUPS
+) -> tuple[str, str]:
+    sample = TableSample(
+        table=None,
+        candidates=(),
+        files=(),
+        row_groups={},
+        is_cut=False,
+        file_count=1,
+        row_group_count=row_groups,
+        rows=1000 * row_groups,
+        size=MIB,
+        bytes_footers=1,
+    )
+    trial = ColumnTrial(
+        bytes_added=100.0,
+        bytes_read_to_build=100.0,
+        seconds_to_build=0.1,
+        key=None,
+        had_filters=False,
+        present=present,
+        absent=absent,
+        distinct=DistinctValues(row_group=10, table=100),
+    )
+    candidate = Candidate(path=("a",), type="STRING", lookup=("a",))
+    verdict, reason = decide(ColumnCase(candidate=candidate, sample=sample, log=None, trial=trial))
+    return str(verdict), reason
+
+
+def unchanged(cost: LookupCost) -> LookupComparison:
+    return comparison(cost, cost)
+
+
+#: Every row group has the value, and pages are most of the bytes.
+FULL = unchanged(cost(MIB, GROUPS))
+
+
+@pytest.mark.parametrize(
+    ("present", "absent", "row_groups", "words"),
+    [
+        (None, None, GROUPS, "no values: every row"),
+        (unchanged(cost(MIB, 1, partition=99)),) * 2 + (GROUPS, "partition: the names of folders"),
+        (FULL, unchanged(cost(MIB, 10, statistics=90)), GROUPS, "sorted: statistics suffice, the"),
+        (unchanged(cost(MIB, 3)), None, 3, "too few row groups: 3"),
+        (FULL, FULL, GROUPS, "common values: a lookup finds rows in 100 of 100"),
+        (unchanged(cost(MIB, 40)),) * 2 + (40 * 2 + 1, "about as many bytes of filters as it"),
+    ],
+)
+def test_what_gains_nothing_has_a_cause(
+    present: LookupComparison | None,
+    absent: LookupComparison | None,
+    row_groups: int,
+    words: str,
+) -> None:
+    verdict, reason = decided(present, absent, row_groups)
+    assert verdict == "no"
+    assert words in reason
+
+
+@pytest.mark.parametrize(
+    ("read", "words"),
+    [(90, "present ones gain nothing: most row groups have the value"), (30, "gain nothing")],
+)
+def test_absent_values_alone_may_gain(read: int, words: str) -> None:
+    absent = comparison(cost(MIB, GROUPS), cost(MIB / 4, 1, bloom_filter=99))
+    verdict, reason = decided(unchanged(cost(MIB, read, bloom_filter=GROUPS - read)), absent)
+    assert verdict == "gains"
+    assert reason.startswith("absent lookups read 75 % less, ")
+    assert reason.endswith(words)
