@@ -35,13 +35,6 @@ def test_text_names_the_columns_why_and_lines_for_a_policy(lake: Path) -> None:
     assert not [secret for secret in SECRETS if secret in done.stdout]
 
 
-def test_a_narrow_terminal_gets_paragraphs(lake: Path) -> None:
-    arguments = ("advise", lake / "out", "--column", "iban", "--keyring", lake / "keyring.json")
-    done = run(*arguments, "--format", "text")
-    assert " → " in done.stdout
-    assert done.stdout.count("iban") >= 3
-
-
 def test_json_is_one_document(lake: Path) -> None:
     done = run(
         *("advise", lake / "out", "--column", "iban", "--fpp", "0.05"),

@@ -1,0 +1,74 @@
+"""What ``advise`` shows of its columns: a table, or in a narrow terminal paragraphs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from secure_bloom.advising.lookup_values import DistinctValues
+from secure_bloom.advising.trial import ColumnTrial, LookupComparison, LookupCost
+from secure_bloom.advising.verdict import AdviceVerdict
+from secure_bloom.cli.print_advise import write_advice
+from secure_bloom.reading.pruning.plan import Step
+from tests.advising.test_table_advice import column, table
+
+
+def cost(size: int) -> LookupCost:
+    return LookupCost(
+        bytes=size, error=0.0, footers=1.0, read=1.0, skipped=dict.fromkeys(Step, 0.0)
+    )
+
+
+TRIAL = ColumnTrial(
+    bytes_added=2048.0,
+    bytes_read_to_build=2048.0,
+    seconds_to_build=0.01,
+    key=None,
+    had_filters=False,
+    present=None,
+    absent=LookupComparison(without=cost(4096), with_=cost(2048), lookups=9),
+    distinct=DistinctValues(row_group=5, table=50),
+)
+ADVICE = table(
+    column("email", trial=TRIAL, share=0.25, better_fpp=0.001), column("city", AdviceVerdict.NO)
+)
+
+
+def shown(capsys: pytest.CaptureFixture[str]) -> str:
+    write_advice("text", ADVICE, ("lake",), None)
+    return capsys.readouterr().out
+
+
+def test_columns_are_rows_and_reasons_stand_below(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = shown(capsys).splitlines()
+    (row,) = [line.split() for line in lines if "→" in line]
+    assert row[:7] == ["email", "gains", "4.0", "KiB", "→", "2.0", "KiB"]
+    assert "email: so it is; fpp = 0.001 reads less still (25 % of the log's lookups)" in lines
+    assert "city: so it is" in lines
+    assert lines[-2:] == ["[columns.email]", "bloom = { fpp = 0.01 }"]
+
+
+def test_a_narrow_terminal_gets_paragraphs(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    text = shown(capsys)
+    assert "absent value: 4.0 KiB → 2.0 KiB\n" in text
+    assert "  filters add 2.0 KiB\n" in text
+    assert "  tried with 9 absent\n" in text
+    assert not [line for line in text.splitlines() if "verdict" in line]
+
+
+def test_where_nothing_gains_there_is_nothing_to_add(capsys: pytest.CaptureFixture[str]) -> None:
+    write_advice("text", table(column("city", AdviceVerdict.NO)), ("lake",), None)
+    assert "no column gains by a filter: there is nothing to add" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("form", "start"), [("json", "{"), ("html", "<!DOCTYPE html>")])
+def test_other_forms_go_into_a_file(tmp_path: Path, form: str, start: str) -> None:
+    write_advice(form, ADVICE, ("lake",), tmp_path / "advice")
+    assert (tmp_path / "advice").read_text().startswith(start)
