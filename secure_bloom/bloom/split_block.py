@@ -308,8 +308,8 @@ def block_count_for(values: int, fpp: float, max_bytes: int) -> int:
 def _unlucky_fpp(values: int, block_count: int) -> float:
     """The expected fpp plus six standard deviations of the exact fpp over random fillings.
 
-    Six, because the distribution has a long tail if blocks are few: with four deviations, one
-    in a thousand filters of four blocks exceeded the request.
+    Six, because the distribution has a long tail if blocks are few: with four deviations,
+    one filter of four blocks in 1,100 exceeded a request of 0.1 %.
     """
     # The usual formula of writers, (1 - e^(-8n/m))^8, is too small: by a factor of 1.15 at 10 %, of
     # ten at 0.001 %.
