@@ -1,5 +1,19 @@
-"""``python -m secure_bloom``."""
+"""``python -m secure_bloom``, and the script ``secure-bloom``."""
 
-from secure_bloom.cli import main
+import sys
 
-main()
+
+def main() -> None:
+    """Run the command line; Ctrl-C ends it without a traceback from the first import on."""
+    try:
+        # Imported here: it takes most of a short run, and people press Ctrl-C meanwhile.
+        from secure_bloom.cli import main as run_command_line
+
+        run_command_line()
+    except KeyboardInterrupt:
+        sys.stderr.write("secure-bloom: error: interrupted\n")
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -6,11 +6,13 @@ import gc
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from secure_bloom.cli import main
+from tests.project import ROOT
 from tests.tables import customers, read, write
 
 THREADS = """
@@ -63,6 +65,20 @@ def test_a_current_folder_that_was_removed_matters_to_relative_paths_alone(tmp_p
     done = shell("inspect x.parquet", before)
     assert done.returncode == 2
     assert "secure-bloom: error: the current folder was removed\n" in done.stderr
+
+
+def test_ctrl_c_during_imports_is_no_traceback(tmp_path: Path) -> None:
+    (tmp_path / "click.py").write_text("raise KeyboardInterrupt")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    module, _, function = project["scripts"]["secure-bloom"].partition(":")
+    for how in (["-m", "secure_bloom"], ["-c", f"from {module} import {function} as f; f()"]):
+        done = subprocess.run(
+            [sys.executable, *how],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])},
+        )
+        assert (done.returncode, done.stderr) == (130, "secure-bloom: error: interrupted\n")
 
 
 def shell(verb: str, before: str = "true") -> subprocess.CompletedProcess[str]:
