@@ -12,6 +12,7 @@ from secure_bloom.adding.append_mark import append_mark
 from secure_bloom.adding.file_coverage import is_whole_file
 from secure_bloom.encryption.keys import KeyResolver, Keyring
 from secure_bloom.parquet.footer_tail import read_tail
+from secure_bloom.parquet.pages import chunk_extent
 from secure_bloom.parquet.structures.metadata import ColumnMetaData
 from secure_bloom.storage import open_input
 from tests.surgery import Opened, edit_column, edit_footer
@@ -102,3 +103,14 @@ def test_pages_that_do_not_end_with_their_chunk(tmp_path: Path) -> None:
 
     edit_column(path, 0, "email", shorten)
     assert not is_whole(path)
+
+
+def test_metadata_that_are_not_repeated_behind_the_pages(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.parquet", customers(60))
+
+    def point_behind(it: Opened) -> None:
+        chunk = it.chunk(0, it.footer.leaves[-1].name)
+        chunk.column_chunk.file_offset = sum(chunk_extent(chunk))
+
+    edit_footer(path, point_behind)
+    assert is_whole(path)

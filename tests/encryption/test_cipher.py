@@ -456,3 +456,8 @@ def test_a_prepared_key_opens_what_the_key_opens() -> None:
     assert cipher.decrypt_gcm(module, cipher.prepare(KEY), FILE_AAD) == b"page"
     with pytest.raises(IntegrityError):
         cipher.decrypt_gcm(module, cipher.prepare(bytes(16)), FILE_AAD)
+
+
+def test_a_mistake_of_the_caller_is_no_failed_tag() -> None:
+    with pytest.raises(TypeError):
+        cipher.unseal(bytes(40), bytes(16), "no bytes")

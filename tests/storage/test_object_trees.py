@@ -58,3 +58,18 @@ def test_the_time_of_an_object_is_that_of_its_last_write(bucket: Bucket, listed:
     head = bucket.client.head_object(Bucket=bucket.name, Key=KEY)
     seconds = head["LastModified"].timestamp()
     assert tree.written_ns(bucket.uri(KEY)) // 10**9 == int(seconds)
+
+
+@pytest.mark.parametrize("reason", ["ACCESS_DENIED", "no such bucket"])
+def test_a_folder_that_may_not_be_looked_at_is_not_seen(
+    monkeypatch: pytest.MonkeyPatch, reason: str
+) -> None:
+    def refused(*_: object) -> bool:
+        raise PolicyError(f"the store refuses: {reason}")
+
+    monkeypatch.setattr(ObjectTree, "is_folder", refused)
+    if reason == "ACCESS_DENIED":
+        assert not ObjectTree().can_see_folder("s3://lake/above")
+    else:
+        with pytest.raises(PolicyError, match=reason):
+            ObjectTree().can_see_folder("s3://lake/above")

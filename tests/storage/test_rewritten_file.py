@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from secure_bloom.storage import open_input, replace_tail
+from secure_bloom.storage import CountedFile, open_input, replace_tail
 from secure_bloom.storage.rewritten_file import OldRange, RewrittenFile
 
 OLD = bytes(range(256)) * 40
@@ -55,3 +55,12 @@ def test_an_error_in_the_middle_leaves_the_old_file(old: Path) -> None:
         replace_tail(RewrittenFile(file, broken()), 0, ())
     assert old.read_bytes() == OLD
     assert [path.name for path in old.parent.iterdir()] == ["x"]
+
+
+def test_ranges_of_a_file_without_a_descriptor_are_read(old: Path, tmp_path: Path) -> None:
+    with open_input(str(old)) as file:
+        rewritten = RewrittenFile(CountedFile(file), PARTS)
+        with (tmp_path / "copy").open("w+b") as copy:
+            assert rewritten.copy_to(copy.fileno(), 0, ()) == len(NEW)
+        assert rewritten.read_at(0, 10) == OLD[:10]
+    assert (tmp_path / "copy").read_bytes() == NEW

@@ -70,6 +70,7 @@ class TestAnswers:
             (200, b'{"data": {}}'),
             (200, b'{"data": {"plaintext": 7}}'),
             (200, b'{"data": {"plaintext": "no base64"}}'),
+            (204, b""),
             (301, b""),
             (404, b"nothing here"),
             (418, b"{}"),
@@ -148,3 +149,13 @@ class TestAnswers:
         with pytest.raises(PolicyError, match="needs hvac") as caught:
             self.client("http://127.0.0.1:1")
         assert caught.value.hint == "pip install hvac"
+
+    def test_a_server_that_hangs_up(self) -> None:
+        def hang_up(*_: object) -> tuple[int, dict[str, str], bytes]:
+            raise ConnectionError
+
+        with (
+            http_server(hang_up) as url,
+            pytest.raises(KmsUnavailableError, match="no answer: ConnectionError"),
+        ):
+            self.client(url, retry_seconds=0).unwrap_key(self.SECRET, "k")

@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 
 from secure_bloom.encryption.keys import KmsClient, kms_client
-from secure_bloom.errors import (
-    KmsUnavailableError,
-)
+from secure_bloom.encryption.keys.vault.login import _NEW_TOKENS
+from secure_bloom.errors import KmsUnavailableError, SecureBloomError
 from tests.encryption.keys.vault.servers import DEK, as_token, client_of, http_server
 from tests.openbao import OpenBao
 
@@ -225,3 +224,24 @@ class TestSecrets:
             pytest.raises(KmsUnavailableError, match="no token after a login"),
         ):
             self.client(auth="approle", address=url, **words).wrap_key(DEK, "k")
+
+    def test_a_server_that_refuses_every_new_token_is_left(self, tmp_path: Path) -> None:
+        for name in ("role", "secret"):
+            (tmp_path / name).write_text(name)
+        words = {"role_id_file": str(tmp_path / "role"), "secret_id_file": str(tmp_path / "secret")}
+        logins: list[str] = []
+
+        def answer(_method: str, path: str, _body: bytes) -> tuple[int, dict[str, str], bytes]:
+            if not path.endswith("/login"):
+                return 403, {}, b'{"errors": ["permission denied"]}'
+            logins.append(path)
+            token = {"client_token": f"hvs.{len(logins)}"}
+            return 200, {}, json.dumps({"auth": token}).encode()
+
+        with (
+            http_server(answer) as url,
+            pytest.raises(SecureBloomError, match="HTTP 403") as caught,
+        ):
+            self.client(auth="approle", address=url, **words).unwrap_key("vault:v1:YQ==", "k")
+        assert len(logins) == _NEW_TOKENS + 1
+        assert "hvs" not in str(caught.value)
