@@ -40,6 +40,7 @@ _INSTEAD = {
     "like": "there is no like; a beginning is a range: name >= 'ab' and name < 'ac'",
     "between": "there is no between; write a >= 1 and a <= 2",
 }
+_WHOLE_PATH = 'quotes stand around a whole path: "order details.zip"'
 _OPERATORS = "operators are = != < <= > >= in, not in, is null, is not null"
 _VALUES = {
     "name": "texts stand in single quotes, in double quotes stand names of columns",
@@ -169,7 +170,10 @@ class _Parser:
         if self._accept("in"):
             return condition(column, Operator.IN, self._list())
         if self._next.keyword not in _COMPARISONS:
-            raise self._wanted("an operator", hint=_INSTEAD.get(self._next.keyword, _OPERATORS))
+            # Other dialects quote each part of a path: "order details"."zip".
+            is_path = column.endswith(".") or self._next.text.startswith(".")
+            hint = _WHOLE_PATH if is_path else _OPERATORS
+            raise self._wanted("an operator", hint=_INSTEAD.get(self._next.keyword, hint))
         return condition(column, self._take().text, self._value())
 
     def _list(self) -> list[object]:

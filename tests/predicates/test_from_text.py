@@ -145,3 +145,10 @@ def test_a_text_in_quotes_is_no_parameter() -> None:
 
 def test_values_do_not_show() -> None:
     assert "secret" not in repr(one("a", Operator.EQUAL, "secret"))
+
+
+@pytest.mark.parametrize("path", ['"a b".m', '"a"."m"', 'a."m"', '"a b" . "m"'])
+def test_a_path_whose_parts_are_quoted_is_told_how_it_is_quoted(path: str) -> None:
+    with pytest.raises(PolicyError, match="needs an operator") as caught:
+        from_text(f"{path} = 1")
+    assert "quotes stand around a whole path" in str(caught.value.hint)
