@@ -23,7 +23,8 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
+from selectors import EVENT_READ, BaseSelector, DefaultSelector
 from typing import Any, Final, TypeVar
 
 from secure_bloom.errors import WorkerLostError
@@ -76,9 +77,11 @@ def in_processes(
     """
     try:
         opening = pickle.dumps((open_work, at_once))
-    except Exception:  # whatever the class of a key client raises
+        listening = DefaultSelector()
+    except Exception:  # whatever the class of a key client raises, or no descriptor is left
         return
-    crew = _Crew(opening=opening, at_once=at_once, waiting=deque(range(len(items))))
+    waiting = deque(range(len(items)))
+    crew = _Crew(opening=opening, at_once=at_once, waiting=waiting, listening=listening)
     try:
         crew.start(min(processes, len(items)))
         while crew.is_busy:
@@ -119,6 +122,7 @@ class _Crew:
     opening: bytes
     at_once: int
     waiting: deque[int]
+    listening: BaseSelector
     workers: list[_Worker] = field(default_factory=list)
 
     @property
@@ -132,7 +136,9 @@ class _Crew:
         """Start so many workers; none where the system does not allow it."""
         with suppress(OSError):
             for _ in range(processes):
-                self.workers.append(_started(self.opening))
+                worker = _started(self.opening)
+                self.workers.append(worker)
+                self.listening.register(worker.connection, EVENT_READ, worker)
 
     def feed(self, items: Sequence[object]) -> None:
         """Send items to the workers that have few: some wait there, so that it never idles."""
@@ -144,9 +150,8 @@ class _Crew:
 
     def messages(self) -> Iterable[tuple[_Worker, Any]]:
         """The next messages of workers; None from one that is dead."""
-        by_connection = {worker.connection: worker for worker in self.workers}
-        for connection in wait(list(by_connection)):
-            worker = by_connection[connection]  # type: ignore[index]
+        for key, _ in self.listening.select():
+            worker = key.data
             try:
                 message = worker.connection.recv()
             except (EOFError, OSError):
@@ -160,6 +165,7 @@ class _Crew:
     def dismiss(self, worker: _Worker) -> Iterable[tuple[int, WorkerLostError]]:
         """Forget a dead worker; the items that it had under way, each with the error of it."""
         self.workers.remove(worker)
+        self.listening.unregister(worker.connection)
         worker.connection.close()
         code = worker.process.wait()
         # Items are taken in the order in which they were sent.
@@ -173,6 +179,7 @@ class _Crew:
 
     def end(self) -> None:
         """Let the workers end: what they have under way is done, and its results are refused."""
+        self.listening.close()
         for worker in self.workers:
             worker.connection.close()
         for worker in self.workers:

@@ -52,6 +52,8 @@ def test_another_name_is_an_attribute_error() -> None:
     [
         ("import secure_bloom", {"numpy", "pyarrow", "numba", "pyspark"}),
         ("from secure_bloom import probe, inspect", {"pyarrow", "numba", "pyspark"}),
+        # A process that hands out files to others begins with this.
+        ("from secure_bloom import add_bloom_filters", {"numpy", "pyarrow", "numba", "pyspark"}),
     ],
 )
 def test_an_import_does_not_bring_heavy_packages(code: str, heavy: set[str]) -> None:

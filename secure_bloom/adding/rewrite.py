@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
-from secure_bloom.adding.plan import Mapper, RewritePlan, plan_rewrite
 from secure_bloom.adding.report import FileAddReport, hard_link_note
 from secure_bloom.adding.request import FilterRequest
 from secure_bloom.encryption.keys import FileKeys, KeyResolver
@@ -20,10 +19,11 @@ from secure_bloom.storage import InputFile, append_tail, open_input, replace_tai
 
 # Few files are torn, and to mend one takes more than to write one.
 if TYPE_CHECKING:
+    from secure_bloom.adding.plan import Mapper, RewritePlan
     from secure_bloom.adding.torn_append import Cut, Mended
 
 #: The plan, the old file, and notes on what could not be tidied up.
-_Rewritten: TypeAlias = tuple[RewritePlan, InputFile, tuple[str, ...]]
+_Rewritten: TypeAlias = "tuple[RewritePlan, InputFile, tuple[str, ...]]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +145,10 @@ class Rewriter(FileRewriter):
     request: FilterRequest
 
     def plan(self, file: InputFile, keys: FileKeys, run: Mapper, /) -> RewritePlan:
-        """See :func:`plan_rewrite`."""
+        """See :func:`.plan.plan_rewrite`."""
+        # With numpy and Arrow, which a process that only hands out files does not need.
+        from secure_bloom.adding.plan import plan_rewrite
+
         return plan_rewrite(file, keys, self.request, append=self.mode.in_place, run=run)
 
 

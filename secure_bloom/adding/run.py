@@ -12,15 +12,17 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
 from itertools import count
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from secure_bloom.adding.plan import ChunkOutcome, Task
 from secure_bloom.adding.report import FileAddReport
 from secure_bloom.adding.rewrite import FileRewriter, failed_report
 from secure_bloom.errors import WorkerLostError
 from secure_bloom.kernels.loading import compiled_code
 from secure_bloom.parquet.keys_ahead import KeysAhead
 from secure_bloom.spreading import chosen_spread, each_file
+
+if TYPE_CHECKING:
+    from secure_bloom.adding.plan import ChunkOutcome, Task
 
 #: Called with the number of column chunks done and the number of all column chunks, which is an
 #: estimate until each file was opened.  Calls come from any thread, one at a time.

@@ -96,8 +96,10 @@ def summary_files(files: Iterable[str]) -> list[str]:
     """
     found: dict[Hashable, str] = {}
     checked: set[str] = set()
+    trees: dict[bool, Tree] = {}
     for file in files:
-        tree = tree_of(file)
+        # One tree for all files: it keeps where the links among their folders lead.
+        tree = trees.setdefault(is_object_uri(file), tree_of(file))
         for folder in tree.parents(file):
             if folder not in checked and _has_summary(tree, folder):
                 summary = tree.join(folder, SUMMARY_NAME)

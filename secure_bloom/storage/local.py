@@ -67,13 +67,14 @@ class LocalFile(InputFile):
         if new.st_gid != status.st_gid:
             with contextlib.suppress(PermissionError):
                 os.fchown(fd, -1, status.st_gid)
+                new = os.fstat(fd)
         if new.st_uid != status.st_uid:
             with contextlib.suppress(PermissionError):
                 os.fchown(fd, status.st_uid, -1)
         self._carry_xattrs(fd)
         # setuid and setgid are left out: data has no use for them, and writing clears them anyway.
         mode = status.st_mode & (stat.S_IRWXU | stat.S_IRWXG | stat.S_IRWXO)
-        if os.fstat(fd).st_gid != status.st_gid:
+        if new.st_gid != status.st_gid:
             # Another group than the old file's may do no more than everybody.
             mode &= ~stat.S_IRWXG | (mode & stat.S_IRWXO) << 3
         os.fchmod(fd, mode)

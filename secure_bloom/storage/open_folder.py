@@ -10,6 +10,7 @@ descriptor (openat(2) and its relatives), never through a symbolic link.
 from __future__ import annotations
 
 import errno
+import functools
 import os
 
 from secure_bloom.storage.system_calls import CLOEXEC, NOFOLLOW, NONBLOCK, require_writing
@@ -43,7 +44,7 @@ class OpenFolder:
 
     def open_nameless(self) -> int:
         """A new private file without a name; OSError where the file system has no such thing."""
-        if not os.path.isdir("/proc/self/fd"):  # noqa: PTH112
+        if not _has_descriptors():
             raise FileNotFoundError  # without /proc it could never be given its name
         return os.open(".", os.O_TMPFILE | os.O_RDWR | CLOEXEC, PRIVATE, dir_fd=self._fd)
 
@@ -90,6 +91,11 @@ class OpenFolder:
             # EINVAL: the file system has no fsync of a folder (fsync(2)).
             if exc.errno != errno.EINVAL:
                 raise
+
+
+@functools.cache
+def _has_descriptors() -> bool:
+    return os.path.isdir("/proc/self/fd")  # noqa: PTH112
 
 
 def close(fd: int) -> None:

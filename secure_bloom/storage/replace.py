@@ -1,5 +1,5 @@
 # File descriptors and strings, not Path objects, throughout.
-# ruff: noqa: PTH100, PTH112, PTH119, PTH120
+# ruff: noqa: PTH100, PTH112, PTH114, PTH119, PTH120
 """Replace a local file by a new one: at any moment there is the whole old file or the new one.
 
 The process may die between any two of these steps:
@@ -39,8 +39,11 @@ def replace_local(
     """
     path = source.path if output is None else output
     location = source.location if output is None else os.path.abspath(local_path(output))
-    # A link stays a link: the rename must take the place of what it leads to.
-    target = os.path.realpath(location)
+    target = location
+    # A link stays a link: the rename must take the place of what it leads to.  Of a file that was
+    # read, the folders on the way may be links: the last one is opened, and its file compared.
+    if output is not None or os.path.islink(location):
+        target = os.path.realpath(location)
     if os.path.isdir(target):
         raise PolicyError("is a folder, a file is to be written here", path=path)
     with system_errors(path):
@@ -101,8 +104,7 @@ def _require_other(source: InputFile, staged: StagedFile) -> None:
 def _remove_sidecars(staged: StagedFile, location: str, target: str) -> None:
     """Remove the .crc of the file, and that of the symbolic link that leads to it."""
     remove_sidecar(staged.folder, staged.name)
-    old = staged.folder.status(staged.name)
-    if location == target or old is None:
+    if location == target or (old := staged.folder.status(staged.name)) is None:
         return
     with OpenFolder(os.path.dirname(location)) as folder:
         name = os.path.basename(location)

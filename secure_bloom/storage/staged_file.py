@@ -54,6 +54,7 @@ class StagedFile:
         self.name = os.path.basename(target)
         self._temporary = temporary_name(self.name)
         self._named = False
+        self._published = False
         self.fd = -1
 
     def create(self) -> None:
@@ -88,7 +89,7 @@ class StagedFile:
         """Put the file in the place of its target, durably."""
         self.give_name()
         self._take(self.name, lambda: self.folder.rename(self._temporary, self.name))
-        self._named = False
+        self._named, self._published = False, True
         self._sync_folder()
 
     def publish_new(self) -> None:
@@ -125,7 +126,7 @@ class StagedFile:
             if self.fd < 0:
                 # Ctrl-C may have come after the system call and before the line that notes it.
                 self._remove_stale()
-            elif self.folder.holds(self._temporary, self.fd):
+            elif not self._published and self.folder.holds(self._temporary, self.fd):
                 self.folder.unlink(self._temporary)
         if self.fd >= 0:
             close(self.fd)  # only now: this gives the lock back

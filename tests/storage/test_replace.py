@@ -128,6 +128,17 @@ def test_a_symbolic_link_stays_and_its_target_is_replaced(data_file: Path, tmp_p
     assert contents(folder) == {"link.parquet": NEW}
 
 
+def test_a_file_is_replaced_behind_a_link_in_the_place_of_its_folder(
+    data_file: Path, tmp_path: Path
+) -> None:
+    linked = tmp_path / "linked"
+    linked.symlink_to(".")
+    data_file.with_name(".part-0.parquet.crc").write_bytes(b"crc")
+    replaced(linked / data_file.name)
+    linked.unlink()
+    assert contents(tmp_path) == {"part-0.parquet": NEW}
+
+
 @pytest.mark.usefixtures("staging")
 def test_the_stale_checksum_is_gone_before_the_new_file_is_there(
     data_file: Path, monkeypatch: pytest.MonkeyPatch
