@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import signal
 import socket
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from secure_bloom.errors import (
-    FileChangedError,
-)
-from secure_bloom.storage import open_input, replace_tail
+from secure_bloom.errors import FileChangedError
+from secure_bloom.storage import open_input, replace_tail, staged_file
 from secure_bloom.storage.local import LocalFile
-from secure_bloom.storage.staged_file import temporary_name
+from secure_bloom.storage.open_folder import OpenFolder, close
+from secure_bloom.storage.staged_file import NO_LINKS, StagedFile, temporary_name
 from tests.storage.conftest import KEEP, NEW, OLD, contents, replaced
 from tests.storage.test_replace import REPLACE, WITHOUT_O_TMPFILE, Run
 
@@ -110,3 +111,94 @@ def test_the_temporary_file_of_a_living_writer_is_left_alone(data_file: Path, ru
     assert left.name in str(caught.value.hint)
     replaced(data_file)
     assert not left.exists()
+
+
+class TestRaces:
+    """Another writer of the same file comes between two calls of the system."""
+
+    @pytest.fixture
+    def staged(self, data_file: Path) -> Iterator[StagedFile]:
+        with OpenFolder(str(data_file.parent)) as folder:
+            staged = StagedFile(folder, str(data_file))
+            yield staged
+            if staged.fd >= 0:
+                close(staged.fd)
+
+    @pytest.fixture
+    def other(self, data_file: Path) -> Path:
+        """Where the other one's file stands, or will."""
+        return data_file.with_name(temporary_name(data_file.name))
+
+    @pytest.fixture
+    def without_nameless_files(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def refused(_: OpenFolder) -> int:
+            raise OSError(errno.EOPNOTSUPP, "no nameless files")
+
+        monkeypatch.setattr(OpenFolder, "open_nameless", refused)
+
+    def test_who_was_faster_to_name_the_file_has_it(self, staged: StagedFile, other: Path) -> None:
+        staged.create()
+        if other.exists():
+            pytest.skip("the file system has no nameless files")
+        other.write_bytes(b"other")
+        with pytest.raises(FileChangedError, match="another process is writing"):
+            staged.give_name()
+        assert other.read_bytes() == b"other"
+
+    @pytest.mark.usefixtures("without_nameless_files")
+    def test_who_was_faster_to_make_the_file_has_it(
+        self, staged: StagedFile, other: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(StagedFile, "_remove_stale", lambda _: other.write_bytes(b"other"))
+        with pytest.raises(FileChangedError, match="another process is writing"):
+            staged.create()
+        assert other.read_bytes() == b"other"
+
+    @pytest.mark.usefixtures("without_nameless_files")
+    def test_a_file_that_was_taken_for_a_dead_one_s(
+        self, staged: StagedFile, other: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(staged_file, "try_lock", lambda _: other.unlink())
+        with pytest.raises(FileChangedError, match="another process is writing"):
+            staged.create()
+
+    def test_a_dead_writers_file_that_someone_else_removes(
+        self, staged: StagedFile, other: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        other.write_bytes(b"dead")
+        genuine = OpenFolder.open
+
+        def removed(folder: OpenFolder, name: str, flags: int) -> int:
+            other.unlink()
+            return genuine(folder, name, flags)
+
+        monkeypatch.setattr(OpenFolder, "open", removed)
+        staged.create()
+        assert staged.fd >= 0
+
+    def test_a_dead_writers_file_that_became_another_one(
+        self, staged: StagedFile, other: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        other.write_bytes(b"dead")
+
+        def replaced(_: int) -> bool:
+            other.unlink()
+            other.write_bytes(b"alive")
+            return True
+
+        monkeypatch.setattr(staged_file, "try_lock", replaced)
+        with pytest.raises(FileChangedError, match="another process is writing"):
+            staged.create()
+        assert other.read_bytes() == b"alive"
+
+    def test_without_hard_links_a_new_file_is_renamed(
+        self, staged: StagedFile, data_file: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refused(*_: object) -> None:
+            raise OSError(min(NO_LINKS), "no links")
+
+        data_file.unlink()
+        staged.create()
+        monkeypatch.setattr(StagedFile, "_link", refused)
+        staged.publish_new()
+        assert contents(data_file.parent) == {data_file.name: b""}
