@@ -55,6 +55,9 @@ RUNS: dict[str, list[str]] = {
         "audit {0}/lake --policy {0}/policy.toml",
         "audit {0}/plain --policy {0}/policy.toml --ignore column-in-clear",
         "audit {0}/signed --policy {0}/signed.toml",
+        "audit {0}/lake --policy {0}/absent.toml",
+        "audit {0}/lake --policy {0}/absent.toml --ignore policy-column-unknown",
+        "audit {0}/lake --policy {0}/wrong.toml",
     ],
     "reencrypt": ["reencrypt {0}/plain --policy {0}/policy.toml --output {0}/other"],
     "decrypt": ["decrypt {0}/lake --policy {0}/policy.toml --output {0}/clear"],
@@ -101,6 +104,7 @@ def prepare(folder: Path) -> None:
     (folder / "signed.toml").write_text(signed)
     (folder / "queries.sql").write_text("select * from t where id in (1, 2)\nnonsense (\n")
     (folder / "wrong.toml").write_text(f"{POLICY}[columns.absent]\nblom = true\n")
+    (folder / "absent.toml").write_text(f"{POLICY}[columns.absent]\nbloom = true\n")
     (folder / "unknown.toml").write_text(POLICY.replace("k_pii", "k_gone"))
     for name in ("lake", "plain", "signed", "hudi"):
         (folder / name).mkdir()
