@@ -50,6 +50,7 @@ RUNS: dict[str, list[str]] = {
         "read {0}/lake --policy {0}/policy.toml --where id=7",
         "read {0}/lake --policy {0}/policy.toml --where id=7 --output {0}/found.csv",
         "read {0}/lake --policy {0}/policy.toml --where city='rome' --limit 3 --explain",
+        "read {0}/lake --policy {0}/policy.toml --where id=7 --explain --plan-only",
     ],
     "audit": [
         "audit {0}/lake --policy {0}/policy.toml",
