@@ -95,6 +95,8 @@ _BESIDE_THE_CLUSTER = tuple(
         "job_files",
         "lying",
         "session",
+        "trust",
+        "types",
         "vault",
         "written",
     )

@@ -345,6 +345,22 @@ class TestFailures:
 
 
 @pytest.mark.parametrize("in_place", [False, True], ids=["replace", "in-place"])
+def test_a_task_that_runs_again_finds_its_work_done(
+    table: Path, written: Path, in_place: bool
+) -> None:
+    """As after a fault behind the write, or beside a speculative copy that was faster."""
+    shared = ship((filter_request(COLUMNS, POLICY), False))
+    rewrite = functools.partial(add_job._rewrite, shared=shared, mode=WriteMode(in_place=in_place))
+    first = [rewrite(str(path)) for path in data_files(table)]
+    assert [(report.status, report.error) for report in first] == [("added", None)] * FILES
+    done = content(table)
+    again = [rewrite(str(path)) for path in data_files(table)]
+    assert [(report.status, report.error) for report in again] == [("unchanged", None)] * FILES
+    assert content(table) == done
+    assert filters_of(table) == wanted_filters(written)
+
+
+@pytest.mark.parametrize("in_place", [False, True], ids=["replace", "in-place"])
 def test_two_steps_at_once_on_one_file_make_one_set_of_filters(
     spark: SparkSession,
     tmp_path: Path,
@@ -474,7 +490,10 @@ def on_cluster(
 LOGS = ("*.log", "work-*/*/*/stdout", "work-*/*/*/stderr")
 
 
+@pytest.mark.slow
 class TestCluster:
+    """Every run tries a task that runs twice without one, and looks for keys in the demo's logs."""
+
     def test_both_executors_do_the_work(self, on_cluster: ClusterRun) -> None:
         tasks = on_cluster.seen["tasks"]
         assert set(tasks) >= {"0", "1", "driver"}
