@@ -95,14 +95,17 @@ def replaced(output: Path) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def output_errors() -> Iterator[None]:
-    """Turn errors of the system, such as a full disk, into PolicyError."""
+def output_errors(output: Path | None) -> Iterator[None]:
+    """Turn errors of the system, such as a full disk, into PolicyError about ``output``."""
     try:
         yield
     except (BrokenPipeError, SecureBloomError):
         raise
     except OSError as exc:
-        raise PolicyError(f"the output cannot be written: {exc.strerror or 'it failed'}") from exc
+        raise PolicyError(
+            f"the output cannot be written: {exc.strerror or 'it failed'}",
+            path=None if output is None else str(output),
+        ) from exc
 
 
 @contextmanager

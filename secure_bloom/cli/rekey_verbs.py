@@ -106,7 +106,7 @@ def decrypt_command(
 
     with progress_bar("decrypting", quiet=as_json) as progress:
         report = decrypt(paths, output=output, **access.arguments(), jobs=jobs, progress=progress)
-    if not as_json:
+    if not as_json and any(file.status != "failed" for file in report.files):
         tell_note(f"what stands below {legible(output)} is in clear", err=True)
     return finish(report, print_rekey_report, as_json=as_json, verbose=verbose)
 

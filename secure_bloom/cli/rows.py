@@ -71,9 +71,9 @@ def write_rows(
     if output is None:
         if write is None:
             raise PolicyError("a Parquet file goes nowhere without --output FILE")
-        with output_errors(), flushed():
+        with output_errors(output), flushed():
             return write(schema, batches, sys.stdout)
-    with output_errors(), replaced(output) as file:
+    with output_errors(output), replaced(output) as file:
         if write is None:
             from secure_bloom.reading.rows.export import write_parquet
 

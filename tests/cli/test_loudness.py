@@ -54,6 +54,13 @@ def test_quiet_leaves_notes_of_every_verb_out(tmp_path: Path) -> None:
         assert "note: " not in quiet.stdout + quiet.stderr
 
 
+def test_nothing_is_said_to_be_in_clear_if_every_file_failed(tmp_path: Path) -> None:
+    (tmp_path / "a.parquet").write_bytes(b"PAR1 and nothing more")
+    failed = run("decrypt", tmp_path / "a.parquet", "--output", tmp_path / "clear")
+    assert failed.returncode == 2
+    assert "in clear" not in failed.stdout + failed.stderr
+
+
 def test_a_dry_run_says_what_would_be(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": [1]}), tmp_path / "a.parquet")
     shown = run("add", tmp_path, "-c", "id", "-n").stdout

@@ -59,6 +59,11 @@ def test_an_impossible_output_is_refused_before_any_write(
     assert (lake / "0.parquet").read_bytes() == before
 
 
+def test_a_folder_that_takes_no_file_is_named(lake: Path) -> None:
+    error = read(lake, "--output", "/proc/found.csv", code=2)
+    assert "/proc/found.csv: the output cannot be written: " in error
+
+
 def test_a_table_is_for_the_terminal(lake: Path, tmp_path: Path) -> None:
     error = read(lake, "--format", "table", "--output", tmp_path / "x.txt", code=2)
     assert "a table is for the terminal" in error
