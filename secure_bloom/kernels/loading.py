@@ -31,12 +31,16 @@ class CompiledCode:
         self._missed += saved
         return self._is_wanted or self._missed > _LOADING
 
-    def foresee(self, times: float) -> None:
-        """Take what was missed so far for a sample of the work: so many times as much is to come.
+    def expect(self, saved: float) -> None:
+        """Count on work to come, in which compiled code would save so many seconds.
 
         Whoever knows that can load compiled code before half of its worth is missed.
         """
-        self._is_wanted = self._missed * (times + 1) > _LOADING
+        self._is_wanted |= self._missed + saved > _LOADING
+
+    def foresee(self, times: float) -> None:
+        """Count on so many times the work that was done so far, which is a sample."""
+        self.expect(self._missed * times)
 
 
 #: The one of this process.

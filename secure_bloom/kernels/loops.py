@@ -20,6 +20,7 @@ __all__ = [
     "byte_array_offsets",
     "check_hashes",
     "count_level",
+    "expect_values",
     "hash_rows",
     "hash_spans",
     "insert_hashes",
@@ -35,6 +36,12 @@ _A_SPAN_OF_ONE_LENGTH: Final = 3e-8
 _AN_OFFSET_OF_ONE_LENGTH: Final = 5e-9
 _A_BYTE_OF_LEVELS: Final = 5e-7
 _WIDTH_OF_NUMBERS: Final = 8
+
+
+def expect_values(numbers: int, byte_arrays: int) -> None:
+    """Count on so many values to come that filters are built of; byte arrays of one length."""
+    saved_by_array = _AN_OFFSET_OF_ONE_LENGTH + _A_SPAN_OF_ONE_LENGTH + _A_HASH
+    compiled_code.expect(numbers * (_A_NUMBER + _A_HASH) + byte_arrays * saved_by_array)
 
 
 def hash_rows(rows: Bytes, hashes: Hashes) -> None:

@@ -53,6 +53,18 @@ def test_what_is_to_come_counts(times: int, is_worth: bool) -> None:
 
 
 @pytest.mark.usefixtures("unloaded")
+def test_work_that_is_expected_counts_from_its_first_value_on() -> None:
+    compiled_code = CompiledCode()
+    compiled_code.expect(0.2)
+    assert not compiled_code.is_worth(0.2)
+    compiled_code.expect(0.2)
+    assert compiled_code.is_worth(0)
+    # Less work behind it takes nothing back.
+    compiled_code.expect(0)
+    assert compiled_code.is_worth(0)
+
+
+@pytest.mark.usefixtures("unloaded")
 def test_asking_loads_nothing() -> None:
     assert CompiledCode().is_worth(10)
     assert "numba" not in sys.modules
