@@ -173,37 +173,40 @@ class ColumnDecoder:
         """Columns as pyarrow decodes them."""
         if not names:
             return {}
-        size = self.decoded_size(row_groups, names)
-        if size > harmless_size():
-            raise DecodeInPartsError
-        self._check_sizes(row_groups, names)
-        with reserved(size):
-            return self._by_pyarrow(row_groups, names)
-
-    def _by_pyarrow(self, row_groups: Sequence[int], names: Sequence[str]) -> Columns:
-        source = self._opened.source()
-        tables = []
+        found: list[Columns] = []
+        held = 0
         for row_group in row_groups:
-            # One at a time: of several together pyarrow takes what the pages of one have too many
-            # for rows of the next.
-            try:
-                table = source.read_row_groups(
-                    [row_group], columns=list(names), use_threads=self._threads
-                )
-            except (pa.ArrowException, OSError, KeyUnavailableError):
-                # parquet-java leaves levels of version 2 pages in clear, which pyarrow does not
-                # expect.
-                if self._some_levels_are_clear(row_groups, names):
-                    return self._of_pages(row_groups, names)
-                self._blame(names)
-            expected = self._footer.row_groups[row_group].num_rows
-            if table.num_rows != expected:
-                raise FormatError(f"pyarrow read {table.num_rows} rows, the footer says {expected}")
-            tables.append(table)
+            # What is decoded already is known; only of what comes there is no more than a bound,
+            # which is often a hundred times too large.
+            size = held + self.decoded_size([row_group], names)
+            if size > harmless_size():
+                raise DecodeInPartsError
+            self._check_sizes([row_group], names)
+            with reserved(size):
+                found.append(self._by_pyarrow(row_group, names))
+            held += sum(column.nbytes for column in found[-1].values())
+        return {name: _joined([columns[name] for columns in found]) for name in names}
+
+    def _by_pyarrow(self, row_group: int, names: Sequence[str]) -> Columns:
+        """Columns of one row group.
+
+        Of several together pyarrow takes what the pages of one have too many for rows of the next.
+        """
+        source = self._opened.source()
+        try:
+            table = source.read_row_groups(
+                [row_group], columns=list(names), use_threads=self._threads
+            )
+        except (pa.ArrowException, OSError, KeyUnavailableError):
+            # parquet-java leaves levels of version 2 pages in clear, which pyarrow does not expect.
+            if self._some_levels_are_clear([row_group], names):
+                return self._of_pages([row_group], names)
+            self._blame(names)
+        expected = self._footer.row_groups[row_group].num_rows
+        if table.num_rows != expected:
+            raise FormatError(f"pyarrow read {table.num_rows} rows, the footer says {expected}")
         if self._count_bytes:
-            for row_group in row_groups:
-                self.extents += stored_extents(self._footer, row_group, names)
-        table = pa.concat_tables(tables)
+            self.extents += stored_extents(self._footer, row_group, names)
         return {name: _selectable(table.column(name)) for name in names}
 
     def _check_sizes(self, row_groups: Sequence[int], names: Sequence[str]) -> None:
@@ -243,6 +246,11 @@ class ColumnDecoder:
             f"pyarrow cannot decode column {', '.join(names)}",
             hint="if other readers can read the file, please report its writer and version",
         ) from None
+
+
+def _joined(parts: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
+    """One column of row groups that follow each other."""
+    return pa.chunked_array([c for part in parts for c in part.chunks], type=parts[0].type)
 
 
 def _selectable(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -76,6 +76,20 @@ def test_too_much_for_memory_is_left_to_pieces(lake: Path, monkeypatch: pytest.M
         it.rows([group(0)], NAMES)
 
 
+def test_row_groups_decoded_before_count_as_they_are(
+    lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    it = decoder(lake)
+    first = sum(column.nbytes for column in it.rows([group(0)], NAMES).values())
+    enough = first + it.decoded_size([1], NAMES)
+    assert enough < it.decoded_size([0, 1], NAMES)
+    monkeypatch.setattr(column_decoder, "harmless_size", lambda: enough)
+    assert len(it.rows([group(0), group(1)], NAMES)["id"]) == 2 * GROUP
+    monkeypatch.setattr(column_decoder, "harmless_size", lambda: enough - 1)
+    with pytest.raises(DecodeInPartsError):
+        it.rows([group(0), group(1)], NAMES)
+
+
 def test_what_pyarrow_read_is_counted_once_for_each_chunk(lake: Path) -> None:
     it = decoder(lake)
     it.rows([group(0)], NAMES)
