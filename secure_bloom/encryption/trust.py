@@ -70,14 +70,16 @@ class Trust:
         if algorithm == _CTR and policy.encryption.algorithm == _GCM:
             raise _weaker(f"the policy says {_GCM}, the file {_CTR}, whose pages have no tag")
 
+    def key_for(self, path: Sequence[str]) -> str | None:
+        """The master key that a column is held against; None where it may be in clear."""
+        policy = self.measure
+        return None if policy is None else policy.key_for(path)
+
     def check_column(self, path: Sequence[str], *, is_encrypted: bool) -> None:
         """Raise PolicyError for a column in clear to which the policy gives a key."""
-        policy = self.measure
         # The key of a column is not checked here: under a wrong key it is still not in clear.
         # `add` and `audit` look at the key.
-        if policy is None or is_encrypted:
-            return
-        rule = policy.key_for(path)
+        rule = None if is_encrypted else self.key_for(path)
         if rule is not None:
             raise _weaker(f"the policy says key {rule}, the column is stored in clear")
 

@@ -108,9 +108,10 @@ class FileFooter:
         This comes before pruning: statistics and filters in clear could rule rows out unseen.
         """
         trust, leaves = self.ciphers.keys.trust, self.columns.leaves
-        if trust.measure is None:
-            return
         for column in (ordinal for name in names for ordinal in self.columns.below(name)):
+            # Most columns have no key, and each chunk that is looked at must be decoded.
+            if trust.key_for(leaves[column].path) is None:
+                continue
             for row_group, group in enumerate(self.row_groups):
                 is_encrypted = group.columns[column].crypto_metadata is not None
                 name = leaves[column].name
