@@ -31,6 +31,9 @@ _A_NUMBER: Final = 1e-8
 _A_SPAN: Final = 1.2e-7
 _AN_OFFSET: Final = 8e-8
 _A_HASH: Final = 2e-8
+#: A filter that the nearest cache does not hold: most hashes of a page set a block of their own.
+_A_HASH_OF_A_LARGE_FILTER: Final = 5e-8
+_LARGE_FILTER: Final = 32 * 1024
 #: Values of one length are done by numpy, a table at a time.
 _A_SPAN_OF_ONE_LENGTH: Final = 3e-8
 _AN_OFFSET_OF_ONE_LENGTH: Final = 5e-9
@@ -39,9 +42,10 @@ _WIDTH_OF_NUMBERS: Final = 8
 
 
 def expect_values(numbers: int, byte_arrays: int) -> None:
-    """Count on so many values to come that filters are built of; byte arrays of one length."""
-    saved_by_array = _AN_OFFSET_OF_ONE_LENGTH + _A_SPAN_OF_ONE_LENGTH + _A_HASH
-    compiled_code.expect(numbers * (_A_NUMBER + _A_HASH) + byte_arrays * saved_by_array)
+    """Count on so many values to come, for large filters; byte arrays of one length."""
+    saved_by_array = _AN_OFFSET_OF_ONE_LENGTH + _A_SPAN_OF_ONE_LENGTH
+    saved = numbers * _A_NUMBER + byte_arrays * saved_by_array
+    compiled_code.expect(saved + (numbers + byte_arrays) * _A_HASH_OF_A_LARGE_FILTER)
 
 
 def hash_rows(rows: Bytes, hashes: Hashes) -> None:
@@ -71,7 +75,8 @@ def hash_spans(offsets: NDArray[Any], prefix: int, data: Bytes, hashes: Hashes) 
 
 def insert_hashes(blocks: Blocks, hashes: Hashes) -> None:
     """Insert every hash; ``blocks`` is (z, 8) in C order, z >= 1."""
-    if not compiled_code.is_worth(_A_HASH * len(hashes)):
+    cost = _A_HASH if blocks.nbytes <= _LARGE_FILTER else _A_HASH_OF_A_LARGE_FILTER
+    if not compiled_code.is_worth(cost * len(hashes)):
         uncompiled.insert_hashes(blocks, hashes)
         return
     from secure_bloom.kernels import sbbf as compiled
