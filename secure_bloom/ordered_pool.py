@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
+
+# Loaded with the first threads: one file needs none.
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 #: Small files that a process has at work: while some wait for the disk, another one computes, and a
 #: disk syncs several together.
@@ -39,6 +42,8 @@ def in_order(
     if workers <= 1:
         yield from map(work, items)
         return
+    from concurrent.futures import ThreadPoolExecutor
+
     pending: deque[Future[B]] = deque()
     failed: list[Exception] = []
     with ThreadPoolExecutor(max_workers=workers) as pool:
@@ -73,6 +78,8 @@ def _is_due(
 
     Blocks while all workers are busy and the first item is among those under way.
     """
+    from concurrent.futures import FIRST_COMPLETED, wait
+
     under_way = [future for future in pending if not future.done()]
     while len(under_way) > workers and under_way[0] is pending[0]:
         done, _ = wait(under_way, return_when=FIRST_COMPLETED)

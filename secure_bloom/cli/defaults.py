@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 import stat
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -64,7 +63,10 @@ def _table(path: Path) -> dict[str, Any] | None:
     try:
         if not all(map(_is_of_user, (path.lstat(), path.stat(), path.parent.stat()))):
             return None
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        import tomllib
+
+        document = tomllib.loads(text)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as exc:

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 from secure_bloom.errors import PolicyError, refused_by_system
-from secure_bloom.predicates.tree import Numeral
 
 
 def read_lines(source: str) -> list[str]:
@@ -21,6 +20,8 @@ def read_parameters(source: str) -> dict[str, object]:
     Numbers keep their digits, and are no values of a column of texts.  Raises PolicyError, which
     quotes nothing, for anything else.
     """
+    from secure_bloom.predicates.tree import Numeral
+
     try:
         found = json.loads(read_text(source), parse_float=Numeral, parse_int=Numeral)
     except ValueError:

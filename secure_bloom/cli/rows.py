@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import json
 import math
-import shutil
 import sys
 from collections.abc import Callable, Iterable
 from datetime import timedelta
@@ -20,7 +19,7 @@ from typing import IO, Any
 import click
 
 from secure_bloom.cli.outputs import flushed, output_errors, replaced
-from secure_bloom.cli.tables import print_table
+from secure_bloom.cli.tables import print_table, terminal_width
 from secure_bloom.errors import PolicyError
 from secure_bloom.text import legible
 
@@ -139,7 +138,7 @@ def _write_jsonl(_schema: Any, batches: Batches, file: IO[str]) -> int:
 def _write_table(schema: Any, batches: Batches, file: IO[str]) -> int:
     rows = [row for batch in batches for row in rows_of(batch)]
     shown = [[_cell(value) for value in row.values()] for row in rows[:TABLE_ROWS]]
-    width = shutil.get_terminal_size().columns
+    width = terminal_width()
     if len(schema.names) * _NARROWEST > width and file is sys.stdout and sys.stdout.isatty():
         _print_records(schema.names, shown)
     else:

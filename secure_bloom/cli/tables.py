@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
@@ -57,7 +56,15 @@ def is_too_wide(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> boo
         return False
     columns = zip([header.removesuffix(">") for header in headers], *rows, strict=True)
     width = 1 + sum(2 + max(_columns(str(cell)) for cell in column) for column in columns)
-    return width > shutil.get_terminal_size().columns
+    return width > terminal_width()
+
+
+def terminal_width() -> int:
+    """The columns of the terminal."""
+    # Imported here: it brings the decompressors along, and a table in a pipe has no width.
+    from shutil import get_terminal_size
+
+    return get_terminal_size().columns
 
 
 def _print_row_by_row(
@@ -66,7 +73,7 @@ def _print_row_by_row(
     """The first cell of a row, and below it what the others say."""
     if title:
         click.echo(title)
-    width = shutil.get_terminal_size().columns
+    width = terminal_width()
     for first, *cells in rows:
         click.echo(first)
         said = [f"{head} {cell}" for head, cell in zip(heads[1:], cells, strict=True) if cell]

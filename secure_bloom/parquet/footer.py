@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from secure_bloom.encryption import cipher
 from secure_bloom.encryption.cipher import ModuleType
@@ -26,7 +26,6 @@ from secure_bloom.options import FooterMode
 from secure_bloom.parquet.file_ciphers import FileCiphers, FooterKey, file_aad_of
 from secure_bloom.parquet.footer_outline import FooterOutline, outline
 from secure_bloom.parquet.footer_tail import MAGIC, MAGIC_ENCRYPTED, Tail, with_trailer
-from secure_bloom.parquet.renamed_schema import renamed_leaves
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import (
     ColumnChunk,
@@ -36,6 +35,9 @@ from secure_bloom.parquet.structures.metadata import (
     RowGroup,
 )
 from secure_bloom.parquet.structures.records import decode_record, known_member
+
+if TYPE_CHECKING:
+    from secure_bloom.column_names import NamesOfTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,12 +205,20 @@ def _unlocked(tail: Tail, key: FooterKey | None) -> Footer:
         outline=found,
         key=None if key is None else key.key,
         file_aad=b"" if key is None else key.file_aad,
-        leaves=found.schema.leaves
-        if names is None
-        else renamed_leaves(found.schema.elements, names),
+        leaves=_named_leaves(found, names),
         row_groups=row_groups,
         columns=tuple(row_group.columns for row_group in row_groups),
     )
+
+
+def _named_leaves(found: FooterOutline, names: NamesOfTable | None) -> tuple[Leaf, ...]:
+    """The leaves, under the names of a table if it has names of its own."""
+    if names is None:
+        return found.schema.leaves
+    # Imported here: few tables rename columns.
+    from secure_bloom.parquet.renamed_schema import renamed_leaves
+
+    return renamed_leaves(found.schema.elements, names)
 
 
 class ChunkRows(NamedTuple):

@@ -10,8 +10,8 @@ Encryption.md 5.4 and 5.5.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from secure_bloom.column_names import NamesOfTable
 from secure_bloom.encryption import cipher
 from secure_bloom.errors import FormatError
 from secure_bloom.options import FooterMode
@@ -20,6 +20,9 @@ from secure_bloom.parquet.structures.metadata import EncryptionAlgorithm, FileCr
 from secure_bloom.parquet.structures.records import measured_record
 from secure_bloom.storage import InputFile
 from secure_bloom.text import counted
+
+if TYPE_CHECKING:
+    from secure_bloom.column_names import NamesOfTable
 
 MAGIC = b"PAR1"
 MAGIC_ENCRYPTED = b"PARE"

@@ -12,12 +12,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from secure_bloom.column_names import NamesOfTable
 from secure_bloom.errors import FormatError, PolicyError
 from secure_bloom.storage.durable_writes import write_all
 from secure_bloom.storage.memory_budget import refuse_beyond
+
+if TYPE_CHECKING:
+    from secure_bloom.column_names import NamesOfTable
 
 #: Most bytes of a file beside a data file.  Key material takes a few hundred bytes a column.
 MAX_SIBLING_BYTES = 16 * 1024 * 1024

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -34,6 +33,8 @@ def hidden_name(name: str, ending: str) -> str:
     hidden = f".{name}.{ending}"
     if len(os.fsencode(hidden)) <= _NAME_MAX:
         return hidden
+    import hashlib
+
     return f".{hashlib.sha256(os.fsencode(name)).hexdigest()}.{ending}"
 
 

@@ -1,20 +1,36 @@
 """Tables whose own log says which files live: read, so that verbs look at live files alone.
 
 :func:`snapshot` is the state of a Delta table, by the rules of Delta's PROTOCOL.md;
-:func:`list_tables` gives the files that the paths of a verb mean.
+:func:`list_tables` gives the files that the paths of a verb mean.  The readers of logs are imported
+when a table with a log is found.
 """
 
-from secure_bloom.tables.delta_names import column_names
-from secure_bloom.tables.delta_snapshot import snapshot
-from secure_bloom.tables.iceberg_catalog import is_in_catalog
-from secure_bloom.tables.live_file import (
-    DeletionVector,
-    LiveFile,
-    Protocol,
-    Snapshot,
-    TableMetadata,
-)
-from secure_bloom.tables.table_listing import TableListing, TableVersion, list_tables
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from secure_bloom.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from secure_bloom.tables.delta_names import column_names
+    from secure_bloom.tables.delta_snapshot import snapshot
+    from secure_bloom.tables.iceberg_catalog import is_in_catalog
+    from secure_bloom.tables.live_file import (
+        DeletionVector,
+        LiveFile,
+        Protocol,
+        Snapshot,
+        TableMetadata,
+    )
+    from secure_bloom.tables.table_listing import TableListing, TableVersion, list_tables
+
+_HOMES = {
+    "delta_names": ["column_names"],
+    "delta_snapshot": ["snapshot"],
+    "iceberg_catalog": ["is_in_catalog"],
+    "live_file": ["DeletionVector", "LiveFile", "Protocol", "Snapshot", "TableMetadata"],
+    "table_listing": ["TableListing", "TableVersion", "list_tables"],
+}
 
 __all__ = [
     "DeletionVector",
@@ -29,3 +45,5 @@ __all__ = [
     "list_tables",
     "snapshot",
 ]
+
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

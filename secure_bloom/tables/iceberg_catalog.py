@@ -11,9 +11,9 @@ from typing import Any, Final
 from secure_bloom.errors import PolicyError
 
 _SCHEME: Final = "iceberg://"
-
-
 INSTALL: Final = "pip install 'pyiceberg>=0.12'"
+#: The end of the name of a metadata file.
+METADATA_SUFFIX: Final = ".metadata.json"
 
 
 def is_in_catalog(path: str) -> bool:

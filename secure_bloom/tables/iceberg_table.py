@@ -25,10 +25,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-#: The end of the name of a metadata file.
-METADATA_SUFFIX = ".metadata.json"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IcebergTable:
     """The current snapshot of a table: its columns, and its data files in their order.

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from typing import TYPE_CHECKING
 
-from secure_bloom.column_names import NamesOfTable
 from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError, located
 from secure_bloom.storage import (
     InputFile,
@@ -22,16 +21,19 @@ from secure_bloom.storage import (
     name_of,
     open_input,
 )
-from secure_bloom.storage.folder_trees import Tree
 from secure_bloom.storage.listing import expand
 from secure_bloom.storage.managed_tables import refuse_above, refuse_folder
 from secure_bloom.storage.tree_of import tree_of
-from secure_bloom.tables.delta_names import column_names
-from secure_bloom.tables.delta_snapshot import snapshot
-from secure_bloom.tables.iceberg_catalog import is_in_catalog, metadata_file
-from secure_bloom.tables.iceberg_table import METADATA_SUFFIX, IcebergTable, iceberg_table
-from secure_bloom.tables.live_file import LiveFile, Snapshot
-from secure_bloom.tables.streaming_sink import committed_files
+from secure_bloom.tables.iceberg_catalog import METADATA_SUFFIX, is_in_catalog, metadata_file
+
+# Readers of logs are loaded when a table with a log is found: most files are of none.
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from secure_bloom.column_names import NamesOfTable
+    from secure_bloom.storage.folder_trees import Tree
+    from secure_bloom.tables.iceberg_table import IcebergTable
+    from secure_bloom.tables.live_file import LiveFile, Snapshot
 
 #: The logs that verbs which only read can honour.
 _READERS = frozenset({TableLog.DELTA, TableLog.STREAMING})
@@ -174,6 +176,8 @@ class _Listed:
 
     def take_iceberg(self, path: str) -> None:
         """Take the data files of the table with this metadata file."""
+        from secure_bloom.tables.iceberg_table import iceberg_table
+
         self._refuse_version(path)
         table = iceberg_table(local_path(path))
         self._iceberg.append(table)
@@ -203,10 +207,14 @@ class _Listed:
         tree = tree_of(path)
         self._folders.append(path)
         if log is TableLog.STREAMING:
+            from secure_bloom.tables.streaming_sink import committed_files
+
             self._refuse_version(table)
             files_of_sink = committed_files(table)
             _refuse_moved(tree, table, files_of_sink)
             return [shown for _, shown in _within(tree, table, path, files_of_sink)]
+        from secure_bloom.tables.delta_names import column_names
+
         state = self._snapshot(tree, table)
         with located(path=table):
             names = column_names(state.metadata)
@@ -226,6 +234,8 @@ class _Listed:
     def _snapshot(self, tree: Tree, table: str) -> Snapshot:
         key = tree.key(table)
         if key not in self._snapshots:
+            from secure_bloom.tables.delta_snapshot import snapshot
+
             found = snapshot(table, version=self._at.version, timestamp=self._at.timestamp)
             if found is None:
                 raise FormatError("the table's log is gone", path=table)

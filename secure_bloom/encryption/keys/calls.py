@@ -7,7 +7,6 @@ throttling and outages alike, and their SDKs repeat nothing by themselves.
 from __future__ import annotations
 
 import ipaddress
-import random
 import threading
 import time
 from collections.abc import Callable
@@ -126,6 +125,8 @@ def _pause(attempt: int, wanted: float | None) -> float:
 
     Without the random part, all that were throttled together would come back together.
     """
+    import random
+
     limit = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**attempt)
     # The pause is at least a quarter: without one a throttled server would be asked again at once.
     jitter = random.uniform(limit / 4, limit)  # noqa: S311 - it spreads calls and hides nothing
