@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import ssl
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
@@ -105,6 +104,8 @@ class VaultApi:
         return RefusalError(status, text)
 
     def _unreachable(self, exc: Exception) -> Exception:
+        import ssl
+
         for cause in _causes(exc):
             if isinstance(cause, ssl.SSLCertVerificationError):
                 return KmsUnavailableError(
