@@ -153,7 +153,7 @@ def add_bloom_filters(
         check_request(files, functools.partial(_survey, shared=shared))
         work = functools.partial(_rewrite, shared=shared, mode=mode)
         job = FileJob(schema=_REPORT, work=work, rows=_rows, what="got filters")
-        return run_file_job(files, job, wanted)
+        return run_file_job(files, job, wanted).wanted_by(wanted)
 
 
 def _beside_job(shared: bytes, names: ColumnNames, *, dry_run: bool) -> BesideJob[FileAddReport]:

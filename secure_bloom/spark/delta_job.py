@@ -6,7 +6,7 @@ import functools
 import json
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -17,9 +17,8 @@ from secure_bloom.delta.table_run import GONE, TableRun
 from secure_bloom.errors import PolicyError
 from secure_bloom.spark.file_reports import (
     FileJob,
-    OnError,
+    Reported,
     Reporting,
-    require_no_failure,
     run_file_job,
 )
 from secure_bloom.spark.file_selection import since_nanos
@@ -72,7 +71,7 @@ def rewrite_delta(
     spark: SparkSession, run: TableRun, job: BesideJob[Any], wanted: Reporting, *, dry_run: bool
 ) -> DataFrame:
     """Do the job on the files of a run, and commit what came of it; the report of the files."""
-    reports: list[DataFrame] = []
+    done: list[Reported] = []
 
     def work(tasks: Sequence[FileTask]) -> Mapping[str, int | None]:
         pairs = [json.dumps([task.path, task.target]) for task in tasks]
@@ -81,20 +80,18 @@ def rewrite_delta(
             work=functools.partial(_rewrite, job.rewrite),
             rows=functools.partial(_rows, job.rows, job.in_names),
         )
-        # The new files are committed, whatever failed beside them.
-        told = replace(wanted, on_error=OnError.REPORT)
-        report = run_file_job(table_files(spark, run, pairs), file_job, told)
-        reports.append(report)
-        return _sizes(report)
+        reported = run_file_job(table_files(spark, run, pairs), file_job, wanted)
+        done.append(reported)
+        return _sizes(reported.report)
 
     change = run.rewrite(work, dry_run=dry_run)
     gone = (f"{path}: {GONE}" for path in sorted(change.gone))
     for note in (*gone, *job.notes(change)):
         warnings.warn(note, stacklevel=4)
-    if not reports:
+    if not done:
         return spark.createDataFrame(job.schema.table([]))
-    require_no_failure(reports[0], len(run.files), wanted)
-    return reports[0]
+    # Only now: the new files are committed, whatever failed beside them.
+    return done[0].wanted_by(wanted)
 
 
 def table_files(spark: SparkSession, run: TableRun, texts: Sequence[str]) -> JobFiles:

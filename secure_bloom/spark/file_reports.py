@@ -21,12 +21,12 @@ from secure_bloom.ordered_pool import AT_ONCE
 from secure_bloom.spark.job_files import JobFiles
 from secure_bloom.spark.progress import Progress, task_progress
 from secure_bloom.spark.row_schema import RowSchema
-from secure_bloom.spark.tasks import Row, executors_errors, in_tasks, task_count
+from secure_bloom.spark.tasks import Row, executors_errors, task_count
 from secure_bloom.storage.paths import absolute_path, is_object_uri
 from secure_bloom.text import counted
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 #: Notes and errors that are told one by one.
 _TOLD = 10
@@ -78,55 +78,64 @@ def reporting(
     return Reporting(on_error=OnError(on_error), path=path, progress=progress)
 
 
-def run_file_job(files: JobFiles, job: FileJob, wanted: Reporting) -> DataFrame:
-    """Do the job on every file, in tasks, and report it as the caller wants.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reported:
+    """The report of a job, and the numbers of its files, of those that failed or have notes."""
 
-    Raises :class:`FilesFailedError`, which holds the report, where files failed and the caller did
-    not say ``on_error="report"``.
-    """
+    report: DataFrame
+    files: int
+    failed: int
+    noted: int
+
+    def wanted_by(self, wanted: Reporting) -> DataFrame:
+        """The report, or FilesFailedError if files failed and ``wanted`` is that this is raised."""
+        if self.failed and wanted.on_error is OnError.RAISE:
+            raise _failure(self.report, self.failed, self.files)
+        return self.report
+
+
+def run_file_job(files: JobFiles, job: FileJob, wanted: Reporting) -> Reported:
+    """Do the job on every file, in tasks; notes are told."""
     tasks = task_count(files.spark, files.count)
-    work = functools.partial(_do_file, job)
-    rows = in_tasks(files.rows(tasks), work, job.schema, at_once=AT_ONCE)
+    rows = files.each(functools.partial(_do_file, job), job.schema, tasks=tasks, at_once=AT_ONCE)
     with (
         executors_errors(),
         task_progress(files.spark, wanted.progress, total=files.count, tasks=tasks),
     ):
-        report = _kept(rows, job.schema, wanted.path)
-    failed, noted = _numbers(report)
-    _tell((*_file_notes(report, noted), *_summary_notes(report, files, job)))
-    if failed and wanted.on_error is OnError.RAISE:
-        raise _failure(report, failed, files.count)
-    return report
-
-
-def require_no_failure(report: DataFrame, count: int, wanted: Reporting) -> None:
-    """Raise what :func:`run_file_job` does of a report that it gave for ``on_error="report"``."""
-    failed, _ = _numbers(report)
-    if failed and wanted.on_error is OnError.RAISE:
-        raise _failure(report, failed, count)
+        reported = _kept(rows, job.schema, files.count, wanted.path)
+    report = reported.report
+    _tell((*_file_notes(report, reported.noted), *_summary_notes(report, files, job)))
+    return reported
 
 
 def _do_file(job: FileJob, path: str) -> Iterable[Row]:
     return job.rows(job.work(path))
 
 
-def _kept(rows: DataFrame, schema: RowSchema, path: str | None) -> DataFrame:
-    """The rows, made now and never again."""
+def _kept(rows: DataFrame, schema: RowSchema, files: int, path: str | None) -> Reported:
+    """The rows, made now and never again, and counted on the way."""
+    from pyspark.sql import Observation
+
+    counts = Observation()
+    counted = rows.observe(counts, *_counts())
     if path is None:
         # No cache: if an executor is lost, Spark would make its part of a cache by running the job
         # again.
-        return rows.localCheckpoint()
-    rows.write.options(**_IN_CLEAR).parquet(path)
-    return rows.sparkSession.read.schema(schema.ddl).parquet(path)
+        report = counted.localCheckpoint()
+    else:
+        counted.write.options(**_IN_CLEAR).parquet(path)
+        report = rows.sparkSession.read.schema(schema.ddl).parquet(path)
+    # A client of Spark Connect does not hear what a checkpoint has counted.
+    numbers = counts.get or report.agg(*_counts()).collect()[0].asDict()
+    return Reported(report=report, files=files, **numbers)
 
 
-def _numbers(report: DataFrame) -> Row:
+def _counts() -> tuple[Column, ...]:
     """The numbers of files that failed, and that have notes; a file has both in one row."""
     from pyspark.sql import functions as f
 
     failed, noted = f.col("status") == "failed", f.size("notes") > 0
-    (row,) = report.agg(f.count_if(failed), f.count_if(noted)).collect()
-    return tuple(row)
+    return f.count_if(failed).alias("failed"), f.count_if(noted).alias("noted")
 
 
 def _tell(notes: Iterable[str]) -> None:

@@ -18,7 +18,16 @@ from secure_bloom.errors import PolicyError, SecureBloomError
 from secure_bloom.spark.file_selection import FileSelection, file_selection
 from secure_bloom.spark.row_schema import RowSchema
 from secure_bloom.spark.table_names import table_location
-from secure_bloom.spark.tasks import Row, executors_errors, in_tasks, rows_frame, spread, task_count
+from secure_bloom.spark.tasks import (
+    Row,
+    Work,
+    executors_errors,
+    given_in_tasks,
+    in_tasks,
+    rows_frame,
+    spread,
+    task_count,
+)
 from secure_bloom.storage import summary_files
 from secure_bloom.storage.listing import no_such_files
 from secure_bloom.storage.paths import Paths, absolute_path, as_paths
@@ -59,8 +68,20 @@ class JobFiles:
     def rows(self, tasks: int) -> DataFrame:
         """The paths as rows of so many tasks."""
         if self.frame is None:
-            return rows_frame(self.spark, [(path,) for path in self.known], _PATHS, tasks=tasks)
+            return rows_frame(self.spark, self._known_rows, _PATHS, tasks=tasks)
         return spread(self.frame, "path", tasks=tasks)
+
+    def each(self, work: Work, schema: RowSchema, *, tasks: int, at_once: int) -> DataFrame:
+        """The rows that ``work`` makes of each path, in so many tasks: see :func:`in_tasks`."""
+        if self.frame is not None:
+            return in_tasks(self.rows(tasks), work, schema, at_once=at_once)
+        return given_in_tasks(
+            self.spark, self._known_rows, _PATHS, work, schema, tasks=tasks, at_once=at_once
+        )
+
+    @property
+    def _known_rows(self) -> list[Row]:
+        return [(path,) for path in self.known]
 
     def some(self, most: int) -> Sequence[str]:
         """A few of the paths, or all."""
@@ -130,11 +151,8 @@ def _listing(
     tasks = task_count(spark, len(branches), alone=0)
     rows = [(branch.root, branch.folder, branch.deep) for branch in branches]
     shared = pickle.dumps(selection)
-    found = in_tasks(
-        rows_frame(spark, rows, _BRANCHES, tasks=tasks),
-        functools.partial(_list_branch, shared=shared),
-        _ENTRIES,
-    )
+    work = functools.partial(_list_branch, shared=shared)
+    found = given_in_tasks(spark, rows, _BRANCHES, work, _ENTRIES, tasks=tasks)
     if not entries:
         return found
     return found.union(spark.createDataFrame(_ENTRIES.table(map(_entry_row, entries))))

@@ -104,7 +104,7 @@ def reencrypt(
         folder = None if output is None else absolute_path(output)
         if folder is not None:
             output_paths(files, files.roots, folder)
-        return run_file_job(files, _job(shipped, files, folder), wanted)
+        return run_file_job(files, _job(shipped, files, folder), wanted).wanted_by(wanted)
 
 
 @checked_arguments
@@ -135,7 +135,7 @@ def rotate_keys(
     with job_files(spark, paths, where=where, since=time_of_files(since)) as files:
         if not moves:
             check_columns(files, checked)
-        return run_file_job(files, _job(shipped, files, None), wanted)
+        return run_file_job(files, _job(shipped, files, None), wanted).wanted_by(wanted)
 
 
 def _refuse_outside_keys(policy: KeyPolicy | None, table: str) -> None:

@@ -1,6 +1,6 @@
-"""Work on the rows of a DataFrame in the tasks of a Spark job.
+"""Work on rows in the tasks of a Spark job.
 
-The items of work are a column, never part of a closure: a closure goes to every task whole.  An
+Many items of work are a column, never part of a closure: a closure goes to every task whole.  An
 Arrow UDF does the work: Spark Connect has it too, and it needs no pandas, unlike `mapInArrow`.
 """
 
@@ -17,7 +17,9 @@ import pyarrow as pa
 from secure_bloom.errors import SparkUnavailableError
 from secure_bloom.ordered_pool import in_order
 from secure_bloom.spark.progress import context_of
+from secure_bloom.spark.python_workers import freeze_imports
 from secure_bloom.spark.row_schema import RowSchema
+from secure_bloom.spark.shipping import opened_once, ship
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,6 +41,9 @@ _CORES = 4
 #: Items of a task where cores are few and may become more; and the most, because a lost task
 #: is done again as a whole.
 _SOME, _MOST = 250, 1000
+#: Rows of the driver that go to the tasks in their closure.  It is larger then, but nothing has to
+#: be shuffled, which takes longer than such a closure.
+_IN_CLOSURE = 1000
 _TASK = "task"
 
 
@@ -76,6 +81,34 @@ def _by_task(rows: DataFrame, tasks: int) -> DataFrame:
     return rows.repartitionById(max(tasks, 1), _TASK).drop(_TASK)
 
 
+def given_in_tasks(
+    spark: SparkSession,
+    given: Sequence[Row],
+    columns: RowSchema,
+    work: Work,
+    schema: RowSchema,
+    *,
+    tasks: int,
+    at_once: int = 1,
+) -> DataFrame:
+    """As :func:`in_tasks`, of rows that the driver holds; each task has a run of them, in order."""
+    if len(given) > _IN_CLOSURE:
+        rows = rows_frame(spark, given, columns, tasks=tasks)
+        return in_tasks(rows, work, schema, at_once=at_once)
+    numbers = spark.range(0, len(given), 1, max(tasks, 1))
+    work = functools.partial(_on_given, work, ship(given))
+    return in_tasks(numbers, work, schema, at_once=at_once)
+
+
+def _on_given(work: Work, shipped: bytes, number: int) -> Iterable[Row]:
+    return work(*_given(shipped)[number])
+
+
+@opened_once
+def _given(rows: Sequence[Row]) -> Sequence[Row]:
+    return rows
+
+
 def in_tasks(rows: DataFrame, work: Work, schema: RowSchema, *, at_once: int = 1) -> DataFrame:
     """The rows that ``work`` makes of each row, in its task; nothing runs before it is asked for.
 
@@ -88,8 +121,9 @@ def in_tasks(rows: DataFrame, work: Work, schema: RowSchema, *, at_once: int = 1
     # Spark chooses the kind of UDF by these annotations.
     def done(*columns: pa.Array) -> pa.Array:
         given = list(zip(*(column.to_pylist() for column in columns), strict=True))
-        made = in_order(lambda row: list(work(*row)), given, at_once, room=len(given))
-        return schema.lists(list(made))
+        made = list(in_order(lambda row: list(work(*row)), given, at_once, room=len(given)))
+        freeze_imports()
+        return schema.lists(made)
 
     # The types of PySpark only know of generators here.
     task = arrow_udf(done, f"array<{schema.struct}>").asNondeterministic()  # type: ignore[call-overload]
@@ -110,9 +144,9 @@ def run_tasks(
     """
     if not items:
         return []
-    frame = rows_frame(spark, list(enumerate(items)), _ITEMS, tasks=tasks)
+    numbered, pickled = list(enumerate(items)), functools.partial(_pickled, work)
     with executors_errors():
-        rows = in_tasks(frame, functools.partial(_pickled, work), _RESULTS).collect()
+        rows = given_in_tasks(spark, numbered, _ITEMS, pickled, _RESULTS, tasks=tasks).collect()
     results = {row.id: row.result for row in rows}
     # Safe to unpickle: our own tasks have just written this.
     return [pickle.loads(results[i]) for i in range(len(items))]  # noqa: S301
