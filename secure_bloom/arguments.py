@@ -23,11 +23,19 @@ _Kind = tuple[Callable[[object], bool], str]
 def checked_arguments(function: Callable[P, R]) -> Callable[P, R]:
     """Raise PolicyError for an argument that is of no type of its annotation."""
     names = function.__code__.co_varnames
+    # Types of arguments that were right once, and so always are.
+    known: set[tuple[object, ...]] = set()
 
     @wraps(function)
     def checked(*args: P.args, **kwargs: P.kwargs) -> R:
-        for name, value in [*zip(names, args, strict=False), *kwargs.items()]:
-            _check(name, value, function.__annotations__.get(name, "object"))
+        types = (*map(type, args), *kwargs, *map(type, kwargs.values()))
+        if types not in known:
+            given = [*zip(names, args, strict=False), *kwargs.items()]
+            annotations = [function.__annotations__.get(name, "object") for name, _ in given]
+            for (name, value), annotation in zip(given, annotations, strict=True):
+                _check(name, value, annotation)
+            if all(map(_is_told_by_type, annotations)):
+                known.add(types)
         return function(*args, **kwargs)
 
     return checked
@@ -48,6 +56,11 @@ def _check(name: str, value: object, annotation: str) -> None:
     if kinds:
         wanted = " or ".join(dict.fromkeys(text for _, text in kinds))
         raise PolicyError(f"{name} is of type {type(value).__name__}, wanted {wanted}")
+
+
+@cache
+def _is_told_by_type(annotation: str) -> bool:
+    return all(is_of not in _BY_VALUE for is_of, _ in _kinds(annotation))
 
 
 @cache
@@ -101,6 +114,7 @@ _KEYS: _Kind = (
     "a Keyring, ExplicitKeys or an object with wrap_key and unwrap_key",
 )
 _FUNCTION: _Kind = (callable, "a function")
+_ITERABLE: _Kind = (lambda value: hasattr(value, "__iter__"), "several")
 _KINDS: dict[str, _Kind] = {
     "None": _NONE,
     "bool": (_is_flag, "True or False"),
@@ -115,14 +129,16 @@ _KINDS: dict[str, _Kind] = {
     "GivenKeys": _KEYS,
     "KmsClient": _KEYS,
     "Types": (lambda value: isinstance(value, Mapping), "a mapping of columns to types"),
-    "Iterable[str]": (lambda value: hasattr(value, "__iter__"), "a list of texts"),
+    "Iterable[str]": (_ITERABLE[0], "a list of texts"),
     "Progress": _FUNCTION,
     "FileProgress": _FUNCTION,
 }
+#: Checks that look at more than the type of a value.
+_BY_VALUE = frozenset({_KEYS[0], _ITERABLE[0], _is_mapping_of_texts})
 _CONTAINERS: dict[str, _Kind] = {
     "Mapping": (lambda value: isinstance(value, Mapping), "a mapping"),
     "NDArray": _class("ndarray"),
-    "Iterable": (lambda value: hasattr(value, "__iter__"), "several"),
+    "Iterable": _ITERABLE,
 }
 #: Aliases of more than classes: the code that reads such a value knows what it may be.
 _ELSEWHERE = frozenset(

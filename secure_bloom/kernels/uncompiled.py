@@ -24,7 +24,7 @@ Hashes: TypeAlias = NDArray[np.uint64]
 DAMAGED: Final = -1
 _STRIPE: Final = 32
 _LENGTH: Final = struct.Struct("<I")
-_SALT: Final = np.array(SALT, U32)
+_SALT: Final = np.array(SALT, U32)[:, None]
 _PRIME64_1: Final = U64(0x9E3779B185EBCA87)
 _PRIME64_2: Final = U64(0xC2B2AE3D27D4EB4F)
 _PRIME64_3: Final = U64(0x165667B19E3779F9)
@@ -40,9 +40,9 @@ def hash_rows(rows: Bytes, hashes: Hashes) -> None:
     h = _striped(rows) if width >= _STRIPE else np.full(len(rows), _PRIME64_5)
     h = h + U64(width)
     for at in range(width - width % _STRIPE, width - 7, 8):
-        h = _rotate(h ^ _round(U64(0), _words(rows, at, "<u8")), 27) * _PRIME64_1 + _PRIME64_4
+        h = _rotate(h ^ _round(_words(rows, at, "<u8")), 27) * _PRIME64_1 + _PRIME64_4
     if width & 4:
-        word = _words(rows, width & ~7, "<u4").astype(U64)
+        word = _words(rows, width & ~7, "<u4")
         h = _rotate(h ^ word * _PRIME64_1, 23) * _PRIME64_2 + _PRIME64_3
     for at in range(width & ~3, width):
         h = _rotate(h ^ rows[:, at].astype(U64) * _PRIME64_5, 11) * _PRIME64_1
@@ -56,23 +56,26 @@ def _striped(rows: Bytes) -> Hashes:
     accumulators = [np.full(len(rows), seed, U64) for seed in _SEEDS]
     for at in range(0, rows.shape[1] - _STRIPE + 1, _STRIPE):
         for i, v in enumerate(accumulators):
-            accumulators[i] = _round(v, _words(rows, at + 8 * i, "<u8"))
+            accumulators[i] = _round(_words(rows, at + 8 * i, "<u8"), v)
     h: Hashes = np.zeros(len(rows), U64)
     for v, bits in zip(accumulators, (1, 7, 12, 18), strict=True):
         h += _rotate(v, bits)
     for v in accumulators:
-        h = (h ^ _round(U64(0), v)) * _PRIME64_1 + _PRIME64_4
+        h = (h ^ _round(v)) * _PRIME64_1 + _PRIME64_4
     return h
 
 
-def _round(accumulator: Hashes | np.uint64, lane: Hashes) -> Hashes:
-    return _rotate(accumulator + lane * _PRIME64_2, 31) * _PRIME64_1
+def _round(lane: Hashes, accumulator: Hashes | None = None) -> Hashes:
+    """``accumulator`` is None for the round of zero."""
+    product = lane * _PRIME64_2
+    return _rotate(product if accumulator is None else accumulator + product, 31) * _PRIME64_1
 
 
-def _words(rows: Bytes, at: int, word: str) -> NDArray[Any]:
+def _words(rows: Bytes, at: int, word: str) -> Hashes:
     """The number that starts at byte ``at`` of each row."""
     columns = rows[:, at : at + np.dtype(word).itemsize]
-    return np.ascontiguousarray(columns).view(word)[:, 0]
+    # Seen as numbers where they lie, and then copied: five times as fast as copied byte by byte.
+    return columns.view(word)[:, 0].astype(U64)
 
 
 def _rotate(x: Hashes, bits: int) -> Hashes:
@@ -103,16 +106,16 @@ def insert_hashes(blocks: Blocks, hashes: Hashes) -> None:
     # Sorted by block, so that all masks of a block are put together before it is written once.
     # Narrow numbers are sorted digit by digit, ten times as fast.
     narrow = index.astype(np.uint16) if len(blocks) <= 1 << 16 else index
-    order = np.argsort(narrow, kind="stable")
+    order = narrow.argsort(kind="stable")
     index = index[order]
-    starts = np.flatnonzero(np.concatenate([[True], index[1:] != index[:-1]]))
-    blocks[index[starts]] |= np.bitwise_or.reduceat(_masks(hashes[order]), starts, axis=0)
+    starts = np.concatenate([[0], (index[1:] != index[:-1]).nonzero()[0] + 1])
+    blocks[index[starts]] |= np.bitwise_or.reduceat(_masks(hashes[order]), starts, axis=1).T
 
 
 def check_hashes(blocks: Blocks, hashes: Hashes, found: NDArray[np.bool_]) -> None:
     """Set ``found[i]`` to whether ``hashes[i]`` may have been inserted."""
-    missing = _masks(hashes) & ~blocks[_block_index(blocks, hashes)]
-    found[:] = ~missing.any(axis=1)
+    missing = _masks(hashes) & ~blocks[_block_index(blocks, hashes)].T
+    found[:] = ~missing.any(axis=0)
 
 
 def _block_index(blocks: Blocks, hashes: Hashes) -> NDArray[np.intp]:
@@ -120,10 +123,10 @@ def _block_index(blocks: Blocks, hashes: Hashes) -> NDArray[np.intp]:
 
 
 def _masks(hashes: Hashes) -> Blocks:
-    """``mask(x)`` of the lower half of each hash, shape (n, 8)."""
-    x = hashes.astype(U32)[:, None]
-    masks: Blocks = U32(1) << ((x * _SALT) >> U32(27))
-    return masks
+    """``mask(x)`` of the lower half of each hash, shape (8, n): numpy is fast along the last."""
+    masks: Blocks = hashes.astype(U32) * _SALT
+    masks >>= U32(27)
+    return np.left_shift(U32(1), masks, out=masks)
 
 
 def byte_array_offsets(data: Bytes, offsets: NDArray[np.int64]) -> int:
