@@ -13,14 +13,16 @@ JAVA_HINT := Java 17 or later is needed by Spark: install it (Debian, Ubuntu: ap
 CONNECT := pandas zstandard
 # DuckDB's extensions for Delta and S3 come for fewer versions than DuckDB does.  Apart, beside the other one.
 DUCKDB_EXTENDED := duckdb==1.5.5 duckdb-extension-delta==1.5.5 duckdb-extension-httpfs==1.5.5
-# Azure's emulator, which runs on Node.  Without npm its tests are skipped.
-AZURITE := azurite@3.37.0
+# Azure's emulator, which runs on Node.  Without npm its tests are skipped.  Its package.json leaves out what
+# it would load for telemetry and for a database behind it: seven of eight files.
+AZURITE := tests/storage/azure/package.json
 
 # Most of what is installed is never imported, so bytecode is made by the first import.
 INSTALL := $(BIN)/python -m pip install --quiet --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: help docs demo test pytest test-all check coverage mutants compatibility bench faults fuzz integrity no-false-negative format clean java
+.PHONY: help docs demo test pytest test-all check coverage mutants compatibility bench faults fuzz integrity no-false-negative format clean java \
+  install-java install-packages install-connect install-duckdb install-azurite
 
 help:  ## Show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -94,18 +96,29 @@ $(VENV)/.installed-spark: $(VENV)/bin/python pyproject.toml
 	@$(INSTALL) --editable '.[spark]'
 	@touch $@
 
-$(VENV)/.installed-dev: $(VENV)/bin/python pyproject.toml
+# Four installations that know nothing of each other: unpacking takes a core, and so each waits for none.
+$(VENV)/.installed-dev: $(VENV)/bin/python pyproject.toml $(AZURITE)
 	@echo "installing into $(VENV) (PySpark is large: a minute or two)"
-	@# npm needs no Python, so it runs beside pip; a registry that does not answer is given up soon.
-	@{ command -v npm && npm install --ignore-scripts --no-audit --no-fund --fetch-timeout 20000 --fetch-retries 1 \
-	    --prefix $(VENV)/azurite $(AZURITE); } >/dev/null 2>&1 & npm=$$!; \
-	  $(INSTALL) --editable '.[dev]' || exit; \
-	  $(INSTALL) --no-deps --target $(VENV)/connect $(CONNECT) || \
-	    echo "without $(CONNECT) the test of Spark Connect is skipped"; \
-	  $(INSTALL) --no-deps --target $(VENV)/duckdb-delta $(DUCKDB_EXTENDED) || \
-	    echo "without $(DUCKDB_EXTENDED) no test reads Delta tables by DuckDB"; \
-	  wait $$npm || echo "without npm and $(AZURITE) no test writes to Azure's emulator"
+	@$(MAKE) --no-print-directory --jobs 4 install-packages install-azurite install-duckdb install-connect
 	@touch $@ $(VENV)/.installed-spark
+
+install-packages:
+	@$(INSTALL) --editable '.[dev]'
+
+install-connect:
+	@$(INSTALL) --no-deps --target $(VENV)/connect $(CONNECT) || \
+	  echo "without $(CONNECT) the test of Spark Connect is skipped"
+
+install-duckdb:
+	@$(INSTALL) --no-deps --target $(VENV)/duckdb-delta $(DUCKDB_EXTENDED) || \
+	  echo "without $(DUCKDB_EXTENDED) no test reads Delta tables by DuckDB"
+
+# A registry that does not answer is given up soon.
+install-azurite:
+	@mkdir -p $(VENV)/azurite && cp $(AZURITE) $(VENV)/azurite/
+	@{ command -v npm && npm install --ignore-scripts --no-audit --no-fund --fetch-timeout 20000 --fetch-retries 1 \
+	    --prefix $(VENV)/azurite; } >/dev/null 2>&1 || \
+	  echo "without npm and the packages of $(AZURITE) no test writes to Azure's emulator"
 
 $(VENV)/.installed-docs: $(VENV)/bin/python pyproject.toml
 	@echo "installing into $(VENV)"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 boto3 = pytest.importorskip("boto3", reason="needs the extra aws")
-moto_server = pytest.importorskip("moto.server", reason="needs moto[server]")
+moto_server = pytest.importorskip("moto.server", reason="needs moto and flask")
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("cold_keys")]
 
 REGION = "eu-central-1"

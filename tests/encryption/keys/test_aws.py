@@ -29,7 +29,7 @@ from secure_bloom.errors import (
 from tests.encryption.keys.vault.servers import http_server
 
 boto3 = pytest.importorskip("boto3", reason="needs the extra aws")
-moto_server = pytest.importorskip("moto.server", reason="needs moto[server]")
+moto_server = pytest.importorskip("moto.server", reason="needs moto and flask")
 
 REGION = "eu-central-1"
 DEK = bytes(range(16))
