@@ -13,16 +13,18 @@ JAVA_HINT := Java 17 or later is needed by Spark: install it (Debian, Ubuntu: ap
 CONNECT := pandas zstandard
 # DuckDB's extensions for Delta and S3 come for fewer versions than DuckDB does.  Apart, beside the other one.
 DUCKDB_EXTENDED := duckdb==1.5.5 duckdb-extension-delta==1.5.5 duckdb-extension-httpfs==1.5.5
+# What builds the site of the documentation: 15,000 files, which are unpacked beside the others.
+SITE := mkdocs-material
 # Azure's emulator, which runs on Node.  Without npm its tests are skipped.  Its package.json leaves out what
 # it would load for telemetry and for a database behind it: seven of eight files.
 AZURITE := tests/storage/azure/package.json
 
 # Most of what is installed is never imported, so bytecode is made by the first import.
-INSTALL := $(BIN)/python -m pip install --quiet --no-compile
+INSTALL := $(BIN)/python -m pip install --quiet --no-compile --no-warn-conflicts
 
 .DEFAULT_GOAL := help
 .PHONY: help docs demo test pytest test-all check coverage mutants compatibility bench faults fuzz integrity no-false-negative format clean java \
-  install-java install-packages install-connect install-duckdb install-azurite
+  install-java install-dependencies install-dev install-connect install-duckdb install-site install-azurite compile-kernels
 
 help:  ## Show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -96,14 +98,23 @@ $(VENV)/.installed-spark: $(VENV)/bin/python pyproject.toml
 	@$(INSTALL) --editable '.[spark]'
 	@touch $@
 
-# Four installations that know nothing of each other: unpacking takes a core, and so each waits for none.
+# No core idles: beside pip, which uses one, the kernels are compiled, for which the first tests would wait.
 $(VENV)/.installed-dev: $(VENV)/bin/python pyproject.toml $(AZURITE)
 	@echo "installing into $(VENV) (PySpark is large: a minute or two)"
-	@$(MAKE) --no-print-directory --jobs 4 install-packages install-azurite install-duckdb install-connect
+	@$(MAKE) --no-print-directory --jobs 3 install-dependencies install-azurite install-site
+	@$(MAKE) --no-print-directory --jobs 2 install-dev compile-kernels install-duckdb install-connect
 	@touch $@ $(VENV)/.installed-spark
 
-install-packages:
+install-dependencies:
+	@$(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies'], sep='\n')" \
+	  > $(VENV)/dependencies.txt
+	@$(INSTALL) --requirement $(VENV)/dependencies.txt
+
+install-dev:
 	@$(INSTALL) --editable '.[dev]'
+
+compile-kernels:
+	@$(BIN)/python -m tests.compiled_kernels || echo "the first tests compile the kernels"
 
 install-connect:
 	@$(INSTALL) --no-deps --target $(VENV)/connect $(CONNECT) || \
@@ -112,6 +123,9 @@ install-connect:
 install-duckdb:
 	@$(INSTALL) --no-deps --target $(VENV)/duckdb-delta $(DUCKDB_EXTENDED) || \
 	  echo "without $(DUCKDB_EXTENDED) no test reads Delta tables by DuckDB"
+
+install-site:
+	@$(INSTALL) --target $(VENV)/site $(SITE) || echo "without $(SITE) the site's tests are skipped"
 
 # A registry that does not answer is given up soon.
 install-azurite:

@@ -47,6 +47,7 @@ WITHOUT_GENERATED_CODE = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 _DEPLOY = "org.apache.spark.deploy"
+_WORKER_PYTHON = Path(__file__).with_name("worker_python.sh")
 
 
 def small_session(master: str, folder: Path, config: Mapping[str, str] | None = None) -> Any:
@@ -72,8 +73,10 @@ def small_session(master: str, folder: Path, config: Mapping[str, str] | None = 
         "spark.ui.showConsoleProgress": "false",
         **(config or {}),
     }
-    # Spark takes the workers' Python from this variable alone.
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    # Spark takes the workers' Python from the environment alone.
+    os.environ["PYSPARK_PYTHON"] = str(_WORKER_PYTHON)
+    os.environ["TESTS_PYTHON"] = sys.executable
+    os.environ["TESTS_PYTHONPATH"] = os.environ.get("PYTHONPATH", "")
     return SparkSession.builder.master(master).config(map=settings)
 
 

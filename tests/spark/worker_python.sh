@@ -1,0 +1,4 @@
+#!/bin/sh
+# The Python of Spark's workers: that of the tests, without the archives that Spark puts on its path.
+# No bytecode is kept of an archive: each worker would compile PySpark again, for half a second.
+PYTHONPATH=$TESTS_PYTHONPATH exec "$TESTS_PYTHON" "$@"
