@@ -13,6 +13,7 @@ written there with `--compatibility`.
 from __future__ import annotations
 
 import atexit
+import functools
 import gc
 import itertools
 import os
@@ -204,10 +205,11 @@ def _size(part: Path) -> int:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     places = {part: place for place, part in enumerate(_PARTS)}
 
-    def place(item: pytest.Item) -> int:
-        return next((places[path] for path in (item.path, *item.path.parents) if path in places), 0)
+    @functools.cache  # for each file, not for each of its tests
+    def place(file: Path) -> int:
+        return next((places[path] for path in (file, *file.parents) if path in places), 0)
 
-    items.sort(key=lambda item: (_turn(item), place(item)))
+    items.sort(key=lambda item: (_turn(item), place(item.path)))
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SparkWorkers:

@@ -63,7 +63,9 @@ def _raised(failed: Any) -> None:
 
 
 @pytest.mark.parametrize("verb", VERBS)
-@pytest.mark.parametrize("given", [{"keys": KEYRING}, {"policy": SIGNED_POLICY}], ids=str)
+@pytest.mark.parametrize(
+    "given", [{"keys": KEYRING}, {"policy": SIGNED_POLICY}], ids=["keys", "policy"]
+)
 def test_a_signature_that_cannot_be_checked_is_an_error(
     tmp_path: Path, verb: str, given: dict[str, Any]
 ) -> None:
