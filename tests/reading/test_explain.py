@@ -247,6 +247,7 @@ def test_the_page_index_speaks_of_its_own_column(tmp_path: Path) -> None:
         (group,) = sb.explain(path, where=where).files[0].row_groups
         told = {note.column: note.rows for note in group.notes if note.step == "page index"}
         assert told == {"a": 100, "b": 1000}, where
+        assert "leaves 1,000 of 1,000 rows" in {note.text for note in group.notes}
         ranges = group.ranges or ((0, group.rows),)
         assert sum(end - start for start, end in ranges) == left
     shown = explained(path, "a >= 5 and a < 250 and b = 5")
