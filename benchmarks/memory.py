@@ -1,4 +1,4 @@
-"""The most memory that an add takes beyond a process that has added before, with compiled code.
+"""The most memory that an add takes beyond a process that has added before.
 
 `python -m benchmarks.memory FILE WAY` is that process: it adds to a small file and then to FILE,
 and prints how far its resident memory rose, in bytes.
