@@ -50,7 +50,7 @@ def _block_pointer(
     context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: list[ir.Value]
 ) -> ir.Value:
     """The address of the block ``args[1]`` of the array ``args[0]``, as a pointer to its lanes."""
-    array = context.make_array(signature.args[0])  # type: ignore[no-untyped-call]
+    array = context.make_array(signature.args[0])
     words = array(context, builder, args[0]).data
     first_word = builder.mul(args[1], ir.Constant(ir.IntType(64), 8))
     return builder.bitcast(builder.gep(words, [first_word]), LANES.as_pointer())
@@ -65,7 +65,7 @@ def _block_insert(
         pointer = _block_pointer(context, builder, signature, args)
         block = builder.load(pointer, align=WORD_ALIGNMENT)
         builder.store(builder.or_(block, _mask(builder, args[2])), pointer, align=WORD_ALIGNMENT)
-        return context.get_dummy_value()  # type: ignore[no-untyped-call]
+        return context.get_dummy_value()
 
     return types.void(blocks, index, x), write
 

@@ -37,7 +37,7 @@ _SECONDS = 300
 #: for classes at once, as everything is collected whenever it grows.  Spark's classes are not
 #: verified again, which takes a tenth of its start.
 SHORT_LIVED = (
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m"
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m -XX:ReservedCodeCacheSize=240m"
     " -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 )
 #: To generate and compile code for a query takes longer than a query of a few rows does.  The demo
