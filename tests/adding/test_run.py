@@ -230,12 +230,11 @@ def _sockets(pid: int) -> set[str]:
 
 def _is_alive(pid: int) -> bool:
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
         return False
-    status = Path(f"/proc/{pid}/stat")
     # One that nobody waits for any more is a zombie until the system's first process does.
-    return not status.exists() or status.read_text().rpartition(")")[2].split()[0] != "Z"
+    return status.rpartition(")")[2].split()[0] != "Z"
 
 
 @NEEDS_PROC
