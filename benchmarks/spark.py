@@ -1,8 +1,8 @@
 """The step on Spark: what it costs beside one process, and what its driver holds.
 
-`python -m benchmarks.spark FOLDER CORES RUNS` is the process of the step: it prints the median
-seconds of the step, and of one process that does the same files in turn, as JSON.  Spark's start-up
-and its first run do not count.
+`python -m benchmarks.spark FOLDER CORES RUNS [SETTING=VALUE...]` is the process of the step: it
+prints the median seconds of the step, and of one process that does the same files in turn, as JSON.
+Spark's start-up and its first run do not count.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from secure_bloom.spark import add_bloom_filters, session_config
 from tests.tables import Mode, customers, write
 
 KEYS = {"email": "k_pii", "iban": "k_finance"}
+_UNIX_SOCKETS = "spark.python.unix.domain.socket.enabled"
 
 
 def cases(folder: Path, *, quick: bool) -> Iterator[Result]:
@@ -49,6 +50,15 @@ def costs(folder: Path, files: int, runs: int) -> Iterator[Result]:
         note=note,
     )
     yield Result(case=case, against="with 1 core", unit="s", ours=two, other=one, note=note)
+    by_sockets, alone_beside_sockets = seconds(folder, 2, runs, f"{_UNIX_SOCKETS}=true")
+    yield Result(
+        case=f"{case}, its workers reached by Unix sockets",
+        against="one process, in turn",
+        unit="s",
+        ours=by_sockets,
+        other=alone_beside_sockets,
+        note=f"{_UNIX_SOCKETS} is true",
+    )
     yield Result(
         case="cost of the step, one core, a file",
         against="beyond one process, in turn",
@@ -68,18 +78,19 @@ def write_files(folder: Path, files: int) -> None:
         shutil.copyfile(first, folder / f"part-{i:04}.parquet")
 
 
-def seconds(folder: Path, cores: int, runs: int) -> tuple[float, float]:
+def seconds(folder: Path, cores: int, runs: int, *settings: str) -> tuple[float, float]:
     """Of the step with so many cores, and of one process."""
-    step, alone = json.loads(python("-m", __spec__.name, folder, str(cores), str(runs)))
+    step, alone = json.loads(python("-m", __spec__.name, folder, str(cores), str(runs), *settings))
     return step, alone
 
 
 def main() -> None:
     """The process of the step."""
     folder, cores, runs = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    settings = dict(setting.split("=", 1) for setting in sys.argv[4:])
     policy = KeyPolicy.load(folder / POLICY)
     work = folder / f"work-{cores}"
-    with local_session(cores, folder, session_config(policy)) as spark:
+    with local_session(cores, folder, session_config(policy) | settings) as spark:
 
         def step() -> None:
             report = add_bloom_filters(spark, work, policy)
