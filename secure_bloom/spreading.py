@@ -25,6 +25,8 @@ B = TypeVar("B")
 _FILES_A_PROCESS: Final = 128
 #: Larger files, in the mean of some, are work for threads.
 _SMALL: Final = 16 * 1024 * 1024
+#: The work on smaller ones is loops so short that threads mostly hand Python's lock to each other.
+_TINY: Final = 256 * 1024
 _SAMPLE: Final = 64
 
 
@@ -52,11 +54,13 @@ def chosen_spread(paths: Sequence[str], jobs: int | None, *, by_threads: bool = 
     threads = _cores() if jobs is None else jobs
     # Whoever names a number of jobs need not have many files, only enough to share.
     processes = min(threads, len(paths) // (_FILES_A_PROCESS if jobs is None else 2))
-    if by_threads or not _are_small(paths):
+    size = _mean_size(paths)
+    if by_threads or size is None or size > _SMALL:
         files = files_at_once(paths)
         # One chunk of an object is on its way while another one is decoded.
         threads = threads if files == 1 else 2 * threads
         return Spread(processes=1, threads=threads, files=max(threads, files))
+    threads = 1 if size <= _TINY else threads
     return Spread(processes=max(1, processes), threads=threads, files=AT_ONCE)
 
 
@@ -97,13 +101,14 @@ def _cores() -> int:
     return os.cpu_count() or 1
 
 
-def _are_small(paths: Sequence[str]) -> bool:
-    """Whether some of the files, from all over the run, are small; objects are waited for."""
+def _mean_size(paths: Sequence[str]) -> int | None:
+    """About how many bytes a file has, by some from all over the run; None for objects."""
     some = paths[:: max(1, len(paths) // _SAMPLE)]
+    # Objects are waited for, whatever their size is.
     if any(map(is_object_uri, some)):
-        return False
+        return None
     sizes = []
     for path in some:
         with suppress(OSError):
             sizes.append(Path(local_path(path)).stat().st_size)
-    return sum(sizes) <= _SMALL * len(some)
+    return sum(sizes) // max(1, len(some))

@@ -39,14 +39,20 @@ def four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
         (2000, 3, 3, 3),
         (3, 2, 1, 2),
         (4, 2, 2, 2),
-        (0, 2, 1, 2),
     ],
 )
 def test_many_small_files_go_to_processes(
     tmp_path: Path, count: int, jobs: int | None, processes: int, threads: int
 ) -> None:
-    chosen = chosen_spread(_files(tmp_path, count), jobs)
+    chosen = chosen_spread(_files(tmp_path, count, size=1024 * 1024), jobs)
     assert chosen == Spread(processes=processes, threads=threads, files=AT_ONCE)
+    # Tiny ones go to as many processes, and a single thread of each computes.
+    chosen = chosen_spread(_files(tmp_path, count), jobs)
+    assert chosen == Spread(processes=processes, threads=1, files=AT_ONCE)
+
+
+def test_no_files_are_done_by_one_process(tmp_path: Path) -> None:
+    assert chosen_spread(_files(tmp_path, 0), 2).processes == 1
 
 
 @pytest.mark.parametrize("jobs", [None, 2])
