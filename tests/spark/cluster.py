@@ -75,8 +75,10 @@ def small_session(master: str, folder: Path, config: Mapping[str, str] | None = 
     }
     # Spark takes the workers' Python from the environment alone.
     os.environ["PYSPARK_PYTHON"] = str(_WORKER_PYTHON)
-    os.environ["TESTS_PYTHON"] = sys.executable
-    os.environ["TESTS_PYTHONPATH"] = os.environ.get("PYTHONPATH", "")
+    own = {"TESTS_PYTHON": sys.executable, "TESTS_PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+    os.environ |= own
+    # The executors of a cluster have an environment of their own.
+    settings |= {f"spark.executorEnv.{name}": value for name, value in own.items()}
     return SparkSession.builder.master(master).config(map=settings)
 
 
