@@ -5,11 +5,13 @@ from __future__ import annotations
 import struct
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from secure_bloom.kernels import plain, sbbf, uncompiled
 from secure_bloom.kernels import xxh64 as compiled
+from tests.steps import steps_of
 
 of_one_length = st.integers(0, 70).flatmap(
     lambda length: st.lists(st.binary(min_size=length, max_size=length), max_size=40)
@@ -44,6 +46,25 @@ def test_hashes_of_rows(width: int, data: st.DataObject) -> None:
     uncompiled.hash_rows(rows, found)
     compiled.hash_rows(rows, wanted)
     assert found.tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize("width", [0, 1, 3, 4, 7, 8, 12, 31, 32, 33, 36, 63, 64, 100, 256, 257])
+@pytest.mark.parametrize("prefix", [0, 4])
+def test_hashes_of_many_rows(width: int, prefix: int) -> None:
+    """Enough of them for numpy's steps along all rows, and one less."""
+    step = prefix + width
+    for count in (100 + 10 * width, 99 + 10 * width):
+        data = np.random.default_rng(width).integers(0, 256, count * step, np.uint8)
+        offsets = np.arange(count + 1) * step
+        found, wanted = (np.zeros(count, np.uint64) for _ in range(2))
+        uncompiled.hash_spans(offsets, prefix, data, found)
+        compiled.hash_spans(offsets, prefix, data, wanted)
+        assert found.tolist() == wanted.tolist()
+
+
+def test_wide_rows_take_few_steps() -> None:
+    rows = np.zeros((5, 100_000), np.uint8)
+    assert steps_of(lambda: uncompiled.hash_rows(rows, np.zeros(5, np.uint64))) < 100
 
 
 @given(st.integers(1, 100), hashes, hashes)
