@@ -108,9 +108,14 @@ class ColumnRule:
     bloom: BloomFilterOptions | None = None
 
     def __post_init__(self) -> None:
-        if not all(self.path.split(".")):
+        if not is_column_path(self.path):
             raise PolicyError(f"{self.path!r} is not the dotted path of a column")
         check_key_name(f"the key of column {self.path}", self.key)
+
+
+def is_column_path(path: str) -> bool:
+    """Whether a policy can name a column so: no part of its dotted path is empty."""
+    return all(path.split("."))
 
 
 class PolicyFields(TypedDict):

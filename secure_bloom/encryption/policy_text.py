@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from secure_bloom.encryption.policy_tables import is_column_path
+
 #: Client of [kms] -> its lines.
 KMS_LINES: Final[Mapping[str, tuple[str, ...]]] = {
     "keyring": (
@@ -46,7 +48,9 @@ mode = "encrypted"
 def policy_text(columns: Iterable[tuple[str, str]], *, client: str) -> str:
     """The text for columns, given as dotted name and type; each of them is commented out."""
     kms = "\n".join(["", "[kms]", *KMS_LINES[client], ""])
-    return _HEAD + kms + _FOOTER + "".join(_column(name, kind) for name, kind in columns)
+    # A rule is for all columns of its dotted name, and TOML takes no table twice.
+    kinds = dict(columns)
+    return _HEAD + kms + _FOOTER + "".join(_column(name, kind) for name, kind in kinds.items())
 
 
 def toml_string(text: str) -> str:
@@ -65,5 +69,8 @@ def _toml_character(char: str) -> str:
 
 
 def _column(name: str, kind: str) -> str:
+    if not is_column_path(name):
+        why = "a part of its path is empty"
+        return f"\n# Column {toml_string(name)} cannot be named in a policy: {why}.\n"
     table = f"[columns.{toml_string(name)}]"
     return f'\n# {table:<40} # {kind}\n# key = "k_pii"\n# bloom = true\n'

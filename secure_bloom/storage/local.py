@@ -1,5 +1,5 @@
 # File descriptors and strings, not Path objects, throughout.
-# ruff: noqa: PTH100, PTH116, PTH118, PTH119, PTH120
+# ruff: noqa: PTH100, PTH114, PTH116, PTH118, PTH119, PTH120
 # The base class documents the methods.
 # ruff: noqa: D102
 """Files of the local disk: reads with pread on one descriptor, identity, permissions."""
@@ -12,7 +12,7 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 
-from secure_bloom.errors import FileChangedError, FormatError
+from secure_bloom.errors import FileChangedError, FormatError, MissingPathError
 from secure_bloom.storage.copy_range import copy_head
 from secure_bloom.storage.durable_writes import read_all, write_all
 from secure_bloom.storage.inputs import InputFile
@@ -153,9 +153,24 @@ def open_local(path: str) -> LocalFile:
     """Open a local file; :class:`PolicyError` when there is none or it may not be read."""
     with system_errors(path, gone=GONE):
         # The open file is looked at: between a look by name and the opening it could be exchanged.
-        fd = os.open(local_path(path), READ)
+        fd = _open(path)
         try:
             return LocalFile(path, fd)
         except BaseException:
             close(fd)
             raise
+
+
+def _open(path: str) -> int:
+    location = local_path(path)
+    try:
+        return os.open(location, READ)
+    except FileNotFoundError as exc:
+        # The name is still there, so no other program has removed the file since it was listed.
+        if os.path.islink(location):
+            raise MissingPathError(
+                "is a link to a file that is not there",
+                hint="repair the link, or remove it",
+                path=path,
+            ) from exc
+        raise

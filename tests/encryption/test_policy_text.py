@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import tomllib
+from pathlib import Path
 
 import pytest
 
+from secure_bloom.encryption.policy import draft_policy
 from secure_bloom.encryption.policy_text import KMS_LINES, policy_text
 
 
@@ -29,3 +31,17 @@ def test_every_column_is_named_and_commented_out() -> None:
     assert "columns" not in tomllib.loads(text)
     for name in ("email", "id"):
         assert any(line.startswith("#") and name in line for line in text.splitlines())
+
+
+def test_a_draft_with_all_columns_uncommented_has_no_problem(tmp_path: Path) -> None:
+    """Some names no policy can name, and two columns may share a dotted name."""
+    names = ["", ".", "a.", "a..b", "a.b", "a.b", "email"]
+    text = policy_text([(name, "BYTE_ARRAY") for name in names], client="keyring")
+    for line in ("[columns", "key =", "bloom ="):
+        text = text.replace(f"\n# {line}", f"\n{line}")
+    (tmp_path / "policy.toml").write_text(text)
+    policy, problems = draft_policy(tmp_path / "policy.toml")
+    assert policy is not None
+    assert (list(policy.columns), problems) == (["a.b", "email"], ())
+    for name in ('""', '"."', '"a."', '"a..b"'):
+        assert f"# Column {name} " in text

@@ -1,4 +1,4 @@
-"""What a new file takes over from the old one: permissions, owner, attributes."""
+"""What a new file takes over from the old one: permissions, owner, attributes; and broken links."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from secure_bloom.errors import PolicyError
+from secure_bloom.storage import open_input
 from tests.storage.conftest import replaced
 
 
@@ -48,3 +50,16 @@ def test_a_group_that_cannot_be_carried_over_gets_no_more_rights_than_all(
     monkeypatch.setattr(os, "fchown", forbidden)
     replaced(data_file)
     assert data_file.stat().st_mode & 0o7777 == 0o644
+
+
+def test_a_link_to_nothing_is_told_apart_from_a_file_that_went(tmp_path: Path) -> None:
+    link = tmp_path / "link.parquet"
+    link.symlink_to("nowhere.parquet")
+    with pytest.raises(PolicyError, match="is a link to a file that is not there") as caught:
+        open_input(str(link))
+    assert isinstance(caught.value, FileNotFoundError)
+    assert caught.value.path == str(link)
+    assert "VACUUM" not in (caught.value.hint or "")
+    link.unlink()
+    with pytest.raises(PolicyError, match="no such file"):
+        open_input(str(link))
