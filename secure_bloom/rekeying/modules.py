@@ -7,18 +7,19 @@ checksum over the bytes as stored; everything else passes as it is.
 from __future__ import annotations
 
 import zlib
+from typing import Final
 
 from secure_bloom.encryption import cipher
 from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.encryption.column_cipher import ColumnCipher
 from secure_bloom.errors import FormatError, IntegrityError, UnsupportedFeatureError
 from secure_bloom.parquet.pages import Page
-from secure_bloom.parquet.structures.metadata import PageType
+from secure_bloom.parquet.structures.metadata import PageHeader, PageType
 from secure_bloom.parquet.structures.splices import i32, set_fields, splice
 from secure_bloom.parquet.structures.wire_fields import find_fields
 
-#: PageHeader.compressed_page_size and PageHeader.crc in parquet.thrift.
-_COMPRESSED_PAGE_SIZE, _CRC = 3, 4
+_COMPRESSED_PAGE_SIZE: Final = PageHeader.compressed_page_size.id
+_CRC: Final = PageHeader.crc.id
 _HEADER_TYPES = {True: ModuleType.DICTIONARY_PAGE_HEADER, False: ModuleType.DATA_PAGE_HEADER}
 _BODY_TYPES = {True: ModuleType.DICTIONARY_PAGE, False: ModuleType.DATA_PAGE}
 

@@ -1,19 +1,31 @@
 """The footer of a file whose parts have moved and whose protection has changed.
 
-Every structure is the old one with some fields set, so fields that nobody here knows stay.  Field
-ids are those of ``thrift/parquet.thrift``.
+Every structure is the old one with some fields set, so fields that nobody here knows stay.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.errors import FormatError
 from secure_bloom.options import FooterMode
 from secure_bloom.parquet.footer import Chunk, seal_footer
-from secure_bloom.parquet.pages import chunk_extent, has_data_page
+from secure_bloom.parquet.pages import chunk_extent, has_data_page, has_dictionary_offset
+from secure_bloom.parquet.structures.metadata import (
+    AesGcmV1,
+    ColumnChunk,
+    ColumnCryptoMetaData,
+    ColumnMetaData,
+    EncryptionAlgorithm,
+    EncryptionWithColumnKey,
+    FileCryptoMetaData,
+    FileMetaData,
+    KeyValue,
+    RowGroup,
+)
 from secure_bloom.parquet.structures.splices import (
     NewValue,
     binary,
@@ -36,11 +48,21 @@ from secure_bloom.parquet.structures.wire_fields import (
 from secure_bloom.rekeying.new_keys import NewFileKeys, SealedWith
 from secure_bloom.rekeying.transfer import NewPlaces
 
-#: The copy in clear of a sealed ColumnMetaData lacks these fields: key_value_metadata, statistics,
-#: encoding_stats, size_statistics, geospatial_statistics.
-_SENSITIVE = (8, 12, 13, 16, 17)
-_ROW_GROUPS, _KEY_VALUES, _ALGORITHM, _SIGNING_KEY = 4, 5, 8, 9
-_EMPTY_STRUCT = b"\0"
+#: Fields that the copy in clear of a sealed ColumnMetaData lacks: they tell of values.
+_SENSITIVE: Final = (
+    ColumnMetaData.key_value_metadata.id,
+    ColumnMetaData.statistics.id,
+    ColumnMetaData.encoding_stats.id,
+    ColumnMetaData.size_statistics.id,
+    ColumnMetaData.geospatial_statistics.id,
+)
+_ROW_GROUPS: Final = FileMetaData.row_groups.id
+_KEY_VALUES: Final = FileMetaData.key_value_metadata.id
+_ALGORITHM: Final = FileMetaData.encryption_algorithm.id
+_SIGNING_KEY: Final = FileMetaData.footer_signing_key_metadata.id
+_EMPTY_STRUCT: Final = b"\0"
+#: Where the first page of a file may stand: behind the magic.
+_FIRST_OFFSET: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +84,10 @@ class NewFooter:
             # one.
             key, file_aad = self.keys.footer.key, self.keys.aad_file_unique
             crypto = structure(
-                {1: struct(_algorithm(self.keys)), 2: binary(self.keys.footer.key_metadata)}
+                {
+                    FileCryptoMetaData.encryption_algorithm.id: struct(_algorithm(self.keys)),
+                    FileCryptoMetaData.key_metadata.id: binary(self.keys.footer.key_metadata),
+                }
             )
         return seal_footer(self._metadata(), self.mode, key=key, file_aad=file_aad, crypto=crypto)
 
@@ -96,26 +121,29 @@ class NewFooter:
 
     def _row_group(self, ordinal: int, group: bytes) -> bytes:
         fields = find_fields(group).by_id
-        columns = encoded_elements(group, fields.get(1))
+        columns = encoded_elements(group, fields.get(RowGroup.columns.id))
         places = [self.places[ordinal, column] for column in range(len(columns))]
         # The sizes count page headers as they are stored, and bodies as they are when decompressed.
+        size = number(group, fields.get(RowGroup.total_byte_size.id))
         growth = sum(place.header_growth for place in places)
         new: dict[int, NewValue | None] = {
-            1: structs(
+            RowGroup.columns.id: structs(
                 self._column_chunk(self.chunks[ordinal][column], column, chunk)
                 for column, chunk in enumerate(columns)
             ),
-            2: i64(number(group, fields.get(2)) + growth),
+            RowGroup.total_byte_size.id: i64(size + growth),
         }
-        if 5 in fields:
-            # RowGroup.file_offset.  A group without columns has no page: 4 is behind the magic.
-            new[5] = i64(min((place.start for place in places), default=4))
-        if 6 in fields:
-            # RowGroup.total_compressed_size counts bytes as stored, frames of modules included.
-            new[6] = i64(sum(place.length for place in places))
+        if RowGroup.file_offset.id in fields:
+            # A group without columns has no page.
+            start = min((place.start for place in places), default=_FIRST_OFFSET)
+            new[RowGroup.file_offset.id] = i64(start)
+        if RowGroup.total_compressed_size.id in fields:
+            # Bytes as they are stored, frames of modules included.
+            stored = sum(place.length for place in places)
+            new[RowGroup.total_compressed_size.id] = i64(stored)
         if self.keys is not None:
             # Readers take the ordinal of every module's AAD from here, else from the position.
-            new[7] = i16(ordinal)
+            new[RowGroup.ordinal.id] = i16(ordinal)
         return with_fields(group, new)
 
     def _column_chunk(self, chunk: Chunk, column: int, encoded: bytes) -> bytes:
@@ -123,17 +151,20 @@ class NewFooter:
         sealed = None if self.keys is None else self.keys.sealed_with(column)
         meta_data = with_fields(_meta_data(chunk, encoded), _new_places(chunk, places))
         new = _new_indexes(places)
-        new[2] = i64(_file_offset(chunk, places, encoded))
-        # First as for a column in clear, because old values of 8 (crypto_metadata) and 9
-        # (encrypted_column_metadata) must not stay.
-        new[3], new[8], new[9] = struct(meta_data), None, None
+        new[ColumnChunk.file_offset.id] = i64(_file_offset(chunk, places, encoded))
+        # First as for a column in clear: nothing of the old protection must stay.
+        new[ColumnChunk.meta_data.id] = struct(meta_data)
+        new[ColumnChunk.crypto_metadata.id] = None
+        new[ColumnChunk.encrypted_column_metadata.id] = None
         if sealed is not None and self.keys is not None:
-            new[8] = struct(_crypto_metadata(chunk, sealed, self.keys, column))
+            crypto = _crypto_metadata(chunk, sealed, self.keys, column)
+            new[ColumnChunk.crypto_metadata.id] = struct(crypto)
             # Under the footer key of an encrypted footer the metadata stay where they are
             # (Encryption.md 5.4).
             if column in self.keys.columns or self.mode is FooterMode.SIGNED:
-                new[3] = self._copy_in_clear(meta_data)
-                new[9] = binary(self._sealed_meta_data(chunk, column, meta_data))
+                module = self._sealed_meta_data(chunk, column, meta_data)
+                new[ColumnChunk.meta_data.id] = self._copy_in_clear(meta_data)
+                new[ColumnChunk.encrypted_column_metadata.id] = binary(module)
         return with_fields(encoded, new)
 
     def _copy_in_clear(self, meta_data: bytes) -> NewValue | None:
@@ -149,18 +180,25 @@ class NewFooter:
 
 
 def _algorithm(keys: NewFileKeys) -> bytes:
-    """EncryptionAlgorithm: AES_GCM_V1 (1) or AES_GCM_CTR_V1 (2), with aad_file_unique (2)."""
-    parameters = structure({2: binary(keys.aad_file_unique)})
-    return structure({2 if keys.uses_ctr else 1: struct(parameters)})
+    """EncryptionAlgorithm: AES_GCM_V1 or AES_GCM_CTR_V1, which have the same fields."""
+    parameters = structure({AesGcmV1.aad_file_unique.id: binary(keys.aad_file_unique)})
+    member = EncryptionAlgorithm.AES_GCM_CTR_V1 if keys.uses_ctr else EncryptionAlgorithm.AES_GCM_V1
+    return structure({member.id: struct(parameters)})
 
 
 def _crypto_metadata(chunk: Chunk, sealed: SealedWith, keys: NewFileKeys, column: int) -> bytes:
-    """ColumnCryptoMetaData: ENCRYPTION_WITH_FOOTER_KEY (1) or _COLUMN_KEY (2)."""
+    """ColumnCryptoMetaData: the footer's key, or a key of the column's own."""
     if column in keys.under_footer_key:
-        return structure({1: struct(_EMPTY_STRUCT)})
-    # The path is required by the format, although the chunk's place tells the column too.
-    own = structure({1: texts(chunk.leaf.path), 2: binary(sealed.key_metadata)})
-    return structure({2: struct(own)})
+        member = ColumnCryptoMetaData.ENCRYPTION_WITH_FOOTER_KEY.id
+        return structure({member: struct(_EMPTY_STRUCT)})
+    own = structure(
+        {
+            # Required by the format, although the chunk's place tells the column too.
+            EncryptionWithColumnKey.path_in_schema.id: texts(chunk.leaf.path),
+            EncryptionWithColumnKey.key_metadata.id: binary(sealed.key_metadata),
+        }
+    )
+    return structure({ColumnCryptoMetaData.ENCRYPTION_WITH_COLUMN_KEY.id: struct(own)})
 
 
 def _meta_data(chunk: Chunk, encoded: bytes) -> bytes:
@@ -168,47 +206,51 @@ def _meta_data(chunk: Chunk, encoded: bytes) -> bytes:
     if chunk.column_chunk.encrypted_column_metadata is not None and chunk.cipher is not None:
         module = chunk.column_chunk.encrypted_column_metadata
         return chunk.cipher.decrypt(ModuleType.COLUMN_META_DATA, module)
-    field = find_fields(encoded).by_id.get(3)
+    field = find_fields(encoded).by_id.get(ColumnChunk.meta_data.id)
     if field is None:
         raise FormatError("ColumnChunk.meta_data is missing")
     return encoded[field.value : field.end]
 
 
 def _new_places(chunk: Chunk, places: NewPlaces) -> dict[int, NewValue | None]:
-    """Fields 6, 7, 9, 11, 14 and 15 of a ColumnMetaData."""
-    meta_data = chunk.meta_data
-    new: dict[int, NewValue | None] = {
-        6: i64(meta_data.total_uncompressed_size + places.header_growth),
-        7: i64(places.length),
-        14: None if places.filter is None else i64(places.filter[0]),
-        15: None if places.filter is None else i32(places.filter[1]),
-    }
+    """The sizes and offsets of a ColumnMetaData."""
+    meta_data, filter_place = chunk.meta_data, places.filter
     # A chunk without a data page has no such place, so its own start is named.
-    new[9] = i64(places.start if places.first_data is None else places.first_data)
+    first_data = places.start if places.first_data is None else places.first_data
+    dictionary = places.dictionary
     if places.moved_by is not None:
         if has_data_page(chunk):
-            new[9] = i64(meta_data.data_page_offset + places.moved_by)
-        if (meta_data.dictionary_page_offset or 0) > 0:
-            new[11] = i64((meta_data.dictionary_page_offset or 0) + places.moved_by)
-    elif places.dictionary is not None:
-        new[11] = i64(places.dictionary)
+            first_data = meta_data.data_page_offset + places.moved_by
+        old = meta_data.dictionary_page_offset or 0
+        dictionary = old + places.moved_by if has_dictionary_offset(chunk) else None
+    new: dict[int, NewValue | None] = {
+        ColumnMetaData.total_uncompressed_size.id: i64(
+            meta_data.total_uncompressed_size + places.header_growth
+        ),
+        ColumnMetaData.total_compressed_size.id: i64(places.length),
+        ColumnMetaData.data_page_offset.id: i64(first_data),
+        ColumnMetaData.bloom_filter_offset.id: filter_place and i64(filter_place[0]),
+        ColumnMetaData.bloom_filter_length.id: filter_place and i32(filter_place[1]),
+    }
+    if dictionary is not None:
+        new[ColumnMetaData.dictionary_page_offset.id] = i64(dictionary)
     return new
 
 
 def _new_indexes(places: NewPlaces) -> dict[int, NewValue | None]:
-    """Fields 4 to 7 of a ColumnChunk."""
+    """The places of a ColumnChunk's page index; None for what it does not have."""
     offset_index, column_index = places.offset_index, places.column_index
     return {
-        4: None if offset_index is None else i64(offset_index[0]),
-        5: None if offset_index is None else i32(offset_index[1]),
-        6: None if column_index is None else i64(column_index[0]),
-        7: None if column_index is None else i32(column_index[1]),
+        ColumnChunk.offset_index_offset.id: offset_index and i64(offset_index[0]),
+        ColumnChunk.offset_index_length.id: offset_index and i32(offset_index[1]),
+        ColumnChunk.column_index_offset.id: column_index and i64(column_index[0]),
+        ColumnChunk.column_index_length.id: column_index and i32(column_index[1]),
     }
 
 
 def _file_offset(chunk: Chunk, places: NewPlaces, encoded: bytes) -> int:
     """ColumnChunk.file_offset: 0, or where the chunk starts or ends, by its writer's reading."""
-    old = number(encoded, find_fields(encoded).by_id.get(2))
+    old = number(encoded, find_fields(encoded).by_id.get(ColumnChunk.file_offset.id))
     meta_data = chunk.meta_data
     starts = {meta_data.data_page_offset, meta_data.dictionary_page_offset}
     # Writers do not agree on this field, so the new value has the meaning that the old one had.
@@ -218,7 +260,7 @@ def _file_offset(chunk: Chunk, places: NewPlaces, encoded: bytes) -> int:
 
 
 def _text_name(encoded: bytes) -> bytes:
-    field = find_fields(encoded).by_id.get(1)
+    field = find_fields(encoded).by_id.get(KeyValue.key.id)
     if field is None:
         raise FormatError("a KeyValue has no key")
     return content(encoded, field)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.encryption.column_cipher import ColumnCipher
 from secure_bloom.errors import FormatError, located
 from secure_bloom.parquet.pages import DICTIONARY, Page, has_dictionary_offset, page_at
-from secure_bloom.parquet.structures.metadata import PageType
+from secure_bloom.parquet.structures.metadata import OffsetIndex, PageLocation, PageType
 from secure_bloom.parquet.structures.splices import NewValue, Splice, i32, i64, set_fields, splice
 from secure_bloom.parquet.structures.wire_fields import Field, find_fields, list_elements, number
 from secure_bloom.rekeying.modules import moved_filter, moved_page, opened_module, sealed_module
@@ -26,8 +27,7 @@ from secure_bloom.storage.rewritten_file import OldRange
 _HEADER = 64 * 1024
 #: Pages are read in steps of this number of bytes; a longer page is read whole.
 _AHEAD = 2 * 1024 * 1024
-#: OffsetIndex.page_locations, PageLocation.offset and .compressed_page_size in parquet.thrift.
-_PAGE_LOCATIONS, _OFFSET, _PAGE_SIZE = 1, 1, 2
+_OFFSET: Final = PageLocation.offset.id
 #: The new cipher of the chunk at two ordinals, None for in clear.
 NewCipher = Callable[[int, int], ColumnCipher | None]
 
@@ -215,7 +215,7 @@ def _stored_page(
 def _moved_locations(plain: bytes, places: NewPlaces) -> bytes:
     """An offset index whose pages have moved."""
     changes: list[Splice] = []
-    locations = find_fields(plain).by_id.get(_PAGE_LOCATIONS)
+    locations = find_fields(plain).by_id.get(OffsetIndex.page_locations.id)
     for start, _ in [] if locations is None else list_elements(plain, locations):
         fields = find_fields(plain, start)
         changes += set_fields(plain, fields, _moved_location(plain, fields.by_id, places))
@@ -232,4 +232,4 @@ def _moved_location(
     if offset not in places.pages:
         raise FormatError(f"the offset index names a page at {offset}, where none starts")
     at, length = places.pages[offset]
-    return {_OFFSET: i64(at), _PAGE_SIZE: i32(length)}
+    return {_OFFSET: i64(at), PageLocation.compressed_page_size.id: i32(length)}
