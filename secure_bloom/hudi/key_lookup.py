@@ -192,6 +192,8 @@ def lookup(
     searched = SearchedKeys(wanted.values())
     trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
     resolver = resolver_of(keys, trust)
+    # A Hudi table's own log is left to the caller; that of another format may say that files are
+    # gone.
     files = find_unmanaged(as_paths(paths), honoured=[TableLog.HUDI])
     search = partial(_search, searched=searched, column=column, resolver=resolver)
     answers = list(in_order(search, files, _WORKERS, room=len(files)))

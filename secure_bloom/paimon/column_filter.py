@@ -34,6 +34,7 @@ from secure_bloom.parquet.structures.metadata import Type
 from secure_bloom.parquet.value_arrays import Binary, Entries, as_entries
 from secure_bloom.storage import InputFile
 
+#: A timestamp of Parquet: nanoseconds of the day, then the Julian day.
 _INT96 = np.dtype([("nanos", "<i8"), ("days", "<i4")])
 
 
@@ -57,6 +58,7 @@ def _numbers(leaf: Leaf, entries: NDArray[Any]) -> NDArray[np.int64]:
     if entries.dtype.kind == "f":
         return _float_bits(entries)
     whole = divisor(logical_type(leaf.element))
+    # Rounded down before 1970 too, as the value of a probe is (`hashed_content`).
     numbers = entries.astype(np.int64)
     return numbers // whole if whole > 1 else numbers
 

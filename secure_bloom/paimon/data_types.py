@@ -47,6 +47,7 @@ class TypeRoot(enum.StrEnum):
 
 #: The finest timestamps that are hashed by their milliseconds.
 MAX_MILLIS_PRECISION = 3
+#: Paimon's own, where a type is written without a precision.
 _DEFAULT_PRECISION = {TypeRoot.TIMESTAMP: 6, TypeRoot.TIMESTAMP_LTZ: 6, TypeRoot.TIME: 0}
 _OTHER_NAMES = {"INTEGER": TypeRoot.INT}
 _TEXT = re.compile(

@@ -17,7 +17,8 @@ from secure_bloom.paimon.comparisons import FOR_OTHER_VALUES, Operator
 from secure_bloom.paimon.container import BITMAP, BLOOM_FILTER, Index
 from secure_bloom.paimon.data_types import Hashed
 
-#: The operators that no row satisfies in a column without any value.
+#: The operators that no row satisfies in a column without any value.  By SQL no row satisfies != or
+#: NOT IN there either, but Paimon keeps the file.
 _NEEDS_A_VALUE = frozenset(Operator) - FOR_OTHER_VALUES - {Operator.IS_NULL}
 
 

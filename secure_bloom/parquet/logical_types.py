@@ -68,6 +68,7 @@ _PHYSICAL = {
     Type.FIXED_LEN_BYTE_ARRAY: Logical(kind=Kind.BYTES),
 }
 
+#: The older annotations know no local times: all of theirs are in UTC (LogicalTypes.md, "TIME").
 _CONVERTED = {
     ConvertedType.UTF8: Logical(kind=Kind.TEXT),
     ConvertedType.ENUM: Logical(kind=Kind.TEXT),
@@ -108,6 +109,7 @@ def logical_type(element: SchemaElement) -> Logical:
     A declared type that the physical type cannot carry is ignored: the physical type tells how the
     bytes are stored.
     """
+    # Optional in the format, because a group has none; a leaf has one.
     physical = element.type or Type.BOOLEAN
     declared = element.logicalType
     found = None if declared is None else _from_logical(declared)

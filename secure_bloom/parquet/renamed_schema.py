@@ -10,12 +10,9 @@ from collections.abc import Iterator, Sequence
 
 from secure_bloom.column_names import NamesOfTable
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
-from secure_bloom.parquet.schema import Leaf, Leaves, leaves
+from secure_bloom.parquet.schema import MAX_DEPTH, Leaf, Leaves, leaves
 from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.metadata import SchemaElement
-
-#: Deeper schemas are refused before.
-_DEEPEST = 200
 
 
 def renamed_elements(schema: Sequence[SchemaElement], names: NamesOfTable) -> list[SchemaElement]:
@@ -24,7 +21,7 @@ def renamed_elements(schema: Sequence[SchemaElement], names: NamesOfTable) -> li
     root = next(nodes, None)
     if root is None:
         return []
-    return [root, *_fields(nodes, root.num_children or 0, names, _DEEPEST)]
+    return [root, *_fields(nodes, root.num_children or 0, names, MAX_DEPTH)]
 
 
 def renamed_leaves(schema: Sequence[SchemaElement], names: NamesOfTable) -> Leaves:
@@ -59,6 +56,7 @@ def _fields(
             )
         found = names.find(node.name, node.field_id)
         if found is None:
+            # A column that the table has dropped: its name here may be another column's there.
             yield _with_name(node, names.unused(node.name))
             yield from _below(nodes, node, NamesOfTable(), depth)
         else:
@@ -114,7 +112,7 @@ def _next(nodes: Iterator[SchemaElement]) -> SchemaElement:
 
 def _refuse_too_deep(depth: int) -> None:
     if depth < 0:
-        raise FormatError(f"the schema nests deeper than {_DEEPEST} levels")
+        raise FormatError(f"the schema nests deeper than {MAX_DEPTH} levels")
 
 
 def _with_name(node: SchemaElement, name: str) -> SchemaElement:

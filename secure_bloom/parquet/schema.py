@@ -22,6 +22,8 @@ from secure_bloom.parquet.structures.metadata import (
 #: More digits than fit 16 bytes.  DuckDB (seen in 2.0.0) reads such decimals as DOUBLE, and would
 #: look the DOUBLE up in a filter of decimals.  Spark and Hive have no such decimals.
 _MAX_DECIMAL_DIGITS = 38
+#: No real schema is so deep.  A hostile one would exhaust Python's stack.
+MAX_DEPTH = 200
 _WIDTHS = {Type.INT32: 4, Type.INT64: 8, Type.INT96: 12, Type.FLOAT: 4, Type.DOUBLE: 8}
 
 
@@ -116,9 +118,8 @@ def _children(
     path: tuple[str, ...],
     repetitions: tuple[FieldRepetitionType, ...],
 ) -> Iterator[Leaf]:
-    # No real schema is so deep.  A hostile one would exhaust Python's stack.
-    if len(path) > 200:
-        raise FormatError("the schema nests deeper than 200 levels")
+    if len(path) > MAX_DEPTH:
+        raise FormatError(f"the schema nests deeper than {MAX_DEPTH} levels")
     for _ in range(count):
         node = next(nodes, None)
         if node is None:

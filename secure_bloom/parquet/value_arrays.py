@@ -60,6 +60,7 @@ def _binary_buffers(array: pa.Array) -> Binary:
     every = np.frombuffer(offsets, dtype="<i8" if is_large else "<i4")
     # Arrow has no buffer for data of no bytes at all.
     content = np.empty(0, np.uint8) if data is None else np.frombuffer(data, dtype=np.uint8)
+    # An array may be a slice of a longer one, whose buffers it shares: it begins at its offset.
     return Binary(offsets=every[array.offset : array.offset + len(array) + 1], data=content)
 
 

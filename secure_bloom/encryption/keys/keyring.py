@@ -47,6 +47,9 @@ class Keyring:
     ``master_keys`` (id -> key) wrap and unwrap; ``data_keys`` are found by the UTF-8 text of a
     file's ``key_metadata``; ``explicit`` serves files that store no key metadata.  Keys have 16, 24
     or 32 bytes, else PolicyError.
+
+    A pickled keyring holds its keys in clear.  Runs over many small files hand it to their own
+    worker processes so, over a socket; do not store it, or send it anywhere.
     """
 
     master_keys: Mapping[str, bytes] = field(default_factory=dict, repr=False)

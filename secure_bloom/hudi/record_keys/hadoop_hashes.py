@@ -16,7 +16,9 @@ import struct
 from collections.abc import Callable, Iterator
 
 _MASK = 0xFFFFFFFF
+#: The multiplier of MurmurHash2.
 _M = 0x5BD1E995
+#: The start of lookup3.
 _GOLDEN = 0xDEADBEEF
 
 
@@ -44,6 +46,7 @@ def positions(hash_type: HashType, key: bytes, num_hashes: int, vector_size: int
 def _murmur(key: bytes, seed: int) -> int:
     h = seed ^ len(key)
     whole = len(key) & ~3
+    # Words are little-endian in both hashes, though all that the filter stores is big-endian.
     for (k,) in struct.iter_unpack("<I", key[:whole]):
         k = k * _M & _MASK
         h = (h * _M ^ (k ^ k >> 24) * _M) & _MASK
@@ -59,6 +62,7 @@ def _murmur(key: bytes, seed: int) -> int:
 
 def _jenkins(key: bytes, seed: int) -> int:
     a = b = c = (_GOLDEN + len(key) + seed) & _MASK
+    # lookup3 mixes nothing where there is nothing.
     if not key:
         return c
     # The last block, of 1 to 12 bytes, is filled with zeros and mixed in another way.

@@ -77,6 +77,7 @@ class _RoaringReader:
 
     def _cookie(self) -> tuple[int, int]:
         """The number of containers, and as the bits of a number which of them have runs."""
+        # Four bytes, little-endian.  With runs the upper two count containers, less one; else 0.
         cookie, following = self._shorts(2)
         if cookie == _WITH_RUNS:
             count = following + 1
@@ -100,6 +101,7 @@ class _RoaringReader:
         for first, more in zip(ends[::2], ends[1::2], strict=True):
             if first + more >= _CONTAINER_ROWS:
                 raise FormatError("a bitmap has a run that leaves its container")
+            # `more` rows follow the first one: more + 1 bits.
             found |= ((2 << more) - 1) << first
         return found
 

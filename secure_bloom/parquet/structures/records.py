@@ -221,10 +221,12 @@ def _details(kind: FieldType[Any], stand_ins: dict[Any, type]) -> Any:
     if kind.ttype == TType.STRING:
         return "UTF8" if kind is STRING else "BINARY"
     if kind.ttype == TType.LIST:
+        # False: the elements go into a list, not into a tuple.
         return (kind.inner.ttype, _details(kind.inner, stand_ins), False)
     if kind.ttype == TType.STRUCT:
         if kind.inner in stand_ins:
             return [stand_ins[kind.inner], ()]
         cls = _record_class(kind.inner)
+        # A list, because the C code takes no tuple here.
         return [cls, _thrift_spec(kind.inner, stand_ins) if stand_ins else cls.thrift_spec]
     return None
