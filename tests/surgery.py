@@ -41,34 +41,6 @@ def opened(path: Path, keys: Keyring | ExplicitKeys | None = KEYRING) -> Iterato
         yield Opened(file, found, live(unlock(read_tail(file), found)))
 
 
-class Spy(InputFile):
-    """Another file's bytes, with a count of those that were read."""
-
-    def __init__(self, file: InputFile) -> None:
-        super().__init__(
-            path=file.path,
-            location=file.location,
-            name=file.name,
-            size=file.size,
-            identity=file.identity,
-        )
-        self._file = file
-        self.bytes_read = 0
-
-    def _read(self, offset: int, length: int) -> bytes:
-        self.bytes_read += length
-        return self._file.read_at(offset, length)
-
-    def _read_sibling(self, name: str, limit: int) -> bytes | None:
-        return None
-
-    def check_unchanged(self) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
-
-
 def edit_column(
     path: Path, row_group: int, name: str, change: Callable[[ColumnMetaData], object]
 ) -> None:

@@ -21,8 +21,8 @@ from secure_bloom.encryption.policy_tables import ColumnRule
 from secure_bloom.errors import FormatError, IntegrityError, PolicyError, UnsupportedFeatureError
 from secure_bloom.options import BloomFilterOptions
 from secure_bloom.parquet.pages import chunk_extent
-from secure_bloom.storage import APPEND_ALIGNMENT
-from tests.surgery import Spy, edit_column, filter_of, filter_place, flip, opened
+from secure_bloom.storage import APPEND_ALIGNMENT, CountedFile
+from tests.surgery import edit_column, filter_of, filter_place, flip, opened
 from tests.tables import Mode, customers, read, write
 
 MODES = pytest.mark.parametrize("mode", Mode, ids=lambda mode: mode.name)
@@ -334,7 +334,7 @@ def test_two_remarks_on_one_filter_are_told_both(tmp_path: Path) -> None:
     assert bound == "max_bytes 32 is too small for the fpp"
 
 
-class Ahead(Spy):
+class Ahead(CountedFile):
     """A file that notes what is to be fetched ahead."""
 
     def read_ahead(self, extents: Sequence[tuple[int, int]], *, to_replace: bool = False) -> None:

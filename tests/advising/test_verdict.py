@@ -7,12 +7,11 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.advising import ColumnAdvice
 from secure_bloom.advising.candidates import Candidate
-from secure_bloom.advising.lookup_values import DistinctValues
 from secure_bloom.advising.sample import TableSample
-from secure_bloom.advising.trial import ColumnTrial, LookupComparison, LookupCost
+from secure_bloom.advising.trial import LookupComparison, LookupCost
 from secure_bloom.advising.verdict import ColumnCase, decide
-from secure_bloom.reading.pruning.plan import Step
 from tests.advising.seeded import TABLES
+from tests.advising.trials import comparison, cost, trial
 from tests.tables import KEYRING
 
 
@@ -54,16 +53,6 @@ def test_one_row_group_gains_for_absent_values_alone(advice: dict) -> None:
 GROUPS, MIB = 100, 1 << 20
 
 
-def cost(size: float, read: float, **skipped: float) -> LookupCost:
-    """A lookup that reads so many bytes and row groups; the others are skipped by steps."""
-    steps = dict.fromkeys(Step, 0.0) | {Step[name.upper()]: n for name, n in skipped.items()}
-    return LookupCost(bytes=size, error=0.0, footers=1.0, read=read, skipped=steps)
-
-
-def comparison(without: LookupCost, with_: LookupCost) -> LookupComparison:
-    return LookupComparison(without=without, with_=with_, lookups=10)
-
-
 def decided(
     present: LookupComparison | None, absent: LookupComparison | None, row_groups: int = GROUPS
 ) -> tuple[str, str]:
@@ -79,18 +68,10 @@ def decided(
         size=MIB,
         bytes_footers=1,
     )
-    trial = ColumnTrial(
-        bytes_added=100.0,
-        bytes_read_to_build=100.0,
-        seconds_to_build=0.1,
-        key=None,
-        had_filters=False,
-        present=present,
-        absent=absent,
-        distinct=DistinctValues(row_group=10, table=100),
-    )
     candidate = Candidate(path=("a",), type="STRING", lookup=("a",))
-    verdict, reason = decide(ColumnCase(candidate=candidate, sample=sample, log=None, trial=trial))
+    verdict, reason = decide(
+        ColumnCase(candidate=candidate, sample=sample, log=None, trial=trial(present, absent))
+    )
     return str(verdict), reason
 
 

@@ -31,9 +31,9 @@ from secure_bloom.parquet.structures.metadata import (
     BloomFilterHeader,
 )
 from secure_bloom.parquet.structures.views import Empty
+from secure_bloom.storage import CountedFile
 from tests.project import CORPUS, NO_CORPUS
 from tests.surgery import (
-    Spy,
     assert_tells_no_secret,
     edit_column,
     filter_of,
@@ -254,7 +254,7 @@ def encrypted(tmp_path: Path) -> Path:
 
 def test_a_filter_is_read_with_exactly_its_bytes(path: Path) -> None:
     with opened(path) as it:
-        chunk, spy = it.chunk(0, "email"), Spy(it.file)
+        chunk, spy = it.chunk(0, "email"), CountedFile(it.file)
         stored = read_bloom_filter(spy, chunk)
         assert stored is not None
         assert stored.filter.check(b"user1@example.com") or filter_of(path, 1, "email").check(

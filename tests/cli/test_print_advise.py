@@ -7,30 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from secure_bloom.advising.lookup_values import DistinctValues
-from secure_bloom.advising.trial import ColumnTrial, LookupComparison, LookupCost
 from secure_bloom.advising.verdict import AdviceVerdict
 from secure_bloom.cli.print_advise import write_advice
-from secure_bloom.reading.pruning.plan import Step
 from tests.advising.test_table_advice import column, table
+from tests.advising.trials import comparison, cost, trial
 
-
-def cost(size: int) -> LookupCost:
-    return LookupCost(
-        bytes=size, error=0.0, footers=1.0, read=1.0, skipped=dict.fromkeys(Step, 0.0)
-    )
-
-
-TRIAL = ColumnTrial(
-    bytes_added=2048.0,
-    bytes_read_to_build=2048.0,
-    seconds_to_build=0.01,
-    key=None,
-    had_filters=False,
-    present=None,
-    absent=LookupComparison(without=cost(4096), with_=cost(2048), lookups=9),
-    distinct=DistinctValues(row_group=5, table=50),
-)
+TRIAL = trial(None, comparison(cost(4096), cost(2048)), added=2048.0)
 ADVICE = table(
     column("email", trial=TRIAL, share=0.25, better_fpp=0.001), column("city", AdviceVerdict.NO)
 )
@@ -59,7 +41,7 @@ def test_a_narrow_terminal_gets_paragraphs(
     text = shown(capsys)
     assert "absent value: 4.0 KiB → 2.0 KiB\n" in text
     assert "  filters add 2.0 KiB\n" in text
-    assert "  tried with 9 absent\n" in text
+    assert "  tried with 10 absent\n" in text
     assert not [line for line in text.splitlines() if "verdict" in line]
 
 

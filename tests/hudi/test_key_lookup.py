@@ -15,11 +15,11 @@ from secure_bloom.errors import PolicyError
 from secure_bloom.hudi import RecordKeyFilterOptions, key_lookup
 from secure_bloom.hudi.key_lookup import LookupStatus
 from secure_bloom.spark import hudi as step
-from secure_bloom.storage import InputFile, open_input
+from secure_bloom.storage import CountedFile, InputFile, open_input
 from tests.hudi.files import KEY_COLUMN, base_file
 from tests.hudi.vectors import SHARED
 from tests.project import NO_VECTORS
-from tests.surgery import Spy, flip, opened
+from tests.surgery import flip, opened
 from tests.tables import KEYRING, MASTER_KEYS, Mode, write
 
 MODES = pytest.mark.parametrize("mode", Mode, ids=lambda mode: mode.name)
@@ -36,19 +36,21 @@ def keys_from(start: int, stop: int, step: int = 1) -> list[str]:
 
 
 @pytest.fixture
-def spies() -> Iterator[dict[str, Spy]]:
+def spies() -> Iterator[dict[str, CountedFile]]:
     """The files that a lookup opens, each with a count of the bytes read."""
-    opened_files: dict[str, Spy] = {}
+    opened_files: dict[str, CountedFile] = {}
 
     def spying(path: str) -> InputFile:
-        return opened_files.setdefault(path, Spy(open_input(path)))
+        return opened_files.setdefault(path, CountedFile(open_input(path)))
 
     with mock.patch.object(key_lookup, "open_input", spying):
         yield opened_files
 
 
 @MODES
-def test_range_then_filter_then_data(tmp_path: Path, mode: Mode, spies: dict[str, Spy]) -> None:
+def test_range_then_filter_then_data(
+    tmp_path: Path, mode: Mode, spies: dict[str, CountedFile]
+) -> None:
     holding = base_file(tmp_path / "a.parquet", keys_from(0, 2000, 2), mode)
     between = base_file(tmp_path / "b.parquet", keys_from(1, 2000, 2), mode)
     behind = base_file(tmp_path / "c.parquet", keys_from(5000, 6000), mode)
@@ -74,7 +76,9 @@ def test_range_then_filter_then_data(tmp_path: Path, mode: Mode, spies: dict[str
     assert spies[str(holding)].bytes_read > min(holding.stat().st_size, 65_536)
 
 
-def test_of_a_candidate_only_the_key_column_is_read(tmp_path: Path, spies: dict[str, Spy]) -> None:
+def test_of_a_candidate_only_the_key_column_is_read(
+    tmp_path: Path, spies: dict[str, CountedFile]
+) -> None:
     table = pa.table(
         {
             KEY_COLUMN: keys_from(0, 20_000),

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import operator
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -17,21 +16,11 @@ from tests.lying.editing import edit
 from tests.lying.honest import GROUP, PAGE, SHAPES, table
 from tests.lying.lies import LIES
 from tests.lying.witnesses import WITNESSES, Rows, pyarrow_scan, testimony
+from tests.python_truths import TRUTHS
 from tests.tables import KEYRING, Mode
 
 HONEST: Rows = table().to_pylist()
 Question = tuple[Any, ...]
-
-_TRUTHS: dict[str, Callable[[Any, Any], bool]] = {
-    "=": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "in": lambda value, some: any(value == one for one in some),
-    "not in": lambda value, some: all(value != one for one in some),
-}
 
 
 def is_true(question: Question, row: dict[str, Any]) -> bool:
@@ -40,7 +29,7 @@ def is_true(question: Question, row: dict[str, Any]) -> bool:
     value = row[name]
     if operation in ("is null", "is not null"):
         return (value is None) is (operation == "is null")
-    return value is not None and _TRUTHS[operation](value, asked[0])
+    return value is not None and TRUTHS[operation](value, asked[0])
 
 
 def questions(column: str) -> Iterator[Question]:

@@ -33,9 +33,10 @@ from secure_bloom.parquet.structures.metadata import (
     Type,
 )
 from secure_bloom.parquet.value_arrays import Binary, Entries, as_entries
+from secure_bloom.storage import CountedFile
 from tests.live_footer import encode_footer
 from tests.parquet.arrow_values import ChunkValues, read_values
-from tests.surgery import Opened, Spy, edit_column, opened
+from tests.surgery import Opened, edit_column, opened
 from tests.tables import Mode, customers, write
 
 CODECS = ["none", "snappy", "gzip", "brotli", "lz4", "zstd"]
@@ -236,7 +237,7 @@ def test_of_a_dictionary_encoded_chunk_little_but_the_dictionary_is_read(
     options = {"row_group_size": rows, "data_page_size": 1 << 20, "max_rows_per_page": rows}
     path = write(tmp_path / "x.parquet", table, mode, compression="NONE", **options)
     with opened(path) as it:
-        chunk, spy = it.chunk(0, "email"), Spy(it.file)
+        chunk, spy = it.chunk(0, "email"), CountedFile(it.file)
         values = read_values(spy, chunk)
         assert [array.to_pylist() for array in values.arrays] == [
             [b"a@example.com", b"b@example.com"]

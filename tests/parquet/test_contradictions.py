@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from secure_bloom.parquet.contradictions import (
@@ -26,40 +23,19 @@ from secure_bloom.parquet.page_index import (
 )
 from secure_bloom.parquet.structures.metadata import SizeStatistics, Statistics
 from secure_bloom.parquet.value_order import order_of
-from tests.surgery import Opened, opened
-from tests.tables import Mode, write
-
-ROWS = 60
-TABLE = pa.table(
-    {"n": [None if i % 6 == 0 else i for i in range(ROWS)], "list": [[i] for i in range(ROWS)]}
-)
+from tests.parquet.conftest import ROWS
+from tests.surgery import Opened
 
 
-@pytest.fixture(params=[Mode.PLAIN, Mode.ENCRYPTED], ids=lambda mode: mode.name)
-def file(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:
-    path = write(
-        tmp_path / "x.parquet",
-        TABLE,
-        request.param,
-        column_keys={"k_pii": ["n"]},
-        write_page_index=True,
-        data_page_size=64,
-        write_batch_size=8,
-        use_dictionary=False,
-    )
-    with opened(path) as it:
-        yield it
+def chunk_of(paged_file: Opened) -> Chunk:
+    return paged_file.chunk(0, "n")
 
 
-def chunk_of(file: Opened) -> Chunk:
-    return file.chunk(0, "n")
-
-
-def indexes(file: Opened) -> tuple[Any, Any, list[int]]:
+def indexes(paged_file: Opened) -> tuple[Any, Any, list[int]]:
     """The chunk's two indexes, and the rows of its pages."""
-    chunk = chunk_of(file)
-    offsets = file.file.read_at(*(offset_index_extent(chunk, file.file.size) or (0, 0)))
-    columns = file.file.read_at(*(column_index_extent(chunk, file.file.size) or (0, 0)))
+    chunk = chunk_of(paged_file)
+    offsets = paged_file.file.read_at(*(offset_index_extent(chunk, paged_file.file.size) or (0, 0)))
+    columns = paged_file.file.read_at(*(column_index_extent(chunk, paged_file.file.size) or (0, 0)))
     spans = page_spans(chunk, offsets) or []
     return (
         decode_offset_index(chunk, offsets),
@@ -68,9 +44,9 @@ def indexes(file: Opened) -> tuple[Any, Any, list[int]]:
     )
 
 
-def test_what_a_writer_writes_does_not_contradict_itself(file: Opened) -> None:
-    chunk = chunk_of(file)
-    offset_index, column_index, rows = indexes(file)
+def test_what_a_writer_writes_does_not_contradict_itself(paged_file: Opened) -> None:
+    chunk = chunk_of(paged_file)
+    offset_index, column_index, rows = indexes(paged_file)
     assert len(rows) > 3
     assert list(in_counts(chunk.leaf, chunk.meta_data, ROWS)) == []
     assert list(in_null_count(chunk.leaf, chunk.meta_data)) == []
@@ -83,10 +59,10 @@ def test_what_a_writer_writes_does_not_contradict_itself(file: Opened) -> None:
     [(False, ROWS + 1, True), (False, ROWS - 1, True), (True, ROWS + 1, True), (True, 9, False)],
 )
 def test_values_are_as_many_as_rows_or_more_in_lists(
-    file: Opened, is_list: bool, rows: int, is_wrong: bool
+    paged_file: Opened, is_list: bool, rows: int, is_wrong: bool
 ) -> None:
-    leaf = next(leaf for leaf in file.footer.leaves if leaf.is_repeated is is_list)
-    found = list(in_counts(leaf, file.chunk(0, leaf.name).meta_data, rows))
+    leaf = next(leaf for leaf in paged_file.footer.leaves if leaf.is_repeated is is_list)
+    found = list(in_counts(leaf, paged_file.chunk(0, leaf.name).meta_data, rows))
     said = f"ColumnMetaData.num_values is 60, the row group has {rows} rows"
     assert found == ([said] if is_wrong else [])
 
@@ -103,9 +79,9 @@ def test_values_are_as_many_as_rows_or_more_in_lists(
     ],
 )
 def test_counts_of_nulls(
-    file: Opened, statistics: dict[str, Any], histogram: list[int] | None, said: str | None
+    paged_file: Opened, statistics: dict[str, Any], histogram: list[int] | None, said: str | None
 ) -> None:
-    chunk = chunk_of(file)
+    chunk = chunk_of(paged_file)
     chunk.meta_data.statistics = Statistics.of(**statistics)
     if histogram is not None:
         sizes = SizeStatistics.of(definition_level_histogram=histogram)
@@ -128,10 +104,10 @@ def test_counts_of_nulls(
     ],
 )
 def test_bounds_that_no_value_can_have_are_told(
-    file: Opened, low: Any, high: int, said: str | None
+    paged_file: Opened, low: Any, high: int, said: str | None
 ) -> None:
     stored = low.to_bytes(8, "little") if isinstance(low, int) else low
-    order = order_of(chunk_of(file).leaf)
+    order = order_of(chunk_of(paged_file).leaf)
     found = list(in_bounds(order, stored, high.to_bytes(8, "little")))
     assert found == ([] if said is None else [f"Statistics: {said}"])
 
@@ -147,12 +123,14 @@ def test_bounds_that_no_value_can_have_are_told(
         lambda pages: pages.clear(),
     ],
 )
-def test_pages_stand_one_behind_the_other_and_have_all_rows(file: Opened, change: Any) -> None:
-    index, _, _ = indexes(file)
+def test_pages_stand_one_behind_the_other_and_have_all_rows(
+    paged_file: Opened, change: Any
+) -> None:
+    index, _, _ = indexes(paged_file)
     pages = list(index.page_locations)
     change(pages)
     index.page_locations = pages
-    assert list(in_offset_index(chunk_of(file), index))
+    assert list(in_offset_index(chunk_of(paged_file), index))
 
 
 @pytest.mark.parametrize(
@@ -173,8 +151,10 @@ def test_pages_stand_one_behind_the_other_and_have_all_rows(file: Opened, change
         ),
     ],
 )
-def test_a_column_index_fits_pages_and_statistics(file: Opened, change: Any, said: str) -> None:
-    _, index, rows = indexes(file)
+def test_a_column_index_fits_pages_and_statistics(
+    paged_file: Opened, change: Any, said: str
+) -> None:
+    _, index, rows = indexes(paged_file)
     change(index)
-    chunk = chunk_of(file)
+    chunk = chunk_of(paged_file)
     assert said in "; ".join(in_column_index(chunk, index, rows, order_of(chunk.leaf)))

@@ -15,9 +15,10 @@ from secure_bloom.parquet.structures.metadata import (
     DictionaryPageHeader,
     PageType,
 )
+from secure_bloom.storage import CountedFile
 from tests.parquet.test_page_headers import page_header, values
 from tests.parquet.test_pages import written
-from tests.surgery import Spy, edit_column, opened
+from tests.surgery import edit_column, opened
 from tests.tables import Mode
 
 
@@ -25,7 +26,7 @@ from tests.tables import Mode
 def test_the_dictionary_page_alone_is_read(tmp_path: Path, mode: Mode) -> None:
     path = written(tmp_path, mode)
     with opened(path) as it:
-        chunk, spy = it.chunk(0, "email"), Spy(it.file)
+        chunk, spy = it.chunk(0, "email"), CountedFile(it.file)
         page = read_dictionary_page(spy, chunk)
         assert page is not None
         assert page.num_values == 300

@@ -17,7 +17,8 @@ from secure_bloom.parquet.structures.metadata import (
     ColumnMetaData,
     PageHeader,
 )
-from tests.surgery import Spy, edit_column, flip, opened
+from secure_bloom.storage import CountedFile
+from tests.surgery import edit_column, flip, opened
 from tests.tables import Mode, customers, write
 
 MANY_PAGES = {"data_page_size": 256, "write_batch_size": 16, "compression": "none"}
@@ -166,7 +167,7 @@ def test_the_first_pages_are_read_without_the_others(
     )
     name = "city" if dictionary else "email"
     with opened(path) as it:
-        spy, chunk = Spy(it.file), it.chunk(0, name)
+        spy, chunk = CountedFile(it.file), it.chunk(0, name)
         first = read_first_pages(spy, chunk)
         every = read_pages(it.file, chunk)
     wanted = every[: 1 + dictionary]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
@@ -17,6 +16,7 @@ import pyarrow.compute as pc
 from hypothesis import strategies as st
 
 import secure_bloom as sb
+from tests.python_truths import TRUTHS
 from tests.tables import KEYRING, Mode, write
 
 _START = datetime(2024, 3, 1)
@@ -238,21 +238,9 @@ def _truth(table: pa.Table, where: Any) -> Any:
     return found if operation == "in" else pc.invert(found)
 
 
-_PYTHON: dict[str, Callable[[Any, Any], bool]] = {
-    "=": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "in": lambda value, some: any(value == one for one in some),
-    "not in": lambda value, some: all(value != one for one in some),
-}
-
-
 def _python_truth(value: Any, name: str, asked: Any) -> bool | None:
     """Python compares numbers of all its types exactly, which pyarrow refuses for large ones."""
-    return None if value is None else _PYTHON[name](value, asked)
+    return None if value is None else TRUTHS[name](value, asked)
 
 
 def whole(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -17,16 +15,9 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.errors import PolicyError
 from secure_bloom.parquet.structures.metadata import FieldRepetitionType, SchemaElement, Type
+from tests.python_truths import COMPARISONS
 from tests.surgery import Opened, edit_footer
 
-_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
-    "=": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 _START = datetime(2024, 3, 1)
 
 
@@ -109,7 +100,7 @@ def test_expressions_give_the_rows_of_pyarrow(
     table = written(tmp_path / "x.parquet", array)
     field = pc.field("a")
     for i, literal in enumerate(literals):
-        for j, (name, compare) in enumerate(_COMPARISONS.items()):
+        for j, (name, compare) in enumerate(COMPARISONS.items()):
             # Each comparison of each literal as it is or negated, in turns.
             expression = ~compare(field, literal) if (i + j) % 2 else compare(field, literal)
             found = sb.read_table(tmp_path, where=expression)

@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -136,13 +136,16 @@ class TestRaces:
 
         monkeypatch.setattr(OpenFolder, "open_nameless", refused)
 
+    def assert_is_late(self, step: Callable[[], object]) -> None:
+        with pytest.raises(FileChangedError, match="another process is writing"):
+            step()
+
     def test_who_was_faster_to_name_the_file_has_it(self, staged: StagedFile, other: Path) -> None:
         staged.create()
         if other.exists():
             pytest.skip("the file system has no nameless files")
         other.write_bytes(b"other")
-        with pytest.raises(FileChangedError, match="another process is writing"):
-            staged.give_name()
+        self.assert_is_late(staged.give_name)
         assert other.read_bytes() == b"other"
 
     @pytest.mark.usefixtures("without_nameless_files")
@@ -150,8 +153,7 @@ class TestRaces:
         self, staged: StagedFile, other: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(StagedFile, "_remove_stale", lambda _: other.write_bytes(b"other"))
-        with pytest.raises(FileChangedError, match="another process is writing"):
-            staged.create()
+        self.assert_is_late(staged.create)
         assert other.read_bytes() == b"other"
 
     @pytest.mark.usefixtures("without_nameless_files")
@@ -159,8 +161,7 @@ class TestRaces:
         self, staged: StagedFile, other: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(staged_file, "try_lock", lambda _: other.unlink())
-        with pytest.raises(FileChangedError, match="another process is writing"):
-            staged.create()
+        self.assert_is_late(staged.create)
 
     def test_a_dead_writers_file_that_someone_else_removes(
         self, staged: StagedFile, other: Path, monkeypatch: pytest.MonkeyPatch
@@ -187,8 +188,7 @@ class TestRaces:
             return True
 
         monkeypatch.setattr(staged_file, "try_lock", replaced)
-        with pytest.raises(FileChangedError, match="another process is writing"):
-            staged.create()
+        self.assert_is_late(staged.create)
         assert other.read_bytes() == b"alive"
 
     def test_without_hard_links_a_new_file_is_renamed(
