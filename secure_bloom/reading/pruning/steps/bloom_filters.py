@@ -90,7 +90,7 @@ def _is_filterable(leaf: Leaf) -> bool:
 
 
 def _reason(pruner: FilePruner, group: RowGroupState, predicate: ColumnPredicate) -> Reason | None:
-    """Why the filter was not predicate; None where it was."""
+    """Why the filter was not asked; None where it was."""
     if predicate.condition.operator not in LOOKUPS:
         return Reason.NO_LOOKUP
     if predicate.values is None:
