@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 #: Small files that a process has at work: while some wait for the disk, another one computes, and a
 #: disk syncs several together.
 AT_ONCE: Final = 8
+#: Bytes of a file: the work on smaller ones is loops so short that threads mostly hand Python's
+#: lock to each other.
+TINY: Final = 256 * 1024
 
 A = TypeVar("A")
 B = TypeVar("B")

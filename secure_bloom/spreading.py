@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from secure_bloom.errors import PolicyError, WorkerLostError
-from secure_bloom.ordered_pool import AT_ONCE, in_order
+from secure_bloom.ordered_pool import AT_ONCE, TINY, in_order
 from secure_bloom.storage.paths import files_at_once, is_object_uri, local_path
 
 A = TypeVar("A")
@@ -25,8 +25,6 @@ B = TypeVar("B")
 _FILES_A_PROCESS: Final = 128
 #: Larger files, in the mean of some, are work for threads.
 _SMALL: Final = 16 * 1024 * 1024
-#: The work on smaller ones is loops so short that threads mostly hand Python's lock to each other.
-_TINY: Final = 256 * 1024
 _SAMPLE: Final = 64
 
 
@@ -60,7 +58,7 @@ def chosen_spread(paths: Sequence[str], jobs: int | None, *, by_threads: bool = 
         # One chunk of an object is on its way while another one is decoded.
         threads = threads if files == 1 else 2 * threads
         return Spread(processes=1, threads=threads, files=max(threads, files))
-    threads = 1 if size <= _TINY else threads
+    threads = 1 if size <= TINY else threads
     return Spread(processes=max(1, processes), threads=threads, files=AT_ONCE)
 
 

@@ -56,7 +56,6 @@ class TableRead:
         self._predicate = asked.predicate()
         self._resolver = resolver_of(asked.keys, self._trust)
         self._explain = explain
-        self._workers = min(_MAX_DECODERS, os.cpu_count() or 1)
         self._seconds = {"footers": 0.0, "planning": 0.0, "rows": 0.0}
         self._running: list[str] = []
         self._reports: dict[str, FileReadReport] = {}
@@ -75,6 +74,7 @@ class TableRead:
                 self._files.paths,
                 self._files.state.order,
             )
+        self._workers = 1 if self._files.are_tiny else min(_MAX_DECODERS, os.cpu_count() or 1)
         self._context = PruningContext(
             self.request, without_filter_keys=asked.without_filter_keys, explain=explain
         )

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.errors import FileChangedError, located
-from secure_bloom.ordered_pool import in_order
+from secure_bloom.ordered_pool import TINY, in_order
 from secure_bloom.parquet.keys_ahead import KeysAhead
 from secure_bloom.reading.lockstep import Job, growing_runs, in_lockstep, run
 from secure_bloom.reading.table.footer import FileFooter, decode_footer, fetch_footer, read_footer
@@ -56,10 +56,16 @@ class TableFiles:
         #: Objects whose end is in memory, as long as all ends take little of it.
         self._aside: dict[int, InputFile] = {}
         self._largest = 1
+        self._bytes = 0
         self.schema = self._read_footers()
 
     def __len__(self) -> int:
         return len(self.paths)
+
+    @property
+    def are_tiny(self) -> bool:
+        """Whether the files are local, and so small in the mean that one thread is the fastest."""
+        return self.workers == 1 and self._bytes <= TINY * len(self)
 
     def runs(self) -> Iterator[range]:
         """The ordinals in runs of files whose footers have room in memory together."""
@@ -112,6 +118,7 @@ class TableFiles:
             if not footer.is_verified:
                 self.unverified.append(footer.path)
             self._identities.append(footer.identity)
+            self._bytes += footer.size
             memory = footer.memory
             self._largest = max(self._largest, memory)
             size += memory
