@@ -24,8 +24,7 @@ from secure_bloom.adding.request import (
 )
 from secure_bloom.adding.rewrite import Rewriter, WriteMode, failed_report
 from secure_bloom.arguments import checked_arguments
-from secure_bloom.delta.add_run import open_run
-from secure_bloom.delta.columns import ColumnNames
+from secure_bloom.delta.add_run import AddRun, open_run
 from secure_bloom.delta.recognition import delta_table
 from secure_bloom.delta.table_run import refuse_options_of_files
 from secure_bloom.encryption.keys import KeyResolver
@@ -133,20 +132,16 @@ def add_bloom_filters(
     wanted = reporting(on_error, report, progress)
     request = filter_request(columns, policy, replace_filters=replace_filters)
     request_keys(request, None)
-    shared = ship((request, allow_unprotected))
-    mode = WriteMode(in_place=in_place, dry_run=dry_run)
     every = as_paths(paths)
     folder = delta_table([absolute_path(path) for path in every])
     if folder is not None:
         refuse_options_of_files(folder, in_place=in_place, output=False)
         chosen = table_selection(where, since)
         run = open_run(folder, request, where=where, since=chosen.since, written=chosen.written)
-        in_files = ship((run.request, allow_unprotected))
-        check_request(
-            table_files(spark, run, run.paths), functools.partial(_survey, shared=in_files)
-        )
-        beside = _beside_job(in_files, run.names, dry_run=dry_run)
+        beside = _beside_job(spark, run, allow_unprotected=allow_unprotected, dry_run=dry_run)
         return rewrite_delta(spark, run, beside, wanted, dry_run=dry_run)
+    shared = ship((request, allow_unprotected))
+    mode = WriteMode(in_place=in_place, dry_run=dry_run)
     with job_files(spark, every, where=where, since=time_of_files(since)) as files:
         if in_place:
             refuse_append(files.roots)
@@ -156,12 +151,18 @@ def add_bloom_filters(
         return run_file_job(files, job, wanted).wanted_by(wanted)
 
 
-def _beside_job(shared: bytes, names: ColumnNames, *, dry_run: bool) -> BesideJob[FileAddReport]:
+def _beside_job(
+    spark: SparkSession, run: AddRun, *, allow_unprotected: bool, dry_run: bool
+) -> BesideJob[FileAddReport]:
+    """The work on the files of a Delta table, after a look at a few of them."""
+    # The request in the names of the files, which may differ from the table's.
+    shared = ship((run.request, allow_unprotected))
+    check_request(table_files(spark, run, run.paths), functools.partial(_survey, shared=shared))
     mode = WriteMode(dry_run=dry_run, only_changes=True)
     return BesideJob(
         schema=_REPORT,
         rewrite=functools.partial(_rewrite, shared=shared, mode=mode),
-        in_names=names.in_report,
+        in_names=run.names.in_report,
         rows=_rows,
     )
 

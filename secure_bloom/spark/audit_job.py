@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from secure_bloom.arguments import checked_arguments
-from secure_bloom.auditing.audit_plan import AuditOptions, audit_keys, plan_audit
+from secure_bloom.auditing.audit_plan import AuditOptions, AuditPlan, audit_keys, plan_audit
 from secure_bloom.auditing.audit_request import AuditRequest
 from secure_bloom.auditing.auditor import conclude
 from secure_bloom.auditing.failures import file_failure
@@ -69,6 +69,19 @@ def audit(
         check_values=check_values,
         spark_properties=spark_properties,
     )
+    plan = _plan(paths, policy, options)
+    shared = ship(plan.request)
+    tasks = task_count(spark, len(plan.files), alone=16)
+    with task_progress(spark, progress, total=len(plan.files), tasks=tasks):
+        found = run_tasks(spark, plan.files, functools.partial(_audit, shared=shared), tasks=tasks)
+    files = [_audited(file) for file in found]
+    return spark.createDataFrame(list(_rows(conclude(plan, files))), FINDINGS_SCHEMA)
+
+
+def _plan(
+    paths: Paths, policy: KeyPolicy | str | os.PathLike[str], options: AuditOptions
+) -> AuditPlan:
+    """The plan for processes that run in other folders."""
     roots = list(map(absolute_path, as_paths(paths)))
     plan = plan_audit(roots, policy, None, options)
     if plan.tables.names:
@@ -76,17 +89,11 @@ def audit(
             "a Delta table with column mapping is not audited on executors",
             hint="secure-bloom audit and secure_bloom.audit know the names of its columns",
         )
-    plan = replace(
+    return replace(
         plan,
         files=tuple(map(absolute_path, plan.files)),
         listed=tuple(map(absolute_path, plan.listed)),
     )
-    shared = ship(plan.request)
-    tasks = task_count(spark, len(plan.files), alone=16)
-    with task_progress(spark, progress, total=len(plan.files), tasks=tasks):
-        found = run_tasks(spark, plan.files, functools.partial(_audit, shared=shared), tasks=tasks)
-    files = [_audited(file) for file in found]
-    return spark.createDataFrame(list(_rows(conclude(plan, files))), FINDINGS_SCHEMA)
 
 
 def _rows(report: AuditReport) -> Iterator[tuple[object, ...]]:

@@ -79,12 +79,7 @@ def hudi_lookup(
     groups = _group_count(spark, len(files), file_groups)
     trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
     shared = ship(trust)
-    name = _key_column(keys, key)
-    wanted = _wanted(keys, name)
-    block = (f.xxhash64("key") % _BLOCKS).alias("block")
-    blocks = wanted.groupBy(block).agg(f.collect_set("key").alias("keys"))
-    every_group = f.explode(f.sequence(f.lit(0), f.lit(groups - 1)))
-    copies = blocks.select(every_group.alias("file_group"), "keys")
+    copies = _copies(_wanted(keys, _key_column(keys, key)), groups)
     # A plain Python UDTF: it needs no pandas, and Spark Connect has it too.
     handler = _handler(files, groups, column, shared)
     search = f.udtf(handler, returnType=RESULT_SCHEMA, useArrow=False)
@@ -120,6 +115,16 @@ def _wanted(keys: DataFrame, name: str) -> DataFrame:
     refused = f.raise_error(f.lit("a record key is empty, which Hudi refuses")).cast("string")
     checked = f.when(f.col("key") == "", refused).otherwise(f.col("key"))
     return column.dropna().select(checked.alias("key"))
+
+
+def _copies(wanted: DataFrame, groups: int) -> DataFrame:
+    """All keys for each group of files, in rows of many keys."""
+    from pyspark.sql import functions as f
+
+    block = (f.xxhash64("key") % _BLOCKS).alias("block")
+    blocks = wanted.groupBy(block).agg(f.collect_set("key").alias("keys"))
+    every_group = f.explode(f.sequence(f.lit(0), f.lit(groups - 1)))
+    return blocks.select(every_group.alias("file_group"), "keys")
 
 
 def _group_count(spark: SparkSession, files: int, asked: int | None) -> int:
