@@ -34,7 +34,10 @@ def read_headers(file: InputFile, chunk: Chunk) -> Iterator[Page]:
 
 
 def read_first_header(file: InputFile, chunk: Chunk, *, ahead: int | None) -> Page:
-    """The first of them, of an encrypted chunk a dictionary page; at first ``ahead`` is read."""
+    """The first page of the chunk, of which ``ahead`` bytes are read at first.
+
+    An encrypted chunk must begin with a dictionary page: the type of a page is part of its AAD.
+    """
     start, length = chunk_extent(chunk)
     page, _ = _Window(file, start, length, ahead or _AHEAD).page(chunk, 0, DICTIONARY)
     return page

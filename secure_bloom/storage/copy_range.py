@@ -19,6 +19,8 @@ _STEP_BYTES = 64 * 1024 * 1024
 _BUFFER_BYTES = 1024 * 1024
 #: The unit of st_blocks, whatever the file system's own is: stat(3type).
 _STAT_BLOCK = 512
+#: Answers of copy_file_range(2) and sendfile(2) that mean "not between these two files".  Some
+#: sandboxes answer EPERM to calls that are new to them; sendfile of macOS takes sockets alone.
 _NOT_THIS_WAY = {
     errno.EXDEV,
     errno.EINVAL,

@@ -22,6 +22,7 @@ from secure_bloom.storage.open_folder import close
 #: A multiple of every disk's logical block size in use.
 APPEND_ALIGNMENT = 4096
 
+#: Answers of file systems without direct writes: open(2), "O_DIRECT".
 _NOT_HERE = {errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS, errno.ENOTTY}
 
 
