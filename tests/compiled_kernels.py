@@ -6,8 +6,10 @@ It needs nothing but what the package itself needs.
 
 from __future__ import annotations
 
+import os
 import tempfile
 from pathlib import Path
+from unittest import mock
 
 import numba  # noqa: F401  (where it is loaded, compiled code is used for any amount of data)
 import numpy as np
@@ -19,6 +21,7 @@ from secure_bloom.hudi import SimpleBloomFilter
 from secure_bloom.kernels import hudi_bloom, xxh64
 from secure_bloom.paimon.bloom_filter64 import BloomFilter64
 from secure_bloom.paimon.hashing import hash_longs
+from secure_bloom.storage.memory_budget import VARIABLE
 
 ROWS, GROUP = 2000, 250
 
@@ -61,6 +64,9 @@ def _parquet(folder: Path) -> None:
             where = (name, "in", some.to_pylist())
             assert sb.read_table(folder, where=where).num_rows == 2 * len(some)
     assert sb.read_table(folder, where=("long", "<", 7)).num_rows == 14
+    # Strings are decoded here where the budget leaves no room for what their pages may hold.
+    with mock.patch.dict(os.environ, {VARIABLE: "2MiB"}):
+        assert sb.read_table(folder, columns=["text"]).num_rows == 2 * ROWS
 
 
 if __name__ == "__main__":

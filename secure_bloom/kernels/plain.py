@@ -11,8 +11,8 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from secure_bloom.kernels.compilation import kernel
-from secure_bloom.kernels.xxh64 import read4
+from secure_bloom.kernels.compilation import inlined, kernel
+from secure_bloom.kernels.xxh64 import read4, read8
 
 U64: TypeAlias = np.uint64
 Bytes: TypeAlias = NDArray[np.uint8]
@@ -56,6 +56,37 @@ def read_varint(data: Bytes, at: U64) -> tuple[U64, U64]:
 
 
 @kernel
+def read_run(data: Bytes, at: U64, width: U64, left: U64) -> tuple[bool, U64, U64, U64]:
+    """The run at ``at`` of numbers of ``width`` bits, of which ``left`` are wanted.
+
+    Whether it is bit-packed, how many of the wanted numbers it has, where its bytes start, and its
+    end: 0 if it is damaged.
+    """
+    header, start = read_varint(data, at)
+    run, is_packed = header >> U64(1), header & U64(1) == U64(1)
+    count = min(run * U64(8) if is_packed else run, left)
+    bits = count * width if is_packed else (width + U64(7)) & ~U64(7)
+    if start == U64(0) or run == U64(0) or (U64(data.size) - start) * U64(8) < bits:
+        return is_packed, U64(0), U64(0), U64(0)
+    # The bytes of numbers that nobody wants may be missing.
+    size = run * width if is_packed else bits >> U64(3)
+    return is_packed, count, start, min(start + size, U64(data.size))
+
+
+@inlined
+def read_bits(data: Bytes, bit: U64, width: U64) -> U64:
+    """The number of at most 32 bits that begins at a bit of the data."""
+    at, size, mask = bit >> U64(3), U64(data.size), (U64(1) << width) - U64(1)
+    # With a return of its own, this takes a tenth of the time.
+    if at + U64(8) <= size:
+        return (read8(data, at) >> (bit & U64(7))) & mask
+    word = U64(0)
+    for i in range(size - at):
+        word |= U64(data[at + U64(i)]) << U64(8) * U64(i)
+    return (word >> (bit & U64(7))) & mask
+
+
+@kernel
 def count_level(data: Bytes, bit_width: int, wanted: int, values: int) -> np.int64:
     """How many of the first ``values`` levels in ``data`` are ``wanted``; ``DAMAGED`` if too few.
 
@@ -63,34 +94,15 @@ def count_level(data: Bytes, bit_width: int, wanted: int, values: int) -> np.int
     """
     width, found, at, left = U64(bit_width), U64(0), U64(0), U64(values)
     while left > U64(0):
-        header, at = read_varint(data, at)
-        if at == U64(0) or at >= U64(data.size):
+        is_packed, count, start, at = read_run(data, at, width, left)
+        if at == U64(0):
             return DAMAGED
-        run = header >> U64(1)
-        if header & U64(1):
-            count = min(run * U64(8), left)
-            if (U64(data.size) - at) * U64(8) < count * width:
-                return DAMAGED
-            found += count_packed(data, at, width, U64(wanted), count)
-            at = min(at + run * width, U64(data.size))
-        else:
-            count = min(run, left)
-            found += count if U64(data[at]) == U64(wanted) else U64(0)
-            at += U64(1)
+        if is_packed:
+            bit = start << U64(3)
+            for _ in range(count):
+                found += U64(read_bits(data, bit, width) == U64(wanted))
+                bit += width
+        elif U64(data[start]) == U64(wanted):
+            found += count
         left -= count
     return np.int64(found)
-
-
-@kernel
-def count_packed(data: Bytes, start: U64, width: U64, wanted: U64, count: U64) -> U64:
-    """How many of ``count`` levels, bit-packed from byte ``start`` on, are ``wanted``."""
-    found, mask = U64(0), (U64(1) << width) - U64(1)
-    for i in range(count):
-        bit = U64(i) * width
-        at = start + (bit >> U64(3))
-        word = U64(data[at])
-        if (bit & U64(7)) + width > U64(8):
-            word |= U64(data[at + U64(1)]) << U64(8)
-        if (word >> (bit & U64(7))) & mask == wanted:
-            found += U64(1)
-    return found

@@ -19,7 +19,7 @@ from secure_bloom.parquet.dictionary_pages import (
 )
 from secure_bloom.parquet.footer import Chunk
 from secure_bloom.parquet.pages import Page, read_first_pages, read_pages
-from secure_bloom.parquet.plain_pages import PlainValues, plain_entries, plain_values
+from secure_bloom.parquet.plain_pages import EncodedValues, plain_entries, plain_values
 from secure_bloom.parquet.structures.metadata import Encoding
 from secure_bloom.parquet.value_arrays import Entries, as_entries
 from secure_bloom.storage import InputFile
@@ -90,7 +90,7 @@ def read_entries(file: InputFile, chunk: Chunk) -> ChunkEntries:
     )
 
 
-def read_plain_values(file: InputFile, chunk: Chunk) -> Iterator[PlainValues | None]:
+def read_plain_values(file: InputFile, chunk: Chunk) -> Iterator[EncodedValues | None]:
     """The values of :func:`read_entries`, page by page, undecoded; None if pyarrow must decode."""
     selection = _select(file, chunk)
     pages = [*selection.dictionary, *selection.data]

@@ -89,7 +89,8 @@ class Page:
         if detail is None:
             kind = known_member(PageType, header.type, "PageHeader: type")
             raise FormatError(f"PageHeader of a {kind.name} lacks its own header")
-        return cast(DataPageHeader | DataPageHeaderV2 | DictionaryPageHeader, detail)
+        # The type is a text: to join types takes longer than all else here.
+        return cast("DataPageHeader | DataPageHeaderV2 | DictionaryPageHeader", detail)
 
 
 # These are looked at for every page, and a dict of numbers is faster than an enumeration.

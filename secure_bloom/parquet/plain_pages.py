@@ -33,11 +33,11 @@ _MAX_BIT_WIDTH = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlainValues:
-    """The ``count`` values in ``content``, nulls left out, in PLAIN encoding.
+class EncodedValues:
+    """The ``count`` values in ``content``, nulls left out, in the encoding of their page.
 
-    ``width`` is the width of each value; None if each value stands after its length.  Nobody has
-    checked these numbers against the content yet.
+    In PLAIN, ``width`` is the width of each value; None if each value stands after its length.
+    Nobody has checked these numbers against the content yet.
     """
 
     content: NDArray[np.uint8] = field(repr=False)
@@ -54,15 +54,20 @@ def plain_entries(leaf: Leaf, codec: CompressionCodec, page: Page) -> Entries | 
     return entries(leaf, values.content, values.count)
 
 
-def plain_values(leaf: Leaf, codec: CompressionCodec, page: Page) -> PlainValues | None:
+def plain_values(leaf: Leaf, codec: CompressionCodec, page: Page) -> EncodedValues | None:
     """The values of a data page or a dictionary page, undecoded; None as in plain_entries."""
-    if not is_decompressed_here(codec) or leaf.is_repeated or not _is_plain(page):
+    return encoded_values(leaf, codec, page) if _is_plain(page) else None
+
+
+def encoded_values(leaf: Leaf, codec: CompressionCodec, page: Page) -> EncodedValues | None:
+    """Like :func:`plain_values`, for a page of any encoding: its values as they are encoded."""
+    if not is_decompressed_here(codec) or leaf.is_repeated:
         return None
     body, values = page.body(), page.num_values
     try:
         if page.is_dictionary:
             content = _bytes(decompressed(codec, body, page.header.uncompressed_page_size))
-            return PlainValues(content=content, count=values, width=leaf.width)
+            return EncodedValues(content=content, count=values, width=leaf.width)
         parts = _levels_and_values(leaf, codec, page.header, body)
     except FormatError:
         # pyarrow then decodes the page, or says what is wrong with it.
@@ -71,7 +76,7 @@ def plain_values(leaf: Leaf, codec: CompressionCodec, page: Page) -> PlainValues
         return None
     levels, content = parts
     count = _count_defined(leaf, levels, values)
-    return None if count is None else PlainValues(content=content, count=count, width=leaf.width)
+    return None if count is None else EncodedValues(content=content, count=count, width=leaf.width)
 
 
 def _is_plain(page: Page) -> bool:
@@ -113,7 +118,10 @@ def _split_v1(
 
 
 def _bytes(buffer: bytes | memoryview | pa.Buffer) -> NDArray[np.uint8]:
-    return np.frombuffer(buffer, dtype=np.uint8)
+    found = np.frombuffer(buffer, dtype=np.uint8)
+    # Arrow's memory can be written to, and bytes cannot: numba would compile its kernels for both.
+    found.flags.writeable = False
+    return found
 
 
 def _max_definition_level(leaf: Leaf) -> int:

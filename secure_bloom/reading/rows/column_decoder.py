@@ -17,7 +17,8 @@ from secure_bloom.errors import FormatError, KeyUnavailableError, UnsupportedFea
 from secure_bloom.parquet.pages import chunk_extent, read_pages
 from secure_bloom.parquet.structures.metadata import CompressionCodec
 from secure_bloom.reading.pruning.plan import RowGroupPlan
-from secure_bloom.reading.rows.decoded_sizes import decoded_size, harmless_size
+from secure_bloom.reading.rows.decoded_sizes import DecodedSize, decoded_size, harmless_size
+from secure_bloom.reading.rows.dictionary_strings import DictionaryStrings
 from secure_bloom.reading.rows.opened_file import OpenedFile
 from secure_bloom.reading.rows.page_reads import Ranges, ReadWholeError, read_column, read_slices
 from secure_bloom.reading.table.footer import FileFooter
@@ -52,13 +53,13 @@ class ColumnDecoder:
 
     def decoded_size(self, row_groups: Sequence[int], names: Sequence[str]) -> int:
         """The bytes that whole columns take decoded, at most."""
-        file = self._opened.file()
-        return sum(
-            decoded_size(file, self._footer.chunk(row_group, ordinal))
-            for row_group in row_groups
-            for name in names
-            for ordinal in self._footer.columns.below(name)
-        )
+        return sum(size.most for row_group in row_groups for size in self._sizes(row_group, names))
+
+    def _sizes(self, row_group: int, names: Sequence[str]) -> Iterator[DecodedSize]:
+        """What each leaf of the columns takes decoded."""
+        file, footer = self._opened.file(), self._footer
+        for ordinal in (i for name in names for i in footer.columns.below(name)):
+            yield decoded_size(file, footer.chunk(row_group, ordinal))
 
     def rows(self, groups: Sequence[RowGroupPlan], names: Sequence[str]) -> Columns:
         """Whole columns of the row groups, or the rows in its ranges of a group that has them."""
@@ -170,7 +171,7 @@ class ColumnDecoder:
         }
 
     def _decoded(self, row_groups: Sequence[int], names: Sequence[str]) -> Columns:
-        """Columns as pyarrow decodes them."""
+        """Columns as pyarrow decodes them, some of them decoded here."""
         if not names:
             return {}
         found: list[Columns] = []
@@ -178,20 +179,52 @@ class ColumnDecoder:
         for row_group in row_groups:
             # What is decoded already is known; only of what comes there is no more than a bound,
             # which is often a hundred times too large.
-            size = held + self.decoded_size([row_group], names)
-            if size > harmless_size():
-                raise DecodeInPartsError
-            self._check_sizes([row_group], names)
+            ours, size = self._by_dictionary(row_group, names, held)
+            left = [name for name in names if name not in ours]
             with reserved(size):
-                found.append(self._by_pyarrow(row_group, names))
+                found.append({**ours, **self._by_pyarrow(row_group, left)})
             held += sum(column.nbytes for column in found[-1].values())
         return {name: _joined([columns[name] for columns in found]) for name in names}
+
+    def _by_dictionary(
+        self, row_group: int, names: Sequence[str], held: int
+    ) -> tuple[dict[str, pa.ChunkedArray], int]:
+        """The columns that are decoded here, and the bytes that all of them take, decoded or not.
+
+        Raises DecodeInPartsError if that is too much, with the bytes ``held`` already.
+        """
+        found, size, most = {}, held, harmless_size()
+        for name in names:
+            sizes = list(self._sizes(row_group, [name]))
+            bound = sum(of_leaf.most for of_leaf in sizes)
+            if size + bound > most:
+                raise DecodeInPartsError
+            strings = sizes[0].strings if len(sizes) == 1 else None
+            column = None if strings is None else self._string_column(name, strings, size + bound)
+            if column is not None:
+                found[name], bound = column, column.nbytes
+            size += bound
+        if self._count_bytes:
+            self.extents += stored_extents(self._footer, row_group, list(found))
+        return found, size
+
+    def _string_column(
+        self, name: str, strings: DictionaryStrings, size: int
+    ) -> pa.ChunkedArray | None:
+        chunk = strings.chunk
+        type_ = self._footer.columns.arrow.field(name).type
+        with reserved(size), located(row_group=chunk.row_group, column=chunk.leaf.name):
+            column = strings.decoded(type_)
+        return None if column is None else pa.chunked_array([column])
 
     def _by_pyarrow(self, row_group: int, names: Sequence[str]) -> Columns:
         """Columns of one row group.
 
         Of several together pyarrow takes what the pages of one have too many for rows of the next.
         """
+        if not names:
+            return {}
+        self._check_sizes([row_group], names)
         source = self._opened.source()
         try:
             table = source.read_row_groups(

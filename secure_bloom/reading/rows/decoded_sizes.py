@@ -6,16 +6,20 @@ entry of a megabyte, codecs that turn kilobytes into gigabytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from secure_bloom.errors import FormatError, IntegrityError, SecureBloomError, located
+from secure_bloom.errors import IntegrityError, SecureBloomError, located
+from secure_bloom.parquet.dictionary_pages import DICTIONARY_ENCODINGS
 from secure_bloom.parquet.footer import Chunk
 from secure_bloom.parquet.page_headers import read_headers
-from secure_bloom.parquet.pages import Page
-from secure_bloom.parquet.plain_pages import plain_values
-from secure_bloom.parquet.structures.metadata import CompressionCodec, Encoding, Type
+from secure_bloom.parquet.pages import Page, read_pages
+from secure_bloom.parquet.plain_pages import plain_entries
+from secure_bloom.parquet.structures.metadata import CompressionCodec, Encoding
+from secure_bloom.parquet.value_arrays import Binary
+from secure_bloom.reading.rows.dictionary_strings import DictionaryStrings, may_be_decoded_here
 from secure_bloom.storage import InputFile, is_object_uri
 from secure_bloom.storage.memory_budget import MemoryBudgetError, memory_budget, refuse_beyond
 
@@ -39,7 +43,17 @@ def harmless_size() -> int:
     return memory_budget() // _HARMLESS
 
 
-def decoded_size(file: InputFile, chunk: Chunk) -> int:
+class DecodedSize(NamedTuple):
+    """The bytes that values take decoded at ``most``.
+
+    ``strings`` are those values, where the dictionary had to be decompressed to tell their size.
+    """
+
+    most: int
+    strings: DictionaryStrings | None = None
+
+
+def decoded_size(file: InputFile, chunk: Chunk) -> DecodedSize:
     """The bytes that all values of the chunk take decoded at most, with its largest page.
 
     Raises MemoryBudgetError where a single page, or the values of a list, which cannot be cut,
@@ -48,11 +62,10 @@ def decoded_size(file: InputFile, chunk: Chunk) -> int:
     with located(row_group=chunk.row_group, column=chunk.leaf.name):
         # Each page's header of an object is a request: there the footer's own numbers must do.
         size = _claimed(chunk) if is_object_uri(file.path) else _by_metadata(chunk)
-        if size > harmless_size():
-            size = _by_pages(file, chunk, size)
+        found = DecodedSize(size) if size <= harmless_size() else _by_pages(file, chunk, size)
         if chunk.leaf.is_repeated:
-            refuse_beyond(size, "the column's lists")
-        return size
+            refuse_beyond(found.most, "the column's lists")
+        return found
 
 
 def _claimed(chunk: Chunk) -> int:
@@ -70,31 +83,45 @@ def _by_metadata(chunk: Chunk) -> int:
     return max(meta_data.num_values, 0) * (longest + _OFFSET_SIZE) + content
 
 
-def _by_pages(file: InputFile, chunk: Chunk, most: int) -> int:
+def _by_pages(file: InputFile, chunk: Chunk, most: int) -> DecodedSize:
+    read = read_pages if may_be_decoded_here(chunk) else read_headers
     try:
-        return min(most, size_of_pages(chunk, read_headers(file, chunk)))
+        pages = list(read(file, chunk))
+        size, entries = _measured(chunk, pages)
     except (IntegrityError, MemoryBudgetError):
         raise
     except SecureBloomError:
         # pyarrow reads some files that are not sound; they are taken for the worst.
-        return most
+        return DecodedSize(most)
+    if entries is None or read is read_headers:
+        return DecodedSize(min(most, size))
+    strings = DictionaryStrings(chunk=chunk, pages=pages, entries=entries)
+    return DecodedSize(min(most, size + strings.held), strings)
 
 
-def size_of_pages(chunk: Chunk, pages: Iterable[Page]) -> int:
+def size_of_pages(chunk: Chunk, pages: Sequence[Page]) -> int:
     """The bytes that these pages take decoded at most; a dictionary page comes first."""
-    every = list(pages)
-    size = _sum(chunk, every, lambda _chunk, _page, content: content)
-    # A dictionary is decoded where its entries could be what is too long.
-    return size if size <= harmless_size() else _sum(chunk, every, _longest_entry)
+    return _measured(chunk, pages)[0]
 
 
-def _sum(chunk: Chunk, pages: Iterable[Page], entry_of: Callable[[Chunk, Page, int], int]) -> int:
+def _measured(chunk: Chunk, pages: Sequence[Page]) -> tuple[int, Binary | None]:
+    """The size of the pages, and the entries of the dictionary if it was decompressed for that."""
+    size = _sum(chunk, pages, None)
+    # A dictionary is decompressed where its entries could be what is too long.
+    entries = _entries(chunk, pages) if size > harmless_size() else None
+    if entries is None:
+        return size, None
+    return _sum(chunk, pages, int(np.diff(entries.offsets).max())), entries
+
+
+def _sum(chunk: Chunk, pages: Sequence[Page], longest: int | None) -> int:
+    """The size, if entries of the dictionary have so many bytes at most; None: of all of it."""
     largest = entry = size = 0
     for page in pages:
         content = max(page.header.uncompressed_page_size, 0)
         largest = max(largest, content)
         if page.is_dictionary:
-            entry = entry_of(chunk, page, content)
+            entry = content if longest is None else longest
         else:
             size += _values_size(chunk, page, content, entry)
     return size + largest
@@ -105,7 +132,7 @@ def _values_size(chunk: Chunk, page: Page, content: int, entry: int) -> int:
     if width is not None:
         return page.num_values * (width + 1)
     offsets = page.num_values * _OFFSET_SIZE
-    if page.encoding in (Encoding.PLAIN_DICTIONARY, Encoding.RLE_DICTIONARY):
+    if page.encoding in DICTIONARY_ENCODINGS:
         return page.num_values * entry + offsets
     if page.encoding is Encoding.DELTA_BYTE_ARRAY:
         # Each value may begin with all of the one before it.
@@ -113,19 +140,10 @@ def _values_size(chunk: Chunk, page: Page, content: int, entry: int) -> int:
     return content + offsets
 
 
-def _longest_entry(chunk: Chunk, page: Page, content: int) -> int:
-    """The bytes of the longest entry of a dictionary; where it does not tell, all of them."""
-    if chunk.leaf.type is not Type.BYTE_ARRAY:
-        return content
-    values = plain_values(chunk.leaf, chunk.meta_data.codec, page)
-    if values is None or values.count == 0:
-        return content
-    from secure_bloom.kernels.loops import DAMAGED, byte_array_offsets
-
-    offsets = np.empty(values.count + 1, np.int64)
-    if (
-        len(values.content) < 4 * values.count
-        or byte_array_offsets(values.content, offsets) == DAMAGED
-    ):
-        raise FormatError("the dictionary page does not hold its entries")
-    return int(np.diff(offsets).max())
+def _entries(chunk: Chunk, pages: Sequence[Page]) -> Binary | None:
+    """The entries of the one dictionary page; None where it does not tell them."""
+    dictionaries = [page for page in pages if page.is_dictionary]
+    if len(dictionaries) != 1:
+        return None
+    entries = plain_entries(chunk.leaf, chunk.meta_data.codec, dictionaries[0])
+    return entries if isinstance(entries, Binary) and len(entries) else None

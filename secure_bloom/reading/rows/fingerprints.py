@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from secure_bloom.parquet.column_values import read_plain_values
 from secure_bloom.parquet.footer import Chunk
-from secure_bloom.parquet.plain_pages import PlainValues
+from secure_bloom.parquet.plain_pages import EncodedValues
 from secure_bloom.storage import InputFile
 
 #: Bits of marks for each probe value: one of 32 other values is then looked up in vain.
@@ -59,7 +59,7 @@ class ProbeFingerprints:
             page is None or self._may_be_among(page) for page in read_plain_values(file, chunk)
         )
 
-    def _may_be_among(self, values: PlainValues) -> bool:
+    def _may_be_among(self, values: EncodedValues) -> bool:
         from secure_bloom.kernels.lookup import NONE, look_for
 
         width = values.width or 0
@@ -82,7 +82,7 @@ class ProbeBytes:
         )
 
 
-def _has(values: PlainValues, encoding: bytes) -> bool:
+def _has(values: EncodedValues, encoding: bytes) -> bool:
     """Whether the value may be among the values; one in the middle of two is a false "maybe"."""
     if values.width is None:
         length = len(encoding).to_bytes(_LENGTH_SIZE, "little")

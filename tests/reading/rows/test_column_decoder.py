@@ -9,7 +9,7 @@ import pytest
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.errors import FormatError
 from secure_bloom.reading.pruning.plan import RowGroupPlan
-from secure_bloom.reading.rows import column_decoder
+from secure_bloom.reading.rows import column_decoder, decoded_sizes
 from secure_bloom.reading.rows.column_decoder import (
     ColumnDecoder,
     DecodeInPartsError,
@@ -95,6 +95,19 @@ def test_what_pyarrow_read_is_counted_once_for_each_chunk(lake: Path) -> None:
     it.rows([group(0)], NAMES)
     assert it.extents == stored_extents(opened(lake).footer, 0, NAMES)
     assert len(it.extents) == 2
+
+
+def test_strings_that_are_decoded_here_count_as_much(
+    lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    it = decoder(lake)
+    # Each dictionary is looked at, and nothing is too much.
+    monkeypatch.setattr(decoded_sizes, "harmless_size", lambda: 0)
+    found = it.rows([group(0), group(1)], NAMES)
+    assert {name: found[name].to_pylist() for name in NAMES} == TABLE.select(NAMES).to_pydict()
+    footer = opened(lake).footer
+    stored = [extent for i in range(2) for extent in stored_extents(footer, i, NAMES)]
+    assert sorted(it.extents) == sorted(stored)
 
 
 def test_a_page_that_does_not_decode_is_named_by_its_column(tmp_path: Path) -> None:
