@@ -23,7 +23,7 @@ _Kind = tuple[Callable[[object], bool], str]
 def checked_arguments(function: Callable[P, R]) -> Callable[P, R]:
     """Raise PolicyError for an argument that is of no type of its annotation."""
     names = function.__code__.co_varnames
-    # Types of arguments that were right once, and so always are.
+    # Types of the arguments of calls that passed: such a call always will.
     known: set[tuple[object, ...]] = set()
 
     @wraps(function)

@@ -42,7 +42,10 @@ _WIDTH_OF_NUMBERS: Final = 8
 
 
 def expect_values(numbers: int, byte_arrays: int) -> None:
-    """Count on so many values to come, for large filters; byte arrays of one length."""
+    """Count on so many values to come.
+
+    Nothing else is known yet: filters are taken for large, byte arrays for values of one length.
+    """
     saved_by_array = _AN_OFFSET_OF_ONE_LENGTH + _A_SPAN_OF_ONE_LENGTH
     saved = numbers * _A_NUMBER + byte_arrays * saved_by_array
     compiled_code.expect(saved + (numbers + byte_arrays) * _A_HASH_OF_A_LARGE_FILTER)

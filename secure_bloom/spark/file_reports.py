@@ -80,7 +80,7 @@ def reporting(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reported:
-    """The report of a job, and the numbers of its files, of those that failed or have notes."""
+    """The report of a job; how many files it had, and how many of them failed or have notes."""
 
     report: DataFrame
     files: int
@@ -88,7 +88,7 @@ class Reported:
     noted: int
 
     def wanted_by(self, wanted: Reporting) -> DataFrame:
-        """The report, or FilesFailedError if files failed and ``wanted`` is that this is raised."""
+        """The report; FilesFailedError if files failed and the caller did not ask for it then."""
         if self.failed and wanted.on_error is OnError.RAISE:
             raise _failure(self.report, self.failed, self.files)
         return self.report

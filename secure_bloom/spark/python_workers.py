@@ -1,4 +1,4 @@
-"""Garbage in the Python workers of executors."""
+"""Keep the garbage collector of a Python worker off what the worker has imported."""
 
 from __future__ import annotations
 

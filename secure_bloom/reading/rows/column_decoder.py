@@ -177,8 +177,8 @@ class ColumnDecoder:
         found: list[Columns] = []
         held = 0
         for row_group in row_groups:
-            # What is decoded already is known; only of what comes there is no more than a bound,
-            # which is often a hundred times too large.
+            # The size of what is decoded already is known.  For the next row group there is only a
+            # bound, which is often a hundred times too large.
             ours, size = self._by_dictionary(row_group, names, held)
             left = [name for name in names if name not in ours]
             with reserved(size):
@@ -220,7 +220,7 @@ class ColumnDecoder:
     def _by_pyarrow(self, row_group: int, names: Sequence[str]) -> Columns:
         """Columns of one row group.
 
-        Of several together pyarrow takes what the pages of one have too many for rows of the next.
+        Of several together, pyarrow takes the rows that one has too many for rows of the next.
         """
         if not names:
             return {}
