@@ -183,6 +183,9 @@ def count_level(data: Bytes, bit_width: int, wanted: int, values: int) -> int:
         if at == 0 or at >= len(content):
             return DAMAGED
         run = header >> 1
+        # Arrow takes an empty run for damage too.
+        if run == 0:
+            return DAMAGED
         if header & 1:
             count = min(run * 8, left)
             size = (count * bit_width + 7) // 8

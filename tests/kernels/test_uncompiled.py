@@ -115,3 +115,10 @@ def test_counts_of_levels(width: int, wanted: int, count: int, data: st.DataObje
     found = uncompiled.count_level(levels, width, wanted, count)
     assert found == plain.count_level(levels, width, wanted, count)
     assert uncompiled.DAMAGED == plain.DAMAGED
+
+
+@pytest.mark.parametrize("header", [0, 1], ids=["repeated", "packed"])
+def test_a_run_of_no_levels_is_damage(header: int) -> None:
+    levels = _bytes(bytes([header, 1, 8 << 1, 1]))
+    for kernels in (uncompiled, plain):
+        assert kernels.count_level(levels, 1, 1, 8) == uncompiled.DAMAGED
