@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import enum
+import functools
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -77,6 +78,7 @@ def keyring_json(master_keys: Mapping[str, bytes] = MASTER_KEYS) -> str:
     return json.dumps({"version": 1, "master_keys": encoded})
 
 
+@functools.lru_cache(maxsize=64)  # nobody changes a table, and hundreds of tests want the same ones
 def customers(rows: int = 3000, seed: int = 7) -> pa.Table:
     """E-mails and IBANs all distinct, a number, a low-cardinality city, a nullable score."""
     rng = np.random.default_rng(seed)

@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,7 @@ from secure_bloom.errors import (
 from tests.encryption.keys.vault.servers import http_server
 
 boto3 = pytest.importorskip("boto3", reason="needs the extra aws")
+sessions = pytest.importorskip("botocore.session")
 moto_server = pytest.importorskip("moto.server", reason="needs moto and flask")
 
 REGION = "eu-central-1"
@@ -42,6 +44,14 @@ def endpoint() -> Iterator[str]:
     host, port = server.get_host_and_port()
     yield f"http://{host}:{port}"
     server.stop()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _models_read_once() -> Iterator[None]:
+    """Each client has a session of its own, which would read from a disk what AWS can do."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(sessions, "create_loader", cache(sessions.create_loader))
+        yield
 
 
 @pytest.fixture(autouse=True)
