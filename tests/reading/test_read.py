@@ -21,7 +21,7 @@ from secure_bloom.errors import (
     PolicyError,
 )
 from tests.surgery import assert_tells_no_secret, filter_place, flip, opened
-from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, write
+from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, made_once, write
 
 EMAIL = "user77@example.com"
 ROWS = 3000
@@ -30,14 +30,17 @@ ROWS = 3000
 @pytest.fixture
 def lake(tmp_path: Path) -> Path:
     """Three encrypted files of 1,000 customers each, with filters on the e-mails."""
-    folder = tmp_path / "lake"
-    folder.mkdir()
+    _write_lake(tmp_path / "lake")
+    return tmp_path / "lake"
+
+
+@made_once
+def _write_lake(folder: Path) -> None:
     for part in range(3):
         rows = customers(ROWS).slice(part * 1000, 1000)
         write(folder / f"{part}.parquet", rows, Mode.ENCRYPTED, row_group_size=250)
     report = sb.add_bloom_filters(folder, columns=["email"], keys=KEYRING)
     assert not report.failed
-    return folder
 
 
 def test_one_row_of_an_encrypted_table(lake: Path) -> None:

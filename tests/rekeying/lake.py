@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import secure_bloom as sb
+from tests.tables import made_once
 
 ROWS = 3000
 KEYS = sb.Keyring(
@@ -17,6 +19,7 @@ KEYS = sb.Keyring(
 )
 
 
+@functools.cache
 def rows() -> pa.Table:
     """Flat and nested columns, nulls, a dictionary, all distinct values."""
     rng = np.random.default_rng(0)
@@ -32,18 +35,30 @@ def rows() -> pa.Table:
     )
 
 
+#: Of each file of the lake: the version of its data pages, its codec, whether it has an index of
+#: pages, and whether they have checksums.
+WAYS = [
+    ("1.0", "snappy", True, True),
+    ("1.0", "none", False, False),
+    ("2.0", "zstd", True, False),
+    ("2.0", "none", True, True),
+]
+
+
 def write_lake(folder: Path) -> list[Path]:
     """Plain files of :func:`rows`, each written in another way, some with filters."""
-    folder.mkdir(parents=True)
-    files = []
-    ways = [
-        ("1.0", "snappy", True, True),
-        ("1.0", "none", False, False),
-        ("2.0", "zstd", True, False),
-        ("2.0", "none", True, True),
-    ]
-    for version, codec, has_index, has_checksums in ways:
-        path = folder / f"{version}-{codec}.parquet"
+    _write_files(folder)
+    return _paths(folder)
+
+
+def _paths(folder: Path) -> list[Path]:
+    return [folder / f"{version}-{codec}.parquet" for version, codec, *_ in WAYS]
+
+
+@made_once
+def _write_files(folder: Path) -> None:
+    files = _paths(folder)
+    for path, (version, codec, has_index, has_checksums) in zip(files, WAYS, strict=True):
         pq.write_table(
             rows(),
             path,
@@ -54,11 +69,9 @@ def write_lake(folder: Path) -> list[Path]:
             write_page_checksum=has_checksums,
             data_page_size=4000,
         )
-        files.append(path)
     sb.add_bloom_filters(
         files[:3], columns={"email": sb.BloomFilterOptions(), "id": sb.BloomFilterOptions()}
     )
-    return files
 
 
 def policy(

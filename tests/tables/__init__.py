@@ -6,7 +6,8 @@ import base64
 import enum
 import functools
 import json
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,28 @@ def customers(rows: int = 3000, seed: int = 7) -> pa.Table:
             ),
         }
     )
+
+
+def made_once(make: Callable[..., object]) -> Callable[..., None]:
+    """``make``, which writes files into a folder, called once with the same arguments after it.
+
+    Later calls write the bytes of the first one: dozens of tests begin with the same files.
+    """
+
+    @functools.cache
+    def files(*given: Hashable) -> dict[str, bytes]:
+        with tempfile.TemporaryDirectory() as folder:
+            make(Path(folder), *given)
+            paths = [path for path in sorted(Path(folder).rglob("*")) if path.is_file()]
+            return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+
+    def write_copies(folder: Path, *given: Hashable) -> None:
+        for name, content in files(*given).items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+
+    return write_copies
 
 
 def write(

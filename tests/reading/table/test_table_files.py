@@ -22,7 +22,7 @@ from secure_bloom.reading.table import table_files
 from secure_bloom.reading.table.footer import decode_footer, fetch_footer
 from secure_bloom.reading.table.table_files import TableFiles
 from tests.surgery import flip
-from tests.tables import KEYRING, Mode, customers, write
+from tests.tables import KEYRING, Mode, customers, made_once, write
 
 FILES, ROWS = 12, 40
 MODES = list(Mode)
@@ -31,12 +31,16 @@ EMAIL = [("email", "in", ["user7@example.com", "user39@example.com"])]
 
 def lake(folder: Path) -> list[Path]:
     """Files in all modes, in folders that are partitions."""
-    paths = []
+    _write_lake(folder)
+    return [folder / f"day={index:02}" / "x.parquet" for index in range(FILES)]
+
+
+@made_once
+def _write_lake(folder: Path) -> None:
     for index in range(FILES):
         path = folder / f"day={index:02}" / "x.parquet"
         path.parent.mkdir()
-        paths.append(write(path, customers(ROWS, index), MODES[index % 4], row_group_size=10))
-    return paths
+        write(path, customers(ROWS, index), MODES[index % 4], row_group_size=10)
 
 
 def table(*paths: Path) -> TableFiles:

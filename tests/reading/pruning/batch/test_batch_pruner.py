@@ -29,7 +29,7 @@ from secure_bloom.reading.pruning.steps import bloom_filters
 from secure_bloom.storage import InputFile
 from tests.reading.lakes import POOLS, Part, expected, parts, predicates, same
 from tests.surgery import edit_column, edit_footer, filter_place, flip, opened
-from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, write
+from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, made_once, write
 
 ROWS, GROUP = 2000, 250
 GROUPS = ROWS // GROUP
@@ -52,10 +52,20 @@ def steps_only() -> Iterator[None]:
 
 def lake(folder: Path, mode: Mode = Mode.ENCRYPTED, **options: Any) -> Path:
     """All distinct e-mails and IBANs with filters, in no order and without dictionaries."""
-    options.setdefault("use_dictionary", False)
-    path = write(folder / "x.parquet", customers(ROWS), mode, row_group_size=GROUP, **options)
+    if options:
+        _write_lake(folder, mode, **options)
+    else:
+        _write_common_lake(folder, mode)
+    return folder / "x.parquet"
+
+
+def _write_lake(folder: Path, mode: Mode, **options: Any) -> None:
+    options = {"use_dictionary": False, "row_group_size": GROUP, **options}
+    path = write(folder / "x.parquet", customers(ROWS), mode, **options)
     assert not sb.add_bloom_filters(path, columns=["email", "iban"], keys=KEYRING).failed
-    return path
+
+
+_write_common_lake = made_once(_write_lake)
 
 
 def left(path: Path | str, where: Any, **options: Any) -> list[tuple[str, int, Any]]:
