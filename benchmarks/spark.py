@@ -28,17 +28,17 @@ _UNIX_SOCKETS = "spark.python.unix.domain.socket.enabled"
 
 def cases(folder: Path, *, quick: bool) -> Iterator[Result]:
     """What the step costs on one core and on two, and the memory of the driver."""
-    yield from costs(folder, *((20, 1) if quick else (1000, 3)))
+    yield from costs(folder / "few", *((20, 1) if quick else (1000, 3)))
+    yield from many_files(folder / "many", *((40, 1) if quick else (10_000, 2)))
     yield from driver_memory.cases(folder, quick=quick)
 
 
 def costs(folder: Path, files: int, runs: int) -> Iterator[Result]:
     """Small encrypted files: in a step with so many cores, and in one process."""
-    write_policy(folder, KEYS)
-    write_files(folder / "table", files)
+    write_table(folder, files)
     one, alone_beside_one = seconds(folder, 1, runs)
     two, alone = seconds(folder, 2, runs)
-    case = f"{files:,} small encrypted files, the step on Spark with 2 cores"
+    case = case_of(files)
     note = "in turns in one process; Spark's start-up is not counted"
     yield Result(
         case=case,
@@ -70,12 +70,34 @@ def costs(folder: Path, files: int, runs: int) -> Iterator[Result]:
     )
 
 
-def write_files(folder: Path, files: int) -> None:
-    """So many copies of one encrypted file of 1,000 customers."""
-    folder.mkdir()
-    first = write(folder / "part-0000.parquet", customers(1000), Mode.ENCRYPTED)
+def many_files(folder: Path, files: int, runs: int) -> Iterator[Result]:
+    """Where what any job costs no longer counts."""
+    write_table(folder, files)
+    two, alone = seconds(folder, 2, runs)
+    yield Result(
+        case=case_of(files),
+        against="one process, in turn",
+        unit="s",
+        ours=two,
+        other=alone,
+        goal=1.5,
+        note=f"the second and later runs of a session, {runs} of them",
+    )
+
+
+def case_of(files: int) -> str:
+    """The name of the case."""
+    return f"{files:,} small encrypted files, the step on Spark with 2 cores"
+
+
+def write_table(folder: Path, files: int) -> None:
+    """A policy, and so many copies of one encrypted file of 1,000 customers."""
+    table = folder / "table"
+    table.mkdir(parents=True)
+    write_policy(folder, KEYS)
+    first = write(table / "part-0000.parquet", customers(1000), Mode.ENCRYPTED)
     for i in range(1, files):
-        shutil.copyfile(first, folder / f"part-{i:04}.parquet")
+        shutil.copyfile(first, table / f"part-{i:04}.parquet")
 
 
 def seconds(folder: Path, cores: int, runs: int, *settings: str) -> tuple[float, float]:
