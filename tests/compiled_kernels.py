@@ -11,7 +11,6 @@ import tempfile
 from pathlib import Path
 from unittest import mock
 
-import numba  # noqa: F401  (where it is loaded, compiled code is used for any amount of data)
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,6 +18,8 @@ import pyarrow.parquet as pq
 import secure_bloom as sb
 from secure_bloom.hudi import SimpleBloomFilter
 from secure_bloom.kernels import hudi_bloom, xxh64
+from secure_bloom.kernels.loading import CompiledCode
+from secure_bloom.kernels.machine_code import PROTOTYPES, compiled_loops
 from secure_bloom.paimon.bloom_filter64 import BloomFilter64
 from secure_bloom.paimon.hashing import hash_longs
 from secure_bloom.storage.memory_budget import VARIABLE
@@ -28,6 +29,8 @@ ROWS, GROUP = 2000, 250
 
 def compile_kernels(folder: Path) -> None:
     """Add filters to a file in ``folder``, look for rows, and use the two other kinds of filter."""
+    for name in PROTOTYPES:
+        compiled_loops._loaded(name)
     _parquet(folder)
     keys = [str(i) for i in range(9)]
     hudi = SimpleBloomFilter(len(keys), 0.01)
@@ -70,5 +73,7 @@ def _parquet(folder: Path) -> None:
 
 
 if __name__ == "__main__":
+    # Compiled code is used for any amount of data.
+    CompiledCode.is_worth = lambda _self, _saved: True  # type: ignore[method-assign]
     with tempfile.TemporaryDirectory() as place:
         compile_kernels(Path(place))

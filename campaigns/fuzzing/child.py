@@ -51,6 +51,13 @@ def _use_kernels() -> None:
     from secure_bloom.kernels.loading import CompiledCode
 
     CompiledCode.is_worth = lambda _self, _saved: True  # type: ignore[method-assign]
+    # A function of C cannot raise the error of an index that is checked and wrong.
+    sys.unraisablehook = _ends_the_process
+
+
+def _ends_the_process(unraisable: sys.UnraisableHookArgs) -> None:
+    print(f"{type(unraisable.exc_value).__name__} in compiled code", file=sys.stderr, flush=True)
+    os._exit(1)
 
 
 def _by_mutation(name: str, trials: int, seed: int) -> int:

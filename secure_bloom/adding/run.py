@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from secure_bloom.adding.report import FileAddReport
 from secure_bloom.adding.rewrite import FileRewriter, failed_report
 from secure_bloom.errors import WorkerLostError
-from secure_bloom.kernels.loading import compiled_code
+from secure_bloom.kernels.loading import building_code
 from secure_bloom.parquet.keys_ahead import KeysAhead
 from secure_bloom.spreading import chosen_spread, each_file
 
@@ -92,7 +92,7 @@ def _work(
     def work(task: FileTask) -> FileAddReport:
         report = rewriter.rewrite(task.path, target=task.target)
         if next(done) == _SAMPLE:
-            compiled_code.foresee((files - _SAMPLE) / _SAMPLE)
+            building_code.foresee((files - _SAMPLE) / _SAMPLE)
         return report
 
     return work

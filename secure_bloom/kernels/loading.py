@@ -1,22 +1,35 @@
-"""Decide when compiled code is worth loading, which takes almost half a second."""
+"""Decide when compiled code is worth loading: for little data it takes longer than it saves."""
 
 from __future__ import annotations
 
+import functools
+import math
+import os
 import sys
+from collections.abc import Callable
 from typing import Final
 
-# Loading takes 0.4 s.  Between the other steps of a file a loop costs 1.4 times what it costs by
-# itself, as the savings were measured, because the caches are cold.
-_LOADING: Final = 0.3
+# numba and its kernels take 0.4 s, loops that are kept as machine code 0.04 s.  Between the other
+# steps of a file a loop costs 1.4 times what it costs by itself, as the savings were measured,
+# because the caches are cold.
+_NUMBA: Final = 0.3
+_KEPT: Final = 0.03
 
 
 class CompiledCode:
     """Counts the seconds that compiled code would have saved this process so far.
 
-    Several threads count without a lock, so the sum may miss what they add at the same moment.
+    ``least`` and ``loading`` are the seconds that loading takes: at least, and in truth, which is
+    looked up when the least was missed.  Several threads count without a lock, so the sum may miss
+    what they add at the same moment.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self, is_loaded: Callable[[], bool], least: float, loading: Callable[[], float]
+    ) -> None:
+        self._is_loaded = is_loaded
+        self._least = least
+        self._loading = functools.cache(loading)
         self._missed = 0.0
         self._is_wanted = False
 
@@ -26,22 +39,41 @@ class CompiledCode:
         True once any part of the program has loaded it, or once the savings missed exceed the cost,
         or will, by what was foreseen.
         """
-        if "numba" in sys.modules:
+        if self._is_wanted or self._is_loaded():
             return True
         self._missed += saved
-        return self._is_wanted or self._missed > _LOADING
+        self._is_wanted = self._pays(self._missed)
+        return self._is_wanted
 
     def expect(self, saved: float) -> None:
         """Count on work to come, in which compiled code would save so many seconds.
 
         Whoever knows that can load compiled code before half of its worth is missed.
         """
-        self._is_wanted |= self._missed + saved > _LOADING
+        self._is_wanted |= self._pays(self._missed + saved)
 
     def foresee(self, times: float) -> None:
         """Count on so many times the work that was done so far, which is a sample."""
         self.expect(self._missed * times)
 
+    def _pays(self, saved: float) -> bool:
+        return saved > self._least and saved > self._loading()
 
-#: The one of this process.
-compiled_code = CompiledCode()
+
+def _is_numba_loaded() -> bool:
+    return "numba" in sys.modules
+
+
+def _seconds_of_loops() -> float:
+    # Switched off, as when a debugger looks into kernels, numba compiles nothing.
+    if os.environ.get("NUMBA_DISABLE_JIT"):
+        return math.inf
+    from secure_bloom.kernels.kept_code import kept_object
+
+    return _NUMBA if kept_object("insert_hashes") is None else _KEPT
+
+
+#: Everything that numba compiles, in this process.
+compiled_code = CompiledCode(_is_numba_loaded, _NUMBA, lambda: _NUMBA)
+#: The loops that build filters: an older run may have kept them, so that numba is not needed.
+building_code = CompiledCode(lambda: False, _KEPT, _seconds_of_loops)

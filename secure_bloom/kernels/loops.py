@@ -1,19 +1,24 @@
 """The loops of building a filter, compiled where that pays.
 
-To load compiled code takes half a second, as long as all else that is done to a small file.  Each
+To load compiled code takes as long as all else that is done to a small file, or longer.  Each
 function here adds up what it would have saved, and calls the loop of ``uncompiled`` until then.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from secure_bloom.kernels import uncompiled
-from secure_bloom.kernels.loading import compiled_code
+from secure_bloom.kernels.loading import building_code
 from secure_bloom.kernels.uncompiled import DAMAGED, Blocks, Bytes, Hashes
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from secure_bloom.kernels.machine_code import CompiledLoops
 
 __all__ = [
     "DAMAGED",
@@ -48,19 +53,13 @@ def expect_values(numbers: int, byte_arrays: int) -> None:
     """
     saved_by_array = _AN_OFFSET_OF_ONE_LENGTH + _A_SPAN_OF_ONE_LENGTH
     saved = numbers * _A_NUMBER + byte_arrays * saved_by_array
-    compiled_code.expect(saved + (numbers + byte_arrays) * _A_HASH_OF_A_LARGE_FILTER)
+    building_code.expect(saved + (numbers + byte_arrays) * _A_HASH_OF_A_LARGE_FILTER)
 
 
 def hash_rows(rows: Bytes, hashes: Hashes) -> None:
     """Hash the rows of ``rows``, which is (n, width)."""
     cost = _A_NUMBER if rows.shape[1] == _WIDTH_OF_NUMBERS else _A_SPAN_OF_ONE_LENGTH
-    if not compiled_code.is_worth(cost * len(rows)):
-        uncompiled.hash_rows(rows, hashes)
-        return
-    from secure_bloom.kernels import xxh64 as compiled
-
-    word, kernel = compiled.FIXED_WIDTHS.get(rows.shape[1], (np.uint8, compiled.hash_rows))
-    kernel(_readable(rows.view(word)), hashes)
+    _loops(cost * len(rows)).hash_rows(rows, hashes)
 
 
 def hash_spans(offsets: NDArray[Any], prefix: int, data: Bytes, hashes: Hashes) -> None:
@@ -68,33 +67,18 @@ def hash_spans(offsets: NDArray[Any], prefix: int, data: Bytes, hashes: Hashes) 
     # A guess: whether all have the length of the first takes a look at every one.
     guess = len(hashes) > 0 and (offsets[1] - offsets[0]) * len(hashes) == offsets[-1] - offsets[0]
     cost = _A_SPAN_OF_ONE_LENGTH if guess else _A_SPAN
-    if not compiled_code.is_worth(cost * len(hashes)):
-        uncompiled.hash_spans(offsets, prefix, data, hashes)
-        return
-    from secure_bloom.kernels import xxh64 as compiled
-
-    compiled.hash_spans(_readable(offsets), prefix, _readable(data), hashes)
+    _loops(cost * len(hashes)).hash_spans(offsets, prefix, data, hashes)
 
 
 def insert_hashes(blocks: Blocks, hashes: Hashes) -> None:
     """Insert every hash; ``blocks`` is (z, 8) in C order, z >= 1."""
     cost = _A_HASH if blocks.nbytes <= _LARGE_FILTER else _A_HASH_OF_A_LARGE_FILTER
-    if not compiled_code.is_worth(cost * len(hashes)):
-        uncompiled.insert_hashes(blocks, hashes)
-        return
-    from secure_bloom.kernels import sbbf as compiled
-
-    compiled.insert_hashes(blocks, hashes)
+    _loops(cost * len(hashes)).insert_hashes(blocks, hashes)
 
 
 def check_hashes(blocks: Blocks, hashes: Hashes, found: NDArray[np.bool_]) -> None:
     """Set ``found[i]`` to whether ``hashes[i]`` may have been inserted."""
-    if not compiled_code.is_worth(_A_HASH * len(hashes)):
-        uncompiled.check_hashes(blocks, hashes, found)
-        return
-    from secure_bloom.kernels import sbbf as compiled
-
-    compiled.check_hashes(blocks, hashes, found)
+    _loops(_A_HASH * len(hashes)).check_hashes(blocks, hashes, found)
 
 
 def byte_array_offsets(data: Bytes, offsets: NDArray[np.int64]) -> int:
@@ -106,11 +90,7 @@ def byte_array_offsets(data: Bytes, offsets: NDArray[np.int64]) -> int:
     step, rest = divmod(len(data), max(1, len(offsets) - 1))
     guess = rest == 0 and int.from_bytes(data[:4].tobytes(), "little") + 4 == step
     cost = _AN_OFFSET_OF_ONE_LENGTH if guess else _AN_OFFSET
-    if not compiled_code.is_worth(cost * len(offsets)):
-        return uncompiled.byte_array_offsets(data, offsets)
-    from secure_bloom.kernels import plain as compiled
-
-    return int(compiled.byte_array_offsets(data, offsets))
+    return _loops(cost * len(offsets)).byte_array_offsets(data, offsets)
 
 
 def count_level(data: Bytes, bit_width: int, wanted: int, values: int) -> int:
@@ -118,18 +98,13 @@ def count_level(data: Bytes, bit_width: int, wanted: int, values: int) -> int:
 
     ``data`` is runs of the hybrid encoding, ``1 <= bit_width <= 8``.
     """
-    if not compiled_code.is_worth(_A_BYTE_OF_LEVELS * len(data)):
-        return uncompiled.count_level(data, bit_width, wanted, values)
-    from secure_bloom.kernels import plain as compiled
-
-    return int(compiled.count_level(data, bit_width, wanted, values))
+    return _loops(_A_BYTE_OF_LEVELS * len(data)).count_level(data, bit_width, wanted, values)
 
 
-def _readable(array: NDArray[Any]) -> NDArray[Any]:
-    """The array in the one form that the kernels are compiled for: aligned, in C order, read-only.
+def _loops(saved: float) -> CompiledLoops | ModuleType:
+    """Those to use: compiled ones, which save so many seconds here, or those of numpy."""
+    if not building_code.is_worth(saved):
+        return uncompiled
+    from secure_bloom.kernels.machine_code import compiled_loops
 
-    Arrow's memory is read-only and numpy's mostly is not: without this, numba would compile twice.
-    """
-    readable = np.require(array.view(), requirements=["C", "A"])
-    readable.flags.writeable = False
-    return readable
+    return compiled_loops

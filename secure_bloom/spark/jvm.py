@@ -14,7 +14,6 @@ import importlib.util
 import os
 import re
 import shutil
-import stat
 import subprocess
 import tempfile
 import zipfile
@@ -22,6 +21,7 @@ from importlib import resources
 from pathlib import Path
 
 from secure_bloom.errors import SecureBloomError, SparkUnavailableError
+from secure_bloom.user_cache import is_ours_alone, user_cache
 
 #: Spark 4 runs on Java 17 and later.
 OLDEST_JAVA = 17
@@ -52,8 +52,9 @@ def compile_jar(class_name: str, source: bytes) -> Path:
     """
     jars = spark_jars()
     name = f"{class_name}-{_fingerprint(source, jars)}.jar"
-    jar = _trusted_folder(_user_cache()) / name
-    if not _is_ours_alone(jar):
+    # Spark runs what it finds there, with the keys at hand.
+    jar = (user_cache() or _temporary_folder()) / name
+    if not is_ours_alone(jar):
         _build(class_name, source, jars, jar)
     return jar
 
@@ -102,49 +103,6 @@ def _require_recent(command: str) -> None:
 def _fingerprint(source: bytes, jars: list[Path]) -> str:
     names = "\n".join(jar.name for jar in jars).encode()
     return hashlib.sha256(names + b"\0" + source).hexdigest()[:16]
-
-
-def _user_cache() -> Path:
-    """`$XDG_CACHE_HOME/secure-bloom`, else `~/.cache/secure-bloom`, whether it exists or not."""
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111
-    return Path(home, "secure-bloom")
-
-
-def _trusted_folder(folder: Path) -> Path:
-    """``folder``, made if need be, or a temporary one where others could put a jar into it.
-
-    Spark runs what it finds there, with the keys at hand.
-    """
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        folder.mkdir(mode=0o700, exist_ok=True)
-        folder = folder.resolve()
-    except OSError:
-        return _temporary_folder()
-    if not _is_ours_alone(folder) or not all(map(_is_kept_by_its_owner, folder.parents)):
-        return _temporary_folder()
-    return folder if os.access(folder, os.W_OK | os.X_OK) else _temporary_folder()
-
-
-def _is_ours_alone(path: Path) -> bool:
-    """Whether only we, or root, can have written this file or folder."""
-    try:
-        status = path.lstat()
-    except FileNotFoundError:
-        return False
-    shared = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    return _is_trusted(status) and not shared and not stat.S_ISLNK(status.st_mode)
-
-
-def _is_kept_by_its_owner(folder: Path) -> bool:
-    """Whether nobody whom we do not trust can put another folder in the place of one in here."""
-    status = folder.stat()
-    is_open = status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX
-    return _is_trusted(status) and not is_open
-
-
-def _is_trusted(status: os.stat_result) -> bool:
-    return status.st_uid in (0, os.geteuid())
 
 
 @functools.cache

@@ -444,22 +444,21 @@ print({"numba", "numpy", "pyarrow"} & set(sys.modules))
 
 
 BULK = """
+import sys
 import numpy as np
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
-from secure_bloom.kernels.sbbf import insert_hashes
+from secure_bloom.kernels.loading import CompiledCode
+CompiledCode.is_worth = lambda self, saved: True
 bloom = SplitBlockBloomFilter(4)
 bloom.insert_fixed(np.arange(9))
 assert bloom.fill() > 0
-print(insert_hashes.stats.cache_path, sum(insert_hashes.stats.cache_misses.values()))
+print("numba" in sys.modules)
 """
 
 
 def test_compiled_code_is_kept_between_processes(tmp_path: Path) -> None:
     cache = {"NUMBA_CACHE_DIR": str(tmp_path)}
-    first, second = run(BULK, **cache), run(BULK, **cache)
-    assert first.startswith(str(tmp_path))
-    assert first.endswith(" 1")
-    assert second.endswith(" 0")
+    assert [run(BULK, **cache) for _ in range(2)] == ["True", "False"]
 
 
 def test_without_a_writable_folder_for_compiled_code_everything_still_works(
@@ -480,4 +479,5 @@ def test_without_a_writable_folder_for_compiled_code_everything_still_works(
         NUMBA_CACHE_DIR="",
         PYTHONDONTWRITEBYTECODE="1",
     )
-    assert answer == "None 1"  # no cache file, one compilation
+    assert answer == "True"
+    assert not list(tmp_path.rglob("*.o"))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import importlib
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
-import secure_bloom.kernels.loading as module
-from secure_bloom.kernels.loading import CompiledCode
+from secure_bloom.kernels import kept_code, loading
+from secure_bloom.kernels.loading import CompiledCode, building_code, compiled_code
 
 #: The method itself: for the tests of other modules it is replaced.
 _IS_WORTH = CompiledCode.is_worth
@@ -20,65 +21,84 @@ def _real(monkeypatch: pytest.MonkeyPatch, _compiled_code: None) -> None:
     monkeypatch.setattr(CompiledCode, "is_worth", _IS_WORTH)
 
 
-@pytest.fixture
-def unloaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "numba", raising=False)
+def new(*, is_loaded: bool = False, least: float = 0.3, loading: float = 0.3) -> CompiledCode:
+    return CompiledCode(lambda: is_loaded, least, lambda: loading)
 
 
-def test_it_is_where_it_is_loaded_already(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_where_it_is_loaded_already() -> None:
+    assert new(is_loaded=True).is_worth(0)
+
+
+def test_numba_is_loaded_if_anything_has_imported_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "numba", importlib)
-    assert CompiledCode().is_worth(0)
+    assert compiled_code.is_worth(0)
 
 
-@pytest.mark.usefixtures("unloaded")
 def test_small_savings_add_up() -> None:
-    compiled_code = CompiledCode()
-    assert [compiled_code.is_worth(0.125) for _ in range(6)] == [False] * 2 + [True] * 4
-    assert not CompiledCode().is_worth(0.125)
+    code = new()
+    assert [code.is_worth(0.125) for _ in range(6)] == [False] * 2 + [True] * 4
+    assert not new().is_worth(0.125)
 
 
-@pytest.mark.usefixtures("unloaded")
 def test_a_large_saving_is_worth_it_at_once() -> None:
-    assert CompiledCode().is_worth(10)
-    assert not CompiledCode().is_worth(0)
+    assert new().is_worth(10)
+    assert not new().is_worth(0)
 
 
-@pytest.mark.usefixtures("unloaded")
+def test_what_loading_takes_is_looked_up_once_the_least_is_missed() -> None:
+    asked = []
+
+    def loading_takes() -> float:
+        asked.append(1)
+        return 0.3
+
+    code = CompiledCode(lambda: False, 0.1, loading_takes)
+    assert not code.is_worth(0.05)
+    assert not asked
+    assert not code.is_worth(0.1)
+    assert not code.is_worth(0.1)
+    assert code.is_worth(0.1)
+    assert asked == [1]
+
+
 @pytest.mark.parametrize(("times", "is_worth"), [(1000, True), (1, False)])
 def test_what_is_to_come_counts(times: int, is_worth: bool) -> None:
-    compiled_code = CompiledCode()
-    compiled_code.is_worth(0.001)
-    compiled_code.foresee(times)
-    assert compiled_code.is_worth(0.001) is is_worth
+    code = new()
+    code.is_worth(0.001)
+    code.foresee(times)
+    assert code.is_worth(0.001) is is_worth
 
 
-@pytest.mark.usefixtures("unloaded")
 def test_work_that_is_expected_counts_from_its_first_value_on() -> None:
-    compiled_code = CompiledCode()
-    compiled_code.expect(0.2)
-    assert not compiled_code.is_worth(0.2)
-    compiled_code.expect(0.2)
-    assert compiled_code.is_worth(0)
+    code = new()
+    code.expect(0.2)
+    assert not code.is_worth(0.2)
+    code.expect(0.2)
+    assert code.is_worth(0)
     # Less work behind it takes nothing back.
-    compiled_code.expect(0)
-    assert compiled_code.is_worth(0)
+    code.expect(0)
+    assert code.is_worth(0)
 
 
-@pytest.mark.usefixtures("unloaded")
-def test_asking_loads_nothing() -> None:
-    assert CompiledCode().is_worth(10)
-    assert "numba" not in sys.modules
-
-
-@pytest.mark.usefixtures("unloaded")
 def test_threads_add_to_one_count() -> None:
-    compiled_code = CompiledCode()
+    code = new()
     with ThreadPoolExecutor(max_workers=4) as pool:
-        found = list(pool.map(compiled_code.is_worth, [0.001] * 2000))
+        found = list(pool.map(code.is_worth, [0.001] * 2000))
     # What is lost between threads only makes it come later.
     assert found.count(False) >= 290
-    assert compiled_code.is_worth(0.5)
+    assert code.is_worth(0.5)
 
 
-def test_a_process_has_one() -> None:
-    assert isinstance(module.compiled_code, CompiledCode)
+def test_loops_that_are_kept_are_loaded_for_less(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    anew = loading._seconds_of_loops()
+    kept_code.keep_object("insert_hashes", b"machine code")
+    assert loading._seconds_of_loops() < anew / 5
+    assert building_code is not compiled_code
+
+
+def test_no_loop_is_compiled_where_numba_is_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    assert not CompiledCode(lambda: False, 0, loading._seconds_of_loops).is_worth(1e9)

@@ -16,7 +16,7 @@ values = np.arange({values})
 bloom_filter = SplitBlockBloomFilter(1024)
 bloom_filter.insert_fixed(values)
 assert bloom_filter.check_hashes(hash_fixed(values)).all()
-print("numba" in sys.modules)
+print("llvmlite" in sys.modules)
 """
 
 
