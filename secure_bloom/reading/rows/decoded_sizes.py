@@ -46,7 +46,7 @@ def harmless_size() -> int:
 class DecodedSize(NamedTuple):
     """The bytes that values take decoded at ``most``.
 
-    ``strings`` are those values, where the dictionary had to be decompressed to tell their size.
+    ``strings`` are those values, where all pages were read to tell the size and are decoded here.
     """
 
     most: int
@@ -84,16 +84,16 @@ def _by_metadata(chunk: Chunk) -> int:
 
 
 def _by_pages(file: InputFile, chunk: Chunk, most: int) -> DecodedSize:
-    read = read_pages if may_be_decoded_here(chunk) else read_headers
+    is_decoded_here = may_be_decoded_here(chunk)
     try:
-        pages = list(read(file, chunk))
-        size, entries = _measured(chunk, pages)
+        pages = list((read_pages if is_decoded_here else read_headers)(file, chunk))
+        size, entries = _measured(chunk, pages, always=is_decoded_here)
     except (IntegrityError, MemoryBudgetError):
         raise
     except SecureBloomError:
         # pyarrow reads some files that are not sound; they are taken for the worst.
         return DecodedSize(most)
-    if entries is None or read is read_headers:
+    if entries is None or not is_decoded_here:
         return DecodedSize(min(most, size))
     strings = DictionaryStrings(chunk=chunk, pages=pages, entries=entries)
     return DecodedSize(min(most, size + strings.held), strings)
@@ -101,14 +101,16 @@ def _by_pages(file: InputFile, chunk: Chunk, most: int) -> DecodedSize:
 
 def size_of_pages(chunk: Chunk, pages: Sequence[Page]) -> int:
     """The bytes that these pages take decoded at most; a dictionary page comes first."""
-    return _measured(chunk, pages)[0]
+    return _measured(chunk, pages, always=False)[0]
 
 
-def _measured(chunk: Chunk, pages: Sequence[Page]) -> tuple[int, Binary | None]:
-    """The size of the pages, and the entries of the dictionary if it was decompressed for that."""
+def _measured(chunk: Chunk, pages: Sequence[Page], *, always: bool) -> tuple[int, Binary | None]:
+    """The size of the pages, and the entries of the dictionary if it was decompressed for that.
+
+    It is where its entries could be what is too long, or ``always``.
+    """
     size = _sum(chunk, pages, None)
-    # A dictionary is decompressed where its entries could be what is too long.
-    entries = _entries(chunk, pages) if size > harmless_size() else None
+    entries = _entries(chunk, pages) if always or size > harmless_size() else None
     if entries is None:
         return size, None
     return _sum(chunk, pages, int(np.diff(entries.offsets).max())), entries

@@ -1,7 +1,7 @@
-"""Decode the strings of a chunk whose dictionary was decompressed already, to know its size.
+"""Decode the strings of a chunk whose pages were read already, to know their size in memory.
 
-pyarrow would decompress the dictionary once more.  What is not as expected here is left to it: the
-answer is ``None``, never a guess.
+pyarrow would read them, and decompress the dictionary, once more.  What is not as expected here is
+left to it: the answer is ``None``, never a guess.
 """
 
 from __future__ import annotations

@@ -91,6 +91,19 @@ def test_values_are_those_of_pyarrow(
     assert found.equals(pq.read_table(path).column("c").combine_chunks())
 
 
+def test_pages_that_were_read_are_decoded_whatever_they_tell(tmp_path: Path) -> None:
+    column = pa.array(["one", "two"] * ROWS)
+    path = written(tmp_path / "x.parquet", column)
+    # Too much for what the footer tells, and not for what the headers of the pages tell.
+    with (
+        opened(path) as it,
+        mock.patch.object(decoded_sizes, "harmless_size", return_value=40 * len(column)),
+    ):
+        found = decoded_size(it.file, it.chunk(0, "c"))
+    assert found.strings is not None
+    assert found.strings.decoded(pa.string()).equals(column)
+
+
 @pytest.mark.parametrize("algorithm", ["AES_GCM_V1", "AES_GCM_CTR_V1"])
 @pytest.mark.parametrize("codec", ["none", "snappy"])
 def test_encrypted_pages_are_decrypted(tmp_path: Path, algorithm: str, codec: str) -> None:
