@@ -133,9 +133,29 @@ def pytest_configure(config: pytest.Config) -> None:
     config.option.loadscopereorder = False
     if [Path(arg).resolve() for arg in config.args] == [_TESTS] and hasattr(config, "workerinput"):
         config.args = [str(path) for path in _parts_from(config.workerinput)]
+    if hasattr(config, "workerinput") and config.option.verbose < 0:
+        _tell_less(config)
     if is_quick(config):
         settings.register_profile("quick", settings.get_profile("unhurried"), max_examples=25)
         settings.load_profile("quick")
+
+
+def _tell_less(config: pytest.Config) -> None:
+    """Tell the controller once of a test that passes.
+
+    Six messages on each of ten thousand tests would take a core for ten seconds, and four of them
+    change nothing that is shown.
+    """
+    worker = next(it for it in config.pluginmanager.get_plugins() if hasattr(it, "sendevent"))
+    send = worker.sendevent
+
+    def send_some(name: str, **content: Any) -> None:
+        report = content.get("data", {})
+        is_step = report.get("outcome") == "passed" and report.get("when") in ("setup", "teardown")
+        if name not in ("logstart", "logfinish") and not is_step:
+            send(name, **content)
+
+    worker.sendevent = send_some
 
 
 def _has_room() -> bool:
@@ -169,6 +189,8 @@ def pytest_collection() -> None:
 def pytest_collection_finish() -> None:
     gc.freeze()
     gc.enable()
+    # What tests leave is little: to look for it after each 700 new objects takes a fiftieth of them.
+    gc.set_threshold(20_000)
     # Libraries count at the end what was not freed.
     atexit.register(gc.unfreeze)
 
