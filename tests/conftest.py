@@ -189,7 +189,7 @@ def pytest_collection() -> None:
 def pytest_collection_finish() -> None:
     gc.freeze()
     gc.enable()
-    # What tests leave is little: to look for it after each 700 new objects takes a fiftieth of them.
+    # Tests leave little: to look for it after each 700 new objects takes a fiftieth of their time.
     gc.set_threshold(20_000)
     # Libraries count at the end what was not freed.
     atexit.register(gc.unfreeze)
