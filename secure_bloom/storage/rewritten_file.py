@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+from secure_bloom.ordered_pool import TINY
 from secure_bloom.storage.copy_range import copy_part
 from secure_bloom.storage.durable_writes import begin_writeback, write_all
 from secure_bloom.storage.inputs import InputFile
@@ -72,7 +73,17 @@ class RewrittenFile(InputFile):
         self._parts = parts
 
     def copy_to(self, fd: int, keep: int, tail: Sequence[bytes]) -> int:  # noqa: ARG002
-        # The next parts are worked out while another thread writes the ones before.
+        return self._write_each(fd) if self.size <= TINY else self._write_beside(fd)
+
+    def _write_each(self, fd: int) -> int:
+        size = 0
+        for batch, length in _batches(self._parts):
+            self._write(fd, batch, size, length)
+            size += length
+        return size
+
+    def _write_beside(self, fd: int) -> int:
+        """Work out the next parts while another thread writes the ones before."""
         size, held, under_way = 0, 0, deque[tuple[Future[None], int]]()
         # One thread: parts go to the disk in their order, and an error of one ends the file.
         with ThreadPoolExecutor(max_workers=1) as pool:

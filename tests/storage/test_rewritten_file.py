@@ -8,12 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from secure_bloom.storage import CountedFile, open_input, replace_tail
+from secure_bloom.storage import CountedFile, open_input, replace_tail, rewritten_file
 from secure_bloom.storage.rewritten_file import OldRange, RewrittenFile
 
 OLD = bytes(range(256)) * 40
 PARTS = [b"PAR1", OldRange(10, 500), b"", b"new", OldRange(0, 0), OldRange(9000, 1240), b"end"]
 NEW = b"PAR1" + OLD[10:510] + b"new" + OLD[9000:10240] + b"end"
+
+
+@pytest.fixture(params=[False, True], ids=["one thread", "two threads"], autouse=True)
+def _threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tiny file is written by the thread that works out its parts, a larger one by another."""
+    if request.param:
+        monkeypatch.setattr(rewritten_file, "TINY", 0)
 
 
 @pytest.fixture
