@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,19 @@ def test_another_processor_has_other_code(changed: str, monkeypatch: pytest.Monk
     monkeypatch.setattr(llvm, changed, lambda: "another one")
     monkeypatch.setattr(kept_code, "_made_of", kept_code._made_of.__wrapped__)
     assert kept_object("total") is None
+
+
+def test_the_name_tells_every_source() -> None:
+    folder = Path(kept_code.__file__).parent
+    reached, left = set(), ["entry_points", "kept_code"]
+    while left:
+        name = left.pop()
+        reached.add(name)
+        text = (folder / f"{name}.py").read_text()
+        for line in re.findall(r"^from secure_bloom\.kernels(.*)$", text, re.MULTILINE):
+            named = {word for word in re.findall(r"\w+", line) if (folder / f"{word}.py").exists()}
+            left += named - reached
+    assert reached == set(kept_code._SOURCES)
 
 
 def test_where_nothing_can_be_kept_nothing_is(
