@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import math
 import os
 import time
 from collections.abc import Iterator
@@ -78,9 +79,13 @@ def _lock_in_time(fd: int) -> bool:
 def _patience() -> float:
     text = os.environ.get(LOCK_VARIABLE, str(LOCK_SECONDS))
     try:
-        return float(text)
-    except ValueError as exc:
-        raise PolicyError(f"{LOCK_VARIABLE} is {text!r}, wanted a number of seconds") from exc
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    # No time is later than a deadline that is not a number: the wait would have no end.
+    if not 0 <= seconds < math.inf:
+        raise PolicyError(f"{LOCK_VARIABLE} is {text!r}, wanted a number of seconds")
+    return seconds
 
 
 def _busy() -> FileBusyError:

@@ -367,7 +367,13 @@ def test_a_reader_that_keeps_a_lock_is_waited_for_so_long_and_no_longer(
             append_tail(file, TAIL)
     assert "SECURE_BLOOM_LOCK_SECONDS" in str(caught.value.hint)
     assert contents(data_file.parent) == {"part-0.parquet": OLD}
-    monkeypatch.setenv("SECURE_BLOOM_LOCK_SECONDS", "soon")
+
+
+@pytest.mark.parametrize("seconds", ["soon", "nan", "inf", "-1"])
+def test_a_wait_without_an_end_is_refused(
+    data_file: Path, monkeypatch: pytest.MonkeyPatch, seconds: str
+) -> None:
+    monkeypatch.setenv("SECURE_BLOOM_LOCK_SECONDS", seconds)
     with data_file.open("rb") as reader:
         fcntl.flock(reader, fcntl.LOCK_SH)
         with pytest.raises(PolicyError, match="wanted a number of seconds"):
