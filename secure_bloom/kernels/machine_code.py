@@ -18,7 +18,7 @@ from secure_bloom.kernels.kept_code import Linked, keep_object, kept_object, obj
 from secure_bloom.kernels.uncompiled import Blocks, Bytes, Hashes
 
 #: Calls on fewer bytes keep Python's lock: to hand it to another thread and back takes longer.
-_BRIEF: Final = 256 * 1024
+_BRIEF: Final = 128 * 1024
 #: Width in bytes -> the word that values of it are read as.
 _WORDS: Final = {4: np.uint32, 8: np.uint64, 12: np.uint32, 16: np.uint64}
 
@@ -45,47 +45,44 @@ class CompiledLoops:
 
     def hash_rows(self, rows: Bytes, hashes: Hashes) -> None:
         """Hash the rows of ``rows``, which is (n, width)."""
-        width = rows.shape[1]
+        size, width = rows.nbytes, rows.shape[1]
         word = _WORDS.get(width)
+        plain = _plain(rows if word is None else rows.view(word))
         if word is None:
-            self._call("hash_rows", rows.nbytes, _plain(rows), width, hashes, len(hashes))
+            self._call("hash_rows", size, _at(plain), width, _at(hashes), len(hashes))
         else:
-            words = _plain(rows.view(word))
-            self._call(f"hash_{width}", rows.nbytes, words, hashes, len(hashes))
+            self._call(f"hash_{width}", size, _at(plain), _at(hashes), len(hashes))
 
     def hash_spans(self, offsets: NDArray[Any], prefix: int, data: Bytes, hashes: Hashes) -> None:
         """Hash ``data[offsets[i] + prefix:offsets[i + 1]]`` into ``hashes[i]``; checked before."""
-        name, size = f"hash_spans_{offsets.dtype.name}", data.nbytes
+        name, size, count = f"hash_spans_{offsets.dtype.name}", data.nbytes, len(hashes)
         starts, plain = _plain(offsets), _plain(data)
-        self._call(name, size, starts, prefix, plain, size, hashes, len(hashes))
+        self._call(name, size, _at(starts), prefix, _at(plain), size, _at(hashes), count)
 
     def insert_hashes(self, blocks: Blocks, hashes: Hashes) -> None:
         """Insert every hash; ``blocks`` is (z, 8) in C order, z >= 1."""
-        size = hashes.nbytes
-        self._call("insert_hashes", size, blocks, len(blocks), _plain(hashes), len(hashes))
+        name, size, plain = "insert_hashes", hashes.nbytes, _plain(hashes)
+        self._call(name, size, _at(blocks), len(blocks), _at(plain), len(hashes))
 
     def check_hashes(self, blocks: Blocks, hashes: Hashes, found: NDArray[np.bool_]) -> None:
         """Set ``found[i]`` to whether ``hashes[i]`` may have been inserted."""
-        size, plain = hashes.nbytes, _plain(hashes)
-        self._call("check_hashes", size, blocks, len(blocks), plain, found, len(hashes))
+        name, size, plain = "check_hashes", hashes.nbytes, _plain(hashes)
+        self._call(name, size, _at(blocks), len(blocks), _at(plain), _at(found), len(hashes))
 
     def byte_array_offsets(self, data: Bytes, offsets: NDArray[np.int64]) -> int:
         """See :func:`.loops.byte_array_offsets`."""
-        name, size = "byte_array_offsets", data.nbytes
-        return int(self._call(name, size, _plain(data), size, offsets, len(offsets)))
+        name, size, plain = "byte_array_offsets", data.nbytes, _plain(data)
+        return int(self._call(name, size, _at(plain), size, _at(offsets), len(offsets)))
 
     def count_level(self, data: Bytes, bit_width: int, wanted: int, values: int) -> int:
         """See :func:`.loops.count_level`."""
-        name, size = "count_level", data.nbytes
-        return int(self._call(name, size, _plain(data), size, bit_width, wanted, values))
+        name, size, plain = "count_level", data.nbytes, _plain(data)
+        return int(self._call(name, size, _at(plain), size, bit_width, wanted, values))
 
-    def _call(self, name: str, size: int, *arguments: NDArray[Any] | int) -> Any:
-        """Call a function that works on so many bytes; an array is given by its address."""
+    def _call(self, name: str, size: int, *arguments: int) -> Any:
+        """Call a function that works on so many bytes; whoever calls holds the arrays."""
         function = self._functions.get(name) or self._loaded(name)
-        call = function.holding if size < _BRIEF else function.releasing
-        return call(
-            *(it if isinstance(it, int) else it.__array_interface__["data"][0] for it in arguments)
-        )
+        return (function.holding if size < _BRIEF else function.releasing)(*arguments)
 
     def _loaded(self, name: str) -> _Function:
         with self._turn:
@@ -131,7 +128,15 @@ def _code(name: str) -> _Code:
 
 def _plain(array: NDArray[Any]) -> NDArray[Any]:
     """The array as the loops read it: aligned, and in C order."""
+    flags = array.flags
+    if flags.c_contiguous and flags.aligned:
+        return array
     return np.require(array, requirements=["C", "A"])
+
+
+def _at(array: NDArray[Any]) -> int:
+    """Where the array's first element stands."""
+    return array.ctypes.data
 
 
 #: Those of this process.
