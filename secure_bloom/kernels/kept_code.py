@@ -19,11 +19,12 @@ from typing import Any, Final
 import llvmlite
 import llvmlite.binding as llvm
 
-from secure_bloom.user_cache import user_cache
+from secure_bloom.user_cache import is_ours_alone, user_cache
 
 _SOURCES: Final = ("compilation", "entry_points", "kept_code", "plain", "salt", "sbbf", "xxh64")
 #: Settings of numba that change what it compiles.
 _SETTINGS: Final = ("NUMBA_BOUNDSCHECK", "NUMBA_OPT")
+_BESIDE: Final = Path(__file__).parent / "__pycache__"
 _DIGEST_SIZE: Final = hashlib.sha256().digest_size
 
 
@@ -31,9 +32,12 @@ def kept_object(function: str) -> bytes | None:
     """The object file of a function, if one is kept for this processor and is whole."""
     for folder in _folders():
         with suppress(OSError):
-            content = (folder / _name(function)).read_bytes()
+            path = folder / _name(function)
+            content = path.read_bytes()
             # Of a file that is damaged any byte could be run.
-            if hashlib.sha256(content[_DIGEST_SIZE:]).digest() == content[:_DIGEST_SIZE]:
+            is_whole = hashlib.sha256(content[_DIGEST_SIZE:]).digest() == content[:_DIGEST_SIZE]
+            # Who can write beside the package can write the package.
+            if is_whole and (folder == _BESIDE or is_ours_alone(path)):
                 return content[_DIGEST_SIZE:]
     return None
 
@@ -108,8 +112,7 @@ def _folders() -> Iterator[Path]:
     if named:
         yield Path(named)
         return
-    # Who can write here can write the package.
-    yield Path(__file__).parent / "__pycache__"
+    yield _BESIDE
     users = user_cache()
     if users is not None:
         yield users

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,23 @@ def test_a_damaged_file_is_not_run(folder: Path, damage: bytes) -> None:
     assert kept_object("total") is None
     keep_object("total", b"machine code")
     assert kept_object("total") == b"machine code"
+
+
+def test_a_file_that_others_may_write_is_not_run(folder: Path) -> None:
+    keep_object("total", b"machine code")
+    [path] = folder.glob("total-*.o")
+    path.chmod(0o666)
+    assert kept_object("total") is None
+    keep_object("total", b"machine code")
+    assert kept_object("total") == b"machine code"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_a_file_of_another_user_is_not_run(folder: Path) -> None:
+    keep_object("total", b"machine code")
+    [path] = folder.glob("total-*.o")
+    os.chown(path, 1234, 1234)
+    assert kept_object("total") is None
 
 
 @pytest.mark.parametrize("changed", ["get_host_cpu_name", "get_default_triple"])
