@@ -77,7 +77,7 @@ RUNS: dict[str, list[str]] = {
     "hudi-lookup": ["hudi lookup {0}/hudi key-1 nothing --keyring {0}/keyring.json"],
     "paimon-build": ["paimon build {0}/plain {0}/damaged.parquet --column id:fpp=0.001"],
     "paimon-probe": ["paimon probe {0}/plain id=5", "paimon probe {0}/plain id=5 --as-paimon"],
-    "paimon-show": ["paimon show {0}/plain"],
+    "paimon-show": ["paimon show {0}/plain", "paimon show {0}/empty.index"],
     "inspect": [
         "inspect {0}/lake --check --policy {0}/policy.toml",
         "inspect {0}/lake {0}/plain {0}/damaged.parquet {0}/hudi --keyring {0}/keyring.json",
@@ -119,6 +119,7 @@ def prepare(folder: Path) -> None:
     base_file(folder / "hudi/0.parquet", ["key-1", "key-2"])
     damaged = (folder / "plain/0.parquet").read_bytes()
     (folder / "damaged.parquet").write_bytes(damaged[:-8] + bytes(8))
+    (folder / "empty.index").touch()
 
 
 def printed(line: str, folder: Path) -> dict[str, Any]:

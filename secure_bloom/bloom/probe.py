@@ -177,13 +177,34 @@ def _as_values(values: object) -> list[object]:
     """The values given; a text, bytes and what is no collection are single ones."""
     values = _python_value(values)
     if isinstance(values, str | bytes | bytearray | Mapping) or not isinstance(values, Iterable):
-        return [values]
-    return [_python_value(value) for value in values]
+        return [_distinguishable(values)]
+    return [_distinguishable(_python_value(value)) for value in values]
+
+
+def _distinguishable(value: object) -> object:
+    """The value; PolicyError for one by which no verdict can be looked up, such as a list."""
+    try:
+        hash(value)
+    except TypeError:
+        raise PolicyError(
+            f"a value is of type {type(value).__name__}, wanted a text, a number or the like"
+        ) from None
+    return value
 
 
 def _python_value(value: object) -> object:
-    """The value of a scalar of pyarrow, which need not be loaded here; others as they are."""
-    return value.as_py() if hasattr(value, "as_py") else value
+    """The value of a scalar of pyarrow, or of an instant of numpy; others as they are."""
+    if not hasattr(value, "as_py"):
+        # Its text has all of its digits.  numpy need not be loaded here.
+        return str(value) if type(value).__name__ == "datetime64" else value
+    try:
+        return value.as_py()
+    except (ValueError, OverflowError):
+        # Whoever has a scalar has loaded pyarrow.
+        from secure_bloom.parquet.temporal_scalars import temporal_text
+
+        # Python has no nanoseconds, and no years beyond 9999.
+        return temporal_text(value)
 
 
 def _probe_file(

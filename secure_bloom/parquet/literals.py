@@ -280,6 +280,8 @@ def _in_units(nanos: int, unit: int) -> int:
 
 
 def _uuid(_leaf: Leaf, _logical: Logical, value: Any) -> tuple[bytes, ...]:
+    if not isinstance(value, str | UUID):
+        raise _NotSuchAValueError
     # Big-endian, as RFC 4122 orders the fields (LogicalTypes.md, UUID), and not Microsoft's order.
     return ((value if isinstance(value, UUID) else UUID(value)).bytes,)
 

@@ -22,9 +22,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from secure_bloom.errors import PolicyError
+from secure_bloom.parquet.iso8601 import TICKS
 from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.predicates.coercion import Coerced, coerced_values
-from secure_bloom.predicates.iso8601 import TICKS
 from secure_bloom.predicates.joined_terms import joined
 from secure_bloom.predicates.tree import Condition, Operator, Predicate, Tree, leaves, mapped
 
@@ -206,6 +206,9 @@ def _settled(
 
 
 def _value_set(scalars: tuple[pa.Scalar, ...], of: pa.DataType) -> pa.Array:
+    if not scalars:
+        # pyarrow makes no array from a list of Python's where an extension type is inside.
+        return pa.nulls(0, of)
     found = pa.array(list(scalars), of)
     if pa.types.is_floating(of) and pc.any(pc.equal(found, pa.scalar(0.0, of))).as_py():
         found = pa.concat_arrays([found, pa.array([0.0, -0.0], of)])

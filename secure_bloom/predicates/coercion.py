@@ -26,9 +26,9 @@ import pyarrow.compute as pc
 
 from secure_bloom.errors import PolicyError
 from secure_bloom.parquet.days import day_number
+from secure_bloom.parquet.iso8601 import SECOND, TICKS, duration_nanos, timestamp_nanos
 from secure_bloom.parquet.literals import bytes_of
 from secure_bloom.parquet.numbers import exact_number, floating_number, shortest_decimal
-from secure_bloom.predicates.iso8601 import SECOND, TICKS, duration_nanos, timestamp_nanos
 from secure_bloom.predicates.tree import Numeral
 
 _DAY = 86_400 * SECOND
@@ -119,9 +119,9 @@ def _boolean(value: object, wanted: pa.DataType) -> Coerced:
     held = _held(value)
     if isinstance(held, str):
         held = _BOOLEANS.get(held.lower())
-    if not isinstance(held, bool):
+    if not isinstance(held, bool | np.bool_):
         raise TypeError
-    return _exactly(held, wanted)
+    return _exactly(bool(held), wanted)
 
 
 def _number(value: object) -> int | float | Decimal:

@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 from secure_bloom.errors import PolicyError
+from secure_bloom.parquet.iso8601 import SECOND, timestamp_nanos
 from secure_bloom.predicates.binding import bind
 from secure_bloom.predicates.evaluation import true_rows
 from secure_bloom.predicates.from_text import from_text
-from secure_bloom.predicates.iso8601 import SECOND, timestamp_nanos
 from secure_bloom.predicates.tree import Condition, Operator, Predicate, is_true, leaves
 from secure_bloom.reading.table.hive_partitions import Values, partition_values
 from secure_bloom.spark.partition_types import folder_type, folder_values

@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -280,6 +282,46 @@ def test_values_of_pyarrow_are_values(tmp_path: Path) -> None:
     assert sb.probe(tmp_path, "email", table["email"]) == wanted
     (file,) = sb.probe(tmp_path, "email", pa.scalar("nobody")).files
     assert file.row_groups[0].verdicts == {"nobody": sb.Verdict.ABSENT}
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([1, 2**62 + 5], pa.timestamp("ns")),
+        pa.array([1, 2**62 + 5], pa.timestamp("ns", "Europe/Rome")),
+        pa.array([2**40], pa.timestamp("ms", "UTC")),
+        pa.array([253402300800_000], pa.timestamp("ms", "UTC")),
+        pa.array([5], pa.time64("ns")),
+        pa.array([2**31 - 1], pa.date32()),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_dates_and_times_that_python_lacks_are_asked_for(tmp_path: Path, column: pa.Array) -> None:
+    pq.write_table(pa.table({"at": column}), tmp_path / "x.parquet")
+    sb.add_bloom_filters(tmp_path, columns={"at": 0.001})
+    (file,) = sb.probe(tmp_path, "at", column).files
+    assert set(file.row_groups[0].verdicts.values()) == {sb.Verdict.MAYBE}
+
+
+def test_numpys_instants_are_values(tmp_path: Path) -> None:
+    instants = np.array(["2024-03-01T10:00:00.000000001"], "datetime64[ns]")
+    pq.write_table(pa.table({"at": instants}), tmp_path / "x.parquet")
+    sb.add_bloom_filters(tmp_path, columns={"at": 0.001})
+    (file,) = sb.probe(tmp_path, "at", instants).files
+    assert set(file.row_groups[0].verdicts.values()) == {sb.Verdict.MAYBE}
+
+
+@pytest.mark.parametrize(
+    "value", [5, 5.0, True, [5], {"a": 5}, bytearray(b"5"), np.array(5), (5, [])]
+)
+@pytest.mark.parametrize("column", ["u", "f", "missing here"])
+def test_values_of_no_column_are_errors_of_ours(tmp_path: Path, column: str, value: object) -> None:
+    uuids = pa.array([UUID(int=5)], pa.uuid())
+    pq.write_table(pa.table({"u": uuids, "f": [1.0]}), tmp_path / "1.parquet")
+    pq.write_table(pa.table({"missing here": ["x"]}), tmp_path / "2.parquet")
+    sb.add_bloom_filters(tmp_path / "1.parquet", columns=["u", "f"])
+    with suppress(PolicyError):
+        sb.probe(tmp_path, column, [value])
 
 
 def test_a_single_number_is_one_value(tmp_path: Path) -> None:

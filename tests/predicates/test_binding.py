@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from secure_bloom.errors import PolicyError
 from secure_bloom.predicates.binding import bind, bound_conditions
 from secure_bloom.predicates.from_text import from_text
+from secure_bloom.predicates.from_tuples import from_structure
 
 SCHEMA = pa.schema(
     [("id", pa.int32()), ("s", pa.struct([("a", pa.string())])), ("at", pa.timestamp("us", "UTC"))]
@@ -39,3 +41,15 @@ def test_a_value_of_another_type_is_refused_without_being_shown() -> None:
     with pytest.raises(PolicyError) as caught:
         bind(from_text("id = 'swordfish'"), SCHEMA)
     assert "swordfish" not in str(caught.value)
+
+
+def test_lists_of_extension_types_can_be_tested_for_null() -> None:
+    schema = pa.schema([("ids", pa.list_(pa.uuid()))])
+    (condition,) = bound_conditions(bind(from_text("ids is null"), schema))
+    assert condition.type == pa.list_(pa.uuid())
+
+
+def test_flags_of_numpy_are_flags() -> None:
+    schema = pa.schema([("flag", pa.bool_())])
+    (condition,) = bound_conditions(bind(from_structure(("flag", "=", np.True_)), schema))
+    assert condition.values == (pa.scalar(True),)

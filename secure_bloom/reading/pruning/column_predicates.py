@@ -17,14 +17,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from secure_bloom.errors import SecureBloomError
-from secure_bloom.parquet.days import day_text
 from secure_bloom.parquet.literals import BeyondColumnError, physical_values
 from secure_bloom.parquet.logical_types import Kind, logical_type
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import ColumnMetaData, Type
+from secure_bloom.parquet.temporal_scalars import temporal_text
 from secure_bloom.parquet.value_order import ByteOrder, OrderKey, byte_order_of, order_of
 from secure_bloom.predicates.binding import BoundCondition
-from secure_bloom.predicates.iso8601 import TICKS, time_text, timestamp_text
 from secure_bloom.predicates.tree import LOOKUPS, Operator
 
 #: Operators that test for equality.
@@ -121,14 +120,10 @@ def _encodings(leaf: Leaf, value: object) -> tuple[bytes, ...] | None:
 
 
 def _python_value(scalar: pa.Scalar, leaf: Leaf) -> object:
-    if pa.types.is_timestamp(scalar.type):
-        nanos = scalar.value * TICKS[scalar.type.unit]
-        return timestamp_text(nanos, is_utc=scalar.type.tz is not None)
-    if pa.types.is_date32(scalar.type):
-        # Python has no years beyond 9999.
-        return day_text(scalar.value)
-    if pa.types.is_time(scalar.type):
-        return time_text(scalar.value * TICKS[scalar.type.unit])
+    # Not `as_py`: Python has no nanoseconds, and no years beyond 9999.
+    text = temporal_text(scalar)
+    if text is not None:
+        return text
     value = scalar.as_py()
     is_uuid = logical_type(leaf.element).kind is Kind.UUID
     return UUID(bytes=value) if is_uuid and isinstance(value, bytes) else value

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from secure_bloom.errors import FormatError
-from secure_bloom.parquet.days import day_text
-from secure_bloom.predicates.iso8601 import TICKS, duration_text, time_text, timestamp_text
+from secure_bloom.parquet.temporal_scalars import temporal_text
 
 
 def write_parquet(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
@@ -92,19 +91,4 @@ def _short(scalar: pa.Scalar) -> Any:
 
 
 def _text(scalar: pa.Scalar) -> str:
-    return next(text for accepts, text in _TEXTS if accepts(scalar.type))(scalar)
-
-
-def _nanos(scalar: pa.Scalar) -> int:
-    nanos: int = scalar.value * TICKS[scalar.type.unit]
-    return nanos
-
-
-_TEXTS: list[tuple[Callable[[pa.DataType], bool], Callable[[Any], str]]] = [
-    (pa.types.is_timestamp, lambda s: timestamp_text(_nanos(s), is_utc=s.type.tz is not None)),
-    (pa.types.is_time, lambda s: time_text(_nanos(s))),
-    (pa.types.is_duration, lambda s: duration_text(_nanos(s))),
-    (pa.types.is_date32, lambda s: day_text(s.value)),
-    (pa.types.is_date64, lambda s: day_text(s.value // 86_400_000)),
-    (lambda _: True, str),
-]
+    return temporal_text(scalar) or str(scalar)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secure_bloom.parquet.days import day_text
-from secure_bloom.predicates.iso8601 import (
+from secure_bloom.parquet.iso8601 import (
     SECOND,
     duration_nanos,
     duration_text,
