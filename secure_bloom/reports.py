@@ -172,7 +172,8 @@ def _plain(value: object) -> object:
         return {str(_plain(name)): _plain(part) for name, part in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [_plain(part) for part in value]
-    return value
+    # Numbers and flags of numpy are taken as arguments, and shown as Python's.
+    return value.item() if hasattr(value, "item") else value
 
 
 def _exploded(document: dict[str, Any], lists: tuple[str, ...]) -> Iterator[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -249,6 +250,29 @@ def test_the_error_says_what_was_given_and_what_is_wanted(lake: Path) -> None:
 def test_flags_and_numbers_of_numpy_are_flags_and_numbers(lake: Path) -> None:
     report = sb.audit("lake", policy="policy.toml", sample=np.int64(1), without_keys=np.bool_(True))  # type: ignore[arg-type]
     assert report.files == 1
+    assert json.loads(report.to_json())["scope"]["options"]["sample"] == 1
+    dry = sb.add_bloom_filters("lake", columns="email", keys=KEYRING, dry_run=np.bool_(True))  # type: ignore[arg-type]
+    assert json.loads(dry.to_json())["dry_run"] is True
+    advised = sb.advise("lake", fpp=np.float32(0.5))  # type: ignore[arg-type]
+    assert "0.5" in advised.to_json()
+
+
+def test_texts_of_numpy_are_paths(lake: Path) -> None:
+    assert len(sb.inspect(np.array(["lake"])).files) == 1  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("path", ["a\0b", "\ud800"])
+def test_a_path_that_no_file_can_have_is_refused(lake: Path, path: str) -> None:
+    for call in (
+        lambda: sb.inspect(path),
+        lambda: sb.add_bloom_filters("lake", columns="email", keys=KEYRING, output=path),
+        lambda: sb.decrypt("lake", keys=KEYRING, output=path),
+        lambda: sb.advise("lake", queries=path),
+        lambda: paimon.build_index(path, ["email"]),
+        lambda: hudi.read_record_key_filter(path),
+    ):
+        with pytest.raises(PolicyError, match="no file can have"):
+            call()
 
 
 def test_signatures_and_docstrings_stay_those_of_the_function() -> None:

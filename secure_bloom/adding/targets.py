@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from os import PathLike
 
 from secure_bloom.errors import PolicyError
 from secure_bloom.storage import find_files, refuse_append, refuse_managed
 from secure_bloom.storage.output_paths import output_paths
-from secure_bloom.storage.paths import Paths, as_paths
+from secure_bloom.storage.paths import Paths, as_path, as_paths
 
 
 def files_to_write(
@@ -27,4 +26,4 @@ def files_to_write(
     files = find_files(every)
     if in_place:
         refuse_append(files)
-    return files, {} if output is None else output_paths(files, every, os.fspath(output))
+    return files, {} if output is None else output_paths(files, every, as_path(output))

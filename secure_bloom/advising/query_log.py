@@ -15,6 +15,7 @@ from os import PathLike
 from typing import Any
 
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
+from secure_bloom.storage.paths import as_path
 
 #: A longer line is no query that somebody wrote; to parse it could take minutes.
 _LONGEST = 1024 * 1024
@@ -51,7 +52,7 @@ class QueryLog:
 def load_query_log(path: str | PathLike[str], columns: Sequence[str]) -> QueryLog:
     """The log in a file of UTF-8; PolicyError where it cannot be read."""
     try:
-        with open(path, encoding="utf-8", errors="replace") as lines:  # noqa: PTH123 - a path or a name
+        with open(as_path(path), encoding="utf-8", errors="replace") as lines:  # noqa: PTH123 - a path or a name
             return read_query_log(lines, columns)
     except OSError as error:
         reason = error.strerror or "it failed"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict, dataclass, field, replace
 from os import PathLike
 from typing import Any
@@ -20,7 +19,7 @@ from secure_bloom.parquet.footer_tail import read_tail
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.reports import ReportOfFiles, counted_files
 from secure_bloom.storage import InputFile, TableLog, find_unmanaged, open_input, refuse_managed
-from secure_bloom.storage.paths import Paths, as_paths
+from secure_bloom.storage.paths import Paths, as_path, as_paths
 
 _INDEX_HINT = "an index of Paimon's is shown by: secure-bloom paimon show"
 
@@ -102,7 +101,7 @@ def read_record_key_filter(
     encrypted footer whose key is not there, FormatError, UnsupportedFeatureError or IntegrityError
     for what cannot be trusted.
     """
-    name = os.fspath(path)
+    name = as_path(path)
     trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
     # Reading one file changes nothing, so Hudi's own log need not be asked; another log may say
     # that the file is gone.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from functools import partial
-from os import PathLike, fspath
+from os import PathLike
 from typing import TypeAlias
 
 from secure_bloom.arguments import checked_arguments
@@ -34,7 +34,7 @@ from secure_bloom.parquet.footer_tail import read_tail
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.spreading import chosen_spread, each_file
 from secure_bloom.storage import InputFile, find_unmanaged, open_input
-from secure_bloom.storage.paths import Paths, as_paths
+from secure_bloom.storage.paths import Paths, as_path, as_paths
 
 #: The first bytes of other files that have an index beside them, and of an index itself.
 _OTHER_FORMATS = {b"ORC": "an ORC file", b"Obj\1": "an Avro file", MAGIC: "an index itself"}
@@ -71,7 +71,7 @@ def build_index(
     builder = _Builder(
         columns, resolver_of(keys, trust), allow_clear_index=allow_clear_index, merge=merge
     )
-    report = builder.build(fspath(data_file))
+    report = builder.build(as_path(data_file))
     warn_unverified(() if report.verified else (report.path,))
     return report
 

@@ -27,7 +27,7 @@ from secure_bloom.rekeying.rekey_report import RekeyReport
 from secure_bloom.rekeying.rekey_work import decryption, reencryption, rotation
 from secure_bloom.rekeying.table_runs import open_reencryption, open_rotation, rekey_table
 from secure_bloom.storage import open_input
-from secure_bloom.storage.paths import Paths, absolute_path, as_paths, below, is_object_uri
+from secure_bloom.storage.paths import Paths, absolute_path, as_path, as_paths, below, is_object_uri
 
 
 @checked_arguments
@@ -113,7 +113,7 @@ def decrypt(
         allow_unprotected=allow_unprotected,
     )
     work = open_work()
-    every = as_paths(paths)
+    every, output = as_paths(paths), as_path(output)
     folder = delta_table(every)
     targets = (
         files_to_write(every, in_place=False, output=output)[1]
@@ -121,7 +121,7 @@ def decrypt(
         else bare_targets(folder, output)
     )
     # Files in clear below the table would be read as part of it, and lie where nobody expects them.
-    _check_outside(os.fspath(output), every)
+    _check_outside(output, every)
     tasks = [FileTask(path=path, target=target) for path, target in targets.items()]
     return _run(work, open_work, tasks, jobs=jobs, progress=progress)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -182,4 +183,14 @@ def _as_text(path: object) -> str:
     text = os.fspath(path) if isinstance(path, str | PathLike) else path
     if not isinstance(text, str):
         raise PolicyError(f"paths hold {type(text).__name__}, wanted texts or Paths")
-    return text
+    return as_path(text)
+
+
+def as_path(path: str | PathLike[str]) -> str:
+    """The path as a text; PolicyError for a text that no file can have as its name."""
+    # Not the text itself: the system takes numpy's texts for bytes.
+    text = str(os.fspath(path))
+    with suppress(UnicodeEncodeError):
+        if b"\0" not in os.fsencode(text):
+            return text
+    raise PolicyError("a path has a character that no file can have in its name")
