@@ -73,12 +73,22 @@ class ClaimedDictionary:
     def is_full(self) -> bool:
         """Whether all data pages refer to the dictionary, by their headers; may be asked once."""
         try:
-            return all(
-                # A second dictionary would give other values to the pages behind it.
-                not page.is_dictionary and page.encoding in DICTIONARY_ENCODINGS
-                for page in self._rest
-            )
+            return self._all_refer()
         except FormatError:
             # Not full is the safe answer: nothing is left out by it, and reading the pages tells
             # what is wrong.
             return False
+
+    def _all_refer(self) -> bool:
+        before = None
+        for page in self._rest:
+            # Most pages of a chunk are one object, which comes again.
+            if page is not before and not self._refers(page):
+                return False
+            before = page
+        return True
+
+    @staticmethod
+    def _refers(page: Page) -> bool:
+        # A second dictionary would give other values to the pages behind it.
+        return not page.is_dictionary and page.encoding in DICTIONARY_ENCODINGS

@@ -11,7 +11,7 @@ from functools import partial
 from secure_bloom.errors import FormatError
 from secure_bloom.parquet.footer import Chunk
 from secure_bloom.parquet.pages import DICTIONARY, Page, Place, chunk_extent, page_at, walk
-from secure_bloom.storage import InputFile
+from secure_bloom.storage import InputFile, is_object_uri
 
 #: Bytes that are read from a page's header on: the pages of most chunks come with the dictionary.
 _AHEAD = 64 * 1024
@@ -25,12 +25,13 @@ _HEADER, _LARGEST_HEADER = 1024, 4 * 1024 * 1024
 def read_headers(file: InputFile, chunk: Chunk) -> Iterator[Page]:
     """The chunk's pages; only a dictionary page has all of its body.
 
+    Data pages with the very same header, one after the other, are one object that comes again.
     Raises FormatError where the pages do not hold exactly ``num_values`` values.
     """
     start, length = chunk_extent(chunk)
     behind = max(0, chunk.meta_data.data_page_offset - start)
     window = _Window(file, start, length, behind + _AHEAD)
-    return walk(chunk, partial(window.page, chunk))
+    return walk(chunk, partial(window.page, chunk), window.repeats)
 
 
 def read_first_header(file: InputFile, chunk: Chunk, *, ahead: int | None) -> Page:
@@ -49,6 +50,8 @@ class _Window:
     def __init__(self, file: InputFile, start: int, length: int, first: int) -> None:
         self._file, self._start, self._length = file, start, length
         self._ahead = first
+        # A request of an object takes as long as many bytes do, a read of a local file does not.
+        self._behind_a_gap = _AHEAD if is_object_uri(file.path) else 0
         self._from = 0
         self._held = memoryview(b"")
 
@@ -76,12 +79,20 @@ class _Window:
                 return page, position + length
             wanted = length
 
+    def repeats(self, page: Page, position: int, step: int, most: int) -> int:
+        """As of :data:`.pages.Repeats`."""
+        # An encrypted header never stands there twice: its module has a nonce.
+        if page.cipher is not None:
+            return 0
+        most = min(most, (self._length - position) // step)
+        return self._file.repeats(page.encoded_header, self._start + position, step, most)
+
     def _view(self, position: int, wanted: int) -> memoryview:
         """The bytes from a position on, at least so many."""
         behind = position - self._from
         if len(self._held) - behind < wanted:
             # Pages that are larger than what is read ahead are skipped.
-            ahead = _AHEAD if behind > len(self._held) else self._ahead
+            ahead = self._behind_a_gap if behind > len(self._held) else self._ahead
             self._ahead = _FAR_AHEAD
             size = min(max(wanted, ahead), self._length - position)
             self._held = self._file.view_at(self._start + position, size)

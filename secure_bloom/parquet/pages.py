@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import repeat
 from typing import cast
 
 from secure_bloom.encryption import cipher
@@ -107,6 +108,9 @@ _DETAILS: dict[int, str] = {
 Place = tuple[ModuleType, int | None]
 #: The page at a position in its chunk that is encrypted as one of a place; and where it ends.
 PageReader = Callable[[int, Place], tuple[Page, int]]
+#: How many more pages with the very same header as a data page stand from a position on, one every
+#: so many bytes, and at most so many pages.
+Repeats = Callable[[Page, int, int, int], int]
 
 
 def read_pages(file: InputFile, chunk: Chunk) -> list[Page]:
@@ -221,26 +225,41 @@ def has_dictionary_offset(chunk: Chunk) -> bool:
 DICTIONARY: Place = (ModuleType.DICTIONARY_PAGE_HEADER, None)
 
 
-def walk(chunk: Chunk, read: PageReader) -> Iterator[Page]:
-    """The pages of the chunk that hold its ``num_values`` values, one after the other."""
+def _never(_page: Page, _position: int, _step: int, _most: int) -> int:
+    return 0
+
+
+def walk(chunk: Chunk, read: PageReader, repeats: Repeats = _never) -> Iterator[Page]:
+    """The pages of the chunk that hold its ``num_values`` values, one after the other.
+
+    A data page that ``repeats`` comes again as the same object.
+    """
     wanted, seen, position, ordinal = chunk.meta_data.num_values, 0, 0, 0
     expects_dictionary = has_dictionary_offset(chunk)
     while seen < wanted:
         place = DICTIONARY if expects_dictionary else (ModuleType.DATA_PAGE_HEADER, ordinal)
         # A page is decrypted as the type that its place calls for, so one put in another's place
         # fails.
-        page, position = read(position, place)
+        start = position
+        page, position = read(start, place)
         if expects_dictionary:
             _check_data_follows(chunk.meta_data, position)
         expects_dictionary = False
         # Reserved by the format and written by nobody; its ordinal counts no data page.
         if page.header.type == PageType.INDEX_PAGE:
             continue
+        if page.is_dictionary:
+            yield page
+            continue
+        values, step = page.num_values, position - start
+        # No more than hold the values that are left: what stands behind them is not looked at.
+        most = (wanted - seen - 1) // max(values, 1)
+        more = repeats(page, position, step, most)
+        seen += (1 + more) * values
+        position += more * step
         # The ordinal in the AAD counts data pages alone (Encryption.md 4.4.2).
-        if not page.is_dictionary:
-            seen += page.num_values
-            ordinal += 1
-        yield page
+        ordinal += 1 + more
+        yield from repeat(page, 1 + more)
     if seen != wanted:
         raise FormatError(f"the pages hold {seen} values, ColumnMetaData.num_values is {wanted}")
 

@@ -39,10 +39,20 @@ class CountedFile(InputFile):
     def holds(self, offset: int, length: int) -> bool:
         return self._file.holds(offset, length)
 
+    def repeats(self, content: bytes, offset: int, step: int, most: int) -> int:
+        times = self._file.repeats(content, offset, step, most)
+        for at in range(offset, offset + times * step, step):
+            self._count(at, len(content))
+        return times
+
     def close(self) -> None:
         self._file.close()
 
     def _read(self, offset: int, length: int) -> bytes:
+        self._count(offset, length)
+        return self._file.read_at(offset, length)
+
+    def _count(self, offset: int, length: int) -> None:
         self.bytes_read += length
         # An object's end comes in one request, and then counts for what is read of it.
         self.requests += not self._file.holds(offset, length)
@@ -52,7 +62,6 @@ class CountedFile(InputFile):
             # kept.
             start, _ = self.extents.pop()
         self.extents.append((start, offset + length))
-        return self._file.read_at(offset, length)
 
     def _read_sibling(self, name: str, limit: int) -> bytes | None:  # noqa: ARG002 - the same
         return self._file.read_sibling(name)

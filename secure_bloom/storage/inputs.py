@@ -86,6 +86,14 @@ class InputFile(ABC):
             view[start:end] = self.read_at(offset + start, end - start)
         return view.toreadonly()
 
+    def repeats(self, content: bytes, offset: int, step: int, most: int) -> int:
+        """How often ``content`` stands in the file: at an offset, a step behind it, and so on.
+
+        At most so often; 0 where it is not looked for, because each look would be a request.
+        """
+        del content, offset, step, most
+        return 0
+
     def all_bytes(self) -> bytes:
         """All bytes of a file that is read as a whole, such as one of a log.
 

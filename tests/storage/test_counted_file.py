@@ -23,6 +23,14 @@ def test_reads_are_counted_and_joined_where_they_follow_one_another(data_file: P
     assert covered(counted.extents) == 20
 
 
+def test_content_that_repeats_is_counted_as_it_is_read(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"ab...." * 3 + b"ac....")
+    with open_input(str(tmp_path / "x")) as file, CountedFile(file) as counted:
+        assert counted.repeats(b"ab", 0, 6, 9) == 3
+    assert (counted.bytes_read, counted.requests) == (6, 3)
+    assert counted.extents == [(0, 2), (6, 8), (12, 14)]
+
+
 def test_it_is_the_file_that_it_counts(data_file: Path) -> None:
     data_file.with_name("beside.json").write_text(json.dumps({"a": 1}))
     with open_input(str(data_file)) as file:

@@ -44,6 +44,17 @@ def test_a_view_is_read_in_pieces(
             file.view_at(len(OLD) - length, 2**62)
 
 
+def test_content_that_repeats_is_counted_where_it_stands(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(b"-" + b"ab...." * 5 + b"ab")
+    with open_input(str(path)) as file:
+        assert [file.repeats(b"ab", 1, 6, most) for most in (0, 3, 6)] == [0, 3, 6]
+        assert file.repeats(b"ab", 1, 6, 1000) == 6
+        assert file.repeats(b"ab", 0, 6, 5) == file.repeats(b"ab", 2**40, 6, 5) == 0
+        # The last one is cut short by the end of the file.
+        assert file.repeats(b"ab.", 1, 6, 6) == 5
+
+
 def test_a_file_has_a_path_a_name_and_a_size(
     data_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
