@@ -191,9 +191,12 @@ class SplitBlockBloomFilter:
         # Python's integers are used: the sum of the largest filter of the format needs 71 bits.
         total = 0
         for start in range(0, len(blocks), _COUNTED_BLOCKS):
-            bits = np.bitwise_count(blocks[start : start + _COUNTED_BLOCKS])
+            # A row for each word of the blocks: numpy multiplies rows three times as fast.
+            bits = np.bitwise_count(blocks[start : start + _COUNTED_BLOCKS]).T.astype(
+                np.uint64, "C"
+            )
             # A product is at most 2^40, so the sum over so few blocks fits 64 bits.
-            total += int(bits.prod(axis=1, dtype=np.uint64).sum())
+            total += int(bits.prod(axis=0).sum())
         return total / (self.block_count * 32**WORDS_PER_BLOCK)
 
     def fill(self) -> float:
