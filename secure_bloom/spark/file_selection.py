@@ -101,10 +101,14 @@ def _is_met(condition: Condition, text: str | None) -> bool:
     """
     if text is None:
         return condition.operator is Operator.IS_NULL
+    forms = [folder_values(condition.column, [text], _type_of(text)), pa.array([text])]
+    if text.endswith("NaN"):
+        # As a number it equals nothing, so nobody could ask for the folder.
+        forms.reverse()
     try:
-        return _compare(condition, folder_values(condition.column, [text], _type_of(text)))
+        return _compare(condition, forms[0])
     except PolicyError:
-        return _compare(condition, pa.array([text]))
+        return _compare(condition, forms[1])
 
 
 def _type_of(text: str) -> pa.DataType:
