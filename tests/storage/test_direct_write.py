@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import signal
 import subprocess
 import sys
@@ -64,6 +65,22 @@ def test_an_aligned_tail_is_written_behind_the_old_bytes_in_one_direct_write(
             size = append_tail(file, tail)
         assert path.read_bytes() == b"o" * old_size + b"".join(tail)
         assert size == path.stat().st_size
+
+
+@pytest.mark.parametrize("advice", [None, -1], ids=["no large pages here", "none in this kernel"])
+def test_without_large_pages_it_is_written_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, advice: int | None
+) -> None:
+    if not _writes_directly(tmp_path):
+        pytest.skip("the file system of the temporary folder has no O_DIRECT")
+    if advice is None:
+        monkeypatch.delattr(mmap, "MADV_HUGEPAGE", raising=False)
+    else:
+        # The kernel's answer to an advice that it does not know is the one that it gives here.
+        monkeypatch.setattr(mmap, "MADV_HUGEPAGE", advice, raising=False)
+    with (tmp_path / "x").open("w+b") as file:
+        assert write_at_once(file.fileno(), [b"n" * 8192], 0)
+    assert (tmp_path / "x").read_bytes() == b"n" * 8192
 
 
 def _writes_directly(folder: Path) -> bool:
