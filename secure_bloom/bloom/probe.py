@@ -24,7 +24,7 @@ from secure_bloom.parquet.footer import Chunk, Footer, open_chunk, unlock_to_rea
 from secure_bloom.parquet.footer_tail import read_tail
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.keys_ahead import KeysAhead
-from secure_bloom.parquet.literals import physical_values
+from secure_bloom.parquet.literals import physical_values, python_value
 from secure_bloom.parquet.schema import Leaf, require_filterable, select, unknown_column
 from secure_bloom.reports import ReportOfFiles
 from secure_bloom.storage import InputFile, files_at_once
@@ -175,10 +175,10 @@ def probe(
 
 def _as_values(values: object) -> list[object]:
     """The values given; a text, bytes and what is no collection are single ones."""
-    values = _python_value(values)
+    values = python_value(values)
     if isinstance(values, str | bytes | bytearray | Mapping) or not isinstance(values, Iterable):
         return [_distinguishable(values)]
-    return [_distinguishable(_python_value(value)) for value in values]
+    return [_distinguishable(python_value(value)) for value in values]
 
 
 def _distinguishable(value: object) -> object:
@@ -190,21 +190,6 @@ def _distinguishable(value: object) -> object:
             f"a value is of type {type(value).__name__}, wanted a text, a number or the like"
         ) from None
     return value
-
-
-def _python_value(value: object) -> object:
-    """The value of a scalar of pyarrow, or of an instant of numpy; others as they are."""
-    if not hasattr(value, "as_py"):
-        # Its text has all of its digits.  numpy need not be loaded here.
-        return str(value) if type(value).__name__ == "datetime64" else value
-    try:
-        return value.as_py()
-    except (ValueError, OverflowError):
-        # Whoever has a scalar has loaded pyarrow.
-        from secure_bloom.parquet.temporal_scalars import temporal_text
-
-        # Python has no nanoseconds, and no years beyond 9999.
-        return temporal_text(value)
 
 
 def _probe_file(

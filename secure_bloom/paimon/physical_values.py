@@ -12,7 +12,12 @@ from collections.abc import Callable
 from secure_bloom.errors import UnsupportedFeatureError
 from secure_bloom.paimon.data_types import Hashed, float_bits
 from secure_bloom.paimon.hashing import signed
-from secure_bloom.parquet.literals import BeyondColumnError, physical_values, whole_value
+from secure_bloom.parquet.literals import (
+    BeyondColumnError,
+    physical_values,
+    python_value,
+    whole_value,
+)
 from secure_bloom.parquet.logical_types import JULIAN_EPOCH, Kind, Logical, describe, logical_type
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import ConvertedType, Type
@@ -71,6 +76,7 @@ def value_forms(leaf: Leaf, value: object) -> tuple[Hashed, ...] | None:
     may store the column in a larger type.  PolicyError, without the value, for a value that is
     none of the column.
     """
+    value = python_value(value)
     try:
         if isinstance(value, str) and logical_type(leaf.element).kind is Kind.INTEGER:
             value = whole_value(value)

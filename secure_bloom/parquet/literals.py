@@ -13,6 +13,7 @@ import struct
 from collections.abc import Callable
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Context, Decimal, Inexact, InvalidOperation
+from numbers import Number
 from typing import Any
 from uuid import UUID
 
@@ -59,6 +60,21 @@ class BeyondColumnError(PolicyError):
     file may store the same column in a larger type, so such a value can be asked for.  In this
     file it is certainly absent.
     """
+
+
+def python_value(value: object) -> object:
+    """The value of a scalar of pyarrow, or of an instant of numpy; others as they are."""
+    if not hasattr(value, "as_py"):
+        # Its text has all of its digits.  numpy need not be loaded here.
+        return str(value) if type(value).__name__ == "datetime64" else value
+    try:
+        return value.as_py()
+    except (ValueError, OverflowError):
+        # Whoever has a scalar has loaded pyarrow.
+        from secure_bloom.parquet.temporal_scalars import temporal_text
+
+        # Python has no nanoseconds, and no years beyond 9999.
+        return temporal_text(value)
 
 
 def physical_values(leaf: Leaf, value: object) -> tuple[bytes, ...] | None:
@@ -131,8 +147,9 @@ def bytes_of(text: str) -> bytes:
 
 def _integer(leaf: Leaf, logical: Logical, value: Any) -> tuple[bytes, ...]:
     number = _number(value) if isinstance(value, str) else value
-    # To Python True is 1, and no user means that by it.
-    if isinstance(number, bool):
+    # To Python True is 1, and no user means that by it.  A value of another library's type need not
+    # equal its own number, and would look like one that no column holds.
+    if isinstance(number, bool) or not isinstance(number, Number):
         raise _NotSuchAValueError
     # An infinity raises OverflowError in `int`, which counts as beyond the column; NaN is no
     # number.

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from secure_bloom import paimon
@@ -49,3 +52,25 @@ def test_a_whole_number_may_have_other_spellings(
 ) -> None:
     assert verdicts(lake, f"id = {number}") == [*wanted, "no_filter"]
     assert verdicts(lake, f"id in (700, '{number}')") == [*wanted, "no_filter"]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([1], pa.int32()),
+        pa.array([1], pa.int64()),
+        pa.array(["a"]),
+        pa.array([b"a"]),
+        pa.array([1.5]),
+        pa.array([datetime(2024, 3, 1)]),
+        pa.array([253402300800_000], pa.timestamp("ms")),
+    ],
+    ids=lambda column: str(column.type),
+)
+@pytest.mark.parametrize("operator", ["=", "in"])
+def test_values_of_pyarrow_are_values(tmp_path: Path, operator: str, column: pa.Array) -> None:
+    pq.write_table(pa.table({"c": column}), tmp_path / "x.parquet")
+    paimon.build_indexes(tmp_path, columns=["c"])
+    wanted = column if operator == "in" else column[0]
+    (file,) = paimon.probe(tmp_path, [("c", operator, wanted)]).files
+    assert file.verdict == "maybe"

@@ -139,3 +139,10 @@ def test_a_value_that_cannot_be_is_told_what_is_wanted(
         physical_values(_leaf(_file(array)), value)
     assert "secret" not in str(caught.value)
     assert caught.value.column == "x"
+
+
+@pytest.mark.parametrize("value", [pa.scalar(1), [1], np.True_, uuid.UUID(int=1)], ids=repr)
+def test_what_is_no_number_is_not_absent_from_a_column_of_numbers(value: object) -> None:
+    with pytest.raises(PolicyError) as caught:
+        physical_values(_leaf(_file(pa.array([1]))), value)
+    assert type(caught.value) is PolicyError
