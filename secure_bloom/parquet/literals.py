@@ -13,7 +13,7 @@ import struct
 from collections.abc import Callable
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Context, Decimal, Inexact, InvalidOperation
-from numbers import Number
+from numbers import Real
 from typing import Any
 from uuid import UUID
 
@@ -149,7 +149,7 @@ def _integer(leaf: Leaf, logical: Logical, value: Any) -> tuple[bytes, ...]:
     number = _number(value) if isinstance(value, str) else value
     # To Python True is 1, and no user means that by it.  A value of another library's type need not
     # equal its own number, and would look like one that no column holds.
-    if isinstance(number, bool) or not isinstance(number, Number):
+    if not _is_number(number):
         raise _NotSuchAValueError
     # An infinity raises OverflowError in `int`, which counts as beyond the column; NaN is no
     # number.
@@ -161,6 +161,10 @@ def _integer(leaf: Leaf, logical: Logical, value: Any) -> tuple[bytes, ...]:
     if not low <= number < low + (1 << logical.bits):
         raise _BeyondError
     return (_low_bytes(number, leaf.width or 0),)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real | Decimal) and not isinstance(value, bool)
 
 
 def _number(text: str) -> int:
