@@ -21,6 +21,9 @@ AZURITE := tests/storage/azure/package.json
 
 # Most of what is installed is never imported, so bytecode is made by the first import.
 INSTALL := $(BIN)/python -m pip install --quiet --no-compile --no-warn-conflicts
+# PySpark comes as sources, of which pip makes a wheel.  It is of jars, which are packed already: to pack
+# them again would take half of the time.  The option is for packages that are named.
+INSTALL_SPARK := $(INSTALL) --config-settings=--build-option=--compression=stored pyspark
 
 .DEFAULT_GOAL := help
 .PHONY: help docs demo test pytest test-all check coverage mutants compatibility bench faults fuzz integrity no-false-negative format clean java \
@@ -95,7 +98,7 @@ $(VENV)/bin/python:
 
 $(VENV)/.installed-spark: $(VENV)/bin/python pyproject.toml
 	@echo "installing into $(VENV) (PySpark is large: a minute or two)"
-	@$(INSTALL) --editable '.[spark]'
+	@$(INSTALL_SPARK) --editable '.[spark]'
 	@touch $@
 
 # No core idles: beside pip, which uses one, the kernels are compiled, for which the first tests would wait.
@@ -111,7 +114,7 @@ install-dependencies:
 	@$(INSTALL) --requirement $(VENV)/dependencies.txt
 
 install-dev:
-	@$(INSTALL) --editable '.[dev]'
+	@$(INSTALL_SPARK) --editable '.[dev]'
 
 compile-kernels:
 	@$(BIN)/python -m tests.compiled_kernels || echo "the first tests compile the kernels"
