@@ -16,6 +16,7 @@ from secure_bloom.storage import (
     TableLog,
     below,
     find_files,
+    is_object_uri,
     join,
     local_path,
     name_of,
@@ -166,8 +167,11 @@ class _Listed:
 
     def take(self, paths: Collection[str]) -> None:
         """Take files that are there."""
+        trees: dict[bool, Tree] = {}
         for path in paths:
-            self._paths.setdefault(tree_of(path).key(path), path)
+            # One tree for all files: it keeps where the links among their folders lead.
+            tree = trees.setdefault(is_object_uri(path), tree_of(path))
+            self._paths.setdefault(tree.key(path), path)
 
     def check(self, tree: Tree, folder: str, folders: Collection[str]) -> Sequence[str] | None:
         """The live files of a folder that is a table; None for another."""

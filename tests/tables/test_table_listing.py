@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -226,3 +227,23 @@ def test_a_file_that_vacuum_took_is_told_with_its_reason(tmp_path: Path) -> None
 
     assert "VACUUM" in (caught.value.hint or "")
     assert sb.read_table(folder)["id"].to_pylist() == [2]
+
+
+def test_links_are_followed_once_for_the_files_of_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    followed: list[str] = []
+    real = os.path.realpath
+
+    def follow(path: str) -> str:
+        followed.append(path)
+        return real(path)
+
+    monkeypatch.setattr(os.path, "realpath", follow)
+    counts = []
+    for ordinal in range(9):
+        pq.write_table(orders(ordinal), tmp_path / f"{ordinal}.parquet")
+        followed.clear()
+        assert len(list_tables([str(tmp_path)]).paths) == ordinal + 1
+        counts.append(len(followed))
+    assert len(set(counts)) == 1

@@ -108,6 +108,9 @@ class FileFooter:
         This comes before pruning: statistics and filters in clear could rule rows out unseen.
         """
         trust, leaves = self.ciphers.keys.trust, self.columns.leaves
+        # Few reads have a policy, and to look up each column's leaves takes a while for many files.
+        if trust.measure is None:
+            return
         for column in (ordinal for name in names for ordinal in self.columns.below(name)):
             # Most columns have no key, and each chunk that is looked at must be decoded.
             if trust.key_for(leaves[column].path) is None:

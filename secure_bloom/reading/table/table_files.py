@@ -77,8 +77,10 @@ class TableFiles:
             # Threads limit how many are in memory, so a run may have any length.
             return len(self)
         size = count = 0
-        while (footer := self._kept.get(start + count)) and size + footer.memory <= _TOGETHER:
+        while footer := self._kept.get(start + count):
             size += footer.memory
+            if size > _TOGETHER:
+                break
             count += 1
         return count
 
