@@ -72,6 +72,7 @@ class Replacement:
             "path": self.old["path"],
             "deletionTimestamp": now,
             "dataChange": False,
+            # Without it readers take no notice of the partition values, size and tags that follow.
             "extendedFileMetadata": True,
             # A null field would be a value to some readers, so what the `add` lacks, the `remove`
             # lacks too.
@@ -121,6 +122,7 @@ def file_key(add: Action) -> tuple[str, str | None]:
     vector = add.get("deletionVector")
     if not vector:
         return add["path"], None
+    # The protocol's `uniqueId` of a vector, whose file may hold the vectors of many data files.
     offset = vector.get("offset")
     end = "" if offset is None else f"@{offset}"
     return add["path"], f"{vector['storageType']}{vector['pathOrInlineDv']}{end}"
@@ -158,6 +160,7 @@ def commit_info(
             "operation": operation.name,
             "operationParameters": dict(operation.parameters),
             "readVersion": read_version,
+            # Delta's own commits say so if they change no data.
             "isolationLevel": "SnapshotIsolation",
             # Files were read: a blind append would let other writers pass this commit over when
             # they check for conflicts.

@@ -80,6 +80,7 @@ def _with_commit_time(table: Snapshot) -> Snapshot:
 
 def commit(table: Snapshot, replacements: Sequence[Replacement], operation: Operation) -> Committed:
     """Put the new files in the place of the old ones, of those that are still live."""
+    # Random, so that equal bytes in the log are our own commit and not another writer's.
     transaction = str(uuid.uuid4())
     pause = _FIRST_PAUSE
     for _ in range(_ATTEMPTS):

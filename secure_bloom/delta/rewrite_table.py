@@ -97,7 +97,8 @@ class _TableRun:
             raise
         # Key material is written before the data, so it may be there without it.
         self._remove(self._new[path] for path, size in sizes.items() if size is None)
-        # A file that failed stays as it is, in the log too.
+        # A file that failed has None there, and stays as it is, in the log too.  A file that is not
+        # there needed no new one, but its bounds may have to leave the log.
         sound = (file for file in files if sizes.get(file.path, 0) is not None)
         found = (self._replacement(file, sizes.get(file.path)) for file in sound)
         return [it for it in found if it is not None]

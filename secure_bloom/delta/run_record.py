@@ -93,7 +93,8 @@ def _begin(opened: OpenFolder, name: str, content: bytes) -> int:
     """Make the record; its descriptor, which holds the lock."""
     fd = opened.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
     try:
-        # Without a lock nobody could see that this run lives, so nobody may clean up after it.
+        # Without a lock nobody could see that this run lives, so nobody may clean up after it.  And
+        # before the lock was taken, another run may have removed the empty record as a dead run's.
         if try_lock(fd) and opened.holds(name, fd):
             write_all(fd, [content], 0)
             os.fsync(fd)

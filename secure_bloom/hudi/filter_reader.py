@@ -13,7 +13,7 @@ from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import SecureBloomError, failure_of, located
 from secure_bloom.hudi.record_keys.bloom_filter import HudiBloomFilter
 from secure_bloom.hudi.record_keys.description import RecordKeyDescription, describe_record_keys
-from secure_bloom.hudi.record_keys.footer_entry import KeyRange, RecordKeyEntry, read_entry
+from secure_bloom.hudi.record_keys.footer_entry import RecordKeyEntry, read_entry
 from secure_bloom.parquet.footer import Footer, unlock_to_read
 from secure_bloom.parquet.footer_tail import read_tail
 from secure_bloom.parquet.key_material_files import file_keys
@@ -112,7 +112,8 @@ def read_record_key_filter(
         entry = read_entry(footer)
         if entry is None:
             return None
-        return RecordKeyFilter(column=entry.column, filter=entry.filter, **_ends(entry))
+        low, high = _ends(entry)
+        return RecordKeyFilter(column=entry.column, filter=entry.filter, min_key=low, max_key=high)
 
 
 @checked_arguments
@@ -147,14 +148,9 @@ def _show(path: str, resolver: KeyResolver) -> RecordKeyFile:
             if described is not None and described.note:
                 error = f"{path}: {described.note}"
                 return RecordKeyFile(path=path, hudi=described, verified=verified, error=error)
-            entry = read_entry(footer)
-            ends = None if entry is None else entry.range
+            low, high = _ends(read_entry(footer))
             return RecordKeyFile(
-                path=path,
-                hudi=described,
-                verified=verified,
-                min_key=None if ends is None else ends.min_key,
-                max_key=None if ends is None else ends.max_key,
+                path=path, hudi=described, verified=verified, min_key=low, max_key=high
             )
     except SecureBloomError as error:
         failed = RecordKeyFile(path=path, **failure_of(error))
@@ -165,8 +161,6 @@ def _footer(file: InputFile, resolver: KeyResolver) -> Footer:
     return unlock_to_read(read_tail(file), file_keys(resolver, file))
 
 
-def _ends(entry: RecordKeyEntry | None) -> dict[str, str | None]:
-    ends: KeyRange | None = None if entry is None else entry.range
-    if ends is None:
-        return {"min_key": None, "max_key": None}
-    return {"min_key": ends.min_key, "max_key": ends.max_key}
+def _ends(entry: RecordKeyEntry | None) -> tuple[str | None, str | None]:
+    ends = None if entry is None else entry.range
+    return (None, None) if ends is None else (ends.min_key, ends.max_key)

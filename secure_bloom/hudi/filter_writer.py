@@ -61,10 +61,11 @@ class RecordKeyFilterOptions:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if self.type_code not in tuple(FILTER_TYPES):
+        if self.type_code not in FILTER_TYPES:
             raise PolicyError(
                 f"type_code is {self.type_code!r}, it must be one of: {', '.join(FILTER_TYPES)}"
             )
+        # Called for its errors alone: a size that no filter can have is refused before any file is.
         header_for(1 if self.num_entries is None else self.num_entries, self.fpp, HashType.MURMUR)
         require_bound(self.max_entries)
 

@@ -12,9 +12,8 @@ from secure_bloom.encryption.keys import FileKeys
 from secure_bloom.errors import FormatError, UnsupportedFeatureError, located
 from secure_bloom.hudi.record_keys.footer_entry import KeyRange
 from secure_bloom.hudi.record_keys.packed_keys import FROM_JAVA_ORDER, TO_JAVA_ORDER, PackedKeys
-from secure_bloom.parquet.arrow_decoding import decode_pages
+from secure_bloom.parquet.column_values import read_items
 from secure_bloom.parquet.footer import Chunk, Footer, open_chunk
-from secure_bloom.parquet.pages import read_pages
 from secure_bloom.parquet.schema import select, unknown_column
 from secure_bloom.parquet.structures.metadata import Type
 from secure_bloom.storage import InputFile
@@ -50,14 +49,8 @@ def read_keys(file: InputFile, chunk: Chunk) -> Iterator[pa.Array]:
                 f"ColumnMetaData.num_values is {chunk.meta_data.num_values}, "
                 f"the row group has {chunk.num_rows} rows"
             )
-        if chunk.num_rows == 0:
-            return
-        # pyarrow would take an empty data page for the end of the chunk.
-        pages = [page for page in read_pages(file, chunk) if page.is_dictionary or page.num_values]
-        codec, has_dictionary = chunk.codec, any(page.is_dictionary for page in pages)
-        yield from decode_pages(
-            chunk.leaf, codec, pages, rows=chunk.num_rows, has_dictionary=has_dictionary
-        )
+    for items in read_items(file, chunk):
+        yield items.drop_null()
 
 
 def packed(array: pa.Array) -> PackedKeys:

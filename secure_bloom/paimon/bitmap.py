@@ -99,6 +99,7 @@ def listed_form(value: Hashed) -> bytes:
 def read_value_list(body: bytes | memoryview) -> ValueList | None:
     """The list of a bitmap index; None for one of another version."""
     view = memoryview(body)
+    # Later versions of Paimon write a version 2, so another number is no damage.
     if len(view) < 1 or view[0] != _VERSION:
         return None
     if len(view) < _HEAD.size:
@@ -106,6 +107,7 @@ def read_value_list(body: bytes | memoryview) -> ValueList | None:
     _, rows, count, has_null = _HEAD.unpack_from(view)
     # The place of the nulls' bitmap stands in the head only where there are nulls.
     start = _HEAD.size + (PLACE.size if has_null else 0)
+    # The type, and so the width of a value, is not known yet, but each value has a place.
     if count < 0 or count * PLACE.size > len(view) - start:
         raise FormatError(f"a bitmap index lists {count} values in {len(view)} bytes")
     null_place = PLACE.unpack_from(view, _HEAD.size)[0] if has_null else None

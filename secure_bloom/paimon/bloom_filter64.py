@@ -51,6 +51,8 @@ def sizing(items: int, fpp: float) -> tuple[int, int]:
             f"{items} items at an fpp of {fpp} need more than {MAX_BIT_COUNT} bits",
             hint="allow more false positives, or name fewer items",
         )
+    # Paimon divides by 0 here.  Java makes the largest long of infinity, and -1 of that as an int,
+    # which is below the least number.
     if items == 0:
         return bits, 1
     # Java's Math.round: Python's `round` would take halves to the even number.
@@ -95,6 +97,7 @@ class BloomFilter64:
         if not 1 <= size <= MAX_BIT_COUNT // 8:
             raise FormatError(f"a bloom-filter index has {size} bytes of bits")
         count = int.from_bytes(view[:COUNT_BYTES], "big")
+        # 0 is no damage: Paimon then looks at no position, and lets every value pass.
         if not 0 <= count <= MAX_HASH_FUNCTIONS:
             raise FormatError(
                 f"a bloom-filter index has {count} hash functions, at most {MAX_HASH_FUNCTIONS} "

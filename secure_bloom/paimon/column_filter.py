@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from secure_bloom.bloom import xxh64
 from secure_bloom.encryption.keys import FileKeys
-from secure_bloom.errors import FormatError, located
+from secure_bloom.errors import FormatError
 from secure_bloom.paimon.bloom_filter64 import BloomFilter64
 from secure_bloom.paimon.build_report import ColumnReport, IndexOptions
 from secure_bloom.paimon.container import BLOOM_FILTER, Index
@@ -24,11 +24,9 @@ from secure_bloom.paimon.data_types import float_bits
 from secure_bloom.paimon.hashing import hash_longs
 from secure_bloom.paimon.indexed_columns import IndexedColumn, find_column
 from secure_bloom.paimon.physical_values import DAY_MICROS, divisor, is_bytes
-from secure_bloom.parquet.arrow_decoding import decode_items
-from secure_bloom.parquet.column_values import read_entries
+from secure_bloom.parquet.column_values import read_entries, read_items
 from secure_bloom.parquet.footer import Chunk, Footer, open_chunk
 from secure_bloom.parquet.logical_types import JULIAN_EPOCH, logical_type
-from secure_bloom.parquet.pages import read_pages
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import Type
 from secure_bloom.parquet.value_arrays import Binary, Entries, as_entries
@@ -75,7 +73,7 @@ def read_map_values(file: InputFile, key: Chunk, value: Chunk, map_key: str) -> 
     """The values that stand beside ``map_key``, nulls left out, an Arrow array for each batch."""
     wanted = pa.scalar(map_key.encode(), pa.binary())
     # The pages of keys and values end at different rows; their batches of rows do not.
-    for keys, values in zip(_items(file, key), _items(file, value), strict=True):
+    for keys, values in zip(read_items(file, key), read_items(file, value), strict=True):
         if len(keys) != len(values):
             raise FormatError(
                 f"a map has {len(keys)} keys and {len(values)} values",
@@ -83,21 +81,6 @@ def read_map_values(file: InputFile, key: Chunk, value: Chunk, map_key: str) -> 
                 column=value.leaf.name,
             )
         yield values.filter(pc.equal(keys, wanted)).drop_null()
-
-
-def _items(file: InputFile, chunk: Chunk) -> Iterator[pa.Array]:
-    with located(row_group=chunk.row_group, column=chunk.leaf.name):
-        if chunk.num_rows == 0:
-            return
-        # pyarrow takes an empty data page for the end of the chunk.
-        pages = [page for page in read_pages(file, chunk) if page.is_dictionary or page.num_values]
-        yield from decode_items(
-            chunk.leaf,
-            chunk.codec,
-            pages,
-            rows=chunk.num_rows,
-            has_dictionary=any(page.is_dictionary for page in pages),
-        )
 
 
 #: The number of hashes that are gathered before the repeated ones are dropped.

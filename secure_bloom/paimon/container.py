@@ -186,6 +186,7 @@ class _ContainerReader:
 
     def _index(self, column: str) -> Index:
         index_type = self._utf()
+        # `with_indexes` keeps one index of a type, so a second one would get lost unseen.
         if (column, index_type) in self._seen:
             raise FormatError(f"two indexes of the type {index_type!r} for one column")
         self._seen.add((column, index_type))

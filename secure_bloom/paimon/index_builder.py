@@ -113,6 +113,7 @@ def build_indexes(
     done = each_file(work, open_work, paths, chosen_spread(paths, jobs), lost=_failed)
     with closing(done):
         found = dict(done)
+    # Files are done in any order, and reported in that of their paths.
     files = tuple(found[index] for index in range(len(paths)))
     warn_unverified(file.path for file in files if not file.verified)
     return BuildReport(files=files, dry_run=dry_run)

@@ -52,6 +52,7 @@ class IndexMerge:
             # Not over an index that another machine has written since we looked.
             replace_tail(file, 0, (merged.to_bytes(),), output=path, must_be_new=True)
             return merged
+        # Looked at here: the write below checks only the old index that it replaces.
         file.check_unchanged()
         with open_input(path) as old:
             if read_whole(old) != before:

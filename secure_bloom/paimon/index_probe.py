@@ -170,6 +170,7 @@ class _Run:
         try:
             with located(path=path), open_input(path) as file:
                 verdict, note = self._verdict(file)
+                # This is the data file's path, whether it or its index was named.
                 verified = data_path(file) not in self.columns.unverified
                 return FileVerdict(path=path, verdict=verdict, note=note, verified=verified)
         except SecureBloomError as error:

@@ -23,8 +23,6 @@ from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import ConvertedType, Type
 
 DAY_MICROS = 86_400_000_000
-
-
 _NANOS_PER_MILLI, _NANOS_PER_MICRO = 1_000_000, 1_000
 
 

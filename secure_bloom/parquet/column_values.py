@@ -118,6 +118,21 @@ def read_sample(file: InputFile, chunk: Chunk) -> Iterator[Entries]:
             yield as_entries(chunk.leaf, array)
 
 
+def read_items(file: InputFile, chunk: Chunk) -> Iterator[pa.Array]:
+    """Every item of ``chunk`` in order, with its nulls, from the data pages."""
+    from secure_bloom.parquet.arrow_decoding import decode_items
+
+    with located(row_group=chunk.row_group, column=chunk.leaf.name):
+        if chunk.num_rows == 0:
+            return
+        # pyarrow would take an empty data page for the end of the chunk.
+        pages = [page for page in read_pages(file, chunk) if page.is_dictionary or page.num_values]
+        has_dictionary = any(page.is_dictionary for page in pages)
+        yield from decode_items(
+            chunk.leaf, chunk.codec, pages, rows=chunk.num_rows, has_dictionary=has_dictionary
+        )
+
+
 def _select(file: InputFile, chunk: Chunk) -> _Selection:
     with located(row_group=chunk.row_group, column=chunk.leaf.name):
         if _is_empty(chunk):

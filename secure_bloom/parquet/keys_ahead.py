@@ -101,9 +101,9 @@ class KeysAhead:
 def _own_keys(footer: Footer) -> dict[str, bytes | None]:
     """The key metadata of each column that has a key of its own; all row groups have the same."""
     found = {}
-    for leaf, chunk in zip(
-        footer.leaves, footer.columns[0] if footer.columns else (), strict=False
-    ):
+    # Not strict: a file without a row group has columns and no chunk.
+    chunks = footer.columns[0] if footer.columns else ()
+    for leaf, chunk in zip(footer.leaves, chunks, strict=False):
         crypto = chunk.crypto_metadata
         own = None if crypto is None else crypto.ENCRYPTION_WITH_COLUMN_KEY
         if own is not None:

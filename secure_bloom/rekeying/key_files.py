@@ -21,7 +21,7 @@ def tidy_material(file: InputFile, footer: Footer) -> None:
     kept = outside_material(file)
     if not kept:
         return
-    named = {reference for key in key_metadata_of(footer) if (reference := _reference(key))}
+    named = {reference for key in key_metadata_of(footer) if (reference := reference_of(key))}
     new = {reference: kept[reference] for reference in kept if reference in named}
     if new != kept:
         retire_material(file.path, new, kept=kept)
@@ -42,8 +42,9 @@ def key_metadata_of(footer: Footer) -> dict[bytes, int | None]:
     return found
 
 
-def _reference(key_metadata: bytes) -> str | None:
-    parsed = KeyMaterial.parse(key_metadata)
+def reference_of(key_metadata: bytes | None) -> str | None:
+    """The name under which the key material stands outside of the file; None where it does not."""
+    parsed = None if key_metadata is None else KeyMaterial.parse(key_metadata)
     return parsed.key_reference if isinstance(parsed, ExternalReference) else None
 
 

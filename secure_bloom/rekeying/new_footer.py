@@ -168,6 +168,8 @@ class NewFooter:
         return with_fields(encoded, new)
 
     def _copy_in_clear(self, meta_data: bytes) -> NewValue | None:
+        # Readers of a signed footer who lack the column's key learn by this copy where the chunk
+        # stands, and nothing of its values.  An encrypted footer shows them nothing.
         if self.mode is not FooterMode.SIGNED:
             return None
         return struct(with_fields(meta_data, dict.fromkeys(_SENSITIVE)))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from secure_bloom.encryption.column_cipher import ColumnCipher, PreparedKey
@@ -16,7 +15,6 @@ from secure_bloom.encryption.keys import DataKey, KeyMaterial, Keyring, KmsClien
 from secure_bloom.encryption.keys.material import ExternalReference
 from secure_bloom.encryption.keys.wrapping import KeyEncryptionKey, wrap_once, wrap_twice
 from secure_bloom.encryption.policy_tables import Algorithm, EncryptionOptions
-from secure_bloom.parquet.schema import Leaf
 from secure_bloom.rekeying.protection import KeyUse, Protection
 
 #: Encryption.md 4.4.1; parquet-java and Arrow draw as many.
@@ -71,6 +69,7 @@ class KeyMaker:
             material = wrap_twice(key, kek, is_footer_key=is_footer_key)
         else:
             material = wrap_once(key, self._kms, master_key_id, is_footer_key=is_footer_key)
+            # Without a lock: a count may get lost, but it only tells whether calls are many.
             self.wrapped += 1
         return DataKey(key=key, name=master_key_id), material
 
@@ -116,15 +115,13 @@ class NewFileKeys:
         )
 
 
-def new_file_keys(
-    maker: KeyMaker, wanted: Protection, leaves: Sequence[Leaf], options: EncryptionOptions
-) -> NewFileKeys:
+def new_file_keys(maker: KeyMaker, wanted: Protection, options: EncryptionOptions) -> NewFileKeys:
     """Keys for one file as ``wanted``, which is not plain; one for the footer and each column."""
     storage = _MaterialStorage(internal=options.internal_storage)
     footer = _sealed(maker, wanted.footer, storage, _FOOTER_REFERENCE, is_footer_key=True)
     columns = {
         ordinal: _sealed(maker, use, storage, f"{_COLUMN_REFERENCE}{ordinal}")
-        for ordinal, use in enumerate(wanted.columns[: len(leaves)])
+        for ordinal, use in enumerate(wanted.columns)
         if use is not None and not use.is_footer_key
     }
     return NewFileKeys(

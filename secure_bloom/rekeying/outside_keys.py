@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from secure_bloom.encryption.keys import ExternalReference, FileKeys, KeyMaterial
+from secure_bloom.encryption.keys import FileKeys, KeyMaterial
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import Algorithm
 from secure_bloom.options import FooterMode
 from secure_bloom.parquet.footer import Footer, read_unverified
 from secure_bloom.parquet.footer_tail import Tail
 from secure_bloom.parquet.key_material_files import read_material
-from secure_bloom.rekeying.key_files import key_metadata_of
+from secure_bloom.rekeying.key_files import key_metadata_of, reference_of
 from secure_bloom.rekeying.protection import KeyUse, Protection, found_protection
 from secure_bloom.rekeying.rekey_report import RekeyedFile, rekeyed_file
 from secure_bloom.storage import InputFile
@@ -94,14 +94,14 @@ class OutsideKeys:
 
 def outside_keys(file: InputFile, tail: Tail, keys: FileKeys) -> OutsideKeys | None:
     """The keys of ``file``; None where some are in its footer, or the footer must be opened."""
-    footer_reference = _reference(tail.key_metadata)
+    footer_reference = reference_of(tail.key_metadata)
     # Material inside a file stands in its footer, which must be opened to change it.
     if footer_reference is None or tail.algorithm is None:
         return None
     footer = read_unverified(tail) if tail.mode is FooterMode.SIGNED else None
     stored = read_material(file)
     # Material that the footer does not name may be of an older writing, and must not be carried on.
-    if footer is not None and {_reference(it) for it in key_metadata_of(footer)} != stored.keys():
+    if footer is not None and {reference_of(it) for it in key_metadata_of(footer)} != stored.keys():
         return None
     materials = {name: KeyMaterial.parse(text.encode()) for name, text in stored.items()}
     found = {name: it for name, it in materials.items() if isinstance(it, KeyMaterial)}
@@ -121,11 +121,6 @@ def outside_keys(file: InputFile, tail: Tail, keys: FileKeys) -> OutsideKeys | N
 def serialized(materials: Mapping[str, KeyMaterial]) -> dict[str, str]:
     """The content of a key material file."""
     return {reference: it.serialize().decode() for reference, it in materials.items()}
-
-
-def _reference(key_metadata: bytes | None) -> str | None:
-    parsed = None if key_metadata is None else KeyMaterial.parse(key_metadata)
-    return parsed.key_reference if isinstance(parsed, ExternalReference) else None
 
 
 def _closed(tail: Tail, master_key_id: str) -> Protection:

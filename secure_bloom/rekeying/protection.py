@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from secure_bloom.encryption.keys import FileKeys, KeyMaterial
+from secure_bloom.encryption.keys import FileKeys
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import Algorithm, EncryptionOptions
 from secure_bloom.errors import PolicyError
@@ -121,7 +121,7 @@ def wraps_as_wanted(footer: Footer, keys: FileKeys, encryption: EncryptionOption
         if chunk.crypto_metadata is not None
     ]
     metadata = [footer.tail.key_metadata, *(it.key_metadata for it in own if it is not None)]
-    materials = [None if it is None else _material(keys, it) for it in metadata]
+    materials = [None if it is None else keys.material(it) for it in metadata]
     # The footer's key tells the length of all: a writer makes all keys of a file alike.
     key = footer.key or keys.footer_key(footer.tail.key_metadata)
     return 8 * len(key.key) == encryption.data_key_bits and all(
@@ -130,7 +130,3 @@ def wraps_as_wanted(footer: Footer, keys: FileKeys, encryption: EncryptionOption
         and it.internal_storage == encryption.internal_storage
         for it in materials
     )
-
-
-def _material(keys: FileKeys, key_metadata: bytes) -> KeyMaterial | None:
-    return keys.material(key_metadata)

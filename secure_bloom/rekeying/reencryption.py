@@ -87,7 +87,7 @@ class Reencryption:
                 return
             # Opening the chunks unwraps the keys of the columns.
             _chunks(footer, keys)
-            made = None if self.dry_run else self._new_keys(wanted, footer.leaves)
+            made = None if self.dry_run else self._new_keys(wanted)
             if made is not None:
                 self._ready[path] = wanted, made
 
@@ -155,7 +155,7 @@ class Reencryption:
         ready, new_keys = self._ready.pop(file.path, (None, None))
         # Another writer may have given the file other columns since.
         if new_keys is None or ready != wanted:
-            new_keys = self._new_keys(wanted, footer.leaves)
+            new_keys = self._new_keys(wanted)
         drop: frozenset[str] = frozenset() if self.policy is None else self.policy.drop_metadata
         content = _NewFile(
             file=file,
@@ -180,11 +180,11 @@ class Reencryption:
             return write_new(content, 0, (), target)
         return replace_tail(content, 0, (), output=target)
 
-    def _new_keys(self, wanted: Protection, leaves: Sequence[Leaf]) -> NewFileKeys | None:
+    def _new_keys(self, wanted: Protection) -> NewFileKeys | None:
         """Keys for one file; None for one in clear."""
         if self.policy is None or self.maker is None or wanted.is_plain:
             return None
-        return new_file_keys(self.maker, wanted, leaves, self.policy.encryption)
+        return new_file_keys(self.maker, wanted, self.policy.encryption)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

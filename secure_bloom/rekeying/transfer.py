@@ -15,7 +15,7 @@ from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.encryption.column_cipher import ColumnCipher
 from secure_bloom.errors import FormatError, located
 from secure_bloom.parquet.pages import DICTIONARY, Page, has_dictionary_offset, page_at
-from secure_bloom.parquet.structures.metadata import OffsetIndex, PageLocation, PageType
+from secure_bloom.parquet.structures.metadata import OffsetIndex, PageLocation
 from secure_bloom.parquet.structures.splices import NewValue, Splice, i32, i64, set_fields, splice
 from secure_bloom.parquet.structures.wire_fields import Field, find_fields, list_elements, number
 from secure_bloom.rekeying.modules import moved_filter, moved_page, opened_module, sealed_module
@@ -155,11 +155,12 @@ def _stored_pages(file: InputFile, region: Region) -> Iterator[tuple[Page, int, 
         page, length = _stored_page(window, position, place)
         header = length - len(page.stored)
         if page.is_dictionary and place != DICTIONARY:
-            # In clear it is known by its header; sealed it is a module of another type.
+            # A chunk in clear may have a dictionary page that its metadata do not name.  Its header
+            # tells, and sealed it is a module whose AAD has no page ordinal (Encryption.md 4.4.2).
             page = replace(page, ordinal=None)
         yield page, region.offset + position, header
         position += length
-        if not page.is_dictionary and page.header.type != PageType.INDEX_PAGE:
+        if not page.is_dictionary:
             ordinal += 1
             values += page.num_values
         # It may be large: it is let go before the next one is read.

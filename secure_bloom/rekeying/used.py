@@ -71,6 +71,7 @@ class KeyUseReport(ReportOfFiles[FileKeyUse]):
             for key in file.keys:
                 found = (key.master_key, key.version)
                 counts[found] = counts.get(found, 0) + 1
+        # By their texts: a version may be None, which Python does not compare with a text.
         return dict(sorted(counts.items(), key=str))
 
     def _document(self) -> dict[str, Any]:

@@ -39,9 +39,8 @@ def made(folder: Path, kms: WrapCounter, files: int = 1, **options: object) -> l
     )
     maker = KeyMaker(kms, encryption)
     with opened(write(folder / "x.parquet", pa.table({"a": [1], "b": [2]}))) as it:
-        leaves = it.footer.leaves
-    wanted = wanted_protection(policy, leaves)
-    return [new_file_keys(maker, wanted, leaves, encryption) for _ in range(files)]
+        wanted = wanted_protection(policy, it.footer.leaves)
+    return [new_file_keys(maker, wanted, encryption) for _ in range(files)]
 
 
 def test_no_two_keys_and_no_two_files_are_alike(tmp_path: Path) -> None:

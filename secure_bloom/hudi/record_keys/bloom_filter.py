@@ -104,6 +104,7 @@ class HudiBloomFilter(ABC):
         for run in self._runs(len(keys)):
             part = keys.part(start, start + run.count)
             place = (run.row, run.stride)
+            # The array is made anew for each run: no row can be added to bits that an array views.
             kernels.insert_keys(self._rows(), *self._shape(), part.offsets, part.data, *place)
             start += run.count
 

@@ -23,7 +23,7 @@ from secure_bloom.hudi.record_keys.hadoop_hashes import HashType
 from secure_bloom.hudi.record_keys.row_header import INT_MAX, Header, header_for, unpack
 
 _COUNTS = ">iii"
-#: The least bytes of a row: a header and a byte of bits.
+#: The least bytes of a row: a header in its old form, which is the shorter one, and a byte of bits.
 _MIN_ROW = 9
 #: The most rows, because a key is looked for in every row.  Hudi's default bound gives at most
 #: 100,000.
@@ -124,6 +124,7 @@ class DynamicBoundedBloomFilter(HudiBloomFilter):
         # Looked at when the next key comes, as Hudi does, and not when a row is full: else the
         # bytes would differ.
         if self._current >= self._nr:
+            # Hudi counts the rows that are there, so the last one may go beyond the bound.
             if self.rows * self._nr >= self._max_entries:
                 self._bound_reached = True
                 # One key for row 0 outside of the turn, which then begins at row 0 again.

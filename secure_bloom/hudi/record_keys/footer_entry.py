@@ -57,6 +57,7 @@ class KeyRange:
         return java_order(self.min_key.encode()), java_order(self.max_key.encode())
 
 
+# Without slots: the filter, once parsed, is kept in the instance.
 @dataclass(frozen=True, kw_only=True, repr=False)
 class RecordKeyEntry:
     """The entries of a footer about record keys; the filter stays text until it is needed.
@@ -89,6 +90,7 @@ class RecordKeyEntry:
 def read_entry(footer: Footer) -> RecordKeyEntry | None:
     """The footer's entries about record keys; None if it says nothing."""
     every = footer.metadata.key_value_metadata or []
+    # If a name stands twice its last text counts, as in the map that parquet-java makes.
     pairs = {pair.key: pair.value for pair in every if pair.key in RECORD_KEY_TEXTS}
     # The newer name counts where both stand.
     text = pairs.get(FILTER) or pairs.get(OLD_FILTER)

@@ -82,7 +82,8 @@ def header_for(num_entries: int, fpp: float, hash_type: HashType) -> Header:
     """
     if not isinstance(hash_type, HashType):
         raise PolicyError(f"hash_type is of type {type(hash_type).__name__}, wanted a HashType")
-    # First, because it tells of num_entries; an fpp of 1 has sizes, and no filter.
+    # Sizing comes first, because it checks num_entries.  It takes an fpp of 1, which leaves no bit
+    # for a filter.
     bits, hashes = sizing(num_entries, fpp)
     if not 0.0 < fpp < 1.0:
         raise PolicyError(f"fpp is {fpp}, it must lie between 0 and 1, both excluded")

@@ -139,6 +139,7 @@ def _joined(answers: Tree[_ColumnAnswers], join_or: _Join, first: Mapping[str, _
     parts = [_joined(part, join_or, first) for part in answers.parts]
     if isinstance(answers, AllOf):
         return _until_none(parts)
+    # In Paimon's code an OR of nothing, such as an IN without values, keeps the file.
     return reduce(join_or, parts) if parts else Whole.REMAIN
 
 
