@@ -58,13 +58,20 @@ _TEXT = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataType:
-    """A type; ``parameter`` is the precision of a time, the length of text, or None."""
+    """A type; ``parameter`` is the precision of a time, the length of text, or None.
+
+    A time without a precision gets Paimon's default one.
+    """
 
     root: TypeRoot
     parameter: int | None = None
 
     def __post_init__(self) -> None:
         check_fields(self)
+        # Set here, not by `parse` alone: a TIMESTAMP of precision 0 is hashed in milliseconds, and
+        # what was hashed in microseconds would not be found.
+        if self.parameter is None:
+            object.__setattr__(self, "parameter", _DEFAULT_PRECISION.get(self.root))
 
     @classmethod
     @checked_arguments
@@ -83,8 +90,7 @@ class DataType:
             )
         if found["zone"] == " WITH LOCAL TIME ZONE":
             root = TypeRoot.TIMESTAMP_LTZ
-        default = _DEFAULT_PRECISION.get(root)
-        return cls(root=root, parameter=int(found["parameter"]) if found["parameter"] else default)
+        return cls(root=root, parameter=int(found["parameter"]) if found["parameter"] else None)
 
     def __str__(self) -> str:
         return str(self.root) if self.parameter is None else f"{self.root}({self.parameter})"
@@ -166,9 +172,8 @@ def _integer(data_type: DataType, value: Any) -> int:
     # True is an int to Python, and BOOLEAN has no filter.
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError
-    value.to_bytes(
-        _WIDTHS.get(data_type.root, 4), signed=True
-    )  # raises for a number that is too large
+    # Called for its error alone: the number may be too large for the type.
+    value.to_bytes(_WIDTHS.get(data_type.root, 4), signed=True)
     return value
 
 

@@ -24,6 +24,11 @@ def test_a_type_is_read_by_its_name(text: str, root: TypeRoot, parameter: int | 
     assert (found.root, found.parameter) == (root, parameter)
 
 
+@pytest.mark.parametrize("text", ["TIMESTAMP", "TIMESTAMP_LTZ", "TIME"])
+def test_a_time_without_a_precision_has_paimon_s_however_it_is_made(text: str) -> None:
+    assert DataType(root=TypeRoot(text)) == DataType.parse(text)
+
+
 @pytest.mark.parametrize("text", ["", "DECIMAL(9, 2)", "INT(", "ARRAY<INT>", "no such type"])
 def test_a_type_without_filters_is_refused(text: str) -> None:
     with pytest.raises(SecureBloomError):
