@@ -1,0 +1,92 @@
+"""What a check looks at: the columns that are to be secret, and where a finding of one stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import secure_bloom as sb
+from secure_bloom.auditing.audit_request import AuditRequest
+from secure_bloom.auditing.checks.subjects import ChunkSubject, FileSubject, FooterSubject
+from secure_bloom.auditing.rules.contradiction_rules import IMPOSSIBLE_COUNTS
+from secure_bloom.encryption.keys import KeyResolver
+from secure_bloom.encryption.policy_tables import ColumnRule
+from secure_bloom.parquet.footer import open_chunk, read_unverified, unlock
+from secure_bloom.parquet.footer_tail import read_tail
+from secure_bloom.parquet.key_material_files import file_keys
+from secure_bloom.storage import open_input
+from tests.tables import KEYRING, Mode, customers, write
+
+#: The files encrypt email and iban.  This policy knows neither, and has a key for another column.
+POLICY = sb.KeyPolicy(footer_key="k_footer", columns={"city": ColumnRule(path="city", key="k_pii")})
+
+
+@contextmanager
+def subjects(path: Path, *, with_keys: bool = True) -> Iterator[FooterSubject]:
+    with open_input(str(path)) as file:
+        keys = file_keys(KeyResolver(KEYRING if with_keys else None), file)
+        request = AuditRequest(policy=POLICY)
+        of = FileSubject(file=file, tail=read_tail(file), keys=keys, request=request)
+        footer = unlock(of.tail, keys) if with_keys else read_unverified(of.tail)
+        chunks = tuple(
+            ChunkSubject(
+                of=of,
+                row_group=row_group,
+                leaf=leaf,
+                wanted=wanted,
+                column_chunk=footer.columns[row_group][column],
+                chunk=open_chunk(footer, row_group, column, keys) if with_keys else None,
+            )
+            for row_group in range(len(footer.row_groups))
+            for column, (leaf, wanted) in enumerate(
+                zip(footer.leaves, request.wanted(footer.leaves), strict=True)
+            )
+        )
+        yield FooterSubject(of=of, footer=footer, chunks=chunks)
+
+
+@pytest.mark.parametrize(
+    ("mode", "names"),
+    [
+        (Mode.PLAIN, {"city"}),
+        (Mode.ENCRYPTED, {"city", "email", "iban"}),
+        (Mode.SIGNED, {"city", "email", "iban"}),
+    ],
+)
+def test_a_column_is_sensitive_by_the_policy_or_by_the_file(
+    tmp_path: Path, mode: Mode, names: set[str]
+) -> None:
+    path = write(tmp_path / "x.parquet", customers(30), mode)
+    with subjects(path) as found:
+        assert found.sensitive().keys() == names
+
+
+def test_without_keys_a_check_sees_what_an_outsider_sees(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.parquet", customers(30), Mode.SIGNED)
+    for with_keys in (True, False):
+        with subjects(path, with_keys=with_keys) as found:
+            email = next(it for it in found.chunks if it.leaf.name == "email")
+            assert email.meta_data is not None
+            assert (email.meta_data.statistics is not None) is with_keys
+
+
+def test_only_an_encrypted_footer_cannot_be_read_by_anyone(tmp_path: Path) -> None:
+    for mode in (Mode.PLAIN, Mode.SIGNED, Mode.ENCRYPTED):
+        with subjects(write(tmp_path / "x.parquet", customers(30), mode)) as found:
+            assert found.of.is_readable is (mode is not Mode.ENCRYPTED)
+
+
+def test_a_finding_names_the_place_of_its_subject(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.parquet", customers(30), row_group_size=10)
+    with subjects(path) as found:
+        last = found.chunks[-1]
+        told = [it.finding(IMPOSSIBLE_COUNTS, "counts") for it in (found.of, found, last)]
+    assert {it.path for it in told} == {str(path)}
+    assert [(it.row_group, it.column) for it in told] == [
+        (None, None),
+        (None, None),
+        (2, last.leaf.name),
+    ]
