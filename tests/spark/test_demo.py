@@ -22,7 +22,6 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.errors import PolicyError
 from secure_bloom.spark.demo import run_demo
-from secure_bloom.spark.jvm import kms_jar
 from tests.pages import Session, blocks
 from tests.spark.cluster import POLICY
 
@@ -178,30 +177,6 @@ def test_too_few_rows_are_refused_before_anything_is_made(tmp_path: Path) -> Non
     with pytest.raises(PolicyError, match="do not fill"):
         run_demo(tmp_path / "new", 3)
     assert not (tmp_path / "new").exists()
-
-
-def test_a_spark_that_does_not_start_is_explained(tmp_path: Path) -> None:
-    """By a Java that knows its version and nothing else."""
-    kms_jar("SecureBloomKms")  # compiled by the real one
-    java = tmp_path / "java" / "bin" / "java"
-    java.parent.mkdir(parents=True)
-    version = '-version) echo "openjdk version \\"17\\"" >&2 ;;'
-    java.write_text(f'#!/bin/sh\ncase "$1" in {version} *) echo "no room" >&2; exit 1 ;; esac\n')
-    java.chmod(0o755)
-    done = subprocess.run(
-        [*DEMO, str(tmp_path / "demo")],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "JAVA_HOME": str(java.parents[1])},
-    )
-    assert done.returncode == 2
-    log = tmp_path / "demo" / "spark.log"
-    assert done.stderr.splitlines() == [
-        "secure-bloom: error: Spark did not start",
-        f"secure-bloom: hint: {log} tells why",
-    ]
-    assert "no room" in log.read_text()
 
 
 @pytest.mark.slow

@@ -28,7 +28,6 @@ from secure_bloom.errors import (
     UnsupportedFeatureError,
 )
 from secure_bloom.spark import register
-from secure_bloom.spark.registration import keeps_filters_apart
 from secure_bloom.spark.source import PushdownSource, SecureBloomSource, SourcePartition
 from tests.interop.columns import COLUMNS, Column
 from tests.interop.files import typed_file
@@ -722,29 +721,6 @@ class TestSessions:
         }
         seen = cluster.run(read_on_the_cluster, str(people), str(keyring), config=nothing)
         assert seen == {"rows": 6000, "found": [[77, "user77@example.com"]], "native": "fails"}
-
-    def test_filters_of_one_query_do_not_reach_another(
-        self, spark: SparkSession, people: Path, keyring: Path
-    ) -> None:
-        """Spark up to 4.3 hands them on; a source that is registered without a wish is safe."""
-        register(spark)
-        try:
-            table = ours(spark, people, keyring=str(keyring)).select("id")
-            one, other = table.where("id = 1"), table.where("id = 2")
-            assert sorted(one.union(other).collect()) == [(1,), (2,)]
-            assert one.collect() == [(1,)]
-            assert table.where("id = 1 or id < 0").count() == 1
-            assert table.count() == 6000
-            assert one.crossJoin(other.withColumnRenamed("id", "x")).collect() == [(1, 2)]
-        finally:
-            register(spark, push_filters=True)
-
-    def test_whether_spark_keeps_filters_apart_is_seen(
-        self, spark: SparkSession, people: Path, keyring: Path
-    ) -> None:
-        table = ours(spark, people, keyring=str(keyring)).select("id")
-        assert table.where("id = 1").count() == 1
-        assert (table.count() == 6000) is keeps_filters_apart(spark)
 
     def test_a_view_in_sql_reads_through_the_source(
         self, spark: SparkSession, people: Path, keyring: Path
