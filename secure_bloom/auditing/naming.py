@@ -6,7 +6,7 @@ Spark ignores case in names of columns, so two names that differ only in case ar
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from urllib.parse import unquote
 
 from secure_bloom.encryption.policy import KeyPolicy
@@ -14,6 +14,8 @@ from secure_bloom.encryption.policy import KeyPolicy
 #: Names that writers give the two levels of a list (LogicalTypes.md, Lists).
 _LEVELS = {"bag": "list", "item": "element", "array": "element", "array_element": "element"}
 _ONLY_PARQUET = {"list", "bag", "key_value", "entries", "map"}
+#: What a list or a map calls its parts.
+_PARTS = {"element", "key", "value"}
 #: Two names are alike from this ratio of difflib on; shorter and longer names are not compared.
 _ALIKE, _SHORTEST, _LONGEST = 0.8, 5, 100
 
@@ -29,6 +31,22 @@ def are_alike(one: Sequence[str], other: Sequence[str]) -> bool:
     matcher = difflib.SequenceMatcher(a=a, b=b, autojunk=False)
     ratios = (matcher.real_quick_ratio, matcher.quick_ratio, matcher.ratio)
     return all(ratio() >= _ALIKE for ratio in ratios)
+
+
+def names_within(path: Sequence[str], lengths: Collection[int]) -> Iterator[str]:
+    """The plain names of the parts of a path that have so many levels, from any level on."""
+    levels = column_levels(path)
+    for start, first in enumerate(levels):
+        # What a list or a map calls its parts is no name of a column.
+        if start == 0 or first not in _PARTS:
+            for length in lengths:
+                if start + length <= len(levels):
+                    yield _plain(levels[start : start + length])
+
+
+def plain_name(path: Sequence[str]) -> str:
+    """The name of a column, equal for all spellings that differ in case and marks alone."""
+    return _plain(column_levels(path))
 
 
 def column_levels(path: Sequence[str]) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 
+from secure_bloom.auditing.checks.copies import can_show_rows, copies_finding
 from secure_bloom.auditing.checks.leaks import has_bounds, shown_record_keys, texts_of
 from secure_bloom.auditing.checks.writer_schemas import columns_with_metadata
 from secure_bloom.auditing.failures import file_failure
@@ -22,7 +23,7 @@ from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import UnsupportedFeatureError, located
 from secure_bloom.options import FooterMode
 from secure_bloom.parquet.footer import Footer, read_unverified
-from secure_bloom.parquet.footer_tail import read_tail
+from secure_bloom.parquet.footer_tail import MAGIC, read_tail
 from secure_bloom.parquet.key_material_files import key_material_name
 from secure_bloom.storage import InputFile, below, local_path, name_of, open_input, sibling
 from secure_bloom.storage.folder_trees import Tree
@@ -54,7 +55,7 @@ def check_folders(
         # Without a sensitive column nothing in clear can be a leak.
         if any(rule.key is not None for rule in policy.columns.values()):
             yield from _check_summaries(tree, folder, names, policy)
-            yield from _check_indexes(by_folder.get(folder, ()), names, policy)
+            yield from _check_indexes(tree, folder, names, policy)
     yield from _check_partitions(by_folder, policy)
 
 
@@ -98,12 +99,12 @@ def _check_partitions(folders: Iterable[str], policy: KeyPolicy) -> Iterator[Fin
 
 
 def _check_indexes(
-    files: Iterable[str], names: Collection[str], policy: KeyPolicy
+    tree: Tree, folder: str, names: Collection[str], policy: KeyPolicy
 ) -> Iterator[Finding]:
-    for file in files:
-        index = f"{name_of(file)}.index"
-        if index in names:
-            yield from _read(sibling(file, index), policy, _index_findings)
+    # Of files that are gone too: an index that stayed shows what it showed.
+    for name in sorted(names):
+        if name.endswith(".index"):
+            yield from _read(tree.join(folder, name), policy, _index_findings)
 
 
 def _index_findings(file: InputFile, policy: KeyPolicy) -> Iterator[Finding]:
@@ -111,8 +112,11 @@ def _index_findings(file: InputFile, policy: KeyPolicy) -> Iterator[Finding]:
     from secure_bloom.paimon import container
 
     if file.read_at(0, min(file.size, len(container.MAGIC))) != container.MAGIC:
-        # The index of another tool.
+        # The index of another tool, or something that only has the name of one.
+        if can_show_rows(file):
+            yield copies_finding(_folder(file.path), [file.path])
         return
+    _refuse_large(file)
     for column in container.FileIndex.from_bytes(file.all_bytes()).columns:
         # Paimon indexes the key of a map under the name m[k].
         name = column.name.partition("[")[0]
@@ -132,10 +136,19 @@ def _check_summaries(
             yield from _read(tree.join(folder, name), policy, _summary_findings)
 
 
+def _refuse_large(file: InputFile) -> None:
+    if file.size > _MOST_READ:
+        raise UnsupportedFeatureError(f"the file has {file.size} bytes")
+
+
 def _summary_findings(file: InputFile, policy: KeyPolicy) -> Iterator[Finding]:
+    _refuse_large(file)
     tail = read_tail(file)
     if tail.mode is FooterMode.ENCRYPTED:
         return
+    if tail.offset > len(MAGIC):
+        # A summary is a footer alone: this one has pages, as data files have.
+        yield copies_finding(_folder(file.path), [file.path])
     # Without a key: this is about what anyone can read, whether it is true or not.
     footer = read_unverified(tail)
     for ordinal, leaf in enumerate(footer.leaves):
@@ -172,8 +185,6 @@ def _read(
 ) -> Iterator[Finding]:
     try:
         with located(path=path), open_input(path) as file:
-            if file.size > _MOST_READ:
-                raise UnsupportedFeatureError(f"the file has {file.size} bytes")
             yield from check(file, policy)
     # Any error: what lies in a folder may be anything, and must not end the audit of the table.
     except Exception as error:

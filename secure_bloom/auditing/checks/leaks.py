@@ -6,13 +6,13 @@ because whoever writes the log knows nothing of the files' encryption.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from secure_bloom.auditing.checks.subjects import ChunkSubject, Findings, FooterSubject
 from secure_bloom.auditing.checks.writer_schemas import columns_with_metadata, has_attributes
 from secure_bloom.auditing.findings import Finding
-from secure_bloom.auditing.naming import are_alike, column_levels
+from secure_bloom.auditing.naming import are_alike, column_levels, names_within, plain_name
 from secure_bloom.auditing.rules.key_rules import COLUMN_ALIKE
 from secure_bloom.auditing.rules.leak_rules import (
     ENCODING_DATA_IN_CLEAR,
@@ -230,23 +230,33 @@ _MOST_COMPARED = 2_000
 
 
 def check_spelling(subject: FooterSubject) -> Findings:
-    """No column in clear is spelt like a sensitive one that the file lacks."""
+    """No column in clear is called like a sensitive one, there or inside another column."""
     policy = subject.of.request.policy
-    lacking = [path.split(".") for path, rule in policy.columns.items() if rule.key is not None]
-    for wanted in lacking:
-        depth = len(wanted)
-        # A column that is there under its own name has its own check, whatever else is spelt like
-        # it.
-        if any(list(leaf.path[:depth]) == wanted for leaf in subject.footer.leaves):
-            continue
-        for leaf in _in_clear(subject):
-            if len(leaf.path) >= depth and are_alike(leaf.path[:depth], wanted):
-                yield subject.of.finding(
-                    COLUMN_ALIKE,
-                    f"the policy has {'.'.join(wanted)}, which the file lacks; this column is "
-                    "spelt like it and stored in clear",
-                    column=leaf.name,
-                )
+    secrets = [path.split(".") for path, rule in policy.columns.items() if rule.key is not None]
+    present, in_clear = {leaf.path for leaf in subject.footer.leaves}, _in_clear(subject)
+    called: defaultdict[str, list[Leaf]] = defaultdict(list)
+    for leaf in in_clear:
+        for name in names_within(leaf.path, {len(column_levels(secret)) for secret in secrets}):
+            called[name].append(leaf)
+    for secret in secrets:
+        # A column of the right name may stand beside it: Spark takes the two for one, and a log of
+        # changes repeats all columns in `before` and `after`.
+        alike = dict.fromkeys(called.get(plain_name(secret), ()))
+        depth = len(secret)
+        if not any(list(path[:depth]) == secret for path in present):
+            found = (leaf for leaf in in_clear if are_alike(leaf.path[:depth], secret))
+            alike |= dict.fromkeys(found)
+        for leaf in alike:
+            yield _alike_finding(subject, leaf, ".".join(secret))
+
+
+def _alike_finding(subject: FooterSubject, leaf: Leaf, secret: str) -> Finding:
+    return subject.of.finding(
+        COLUMN_ALIKE,
+        f"the policy has {secret}; this column, stored in clear, is spelt like it or stands in "
+        "one that is",
+        column=leaf.name,
+    )
 
 
 def _in_clear(subject: FooterSubject) -> list[Leaf]:

@@ -15,9 +15,10 @@ COLUMN_IN_CLEAR = Rule(
 COLUMN_ALIKE = Rule(
     id="column-alike-in-clear",
     severity=Severity.HIGH,
-    meaning="A file lacks a sensitive column and has one in clear that is spelt like it: in other "
-    "capitals, which Spark takes for the same, with other marks, or, in names of five letters or "
-    "more, with about one letter in five changed. Compared are the first 2,000 columns in clear.",
+    meaning="A column in clear has the name of a sensitive one but for marks and for capitals, "
+    "which Spark ignores: beside it, or inside another column, such as before.email. Or a file "
+    "lacks a sensitive column and has one in clear that is spelt like it: in names of five letters "
+    "or more, about one letter in five changed. Compared are the first 2,000 columns in clear.",
     fix="write the file again with the policy's name and destroy this copy; if it is another "
     "column, give it a rule without a key",
 )

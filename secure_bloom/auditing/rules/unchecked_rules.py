@@ -14,9 +14,10 @@ UNCHECKED_FILE = Rule(
 UNCHECKED_COPY = Rule(
     id="unchecked-copy",
     severity=Severity.MEDIUM,
-    meaning="A folder holds Parquet files with a readable footer that no reader of the table "
-    "takes: hidden ones, temporary ones, or with another ending. They were not held against the "
-    "policy. Or it holds more such files than are opened to see whether they are Parquet.",
+    meaning="A folder holds Parquet files with a readable footer, or with a page in clear and no "
+    "footer, that no reader of the table takes: hidden ones, temporary ones, or with another "
+    "ending. They were not held against the policy. Or it holds more such files than are opened to "
+    "see whether they are Parquet.",
     fix="destroy what a writer or a backup left, or audit it: a file that is named outright is "
     "taken whatever its name",
 )

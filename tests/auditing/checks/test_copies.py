@@ -46,6 +46,52 @@ def test_a_plain_copy_that_readers_skip_is_found(tmp_path: Path, name: str) -> N
     assert ids(Example(path=tmp_path, policy=KeyPolicy()).audit()) == []
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "_SUCCESS",
+        "_KEY_MATERIAL_FOR_x.parquet",
+        "_KEY_MATERIAL_FOR_gone.json",
+        "_temporary/_metadata",
+        ".notes.txt.crc",
+        "x.parquet.index",
+    ],
+)
+def test_no_name_excuses_a_copy(tmp_path: Path, name: str) -> None:
+    sound(tmp_path)
+    (tmp_path / "notes.txt").write_text("")
+    copy = tmp_path / name
+    copy.parent.mkdir(exist_ok=True)
+    write(copy, customers(30))
+    findings = Example(path=tmp_path).audit().findings
+    assert ("unchecked-copy", str(copy.parent)) in {(each.id, each.path) for each in findings}
+
+
+def test_a_summary_with_pages_is_a_copy(tmp_path: Path) -> None:
+    sound(tmp_path)
+    write(tmp_path / "_metadata", customers(30), write_statistics=False, store_schema=False)
+    (finding,) = Example(path=tmp_path).audit().findings
+    assert (finding.id, finding.path) == ("unchecked-copy", str(tmp_path))
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("dictionary", [True, False])
+def test_pages_in_clear_of_a_writer_that_died_are_found(
+    tmp_path: Path, version: str, dictionary: bool
+) -> None:
+    sound(tmp_path)
+    died = tmp_path / "_temporary" / "x.parquet"
+    died.parent.mkdir()
+    write(died, customers(30), data_page_version=version, use_dictionary=dictionary)
+    died.write_bytes(died.read_bytes()[:1000])
+    (finding,) = Example(path=tmp_path).audit().findings
+    assert (finding.id, finding.path) == ("unchecked-copy", str(died.parent))
+    # What is encrypted shows nothing, cut or not.
+    write(died, customers(30), Mode.ENCRYPTED)
+    died.write_bytes(died.read_bytes()[:1000])
+    assert ids(Example(path=tmp_path).audit()) == []
+
+
 def test_files_that_were_not_opened_are_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -76,6 +76,12 @@ def test_an_index_that_is_none(tmp_path: Path, content: bytes, found: list[str])
     assert ids(Example(path=sound(tmp_path)).audit()) == found
 
 
+def test_an_index_whose_data_file_is_gone_still_shows_what_it_showed(tmp_path: Path) -> None:
+    found = EXAMPLES["paimon-index-in-clear"](tmp_path)
+    (tmp_path / "x.parquet.index").rename(tmp_path / "gone.parquet.index")
+    assert ids(found.audit()) == ["paimon-index-in-clear"]
+
+
 def test_an_index_of_other_columns_is_no_leak(tmp_path: Path) -> None:
     index = Index(type="bloom-filter", body=(4).to_bytes(4, "big") + bytes(8))
     columns = ColumnIndexes(name="city", indexes=(index,))

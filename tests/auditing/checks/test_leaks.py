@@ -138,6 +138,38 @@ def test_a_column_spelt_in_another_way_in_one_file_is_found(tmp_path: Path, name
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "kind", "found"),
+    [
+        ("EMAIL", pa.string(), "EMAIL"),
+        ("e_mail", pa.string(), "e_mail"),
+        ("before", pa.struct({"id": pa.int64(), "email": pa.string()}), "before.email"),
+        ("rows", pa.list_(pa.struct({"Email": pa.string()})), "rows.list.element.Email"),
+        ("e_mail", pa.list_(pa.string()), "e_mail.list.element"),
+    ],
+    ids=["capitals", "marks", "struct", "list of structs", "list"],
+)
+def test_a_copy_in_clear_beside_the_sensitive_column_is_found(
+    tmp_path: Path, name: str, kind: pa.DataType, found: str
+) -> None:
+    table = customers(30).append_column(name, pa.nulls(30, kind))
+    path = sound(tmp_path, table=table)
+    (finding,) = Example(path=path).audit().findings
+    assert (finding.id, finding.column) == ("column-alike-in-clear", found)
+    # Whoever means another column says so.
+    assert ids(Example(path=path, policy=with_rules(**{found: None})).audit()) == []
+
+
+def test_what_lists_and_maps_call_their_parts_is_no_name(tmp_path: Path) -> None:
+    table = customers(30).append_column("m", pa.nulls(30, pa.map_(pa.string(), pa.string())))
+    table = table.append_column("l", pa.nulls(30, pa.list_(pa.string())))
+    table = table.append_column("key", pa.nulls(30, pa.string()))
+    keys = {"k_pii": ["email", "key"], "k_finance": ["iban"]}
+    path = sound(tmp_path, table=table, column_keys=keys)
+    policy = with_rules(key="k_pii")
+    assert ids(Example(path=path, policy=policy).audit()) == []
+
+
 def test_a_list_whose_element_has_another_name_is_found(tmp_path: Path) -> None:
     table = pa.table({"tags": [["a", "b"]] * 30, "iban": ["x"] * 30})
     columns = rules(**{"tags.list.element": "k_pii", "iban": "k_finance"})
