@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -11,9 +11,10 @@ from os import PathLike
 from secure_bloom.adding.request import Keys
 from secure_bloom.arguments import checked_arguments
 from secure_bloom.auditing.audit_plan import AuditOptions, AuditPlan, plan_audit
-from secure_bloom.auditing.checks import copies, folders, leaks
+from secure_bloom.auditing.checks import copies, folders
 from secure_bloom.auditing.checks.mixed_protection import Mixture
 from secure_bloom.auditing.checks.spark_properties import check_properties
+from secure_bloom.auditing.checks.table_logs import check_table_logs
 from secure_bloom.auditing.failures import guarded
 from secure_bloom.auditing.file_audit import FileAudit, audit_file
 from secure_bloom.auditing.findings import AuditReport, Finding, Severity
@@ -114,14 +115,12 @@ def conclude(plan: AuditPlan, files: Iterable[FileAudit]) -> AuditReport:
     found += summed.mixture.findings()
     found += guarded(folders.check_folders(plan.files, plan.roots, policy))
     if plan.request.has_secrets:
-        found += guarded(leaks.check_table_logs(plan.tables.snapshots, policy))
-        found += guarded(
-            copies.check_copies(map(local_path, plan.roots), plan.listed, plan.tables.folders)
-        )
+        found += guarded(check_table_logs(plan.tables, policy))
+        found += guarded(copies.check_copies(map(local_path, plan.roots), plan.listed))
     left_out = len(plan.listed) - len(plan.files)
     # An empty table of a log has a schema, but no file that tells its columns.
     if plan.files and summed.all_read and not left_out:
-        found += _unknown_columns(policy, set(summed.columns), plan.files)
+        found += _unknown_columns(policy, set(summed.columns), plan)
     if plan.properties is not None:
         found += check_properties(plan.properties, policy, summed.columns)
     if left_out:
@@ -147,9 +146,7 @@ class _Summary:
             self.mixture.add(file.path, file.protection)
 
 
-def _unknown_columns(
-    policy: KeyPolicy, columns: set[str], files: Sequence[str]
-) -> Iterator[Finding]:
+def _unknown_columns(policy: KeyPolicy, columns: set[str], plan: AuditPlan) -> Iterator[Finding]:
     parents = {
         ".".join(parts[:depth])
         for parts in (column.split(".") for column in columns)
@@ -157,15 +154,16 @@ def _unknown_columns(
     }
     partitions = {
         secret_partition(folder, policy)
-        for folder in {part for file in files for part in file.split("/") if "=" in part}
+        for folder in {part for file in plan.files for part in file.split("/") if "=" in part}
     }
+    partitions.update(*(table.metadata.partition_columns for table in plan.tables.snapshots))
     for path, rule in policy.columns.items():
         if path in columns or path in parents:
             continue
         if rule.key is not None and path in partitions:
-            # Another rule tells of it: values in names of folders.
+            # Another rule tells of it: values in names of folders, or in the table's log.
             continue
-        error = unknown_column(path, columns, files)
+        error = unknown_column(path, columns, plan.files)
         yield POLICY_COLUMN_UNKNOWN.finding(f"{error.message} ({error.hint})", column=path)
 
 

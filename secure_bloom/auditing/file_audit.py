@@ -73,6 +73,7 @@ _FOOTER_CHECKS: tuple[Callable[[FooterSubject], Findings], ...] = (
     contradictions.check_overlaps,
     contradictions.check_page_indexes,
     key_use.check_footer_key_length,
+    key_use.check_shared_keys,
     leaks.check_hudi,
     leaks.check_schemas,
     gaps.check_gaps,

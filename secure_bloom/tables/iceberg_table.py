@@ -6,6 +6,8 @@ which a column keeps its data whatever it is called.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -25,10 +27,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+#: Transforms of a partition's column that tell no value: a hash, and nothing at all.
+_TELL_NO_VALUE = ("bucket", "void")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IcebergTable:
     """The current snapshot of a table: its columns, and its data files in their order.
 
+    ``files_with_bounds`` are the columns whose bounds the manifests tell, and of
+    how many files; ``partition_columns`` are those by whose values the files are partitioned.
     ``with_deletes`` are the files that lose rows by delete files.  ``has_defaults``: a column that
     a file lacks may have a value there.
     """
@@ -39,6 +47,8 @@ class IcebergTable:
     files: tuple[str, ...]
     with_deletes: frozenset[str]
     has_defaults: bool
+    files_with_bounds: Mapping[str, int]
+    partition_columns: tuple[str, ...]
 
 
 def iceberg_table(path: str) -> IcebergTable:
@@ -82,7 +92,38 @@ def _planned(path: str) -> IcebergTable:
         files=tuple(sorted(files)),
         with_deletes=frozenset(file for file, has_deletes in files.items() if has_deletes),
         has_defaults=any(_has_default(column) for column in schema.fields),
+        files_with_bounds=Counter(
+            name for task in tasks for name in _names(table, _bounded_fields(task.file))
+        ),
+        partition_columns=tuple(_names(table, _partition_fields(table, tasks))),
     )
+
+
+def _bounded_fields(file: Any) -> set[int]:
+    """The ids of the columns of which a manifest has a bound."""
+    return {*(file.lower_bounds or ()), *(file.upper_bounds or ())}
+
+
+def _partition_fields(table: Any, tasks: Iterable[Any]) -> list[int]:
+    """The ids of the columns that partition the files, but for hashes of them."""
+    specs = {task.file.spec_id: table.specs()[task.file.spec_id] for task in tasks}
+    return sorted(
+        {
+            field.source_id
+            for spec in specs.values()
+            for field in spec.fields
+            if not str(field.transform).startswith(_TELL_NO_VALUE)
+        }
+    )
+
+
+def _names(table: Any, ids: Iterable[int]) -> Iterator[str]:
+    """The dotted names of columns: today's, or of one that was dropped its last."""
+    schemas = [table.schema(), *reversed(table.schemas().values())]
+    for number in ids:
+        names = (schema.find_column_name(number) for schema in schemas)
+        if name := next(filter(None, names), None):
+            yield name
 
 
 def _opened(path: str) -> Any:

@@ -7,7 +7,7 @@ name excuses a file only where another check reads it.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Hashable, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 
 from secure_bloom.auditing.findings import Finding
@@ -17,6 +17,7 @@ from secure_bloom.parquet.footer_tail import MAGIC, TRAILER_SIZE
 from secure_bloom.parquet.key_material_files import KEY_MATERIAL_PREFIX
 from secure_bloom.storage import InputFile, file_key, name_of, open_input
 from secure_bloom.storage.tree_of import tree_of
+from secure_bloom.tables.delta_log_files import LOG_FOLDER
 
 #: In the folders of data files, and above them, another check reads summaries and indexes.
 _READ_WITH_FOLDERS = ("_metadata", "_common_metadata", ".index")
@@ -28,19 +29,16 @@ _MOST_FOLDERS, _MOST_OPENED = 1_000_000, 1_000
 _LONGEST_NAME = 60
 
 
-def check_copies(
-    roots: Iterable[str], listed: Collection[str], tables: Iterable[str] = ()
-) -> Iterator[Finding]:
+def check_copies(roots: Iterable[str], listed: Collection[str]) -> Iterator[Finding]:
     """One finding for each folder that holds Parquet files which are not ``listed``.
 
-    Files with an encrypted footer do not count: they show nothing.  Folders of ``tables`` whose own
-    log says which files live are left out.
+    Files with an encrypted footer do not count: they show nothing.  Files of older versions of a
+    table do: they stay in its folder until somebody cleans it up.
     """
     names = frozenset(listed)
-    managed = frozenset(map(file_key, tables))
     for root in roots:
         by_folder: dict[str, list[str]] = {}
-        candidates = _candidates(root, names, managed)
+        candidates = _candidates(root, names)
         for folder, path in islice(candidates, _MOST_OPENED):
             if _can_show_rows(path):
                 by_folder.setdefault(folder, []).append(path)
@@ -67,9 +65,7 @@ def copies_finding(folder: str, paths: list[str]) -> Finding:
     )
 
 
-def _candidates(
-    root: str, listed: Collection[str], managed: Collection[Hashable]
-) -> Iterator[tuple[str, str]]:
+def _candidates(root: str, listed: Collection[str]) -> Iterator[tuple[str, str]]:
     """The folder and path of each file that may be data."""
     tree = tree_of(root)
     if not tree.can_see_folder(root):
@@ -78,9 +74,8 @@ def _candidates(
     # Folders that cannot be read are findings already, from listing the files.
     refused: list[PolicyError] = []
     for folder, folders, names in islice(tree.walk(root, refused), _MOST_FOLDERS):
-        if tree.key(folder) in managed:
-            folders.clear()
-            continue
+        # Checkpoints of a log are Parquet; the log has a check of its own.
+        folders[:] = (name for name in folders if name != LOG_FOLDER)
         for name in sorted(names):
             path = tree.join(folder, name)
             is_read = folder in checked and name.endswith(_READ_WITH_FOLDERS)

@@ -7,6 +7,7 @@ the key inside is.  Whether the key unwraps shows when the file is opened.
 from __future__ import annotations
 
 import base64
+from collections import defaultdict
 
 from secure_bloom.auditing.checks.subjects import ChunkSubject, FileSubject, Findings, FooterSubject
 from secure_bloom.auditing.failures import Subject, with_causes
@@ -114,6 +115,29 @@ def check_column_key_length(subject: ChunkSubject) -> Findings:
         key = None if opened is None else opened.key
         bits = _key_bits(subject.of.keys, key, own.key_metadata)
         yield from _check_bits(subject, subject.of, bits)
+
+
+def check_shared_keys(subject: FooterSubject) -> Findings:
+    """No data key serves two master keys: whoever may use one of them reads what both protect."""
+    served: defaultdict[bytes, set[str | None]] = defaultdict(set)
+    if subject.footer.key is not None and subject.of.request.policy.footer_key is not None:
+        served[subject.footer.key.key].add(subject.of.request.policy.footer_key)
+    own = {(key, chunk.leaf.name): chunk for chunk in subject.chunks if (key := _own_key(chunk))}
+    for (key, _), chunk in own.items():
+        served[key].add(chunk.wanted.key)
+    for (key, _), chunk in own.items():
+        if others := sorted(name for name in served[key] - {chunk.wanted.key} if name):
+            what = f"its data key also serves what the policy puts under {' and '.join(others)}"
+            yield chunk.finding(COLUMN_WRONG_KEY, what)
+
+
+def _own_key(chunk: ChunkSubject) -> bytes | None:
+    """The data key of a sensitive column that has one of its own, where it is at hand."""
+    crypto, opened = chunk.column_chunk.crypto_metadata, chunk.chunk
+    has_own = crypto is not None and crypto.ENCRYPTION_WITH_COLUMN_KEY is not None
+    if not has_own or chunk.wanted.key is None or opened is None or opened.cipher is None:
+        return None
+    return opened.cipher.key.key
 
 
 def _check_name(

@@ -1,13 +1,12 @@
-"""Checks of what is shown of a sensitive column: statistics, page indexes, texts, table logs.
+"""Checks of what a file shows of a sensitive column: statistics, page indexes, texts.
 
-A column that stands in clear under another spelling counts too.  A Delta table's log shows bounds,
-because whoever writes the log knows nothing of the files' encryption.
+A column that stands in clear under another spelling counts too.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 
 from secure_bloom.auditing.checks.subjects import ChunkSubject, Findings, FooterSubject
 from secure_bloom.auditing.checks.writer_schemas import columns_with_metadata, has_attributes
@@ -22,10 +21,8 @@ from secure_bloom.auditing.rules.leak_rules import (
     SCHEMA_IN_CLEAR,
     SIZES_IN_CLEAR,
     STATISTICS_IN_CLEAR,
-    TABLE_LOG_IN_CLEAR,
 )
 from secure_bloom.encryption import cipher
-from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import FormatError
 from secure_bloom.hudi.record_keys.footer_entry import COLUMN as KEY_COLUMN
 from secure_bloom.hudi.record_keys.footer_entry import FILTER, MAX_KEY, MIN_KEY, OLD_FILTER
@@ -34,9 +31,6 @@ from secure_bloom.parquet.footer import Footer
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import ColumnMetaData, KeyValue, Statistics
 from secure_bloom.parquet.structures.wire_fields import find_fields
-from secure_bloom.tables import Snapshot
-from secure_bloom.tables.log_bounds import bounded_columns
-from secure_bloom.text import counted
 
 _HUDI_COLUMN = "_hoodie_record_key"
 #: The most bytes of a page index; a real one has some hundred bytes for each page.
@@ -207,22 +201,6 @@ def texts_of(footer: Footer) -> dict[str, str]:
     """The key-value metadata of a footer."""
     texts: list[KeyValue] = footer.metadata.key_value_metadata or []
     return {text.key: text.value or "" for text in texts}
-
-
-def check_table_logs(tables: Iterable[Snapshot], policy: KeyPolicy) -> Iterator[Finding]:
-    """One finding for each table and sensitive column whose bounds its log shows."""
-    for table in tables:
-        shown: Counter[str] = Counter()
-        for file in table.files:
-            paths = bounded_columns(file.add, table.metadata.schema)
-            shown.update(".".join(it) for it in paths if policy.key_for(it) is not None)
-        for column, files in sorted(shown.items()):
-            yield TABLE_LOG_IN_CLEAR.finding(
-                "the log shows the column's smallest and largest values in "
-                f"{counted(files, 'file')}",
-                path=table.folder,
-                column=column,
-            )
 
 
 #: The most columns in clear that are compared, each with every rule.

@@ -67,10 +67,12 @@ SUMMARY_IN_CLEAR = Rule(
 TABLE_LOG_IN_CLEAR = Rule(
     id="table-log-in-clear",
     severity=Severity.CRITICAL,
-    meaning="The log of a Delta table shows the smallest and largest values of a sensitive column, "
-    "however the files are encrypted.",
+    meaning="The log of a Delta table, or the metadata of an Iceberg table, shows the smallest and "
+    "largest values of a sensitive column, or its values where it partitions the table, however "
+    "the files are encrypted.",
     fix="leave the column out of delta.dataSkippingStatsColumns, write its files' entries anew "
-    "without the bounds (reencrypt), and destroy the old entries and checkpoints of the log",
+    "without the bounds (reencrypt), and destroy the old entries and checkpoints of the log; in "
+    "Iceberg set write.metadata.metrics.column.NAME=none, and rewrite the files",
 )
 SCHEMA_IN_CLEAR = Rule(
     id="schema-in-clear",

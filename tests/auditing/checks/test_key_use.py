@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 
+import secure_bloom as sb
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import ColumnRule
+from secure_bloom.rekeying import new_keys
 from tests.auditing.datasets import ids
 from tests.auditing.examples import (
     POLICY,
@@ -18,8 +21,9 @@ from tests.auditing.examples import (
     Example,
     set_key_metadata,
     sound,
+    with_rules,
 )
-from tests.tables import KEYRING, Mode
+from tests.tables import KEYRING, Mode, customers, write
 
 
 @pytest.mark.parametrize("mode", [Mode.ENCRYPTED, Mode.SIGNED])
@@ -91,3 +95,24 @@ def test_a_parents_key_counts_for_its_leaves(tmp_path: Path) -> None:
     )
     (finding,) = Example(path=path, policy=policy).audit().findings
     assert (finding.id, finding.column) == ("column-in-clear", "address.city")
+
+
+@pytest.mark.parametrize(
+    ("columns", "found"),
+    [
+        ({"email": "k_pii", "iban": "k_finance"}, {"email", "iban"}),
+        ({"email": "k_pii", "iban": "k_pii"}, {"email", "iban"}),
+        ({"email": "k_footer", "iban": "k_footer"}, set()),
+    ],
+)
+def test_a_data_key_that_serves_two_master_keys_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: dict[str, str], found: set[str]
+) -> None:
+    # Each key is wrapped as the policy says, and yet whoever may use one of them reads the others.
+    policy = with_rules(**columns)
+    plain = write(tmp_path / "plain.parquet", customers(30))
+    with monkeypatch.context() as patch:
+        patch.setattr(new_keys, "os", SimpleNamespace(urandom=lambda size: b"k" * size))
+        sb.reencrypt(plain, policy=policy, keys=KEYRING, output=tmp_path / "x")
+    report = Example(path=tmp_path / "x", policy=policy).audit()
+    assert {it.column for it in report.findings if it.id == "column-wrong-key"} == found

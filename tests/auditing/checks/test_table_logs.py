@@ -1,0 +1,126 @@
+"""What the logs of tables show of sensitive columns."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog.memory import InMemoryCatalog
+from pyiceberg.transforms import IdentityTransform
+
+import secure_bloom as sb
+from secure_bloom.auditing.checks.table_logs import check_table_logs
+from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.errors import FormatError
+from secure_bloom.tables import list_tables
+from tests.auditing.datasets import ids
+from tests.auditing.examples import Example, rules, sound
+from tests.tables import KEYRING, Mode, customers, write
+from tests.tables.delta_logs import add, column, commit, metadata, protocol
+
+POLICY = '[footer]\nkey = "k1"\n[columns.email]\nkey = "k2"\n[columns."person.iban"]\nkey = "k2"\n'
+
+
+def found(table: Path, policy: Path) -> list[tuple[str | None, str]]:
+    policy.write_text(POLICY)
+    findings = list(check_table_logs(list_tables([str(table)]), KeyPolicy.load(policy)))
+    assert all(finding.path == str(table) for finding in findings)
+    return [(it.column, it.what) for it in findings]
+
+
+def bounds(**values: Any) -> str:
+    return json.dumps({"numRecords": 2, "minValues": values, "maxValues": values})
+
+
+def test_files_are_counted_and_columns_without_a_key_are_nobodys_secret(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    person = {"type": "struct", "fields": [column("iban", "string"), column("age")]}
+    commit(table, 0, protocol(), metadata(column("email", "string"), column("person", person)))
+    inside = {"iban": "DE1", "age": 7}
+    commit(table, 1, add("a", stats=bounds(email="a", person=inside)), add("b", stats=bounds()))
+    commit(table, 2, add("c", stats=bounds(email="secret")), add("d"))
+    told = found(table, tmp_path / "p.toml")
+    assert [name for name, _ in told] == ["email", "person.iban"]
+    assert told[0][1].endswith("in 2 files")
+    assert "secret" not in str(told)
+
+
+@pytest.mark.parametrize("mode", ["name", "id"])
+def test_statistics_have_physical_names(tmp_path: Path, mode: str) -> None:
+    table = tmp_path / "t"
+    names = {"delta.columnMapping.physicalName": "col-1", "delta.columnMapping.id": 1}
+    columns = [column("email", "string", **names)]
+    mapped = metadata(*columns, delta_columnMapping_mode=mode)
+    commit(table, 0, protocol("columnMapping"), mapped)
+    commit(table, 1, add("a", stats=json.dumps({"minValues": {"col-1": "a"}})))
+    assert [name for name, _ in found(table, tmp_path / "p.toml")] == ["email"]
+
+
+def test_a_log_without_bounds_shows_nothing(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    commit(table, 0, protocol(), metadata(column("email", "string")))
+    counts = json.dumps({"numRecords": 1, "nullCount": {"email": 0}, "minValues": {"email": None}})
+    commit(table, 1, add("a", stats=counts))
+    assert found(table, tmp_path / "p.toml") == []
+
+
+def test_statistics_that_are_no_json_are_an_error_without_their_text(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    commit(table, 0, protocol(), metadata(column("email", "string")))
+    commit(table, 1, add("a", stats='{"minValues": {"email": "secret'))
+    with pytest.raises(FormatError) as caught:
+        found(table, tmp_path / "p.toml")
+    assert "secret" not in str(caught.value)
+
+
+def test_values_that_partition_a_delta_table_are_in_its_log(tmp_path: Path) -> None:
+    table = customers(30).drop_columns("email")
+    path = sound(tmp_path, table=table, column_keys={"k_finance": ["iban"]})
+    columns = (column(name, "string") for name in ("email", "iban"))
+    commit(tmp_path, 0, protocol(), metadata(*columns, partitions=["email"]))
+    values = {"email": "user1@example.com"}
+    commit(tmp_path, 1, add(path.name, path.stat().st_size, partitionValues=values))
+    (finding,) = Example(path=tmp_path).audit().findings
+    assert (finding.id, finding.column) == ("table-log-in-clear", "email")
+    assert "user1" not in finding.message
+
+
+def test_bounds_in_the_manifests_of_an_iceberg_table_are_found(tmp_path: Path) -> None:
+    catalog = InMemoryCatalog("tests", warehouse=str(tmp_path))
+    catalog.create_namespace("db")
+    rows = pa.table({"email": ["u@example.com"], "city": ["rome"]})
+    schema = pa.schema({"email": pa.string(), "city": pa.string()})
+    table = catalog.create_table("db.t", schema=schema)
+    with table.update_spec() as update:
+        update.add_field("city", IdentityTransform(), "town")
+    table.append(rows.cast(schema))
+    policy = KeyPolicy(footer_key="k_footer", columns=rules(email="k_pii", city="k_pii"))
+    tables = list_tables([table.metadata_location])
+    told = {(it.column, "partition" in it.what) for it in check_table_logs(tables, policy)}
+    shown = {("email", False), ("city", False), ("city", True)}
+    assert told == shown
+    with table.update_schema(allow_incompatible_changes=True) as change:
+        change.delete_column("email")
+    tables = list_tables([table.metadata_location])
+    assert ("email", False) in {(it.column, False) for it in check_table_logs(tables, policy)}
+    assert "u@example.com" not in str(
+        sb.audit(table.metadata_location, policy=policy, keys=KEYRING).findings
+    )
+
+
+@pytest.mark.parametrize("name", ["old.parquet", "_change_data/cdc.parquet", "_tmp/x.parquet"])
+def test_files_in_clear_that_the_log_does_not_name_are_found(tmp_path: Path, name: str) -> None:
+    path = sound(tmp_path)
+    commit(tmp_path, 0, protocol(), metadata(column("email", "string")))
+    commit(tmp_path, 1, add(path.name, path.stat().st_size))
+    assert ids(Example(path=tmp_path).audit()) == []
+    old = tmp_path / name
+    old.parent.mkdir(exist_ok=True)
+    write(old, customers(30), Mode.ENCRYPTED)
+    assert ids(Example(path=tmp_path).audit()) == []
+    write(old, customers(30))
+    (finding,) = Example(path=tmp_path).audit().findings
+    assert (finding.id, finding.path) == ("unchecked-copy", str(old.parent))
