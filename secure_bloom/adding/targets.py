@@ -7,7 +7,7 @@ from os import PathLike
 
 from secure_bloom.errors import PolicyError
 from secure_bloom.storage import find_files, refuse_append, refuse_managed
-from secure_bloom.storage.output_paths import output_paths
+from secure_bloom.storage.output_paths import output_paths, refuse_inside
 from secure_bloom.storage.paths import Paths, as_path, as_paths
 
 
@@ -26,4 +26,8 @@ def files_to_write(
     files = find_files(every)
     if in_place:
         refuse_append(files)
-    return files, {} if output is None else output_paths(files, every, as_path(output))
+    if output is None:
+        return files, {}
+    targets = output_paths(files, every, as_path(output))
+    refuse_inside(as_path(output), every)
+    return files, targets

@@ -99,13 +99,20 @@ def _tokens(text: str) -> list[_Token]:
             )
         kind, part = found.lastgroup, found[found.lastgroup]
         if kind == "word" and not _TYPESET.isdisjoint(part):
-            place = found.start(found.lastgroup) + 1
-            raise PolicyError(f"a typographic quote at character {place}", hint=_UNREADABLE)
+            raise _typeset_quote(part, found.start(found.lastgroup) + 1)
         if kind in ("text", "name"):
             part = part[1:-1].replace(part[0] * 2, part[0])
         tokens.append(_Token(kind=kind, text=part, place=found.start(found.lastgroup) + 1))
         position = found.end()
     return tokens
+
+
+def _typeset_quote(word: str, place: int) -> PolicyError:
+    # Spark and MySQL write names so.
+    if "`" in word:
+        hint = 'names that need quotes stand in double quotes: "order id" = 1'
+        return PolicyError(f"a backtick at character {place}", hint=hint)
+    return PolicyError(f"a typographic quote at character {place}", hint=_UNREADABLE)
 
 
 def _is_number(text: str) -> bool:

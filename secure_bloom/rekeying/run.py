@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -18,7 +17,7 @@ from secure_bloom.delta.selection import TableSelection
 from secure_bloom.delta.table_run import refuse_options_of_files
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy
 from secure_bloom.encryption.policy import KeyPolicy
-from secure_bloom.errors import PolicyError, SecureBloomError
+from secure_bloom.errors import SecureBloomError
 from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.rekeying.bare_folder import bare_targets
 from secure_bloom.rekeying.protection import missing_columns
@@ -27,7 +26,8 @@ from secure_bloom.rekeying.rekey_report import RekeyReport
 from secure_bloom.rekeying.rekey_work import decryption, reencryption, rotation
 from secure_bloom.rekeying.table_runs import open_reencryption, open_rotation, rekey_table
 from secure_bloom.storage import open_input
-from secure_bloom.storage.paths import Paths, absolute_path, as_path, as_paths, below, is_object_uri
+from secure_bloom.storage.output_paths import refuse_inside
+from secure_bloom.storage.paths import Paths, as_path, as_paths
 
 
 @checked_arguments
@@ -120,28 +120,9 @@ def decrypt(
         if folder is None
         else bare_targets(folder, output)
     )
-    # Files in clear below the table would be read as part of it, and lie where nobody expects them.
-    _check_outside(output, every)
+    refuse_inside(output, every)
     tasks = [FileTask(path=path, target=target) for path, target in targets.items()]
     return _run(work, open_work, tasks, jobs=jobs, progress=progress)
-
-
-def _check_outside(output: str, paths: Iterable[str]) -> None:
-    """Raise PolicyError for an output inside the table that it is made of."""
-    target = _behind_links(output)
-    for path in paths:
-        if below(f"{target}/", _behind_links(path)) is not None:
-            raise PolicyError(
-                "the files in clear would lie inside the table itself",
-                hint="name a folder beside it",
-                path=output,
-            )
-
-
-def _behind_links(path: str) -> str:
-    text = absolute_path(path)
-    # Links are followed: a folder may lead back into the table under another name.
-    return text if is_object_uri(text) else os.path.realpath(text)
 
 
 @checked_arguments

@@ -22,6 +22,7 @@ from secure_bloom.spark.job_files import JobFiles
 from secure_bloom.spark.progress import Progress, task_progress
 from secure_bloom.spark.row_schema import RowSchema
 from secure_bloom.spark.tasks import Row, executors_errors, task_count
+from secure_bloom.storage.output_paths import refuse_inside
 from secure_bloom.storage.paths import absolute_path, is_object_uri
 from secure_bloom.text import counted
 
@@ -70,7 +71,8 @@ def reporting(
     """The caller's wishes, checked: PolicyError before anything is done."""
     if on_error not in set(OnError):
         raise PolicyError(
-            f"on_error is {on_error!r}", hint=f"it is one of {', '.join(map(repr, OnError))}"
+            f"on_error is {on_error!r}",
+            hint=f"it is one of {', '.join(repr(one.value) for one in OnError)}",
         )
     path = None if report is None else absolute_path(report)
     if path is not None and not is_object_uri(path) and Path(path).exists():
@@ -96,6 +98,8 @@ class Reported:
 
 def run_file_job(files: JobFiles, job: FileJob, wanted: Reporting) -> Reported:
     """Do the job on every file, in tasks; notes are told."""
+    if wanted.path is not None:
+        refuse_inside(wanted.path, files.roots)
     tasks = task_count(files.spark, files.count)
     rows = files.each(functools.partial(_do_file, job), job.schema, tasks=tasks, at_once=AT_ONCE)
     with (

@@ -36,7 +36,7 @@ from secure_bloom.spark.progress import Progress
 from secure_bloom.spark.row_schema import RowSchema
 from secure_bloom.spark.shipping import opened_once, ship
 from secure_bloom.spark.tasks import Row
-from secure_bloom.storage.output_paths import output_paths
+from secure_bloom.storage.output_paths import output_paths, refuse_inside
 from secure_bloom.storage.paths import Paths, absolute_path, as_paths
 
 if TYPE_CHECKING:
@@ -104,6 +104,7 @@ def reencrypt(
         folder = None if output is None else absolute_path(output)
         if folder is not None:
             output_paths(files, files.roots, folder)
+            refuse_inside(folder, files.roots)
         return run_file_job(files, _job(shipped, files, folder), wanted).wanted_by(wanted)
 
 

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 
 from secure_bloom.errors import PolicyError
 from secure_bloom.storage.listing import file_key
-from secure_bloom.storage.paths import below, join, local_path, name_of
+from secure_bloom.storage.paths import (
+    absolute_path,
+    below,
+    is_object_uri,
+    join,
+    local_path,
+    name_of,
+)
 
 
 def output_paths(files: Iterable[str], paths: Iterable[str], output: str) -> dict[str, str]:
@@ -38,3 +46,24 @@ def check_targets(targets: Mapping[str, str]) -> None:
             "two input files would become one output file",
             hint="give the folder that holds them, so that their paths below it are kept",
         )
+
+
+def refuse_inside(output: str, paths: Iterable[str]) -> None:
+    """Raise PolicyError for an output folder inside the table that it is made of.
+
+    What is written there would be rows of the table for its next reader.
+    """
+    target = _behind_links(output)
+    for path in paths:
+        if below(f"{target}/", _behind_links(path)) is not None:
+            raise PolicyError(
+                "the output would lie inside the table itself",
+                hint="name a folder beside it",
+                path=output,
+            )
+
+
+def _behind_links(path: str) -> str:
+    text = absolute_path(path)
+    # Links are followed: a folder may lead back into the table under another name.
+    return text if is_object_uri(text) else os.path.realpath(text)

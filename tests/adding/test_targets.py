@@ -32,6 +32,12 @@ def test_folders_below_the_table_are_kept_below_the_output(table: Path) -> None:
     ]
 
 
+def test_copies_below_the_table_are_refused(table: Path) -> None:
+    """A reader of the table would find each row twice."""
+    with pytest.raises(PolicyError, match="inside the table itself"):
+        files_to_write(table, in_place=False, output=table / "new")
+
+
 def test_an_append_has_no_other_place(table: Path) -> None:
     with pytest.raises(PolicyError, match="exclude each other"):
         files_to_write(table, in_place=True, output="new")

@@ -54,6 +54,7 @@ def test_a_text_says_what_it_looks_like(text: str, wanted: object) -> None:
         ("", "the condition is empty"),
         ("  ", "the condition is empty"),
         ("a = \u2018secret\u2019", "a typographic quote at character 5"),
+        ("`a` = 1", "a backtick at character 1"),
         ("a not like 'secret%'", "in at character 7"),
         ("a between 1 and 2", "an operator at character 3"),
         ("a", "an operator at character 2"),

@@ -62,8 +62,19 @@ def test_a_report_goes_to_a_folder_and_a_failure_is_raised_after_all_files_were_
 
 def test_an_unknown_wish_is_told_before_anything_is_done(spark: SparkSession, table: Path) -> None:
     for job in (add_bloom_filters, reencrypt, rotate_keys):
-        with pytest.raises(PolicyError, match="on_error is 'ignore'"):
+        with pytest.raises(PolicyError, match="on_error is 'ignore'") as caught:
             job(spark, table, POLICY, on_error="ignore")
+        assert caught.value.hint == "it is one of 'raise', 'report'"
+
+
+def test_a_report_inside_of_the_table_is_refused(spark: SparkSession, table: Path) -> None:
+    """It is Parquet, so its rows would be rows of the table."""
+    (table / "1.parquet").unlink()
+    before = {path: path.read_bytes() for path in table.iterdir()}
+    for where in (table / "report", table / "day=1" / "report"):
+        with pytest.raises(PolicyError, match="inside the table itself"):
+            add_bloom_filters(spark, table, columns=["id"], report=where)
+    assert {path: path.read_bytes() for path in table.iterdir()} == before
 
 
 def test_other_keys_raise_and_report_in_the_same_way(spark: SparkSession, table: Path) -> None:
