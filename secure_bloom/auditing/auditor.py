@@ -27,7 +27,7 @@ from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.ordered_pool import in_order
 from secure_bloom.parquet.keys_ahead import KeysAhead
 from secure_bloom.parquet.schema import unknown_column
-from secure_bloom.storage.paths import Paths, is_object_uri, local_path
+from secure_bloom.storage.paths import Paths, is_object_uri
 from secure_bloom.tables import TableVersion
 
 #: Called with the number of files done and the number of files in all.
@@ -116,7 +116,7 @@ def conclude(plan: AuditPlan, files: Iterable[FileAudit]) -> AuditReport:
     found += guarded(folders.check_folders(plan.files, plan.roots, policy))
     if plan.request.has_secrets:
         found += guarded(check_table_logs(plan.tables, policy))
-        found += guarded(copies.check_copies(map(local_path, plan.roots), plan.listed))
+        found += guarded(copies.check_copies(plan.roots, plan.listed, plan.tables, policy))
     left_out = len(plan.listed) - len(plan.files)
     # An empty table of a log has a schema, but no file that tells its columns.
     if plan.files and summed.all_read and not left_out:

@@ -7,16 +7,21 @@ name excuses a file only where another check reads it.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from itertools import islice
+from typing import NamedTuple
 
 from secure_bloom.auditing.findings import Finding
 from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_COPY
-from secure_bloom.errors import PolicyError
-from secure_bloom.parquet.footer_tail import MAGIC, TRAILER_SIZE
+from secure_bloom.column_names import NamesOfTable
+from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.errors import PolicyError, SecureBloomError
+from secure_bloom.parquet.footer import read_unverified
+from secure_bloom.parquet.footer_tail import MAGIC, TRAILER_SIZE, read_tail
 from secure_bloom.parquet.key_material_files import KEY_MATERIAL_PREFIX
-from secure_bloom.storage import InputFile, file_key, name_of, open_input
+from secure_bloom.storage import InputFile, below, file_key, local_path, name_of, open_input
 from secure_bloom.storage.tree_of import tree_of
+from secure_bloom.tables import TableListing, column_names
 from secure_bloom.tables.delta_log_files import LOG_FOLDER
 
 #: In the folders of data files, and above them, another check reads summaries and indexes.
@@ -29,18 +34,34 @@ _MOST_FOLDERS, _MOST_OPENED = 1_000_000, 1_000
 _LONGEST_NAME = 60
 
 
-def check_copies(roots: Iterable[str], listed: Collection[str]) -> Iterator[Finding]:
+class _Table(NamedTuple):
+    """A table with a log; ``names`` are those that its columns have in the log."""
+
+    names: NamesOfTable | None
+
+
+class _Candidate(NamedTuple):
+    """A file that may be data; ``table`` is the one whose log does not name it."""
+
+    folder: str
+    path: str
+    table: _Table | None
+
+
+def check_copies(
+    roots: Iterable[str], listed: Collection[str], tables: TableListing, policy: KeyPolicy
+) -> Iterator[Finding]:
     """One finding for each folder that holds Parquet files which are not ``listed``.
 
-    Files with an encrypted footer do not count: they show nothing.  Files of older versions of a
-    table do: they stay in its folder until somebody cleans it up.
+    Files with an encrypted footer do not count: they show nothing.  A file that the log of one of
+    the ``tables`` does not name counts if it has a sensitive column in clear.
     """
-    names = frozenset(listed)
-    for root in roots:
+    names, logs = frozenset(listed), dict(_tables(tables))
+    for root in map(local_path, roots):
         by_folder: dict[str, list[str]] = {}
-        candidates = _candidates(root, names)
-        for folder, path in islice(candidates, _MOST_OPENED):
-            if _can_show_rows(path):
+        candidates = _candidates(root, names, logs)
+        for folder, path, table in islice(candidates, _MOST_OPENED):
+            if _can_leak(path, table, policy):
                 by_folder.setdefault(folder, []).append(path)
         # A look at the disk for each listed file, so only where a candidate was found.
         keys = {file_key(path) for path in names} if by_folder else set()
@@ -50,11 +71,20 @@ def check_copies(roots: Iterable[str], listed: Collection[str]) -> Iterator[Find
             strangers = [path for path in paths if file_key(path) not in keys]
             if strangers:
                 yield copies_finding(folder, strangers)
-        if next(candidates, None) is not None:
+        # Each table has old files, often many.
+        if any(candidate.table is None for candidate in candidates):
             yield UNCHECKED_COPY.finding(
                 f"more than {_MOST_OPENED:,} files that readers skip: the others were not opened",
                 path=root,
             )
+
+
+def _tables(tables: TableListing) -> Iterator[tuple[Hashable, _Table]]:
+    """The folders of tables with a log, and those given that lie inside one."""
+    for folder in tables.folders:
+        logs = (it for it in tables.snapshots if folder == it.folder or below(folder, it.folder))
+        log = next(logs, None)
+        yield file_key(folder), _Table(None if log is None else column_names(log.metadata))
 
 
 def copies_finding(folder: str, paths: list[str]) -> Finding:
@@ -65,22 +95,27 @@ def copies_finding(folder: str, paths: list[str]) -> Finding:
     )
 
 
-def _candidates(root: str, listed: Collection[str]) -> Iterator[tuple[str, str]]:
-    """The folder and path of each file that may be data."""
+def _candidates(
+    root: str, listed: Collection[str], tables: Mapping[Hashable, _Table]
+) -> Iterator[_Candidate]:
     tree = tree_of(root)
     if not tree.can_see_folder(root):
         return
     checked = _folders_above(listed)
+    inside: dict[str, _Table] = {}
     # Folders that cannot be read are findings already, from listing the files.
     refused: list[PolicyError] = []
     for folder, folders, names in islice(tree.walk(root, refused), _MOST_FOLDERS):
+        table = tables.get(tree.key(folder), inside.pop(folder, None))
         # Checkpoints of a log are Parquet; the log has a check of its own.
         folders[:] = (name for name in folders if name != LOG_FOLDER)
+        if table is not None:
+            inside |= dict.fromkeys((tree.join(folder, name) for name in folders), table)
         for name in sorted(names):
             path = tree.join(folder, name)
             is_read = folder in checked and name.endswith(_READ_WITH_FOLDERS)
             if not (is_read or path in listed or tree.join(folder, _owner(name)) in listed):
-                yield folder, path
+                yield _Candidate(folder, path, table)
 
 
 def _folders_above(paths: Iterable[str]) -> Collection[str]:
@@ -112,10 +147,28 @@ def can_show_rows(file: InputFile) -> bool:
     return head[magic:] in _PAGE_HEADERS or file.read_at(file.size - magic, magic) == MAGIC
 
 
-def _can_show_rows(path: str) -> bool:
+def _can_leak(path: str, table: _Table | None, policy: KeyPolicy) -> bool:
     try:
         with open_input(path) as file:
-            return can_show_rows(file)
+            if not can_show_rows(file):
+                return False
+            if table is None:
+                return True
+            file.column_names = table.names
+            return _has_secrets_in_clear(file, policy)
     except Exception:
         # Nobody else can read this file either.
         return False
+
+
+def _has_secrets_in_clear(file: InputFile, policy: KeyPolicy) -> bool:
+    try:
+        footer = read_unverified(read_tail(file))
+    except SecureBloomError:
+        # Pages without a footer, or one that others may understand.
+        return True
+    return any(
+        policy.key_for(leaf.path) is not None and chunks[ordinal].crypto_metadata is None
+        for ordinal, leaf in enumerate(footer.leaves)
+        for chunks in footer.columns
+    )

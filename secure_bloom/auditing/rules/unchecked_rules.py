@@ -17,7 +17,8 @@ UNCHECKED_COPY = Rule(
     meaning="A folder holds Parquet files with a readable footer, or with a page in clear and no "
     "footer, that no reader of the table takes: hidden ones, temporary ones, or with another "
     "ending. They were not held against the policy. Or it holds more such files than are opened to "
-    "see whether they are Parquet.",
+    "see whether they are Parquet. Of files that the log of a table does not name, such as those "
+    "of older versions, only those count that have a sensitive column in clear.",
     fix="destroy what a writer or a backup left, or audit it: a file that is named outright is "
     "taken whatever its name",
 )

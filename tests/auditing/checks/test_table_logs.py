@@ -12,6 +12,7 @@ from pyiceberg.catalog.memory import InMemoryCatalog
 from pyiceberg.transforms import IdentityTransform
 
 import secure_bloom as sb
+from secure_bloom.auditing.checks import copies
 from secure_bloom.auditing.checks.table_logs import check_table_logs
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import FormatError
@@ -119,8 +120,38 @@ def test_files_in_clear_that_the_log_does_not_name_are_found(tmp_path: Path, nam
     assert ids(Example(path=tmp_path).audit()) == []
     old = tmp_path / name
     old.parent.mkdir(exist_ok=True)
-    write(old, customers(30), Mode.ENCRYPTED)
-    assert ids(Example(path=tmp_path).audit()) == []
+    # What every version leaves behind, also where everybody may read the footer.
+    for mode in (Mode.ENCRYPTED, Mode.SIGNED):
+        write(old, customers(30), mode)
+        assert ids(Example(path=tmp_path).audit()) == []
     write(old, customers(30))
     (finding,) = Example(path=tmp_path).audit().findings
     assert (finding.id, finding.path) == ("unchecked-copy", str(old.parent))
+
+
+def test_old_files_of_a_table_with_mapped_columns_have_its_names(tmp_path: Path) -> None:
+    names = {"delta.columnMapping.physicalName": "col-1", "delta.columnMapping.id": 1}
+    commit(
+        tmp_path,
+        0,
+        protocol("columnMapping"),
+        metadata(column("email", "string", **names), delta_columnMapping_mode="name"),
+    )
+    write(tmp_path / "old.parquet", pa.table({"col-1": ["a"]}))
+    live = write(tmp_path / "new.parquet", pa.table({"col-1": ["b"]}))
+    commit(tmp_path, 1, add(live.name, live.stat().st_size))
+    policy = KeyPolicy(footer_key="k_footer", columns=rules(email="k_pii"))
+    found = sb.audit(tmp_path, policy=policy, keys=KEYRING).findings
+    assert "unchecked-copy" in {finding.id for finding in found}
+
+
+def test_a_table_may_have_any_number_of_old_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copies, "_MOST_OPENED", 2)
+    path = sound(tmp_path)
+    commit(tmp_path, 0, protocol(), metadata(column("email", "string")))
+    commit(tmp_path, 1, add(path.name, path.stat().st_size))
+    for ordinal in range(4):
+        write(tmp_path / f"old-{ordinal}.parquet", customers(30), Mode.ENCRYPTED)
+    assert ids(Example(path=tmp_path).audit()) == []
