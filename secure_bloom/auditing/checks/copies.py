@@ -138,9 +138,11 @@ def _owner(name: str) -> str:
 
 def can_show_rows(file: InputFile) -> bool:
     """Whether a file is Parquet with a readable footer, or begins with a page in clear."""
+    if file.size <= TRAILER_SIZE:
+        return False
     magic = len(MAGIC)
     head = file.read_at(0, magic + len(_PAGE_HEADERS[0]))
-    if file.size <= TRAILER_SIZE or not head.startswith(MAGIC):
+    if not head.startswith(MAGIC):
         return False
     # The other end too, because a text may begin with these four letters; PARE is left out, as it
     # shows nothing.  A writer that died has left no footer, and its pages.

@@ -37,6 +37,7 @@ def test_a_plain_copy_that_readers_skip_is_found(tmp_path: Path, name: str) -> N
     sound(tmp_path)
     (tmp_path / "_SUCCESS").write_text("")
     (tmp_path / "notes.txt").write_text("PAR1")
+    (tmp_path / "x.parquet.index").write_text("old")
     copy = tmp_path / name
     copy.parent.mkdir(parents=True, exist_ok=True)
     write(copy, customers(30))
