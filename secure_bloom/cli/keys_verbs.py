@@ -56,7 +56,7 @@ def check_command(policy_path: Path, as_json: bool, verbose: bool) -> int:
         print_json({"client": policy.kms["client"], "keys": found})
     else:
         for key in found:
-            tell(f"{key['key']}: {'ok' if key['ok'] else 'failed'} ({key['seconds']} s)")
+            tell(f"{key['key']}: {'ok' if key['ok'] else 'failed'} ({key['seconds']:.3f} s)")
     failed = [key for key in found if not key["ok"]]
     for key in failed:
         _complain(key)

@@ -118,7 +118,7 @@ def _column_row(chunks: list[ColumnInspection]) -> tuple[object, ...]:
         first.type.rpartition(" ")[2].lower(),
         _KEY_PLACES[first.encrypted].format(key=first.key or "unnamed"),
         have,
-        sum(bloom.bytes or 0 for bloom in blooms) or None,
+        f"{sum(bloom.bytes or 0 for bloom in blooms):,}" if blooms else None,
         percent(max((b.fpp for b in blooms if b.fpp is not None), default=None)),
         percent(max((b.fill for b in blooms if b.fill is not None), default=None)),
     )

@@ -135,6 +135,10 @@ def _write_jsonl(_schema: Any, batches: Batches, file: IO[str]) -> int:
     return count
 
 
+#: How pyarrow's names of the types of numbers begin.
+_NUMBERS = ("int", "uint", "halffloat", "float", "double", "decimal")
+
+
 def _write_table(schema: Any, batches: Batches, file: IO[str]) -> int:
     rows = [row for batch in batches for row in rows_of(batch)]
     shown = [[_cell(value) for value in row.values()] for row in rows[:TABLE_ROWS]]
@@ -142,7 +146,9 @@ def _write_table(schema: Any, batches: Batches, file: IO[str]) -> int:
     if len(schema.names) * _NARROWEST > width and file is sys.stdout and sys.stdout.isatty():
         _print_records(schema.names, shown)
     else:
-        print_table([legible(name) for name in schema.names], shown, may_cut=True)
+        names = [legible(name) for name in schema.names]
+        right = [str(kind).startswith(_NUMBERS) for kind in schema.types]
+        print_table(names, shown, may_cut=True, right=right)
     if len(rows) > TABLE_ROWS:
         click.echo(f"the first {TABLE_ROWS} rows; --format csv or jsonl gives all")
     else:

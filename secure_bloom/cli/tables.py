@@ -32,13 +32,17 @@ def print_table(
     *,
     title: str | None = None,
     may_cut: bool = False,
+    right: Sequence[bool] | None = None,
 ) -> None:
     """Rows under headers; headers that end in ``>`` head columns of numbers.  Cells never wrap.
 
+    Names of a file's columns may end so too: with them ``right`` says which columns hold numbers.
     On a terminal that is too narrow each row is a paragraph, unless its cells may be cut.
     """
-    heads = [written_out(header.removesuffix(">")) for header in headers]
-    right = [header.endswith(">") for header in headers]
+    if right is None:
+        right = [header.endswith(">") for header in headers]
+        headers = [header.removesuffix(">") for header in headers]
+    heads = [written_out(header) for header in headers]
     cells = [["" if cell is None else written_out(str(cell)) for cell in row] for row in rows]
     told = title and written_out(title)
     color = wanted_color()
@@ -108,13 +112,10 @@ def _draw(
         force_terminal=color or None,
         no_color=color is False or None,
     )
-    table = Table(
-        title=title and escape(title),
-        title_justify="left",
-        title_style="bold",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-    )
+    # A line of its own: as the title of the table it would be wrapped to the table's width.
+    if title:
+        console.print(escape(title), style="bold", soft_wrap=True)
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for head, is_right in zip(heads, right, strict=True):
         table.add_column(escape(head), justify="right" if is_right else "left", no_wrap=True)
     for row in rows:

@@ -196,7 +196,10 @@ class _Demo:
         """Commands to copy, each on one line whatever its length."""
         program = "secure-bloom"
         if shutil.which(program) is None:
-            program = f"{shlex.quote(sys.executable)} -m secure_bloom"
+            # `make demo` does not put the environment's programs on PATH.
+            beside = Path(sys.executable).with_name(program)
+            python = f"{shlex.quote(sys.executable)} -m secure_bloom"
+            program = shlex.quote(str(beside)) if beside.exists() else python
         self._out.print("The table and its keys stay; to look further:")
         for line in (
             f"cd {shlex.quote(str(self._folder))}",

@@ -82,6 +82,13 @@ def test_bytes_and_decimals_have_one_form_everywhere(capsys: pytest.CaptureFixtu
     assert "E" not in table
 
 
+def test_in_a_table_numbers_stand_by_their_last_digit_and_names_keep_theirs(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    _, head, _, *rows = shown("table", capsys, **{"n": [7, 1000], "t>": ["1", "22"]}).splitlines()
+    assert [line.rstrip() for line in (head, *rows[:2])] == ["    n  t>", "    7  1", " 1000  22"]
+
+
 def test_printed_values_can_be_used_in_conditions(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -52,6 +52,16 @@ def test_a_pipe_gets_what_a_terminal_of_enough_columns_does(
     assert [it.rstrip() for it in piped.splitlines()] == [it.rstrip() for it in drawn.splitlines()]
 
 
+def test_a_title_is_one_line_however_narrow_the_table(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "dumb")
+    title = "row groups of 8 files, by what the filter of email says"
+    print_table(["n>"], [[1]], title=title)
+    assert capsys.readouterr().out.splitlines()[0].rstrip() == title
+
+
 def test_cells_never_wrap(capsys: pytest.CaptureFixture[str]) -> None:
     print_table(["name", "n>"], [["x" * 150, 1], ["y", 22]])
     lines = [line for line in capsys.readouterr().out.splitlines() if line.strip()]
