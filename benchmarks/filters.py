@@ -22,7 +22,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from secure_bloom.bloom import xxh64
-from secure_bloom.bloom.split_block import SplitBlockBloomFilter, block_count_for
+from secure_bloom.bloom.sizing import block_count_for
+from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.hudi import DynamicBoundedBloomFilter, SimpleBloomFilter
 from secure_bloom.hudi.record_keys.bloom_filter import HudiBloomFilter
 from secure_bloom.hudi.record_keys.packed_keys import PackedKeys

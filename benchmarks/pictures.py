@@ -14,7 +14,8 @@ from benchmarks import PICTURES
 from benchmarks.results import Measure, Point, Result, Run
 from benchmarks.sizes import OURS, PYARROW, PYARROW_TOLD, SPARK_TOLD
 from benchmarks.tables import quantity
-from secure_bloom.bloom.split_block import BYTES_PER_BLOCK, expected_fpp
+from secure_bloom.bloom.sizing import expected_fpp
+from secure_bloom.bloom.split_block import BYTES_PER_BLOCK
 
 TEAL, GRAY, AMBER, VIOLET = "#0f766e", "#9ca3af", "#b45309", "#7c3aed"
 INK = "#374151"

@@ -20,7 +20,7 @@ import secure_bloom as sb
 from benchmarks.data import add, stored_filter
 from benchmarks.results import Measure, Point, Result
 from secure_bloom.bloom.entries import count_missed
-from secure_bloom.bloom.split_block import expected_fpp
+from secure_bloom.bloom.sizing import expected_fpp
 from secure_bloom.parquet.column_values import read_entries
 from tests.surgery import opened
 

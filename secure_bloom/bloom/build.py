@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from secure_bloom.bloom.entries import count_missed, forms, insert_entries
-from secure_bloom.bloom.split_block import SplitBlockBloomFilter, block_count_for
+from secure_bloom.bloom.sizing import block_count_for
+from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.options import BloomFilterOptions
 from secure_bloom.parquet.column_values import ChunkEntries
 from secure_bloom.parquet.schema import Leaf

@@ -7,10 +7,6 @@ are handled without numpy; only the bulk functions import it, and compiled code 
 
 from __future__ import annotations
 
-import functools
-import math
-from bisect import bisect_left
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -275,78 +271,3 @@ def _as_hashes(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
     if hashes.ndim != 1 or hashes.dtype != np.uint64:
         raise PolicyError(f"hashes are {hashes.ndim}-D {hashes.dtype}, wanted 1-D uint64")
     return np.require(hashes, requirements=["C", "A"])
-
-
-def expected_fpp(values: int, block_count: int) -> float:
-    """The fpp to expect of ``values`` distinct values in ``block_count`` blocks.
-
-    The number of values in a block is Poisson with mean n / z.  In a block with i values, each bit
-    of a word is set with probability 1 - (31/32)^i.
-    """
-    return _poisson_mean(values / block_count, lambda i: _set_share(i) ** WORDS_PER_BLOCK)
-
-
-def block_count_for(values: int, fpp: float, max_bytes: int) -> int:
-    """The number of blocks, a power of two, to build at when ``values`` values are to be folded.
-
-    It is the smallest at which the exact fpp will be at most ``fpp``, whichever way the values
-    fall (six standard deviations are allowed for), as far as ``max_bytes`` permits.  PolicyError
-    for a negative number of values or less than one block of bytes.
-    """
-    if values < 0 or max_bytes < BYTES_PER_BLOCK:
-        raise PolicyError(
-            f"cannot size a Bloom filter for {values} values in {max_bytes} bytes,"
-            f" wanted at least 0 and {BYTES_PER_BLOCK}"
-        )
-    # Rounded down to a power of two: `max_bytes` is a bound.
-    largest = (max_bytes // BYTES_PER_BLOCK).bit_length() - 1
-    # A power of two: Arrow C++ refuses other sizes, and each can be folded down to one block.
-    # More blocks mean a lower fpp.  bisect wants what rises, hence the two minus signs.
-    return 1 << bisect_left(
-        range(largest), -fpp, key=lambda exponent: -_unlucky_fpp(values, 1 << exponent)
-    )
-
-
-@functools.lru_cache(maxsize=4096)  # row groups of one table are of one size
-def _unlucky_fpp(values: int, block_count: int) -> float:
-    """The expected fpp plus six standard deviations of the exact fpp over random fillings.
-
-    Six, because the distribution has a long tail if blocks are few: with four deviations,
-    one filter of four blocks in 1,100 exceeded a request of 0.1 %.
-    """
-    # The usual formula of writers, (1 - e^(-8n/m))^8, is too small: by a factor of 1.15 at 10 %, of
-    # ten at 0.001 %.
-    mean = expected_fpp(values, block_count)
-    mean_square = _poisson_mean(
-        values / block_count, lambda i: _set_share_squared(i) ** WORDS_PER_BLOCK
-    )
-    return mean + 6 * math.sqrt(max(0.0, mean_square - mean**2) / block_count)
-
-
-def _set_share(i: int) -> float:
-    """The mean of popcount / 32 of a word into which ``i`` random bits were set."""
-    # 1 - (31/32)^i; for a small i the plain subtraction would lose digits.
-    return -math.expm1(i * math.log(31 / 32))
-
-
-def _set_share_squared(i: int) -> float:
-    """The mean of (popcount / 32)^2: that two random bits, in 1 of 32 cases the same, are set."""
-    both_set = 1 - 2 * (31 / 32) ** i + (30 / 32) ** i
-    return _set_share(i) / 32 + both_set * 31 / 32
-
-
-def _poisson_mean(load: float, per_block: Callable[[int], float]) -> float:
-    """The mean of ``per_block(i)`` where i is Poisson with mean ``load``.
-
-    Terms beyond 12 standard deviations are below 1e-20 of the sum.  Another 60 terms are for low
-    loads, whose tail is longer than that of a normal distribution.  A block of 4096 values or more
-    is full, as far as a double can tell.
-    """
-    if load == 0 or load > 4096:
-        return per_block(int(load))
-    spread = 12 * math.sqrt(load) + 60
-    # The terms differ by many powers of ten, and a plain sum would lose the small ones.
-    return math.fsum(
-        math.exp(i * math.log(load) - load - math.lgamma(i + 1)) * per_block(i)
-        for i in range(max(0, int(load - spread)), int(load + spread))
-    )
