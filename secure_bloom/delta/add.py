@@ -60,16 +60,12 @@ def _add_to_table(folder: str, asked: AddRequest) -> AddReport:
     """Write new files beside the live ones, and commit them in their places."""
     # Imported here, for tables alone: most runs are over files, and many are short.
     from secure_bloom.delta.add_run import open_run
+    from secure_bloom.delta.selection import TableSelection
     from secure_bloom.delta.table_run import new_sizes, refuse_options_of_files
 
     refuse_options_of_files(folder, in_place=asked.in_place, output=asked.output is not None)
-    run = open_run(
-        folder,
-        asked.filters(),
-        where=asked.where,
-        since=asked.since,
-        commit_every=asked.commit_every,
-    )
+    chosen = TableSelection(where=asked.where, since=asked.since)
+    run = open_run(folder, asked.filters(), chosen, commit_every=asked.commit_every)
     # Only changes: a file that has the wanted filters stays in the log as it is.
     mode = WriteMode(dry_run=asked.dry_run, only_changes=True)
     open_rewriter = asked.rewriter(run.request, mode)

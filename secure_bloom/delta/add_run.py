@@ -26,37 +26,33 @@ class AddRun(TableRun):
 def open_run(
     folder: str,
     request: FilterRequest,
+    chosen: TableSelection,
     *,
-    where: str | None,
-    since: int | None,
-    written: int | None = None,
     commit_every: int | None = None,
 ) -> AddRun:
     """The run on the table in a folder; raises before anything is written."""
     check_commit_every(commit_every)
     table = open_table(folder)
     names = ColumnNames.of(table.metadata)
-    in_files = names.in_files(request)
-    selection = TableSelection(where=where, since=since, written=written)
     return AddRun(
         table=table,
-        files=tuple(selection.files(table)),
-        request=in_files,
+        request=names.in_files(request),
+        files=tuple(chosen.files(table)),
         names=names,
-        operation=_operation(request, selection),
+        operation=_operation(request, chosen),
         commit_every=commit_every,
     )
 
 
-def _operation(request: FilterRequest, selection: TableSelection) -> Operation:
+def _operation(request: FilterRequest, chosen: TableSelection) -> Operation:
     """The entry of a run in the table's history: names of columns, and which files it took."""
     fpps = {name: options.fpp for name, options in request.columns.items()}
     given = {
         "columns": json.dumps(fpps, ensure_ascii=False),
         "replaceFilters": json.dumps(request.replace_filters),
-        "predicate": selection.where,
-        "since": selection.since,
-        "written": selection.written,
+        "predicate": chosen.where,
+        "since": chosen.since,
+        "written": chosen.written,
     }
     parameters = {name: str(value) for name, value in given.items() if value is not None}
     return Operation(name=OPERATION, parameters=parameters)

@@ -15,13 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from secure_bloom.adding.superseded import superseded_footers
-from secure_bloom.encryption.keys import (
-    ExternalReference,
-    FileKeys,
-    KeyMaterial,
-    KeyResolver,
-    Keyring,
-)
+from secure_bloom.encryption.keys import FileKeys, KeyMaterial, KeyResolver, Keyring
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import (
     FileChangedError,
@@ -35,7 +29,7 @@ from secure_bloom.parquet.footer_tail import Tail, read_tail
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.key_material_writes import write_material
 from secure_bloom.parquet.schema import Leaf
-from secure_bloom.rekeying.key_files import key_metadata_of, leftovers
+from secure_bloom.rekeying.key_files import key_metadata_of, leftovers, reference_of
 from secure_bloom.rekeying.outside_keys import OutsideKeys, outside_keys, serialized
 from secure_bloom.rekeying.protection import KeyUse, Protection, found_protection, wanted_protection
 from secure_bloom.rekeying.rekey_report import RekeyedFile, RekeyStatus, failed_file, rekeyed_file
@@ -201,8 +195,7 @@ class _RenewedFile:
     @property
     def changes(self) -> bool:
         """Whether anything is other than it was."""
-        changed = any(old != new for old, new in self.metadata.items())
-        return changed or self.external != self.old_external
+        return self.changes_footer or self.external != self.old_external
 
     @property
     def changes_footer(self) -> bool:
@@ -227,10 +220,10 @@ def _renewed_file(
         else:
             renewed = rewrapper.renewed(material, name)
         names[stored] = renewed.master_key_id
-        reference = KeyMaterial.parse(stored)
-        if isinstance(reference, ExternalReference):
-            old_external[reference.key_reference] = material.serialize().decode()
-            external[reference.key_reference] = renewed.serialize().decode()
+        reference = reference_of(stored)
+        if reference is not None:
+            old_external[reference] = material.serialize().decode()
+            external[reference] = renewed.serialize().decode()
             metadata[stored] = stored
         else:
             # Material that stays keeps its bytes, because other writers spell their JSON in other

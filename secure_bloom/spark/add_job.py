@@ -137,7 +137,7 @@ def add_bloom_filters(
     if folder is not None:
         refuse_options_of_files(folder, in_place=in_place, output=False)
         chosen = table_selection(where, since)
-        run = open_run(folder, request, where=where, since=chosen.since, written=chosen.written)
+        run = open_run(folder, request, chosen)
         beside = _beside_job(spark, run, allow_unprotected=allow_unprotected, dry_run=dry_run)
         return rewrite_delta(spark, run, beside, wanted, dry_run=dry_run)
     shared = ship((request, allow_unprotected))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import secure_bloom as sb
 from secure_bloom.adding.request import filter_request
 from secure_bloom.delta.add_run import open_run
+from secure_bloom.delta.selection import TableSelection
 from tests.tables import delta_logs as logs
 
 REQUEST = filter_request({"email": 0.001}, None)
@@ -26,9 +28,8 @@ def table(tmp_path: Path) -> str:
     return str(tmp_path)
 
 
-def names(table: str, **options: object) -> list[str]:
-    chosen = {"where": None, "since": None, **options}
-    return [Path(path).name for path in open_run(table, REQUEST, **chosen).paths]  # type: ignore[arg-type]
+def names(table: str, **chosen: Any) -> list[str]:
+    return [Path(path).name for path in open_run(table, REQUEST, TableSelection(**chosen)).paths]
 
 
 def test_files_are_chosen_by_partition_version_and_time(table: str) -> None:
@@ -40,7 +41,7 @@ def test_files_are_chosen_by_partition_version_and_time(table: str) -> None:
 
 
 def test_the_history_says_how_it_was_asked_for(table: str) -> None:
-    run = open_run(table, REQUEST, where="day is not null", since=0)
+    run = open_run(table, REQUEST, TableSelection(where="day is not null", since=0))
     assert run.operation.name == "ADD BLOOM FILTERS"
     assert run.operation.parameters == {
         "columns": '{"email": 0.001}',
@@ -52,4 +53,4 @@ def test_the_history_says_how_it_was_asked_for(table: str) -> None:
 
 def test_what_makes_no_sense_is_refused(table: str) -> None:
     with pytest.raises(sb.PolicyError, match="commit_every"):
-        open_run(table, REQUEST, where=None, since=None, commit_every=0)
+        open_run(table, REQUEST, TableSelection(), commit_every=0)

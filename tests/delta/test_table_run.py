@@ -11,6 +11,7 @@ from secure_bloom.adding.report import FileAddReport
 from secure_bloom.adding.request import filter_request
 from secure_bloom.delta.add_run import open_run
 from secure_bloom.delta.rewrite_table import TableChange
+from secure_bloom.delta.selection import TableSelection
 from secure_bloom.delta.table_run import new_sizes, refuse_options_of_files
 from tests.tables import delta_logs as logs
 
@@ -34,7 +35,7 @@ def test_files_that_failed_are_told_from_those_that_stay() -> None:
 def test_a_file_that_failed_because_others_took_it_away_is_gone(tmp_path: Path) -> None:
     columns = [logs.column("email", "string")]
     logs.commit(tmp_path, 0, *logs.start(*columns), *(logs.add(name) for name in "abc"))
-    run = open_run(str(tmp_path), filter_request("email", None), where=None, since=None)
+    run = open_run(str(tmp_path), filter_request("email", None), TableSelection())
     logs.commit(tmp_path, 1, logs.remove("a"))
     change = TableChange(commits=(), gone=frozenset({str(tmp_path / "c")}))
     failed = [FileAddReport(path=str(tmp_path / name), status="failed") for name in "ab"]
