@@ -23,7 +23,7 @@ from secure_bloom.spark.progress import Progress, task_progress
 from secure_bloom.spark.row_schema import RowSchema
 from secure_bloom.spark.tasks import Row, executors_errors, task_count
 from secure_bloom.storage.output_paths import refuse_inside
-from secure_bloom.storage.paths import absolute_path, is_object_uri
+from secure_bloom.storage.paths import absolute_path, as_path, is_object_uri
 from secure_bloom.text import counted
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def reporting(
             f"on_error is {on_error!r}",
             hint=f"it is one of {', '.join(repr(one.value) for one in OnError)}",
         )
-    path = None if report is None else absolute_path(report)
+    path = None if report is None else absolute_path(as_path(report))
     if path is not None and not is_object_uri(path) and Path(path).exists():
         raise PolicyError("the report is there already", hint="name a new folder", path=path)
     return Reporting(on_error=OnError(on_error), path=path, progress=progress)

@@ -37,7 +37,7 @@ from secure_bloom.spark.row_schema import RowSchema
 from secure_bloom.spark.shipping import opened_once, ship
 from secure_bloom.spark.tasks import Row
 from secure_bloom.storage.output_paths import output_paths, refuse_inside
-from secure_bloom.storage.paths import Paths, absolute_path, as_paths
+from secure_bloom.storage.paths import Paths, absolute_path, as_path, as_paths
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -101,7 +101,7 @@ def reencrypt(
     shipped = ("reencrypt", loaded_policy(policy), new_data_keys)
     with job_files(spark, paths, where=where, since=time_of_files(since)) as files:
         check_columns(files, checked)
-        folder = None if output is None else absolute_path(output)
+        folder = None if output is None else absolute_path(as_path(output))
         if folder is not None:
             output_paths(files, files.roots, folder)
             refuse_inside(folder, files.roots)

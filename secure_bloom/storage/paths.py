@@ -190,6 +190,8 @@ def as_path(path: str | PathLike[str]) -> str:
     """The path as a text; PolicyError for a text that no file can have as its name."""
     # Not the text itself: the system takes numpy's texts for bytes.
     text = str(os.fspath(path))
+    if not text:
+        raise PolicyError("a path is empty", hint="the current folder is .")
     with suppress(UnicodeEncodeError):
         if b"\0" not in os.fsencode(text):
             return text

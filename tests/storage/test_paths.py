@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
 from secure_bloom.storage.paths import (
+    as_path,
     as_paths,
     below,
     is_object_uri,
@@ -118,6 +119,13 @@ def test_a_place_in_a_folder(folder: str, inside: str) -> None:
 )
 def test_a_file_outside_a_folder(path: str, folder: str) -> None:
     assert below(path, folder) is None
+
+
+def test_an_empty_path_is_refused() -> None:
+    """A shell makes one of a variable that is not set; below it, files would lie below /."""
+    for call in (lambda: as_path(""), lambda: as_paths(["data", ""])):
+        with pytest.raises(PolicyError, match="a path is empty"):
+            call()
 
 
 def test_a_password_in_a_uri_is_refused_and_not_repeated() -> None:
