@@ -27,6 +27,7 @@ _FEW: Final = 8
 class Survey:
     """The check of one file; ``chunks`` is the number of column chunks that are to have filters.
 
+    ``missing`` are columns that it lacks and no log knows.
     ``refusal`` is an error of the request itself, which stops the run; ``failure`` one of this
     file, which does not stop the others.
     """
@@ -88,7 +89,9 @@ def _survey(path: str, request: FilterRequest, resolver: KeyResolver) -> Survey:
         return Survey(
             path=path,
             columns=tuple(leaf.name for leaf in footer.leaves),
-            missing=tuple(request.missing(footer.leaves)),
+            missing=tuple(
+                name for name in request.missing(footer.leaves) if name not in request.known
+            ),
             chunks=len(footer.row_groups) * len(request.resolve(footer.leaves)),
             refusal=refusal,
         )

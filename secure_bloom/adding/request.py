@@ -26,11 +26,15 @@ Keys: TypeAlias = Keyring | KmsClient | ExplicitKeys
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilterRequest:
-    """The columns that get filters, and the policy their keys must follow, if there is one."""
+    """The columns that get filters, and the policy their keys must follow, if there is one.
+
+    ``known`` are columns of which a table's log says that they are there: its files may lack them.
+    """
 
     columns: Mapping[str, BloomFilterOptions]
     policy: KeyPolicy | None = None
     replace_filters: bool = False
+    known: frozenset[str] = frozenset()
 
     def resolve(self, leaves: tuple[Leaf, ...]) -> dict[int, BloomFilterOptions]:
         """Leaf ordinal -> options, in column order; a leaf's own name wins over its parent's."""

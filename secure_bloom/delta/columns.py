@@ -44,11 +44,14 @@ class ColumnNames:
         """The request in the names that files have; PolicyError for a column that is not there."""
         for name in request.columns:
             self.require(name)
+        known = frozenset(name for name in request.columns if _is_field(self.fields, name))
         if not self.is_mapped:
-            return request
+            return replace(request, known=known)
         columns = {self._physical(name): options for name, options in request.columns.items()}
         policy = None if request.policy is None else self.policy_in_files(request.policy)
-        return replace(request, columns=columns, policy=policy)
+        return replace(
+            request, columns=columns, policy=policy, known=frozenset(map(self._physical, known))
+        )
 
     def policy_in_files(self, policy: KeyPolicy) -> KeyPolicy:
         """The policy with the names that files have."""
@@ -96,6 +99,19 @@ def _physical_name(field: Field) -> str:
     metadata = field.get("metadata") or {}
     # A field that says no physical name has its own name in files.
     return str(metadata.get(_PHYSICAL, field["name"]))
+
+
+def _is_field(fields: Sequence[Field], path: str) -> bool:
+    """Whether a dotted path is a field: those inside lists and maps have levels of the file too."""
+    return any(
+        path == field["name"]
+        or (
+            path.startswith(f"{field['name']}.")
+            and isinstance(field["type"], Mapping)
+            and _is_field(field["type"].get("fields", ()), path[len(field["name"]) + 1 :])
+        )
+        for field in fields
+    )
 
 
 def _translated(fields: Sequence[Field], path: str, old: Name, new: Name) -> str | None:

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as pe
 import pytest
@@ -241,6 +242,27 @@ def test_files_of_a_mapped_table_are_asked_by_logical_names(tmp_path: Path) -> N
     assert by_duckdb(str(folder), [0, 1]) == [before, before]
     with pytest.raises(sb.PolicyError, match="col-a1"):
         sb.add_bloom_filters(folder, columns=["col-a1"])
+
+
+@pytest.mark.parametrize("mapping", [{}, {"delta_columnMapping_mode": "name"}])
+def test_a_column_that_no_file_has_yet_stops_no_other(
+    tmp_path: Path, mapping: dict[str, str]
+) -> None:
+    """The log knows it: files that came before it lack it, as those of a day may."""
+    physical = "delta.columnMapping.physicalName"
+    columns = [
+        logs.column(name, kind, **({physical: f"col-{name}"} if mapping else {}))
+        for name, kind in (("id", "long"), ("new", "string"))
+    ]
+    file = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"col-id" if mapping else "id": range(9)}), file)
+    features = ("columnMapping",) if mapping else ()
+    start = logs.start(*columns, features=features, **mapping)
+    logs.commit(tmp_path, 0, *start, logs.add(file.name, file.stat().st_size))
+    (report,) = sb.add_bloom_filters(tmp_path, columns=["id", "new"]).files
+    done = {it.column: (it.action, it.reason) for it in report.filters}
+    assert done == {"id": ("added", None), "new": ("skipped", "the file has no such column")}
+    assert sb.add_bloom_filters(tmp_path, columns="new").commits == ()
 
 
 def test_the_files_of_a_shallow_clone_get_their_new_places_in_the_clone(tmp_path: Path) -> None:

@@ -54,6 +54,13 @@ def test_names_are_translated_both_ways(logical: str, physical: str) -> None:
     assert [it.column for it in report.filters] == [logical]
 
 
+def test_the_log_knows_all_columns_but_the_levels_of_lists() -> None:
+    """How a writer calls these only its files tell."""
+    asked = ["email", "a.b", "address.zip", "many.list.element", "many.array", "map.key_value.key"]
+    known = NAMES.in_files(filter_request(asked, None)).known
+    assert known == {"col-email", "col-ab", "col-address.col-zip"}
+
+
 def test_the_keys_of_a_policy_go_along() -> None:
     rule = ColumnRule(path="address.zip", key="k_pii", bloom=sb.BloomFilterOptions())
     policy = KeyPolicy(footer_key="k_footer", columns={"address.zip": rule})
