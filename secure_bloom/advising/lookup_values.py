@@ -20,6 +20,8 @@ _ORIGINS = 8
 _TRIES = 60
 #: Distinct values of several row groups are counted together up to so many bytes.
 _COUNTED_BYTES = 64 * 1024 * 1024
+#: Longer texts are not looked up.
+_LONGEST = 64 * 1024
 #: The digits of the longest decimal of Arrow.
 _DIGITS = 76
 #: Characters of a kind; others give way to one of the last.
@@ -122,7 +124,19 @@ def _plain(values: pa.ChunkedArray) -> pa.Array:
         found = found.cast(pa.float32())
     if pa.types.is_floating(found.type):
         found = found.filter(pc.is_finite(found))
-    return found
+    return _short(found)
+
+
+def _short(values: pa.Array) -> pa.Array:
+    """The values that somebody might look up: a file of 13 KB may hold one of 400 MiB."""
+    # Each value that is drawn is copied, and dozens are.
+    if pa.types.is_fixed_size_binary(values.type):
+        return values if values.type.byte_width <= _LONGEST else values[:0]
+    if not _is_text(values.type) or not len(values):
+        return values
+    lengths = pc.binary_length(values)
+    longest = pc.max(lengths).as_py()
+    return values if longest <= _LONGEST else values.filter(pc.less_equal(lengths, _LONGEST))
 
 
 def _absent(ascending: pa.Array, row: pa.Scalar, chance: random.Random) -> pa.Scalar | None:

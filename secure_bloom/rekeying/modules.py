@@ -7,6 +7,7 @@ checksum over the bytes as stored; everything else passes as it is.
 from __future__ import annotations
 
 import zlib
+from dataclasses import replace
 from typing import Final
 
 from secure_bloom.encryption import cipher
@@ -51,6 +52,7 @@ def _check_sum(page: Page) -> None:
 
 
 def _sealed_body(page: Page, new: ColumnCipher | None) -> bytes:
+    _refuse_exchanged_algorithm(page)
     plain = memoryview(page.body())
     if new is None:
         return bytes(plain)
@@ -62,6 +64,27 @@ def _sealed_body(page: Page, new: ColumnCipher | None) -> bytes:
     module_type = _BODY_TYPES[page.is_dictionary]
     module = new.encrypt(module_type, plain[levels:], page=page.ordinal)
     return bytes(plain[:levels]) + module if levels else module
+
+
+def _refuse_exchanged_algorithm(page: Page) -> None:
+    """Raise IntegrityError for a body that should have no tag and has a right one.
+
+    The algorithm's id stands in clear (Encryption.md 5.4): exchanged, AES_GCM_V1 would be decrypted
+    to noise, and the noise sealed.
+    """
+    old = page.cipher
+    if old is None or not old.uses_ctr:
+        return
+    try:
+        replace(old, uses_ctr=False).decrypt(
+            _BODY_TYPES[page.is_dictionary], page.stored[page.clear :], page=page.ordinal
+        )
+    except (IntegrityError, FormatError):
+        # As it should be: no tag, or too short for one.
+        return
+    raise IntegrityError(
+        "the file says AES_GCM_CTR_V1, its pages are of AES_GCM_V1: it was altered"
+    )
 
 
 def _levels(page: Page) -> int:

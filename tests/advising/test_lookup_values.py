@@ -29,6 +29,14 @@ def found_in(folder: Path, values: pa.Array, count: int = 12) -> LookupValues:
     return lookup_values(LookupTrials(sample.table, resolver), sample, ("c",), count)
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_binary(), pa.binary(70_000)])
+def test_long_values_are_not_copied_by_the_dozen(tmp_path: Path, kind: pa.DataType) -> None:
+    short = [] if kind.id == pa.binary(1).id else [f"s{n}" for n in range(20)]
+    found = found_in(tmp_path, pa.array([*short, *(c * 70_000 for c in "abcde")]).cast(kind), 64)
+    assert {len(it.value.as_py()) for it in found.present} == ({2, 3} if short else set())
+    assert found.distinct.row_group == len(short)
+
+
 @pytest.mark.parametrize(
     "values",
     [

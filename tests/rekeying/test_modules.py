@@ -17,6 +17,7 @@ from secure_bloom.bloom.stored import decode_bloom_filter, filter_extent
 from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.encryption.column_cipher import ColumnCipher
 from secure_bloom.encryption.keys import DataKey
+from secure_bloom.errors import IntegrityError
 from secure_bloom.parquet.pages import DICTIONARY, Page, page_at, read_pages
 from secure_bloom.parquet.structures.metadata import PageHeader
 from secure_bloom.parquet.structures.records import decode_record
@@ -106,3 +107,21 @@ def test_a_damaged_page_in_clear_does_not_pass_for_whole(tmp_path: Path) -> None
     [failed] = sb.reencrypt(path, policy=policy, keys=KEYRING).failed
     assert "row group 0, column x: a page's checksum does not fit" in str(failed.error)
     assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_pages_are_not_sealed_as_noise_where_the_algorithm_was_exchanged(
+    tmp_path: Path, version: str
+) -> None:
+    path = written(tmp_path, Mode.ENCRYPTED, data_page_version=version)
+    with opened(path) as it:
+        chunk = it.chunk(0, "email")
+        for page in read_pages(it.file, chunk):
+            assert page.cipher is not None
+            # The algorithm's id stands in clear before an encrypted footer: anybody can do this.
+            exchanged = dataclasses.replace(
+                page, cipher=dataclasses.replace(page.cipher, uses_ctr=True)
+            )
+            for new in (new_cipher(), None):
+                with pytest.raises(IntegrityError, match="AES_GCM_CTR_V1"):
+                    moved_page(exchanged, new)
