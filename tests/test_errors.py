@@ -12,6 +12,9 @@ import pytest
 
 import secure_bloom
 from secure_bloom import errors
+from secure_bloom.encryption.keys import Keyring
+from tests.auditing.examples import data_keys
+from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, write
 
 
 def test_every_error_has_the_one_root() -> None:
@@ -83,3 +86,31 @@ def test_errors_of_the_system_become_ours_that_are_also_pythons(tmp_path: Path) 
     assert not isinstance(
         errors.refused_by_system(OSError(28, "full"), "the system refuses"), PermissionError
     )
+
+
+def _shown(error: BaseException) -> str:
+    """The error as tools that report errors show it: with the variables of every frame."""
+    assert error.__traceback__ is not None
+    # But for the first frame, which is that of the test.
+    error = error.with_traceback(error.__traceback__.tb_next)
+    told = traceback.TracebackException.from_exception(error, capture_locals=True)
+    return "".join(told.format())
+
+
+@pytest.mark.parametrize("mode", [Mode.ENCRYPTED, Mode.SIGNED])
+def test_reported_variables_hold_no_key(tmp_path: Path, mode: Mode) -> None:
+    path = write(tmp_path / "x.parquet", customers(30), mode)
+    footer, columns = data_keys(path)
+    secrets = [repr(key) for key in (footer, *columns.values(), *MASTER_KEYS.values())]
+    sound = path.read_bytes()
+    others = Keyring(master_keys={**MASTER_KEYS, "k_pii": b"z" * 24})
+    cases = [(others, len(sound))]
+    cases += [(KEYRING, place) for place in (len(sound) - 100, len(sound) - 12, 40)]
+    for keys, place in cases:
+        altered = bytearray(sound + b"\0")
+        altered[place] ^= 1
+        path.write_bytes(altered[:-1])
+        with pytest.raises(errors.SecureBloomError) as caught:
+            secure_bloom.read_table(path, keys=keys)
+        told = _shown(caught.value)
+        assert not [secret for secret in [*secrets, repr(b"z" * 24)] if secret in told]

@@ -166,7 +166,7 @@ def decrypt_gcm(module: BytesLike, key: bytes | AESGCM, aad: bytes) -> bytes:
     return _opened(_unframe(module), key, aad)
 
 
-def decrypt_footer(module: BytesLike, key: bytes, file_aad: bytes) -> bytes:
+def decrypt_footer(module: BytesLike, key: bytes | AESGCM, file_aad: bytes) -> bytes:
     """The plaintext of an encrypted footer; errors as of :func:`decrypt_gcm`.
 
     UnsupportedFeatureError for one that was sealed with no AAD: nobody altered it, and nothing in
@@ -208,7 +208,7 @@ def decrypt_ctr(module: BytesLike, key: bytes) -> bytes:
 
 
 def sign_footer(
-    footer: BytesLike, key: bytes, file_aad: bytes, *, _nonce: bytes | None = None
+    footer: BytesLike, key: bytes | AESGCM, file_aad: bytes, *, _nonce: bytes | None = None
 ) -> bytes:
     """The signature of a plaintext footer: nonce | tag, 28 bytes.  Encryption.md 5.5."""
     sealed = seal(footer, key, module_aad(file_aad, ModuleType.FOOTER), _nonce=_nonce)
@@ -216,7 +216,9 @@ def sign_footer(
     return sealed[:NONCE_SIZE] + sealed[-TAG_SIZE:]
 
 
-def verify_footer(footer: BytesLike, signature: BytesLike, key: bytes, file_aad: bytes) -> None:
+def verify_footer(
+    footer: BytesLike, signature: BytesLike, key: bytes | AESGCM, file_aad: bytes
+) -> None:
     """Raise IntegrityError unless ``signature`` is that of ``footer``, the bytes as they were read.
 
     Raises FormatError when the signature does not have 28 bytes.

@@ -87,7 +87,8 @@ class ColumnCipher:
         # There is no tag: in AES_GCM_CTR_V1 altered page bodies go unnoticed.  Encryption.md 4.2.2.
         if self.uses_ctr and module_type in _PAGE_BODIES:
             return cipher.decrypt_ctr(module, self.key.key)
-        return cipher.decrypt_gcm(module, self.gcm or self.key.key, self._aad(module_type, page))
+        gcm = self.gcm or cipher.prepare(self.key.key)
+        return cipher.decrypt_gcm(module, gcm, self._aad(module_type, page))
 
     def encrypt(
         self, module_type: ModuleType, plaintext: cipher.BytesLike, *, page: int | None = None

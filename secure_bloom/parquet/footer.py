@@ -151,10 +151,12 @@ def open_footer(tail: Tail, key: FooterKey | None) -> bytes:
     """
     if key is None:
         return tail.clear
+    # Prepared here, because tools that report errors show the arguments of each call.
+    prepared = cipher.prepare(key.key.key)
     if tail.mode is FooterMode.ENCRYPTED:
-        return cipher.decrypt_footer(tail.sealed, key.key.key, key.file_aad)
+        return cipher.decrypt_footer(tail.sealed, prepared, key.file_aad)
     # The signature is over the bytes as they were read: a footer that is encoded again may differ.
-    cipher.verify_footer(tail.clear, tail.sealed, key.key.key, key.file_aad)
+    cipher.verify_footer(tail.clear, tail.sealed, prepared, key.file_aad)
     return tail.clear
 
 

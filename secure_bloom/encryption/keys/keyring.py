@@ -92,7 +92,7 @@ class Keyring:
         Raises KeyUnavailableError for an unknown id or a master key that does not fit, FormatError
         when ``wrapped_key`` does not have the wrapped form.
         """
-        master_key = self._master_key(master_key_identifier)
+        master_key = cipher.prepare(self._master_key(master_key_identifier))
         try:
             # Without `validate` Python skips foreign characters, and altered text would pass for
             # the same.

@@ -74,12 +74,15 @@ def unwrap(material: KeyMaterial, kms: KmsClient, keks: KekCache) -> bytes:
             (b"", master_key_id, material.wrapped_dek),
             lambda: unwrap_with(kms, material.wrapped_dek, master_key_id),
         )
-    key = keks.get(
-        (kek.kek_id, master_key_id, kek.wrapped),
-        lambda: unwrap_with(kms, kek.wrapped, master_key_id),
+    # The key itself is in no variable, because tools that report errors show those.
+    prepared = cipher.prepare(
+        keks.get(
+            (kek.kek_id, master_key_id, kek.wrapped),
+            lambda: unwrap_with(kms, kek.wrapped, master_key_id),
+        )
     )
     try:
-        dek = cipher.unseal(_sealed_dek(material), key, kek.kek_id)
+        dek = cipher.unseal(_sealed_dek(material), prepared, kek.kek_id)
     except IntegrityError as exc:
         raise misfit(master_key_id) from exc
     # It authenticated, but a foreign writer may have wrapped anything.
