@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from secure_bloom.cli.loudness import tell_note
 from secure_bloom.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -44,6 +45,11 @@ def write_report(
     on_terminal = output is None and sys.stdout.isatty()
     page = _Page(paths=paths, on_terminal=on_terminal, verbose=verbose)
     write_text(FORMS[form](report, page), output)
+    # Else a terminal would show nothing, and the exit code alone would tell.
+    if output is not None:
+        from secure_bloom.auditing.formats.mistakes import group_report, verdict
+
+        tell_note(f"{output}: {verdict(report, group_report(report)).headline}", err=True)
 
 
 def write_text(text: str, output: Path | None) -> None:

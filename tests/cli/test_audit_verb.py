@@ -101,8 +101,10 @@ def test_findings_exit_with_1_in_every_format(lake: Path) -> None:
 def test_a_report_goes_into_a_file(lake: Path) -> None:
     put_in_clear(lake)
     target = lake / "audit.sarif"
-    code, text = audit(lake, "--format", "sarif", "--output", target)
-    assert (code, text) == (1, "")
+    written = ("--format", "sarif", "--output", target)
+    done = main(lake / "out", "--policy", lake / "policy.toml", *written)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"note: {target}: the files do not obey the policy\n"
     (result,) = json.loads(target.read_text())["runs"]
     assert "column-in-clear" in {r["ruleId"] for r in result["results"]}
     rules = {rule["id"]: rule for rule in result["tool"]["driver"]["rules"]}
