@@ -510,7 +510,9 @@ def impossible_page_index(folder: Path) -> Example:
 @example("impossible-pages")
 def impossible_pages(folder: Path) -> Example:
     """A dictionary page that has one entry more than its header says; with `--check-values`."""
-    example = lying(folder, LIES["DictionaryPageHeader.num_values: one less"].change)
+    # Of a sensitive column: the pages that stay behind are sealed.
+    lie = LIES["DictionaryPageHeader.num_values: one less"].change
+    example = lying(folder, lie, "email")
     example.options = {"check_values": True}
     return example
 
@@ -662,6 +664,17 @@ def page_index_in_clear(folder: Path) -> Example:
         return index.encode()
 
     edit_footer(path, change)
+    return Example(path=path)
+
+
+@example("pages-stray-in-clear")
+def pages_stray(folder: Path) -> Example:
+    """Pages of a file in clear before the footer, to which nothing refers."""
+    path = sound(folder)
+    clear = write(folder / "clear", customers(ROWS))
+    pages = clear.read_bytes()[4:1000]
+    clear.unlink()
+    edit_footer(path, lambda _: pages)
     return Example(path=path)
 
 

@@ -1,6 +1,8 @@
-"""Search for Bloom filters in clear by their bytes alone, as anyone with the file can do.
+"""Search for Bloom filters and pages in clear by their bytes alone, as anyone with a file can.
 
     15 <numBytes> 1c 1c 00 00 1c 1c 00 00 1c 1c 00 00 00 | bitset
+
+    15 <type> 15 <size> 15 <stored size> [15 <crc>] <field 5, 7 or 8> 15 <values> 15 <encoding> ...
 
 Thrift's compact protocol always writes this header, because there is only one algorithm, hash and
 compression.  Field 1 is a zigzag varint; fields 2 to 4 are unions of empty structures.
@@ -17,6 +19,19 @@ from secure_bloom.options import MAX_BYTES
 
 # The varint of an int of 32 bits has five bytes at most, and only its last byte is below 0x80.
 _HEADER = re.compile(rb"\x15([\x80-\xff]{0,4}[\x00-\x7f])(?:\x1c\x1c\x00\x00){3}\x00")
+# Field by field, as far as every writer writes them: PageHeader, and in it DataPageHeader,
+# DictionaryPageHeader or DataPageHeaderV2.
+_INT = rb"\x15[\x80-\xff]{0,4}[\x00-\x7f]"
+_SIZES = _INT * 2
+_ENCODING, _LEVELS = rb"\x15[\x00\x04-\x14]", rb"\x15[\x06\x08]"
+_PAGE = re.compile(
+    rb"\x15(?:\x00%b(?:%b\x1c|\x2c)%b%b|\x04%b(?:%b\x3c|\x4c)%b\x15[\x00\x04]|\x06%b(?:%b\x4c|\x5c)%b%b)"
+    % (
+        *(_SIZES, _INT, _INT, _ENCODING + _LEVELS * 2),
+        *(_SIZES, _INT, _INT),
+        *(_SIZES, _INT, _INT * 3, _ENCODING),
+    )
+)
 #: The longest header that can match.
 HEADER_SIZE = 1 + 5 + 13
 
@@ -30,6 +45,11 @@ def is_plain_filter(head: bytes, room: int) -> bool:
 def plain_filters(data: bytes, room: int) -> Iterator[int]:
     """The places in ``data`` where filters begin that end within ``room`` bytes from its start."""
     return (found.start() for found in _HEADER.finditer(data) if _fits(found, room))
+
+
+def has_plain_page(data: bytes) -> bool:
+    """Whether the header of a page in clear stands anywhere in ``data``."""
+    return _PAGE.search(data) is not None
 
 
 def plain_filter(data: bytes) -> SplitBlockBloomFilter:

@@ -1,4 +1,4 @@
-"""Check of the bytes that nothing refers to: a rewrite may have left filters in clear there.
+"""Check of the bytes that nothing refers to: a rewrite may have left filters or pages in clear.
 
 Column chunks, filters and the footer own the bytes that their metadata names.  If a column's
 metadata cannot be read, its whole row group counts as owned.  All other bytes are searched, up to
@@ -20,12 +20,14 @@ from numpy.typing import NDArray
 from secure_bloom.auditing.checks.column_filters import MOST_FILTERS
 from secure_bloom.auditing.checks.filter_search import (
     HEADER_SIZE,
+    has_plain_page,
     plain_filter,
     plain_filter_size,
     plain_filters,
 )
 from secure_bloom.auditing.checks.subjects import FileSubject, Findings, FooterSubject
 from secure_bloom.auditing.rules.filter_rules import FILTER_STRAY
+from secure_bloom.auditing.rules.leak_rules import PAGES_STRAY
 from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_FILTER, UNCHECKED_GAPS
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.bloom.stored import StoredBloomFilter, read_bloom_filter
@@ -114,10 +116,11 @@ _STEP = 4 * 1024 * 1024
 #: If the footer cannot be read, filters are looked for in this many bytes before it.
 _TAIL = 1024 * 1024
 _WHAT = "a Bloom filter in clear stands where nothing refers to it"
+_WHAT_PAGE = "a page in clear stands where nothing refers to it"
 
 
 def check_gaps(subject: FooterSubject) -> Findings:
-    """The gaps of a file with sensitive columns hold no filter in clear."""
+    """The gaps of a file with sensitive columns hold no filter and no page in clear."""
     if not subject.sensitive():
         return
     left = _MOST_SEARCHED
@@ -127,10 +130,13 @@ def check_gaps(subject: FooterSubject) -> Findings:
             yield subject.of.finding(UNCHECKED_GAPS, "more than 64 MiB that nothing refers to")
             return
         left -= end - start
-        for offset in _search(subject.of.file, start, end):
-            known = ClearFilters(_filters_in_clear(subject)) if known is None else known
-            if not known.explain(_filter_at(subject.of.file, offset, end)):
-                yield subject.of.finding(FILTER_STRAY, _WHAT)
+        for at, data in _steps(subject.of.file, start, end):
+            if has_plain_page(data):
+                yield subject.of.finding(PAGES_STRAY, _WHAT_PAGE)
+            for offset in _filters_in(data, at, end):
+                known = ClearFilters(_filters_in_clear(subject)) if known is None else known
+                if not known.explain(_filter_at(subject.of.file, offset, end)):
+                    yield subject.of.finding(FILTER_STRAY, _WHAT)
 
 
 def check_before_footer(subject: FileSubject) -> Findings:
@@ -175,10 +181,20 @@ def _stored(file: InputFile, chunk: Chunk) -> StoredBloomFilter | None:
 
 def _search(file: InputFile, start: int, end: int) -> Iterator[int]:
     """The offsets between two offsets at which filters in clear begin; none counts twice."""
+    for at, data in _steps(file, start, end):
+        yield from _filters_in(data, at, end)
+
+
+def _filters_in(data: bytes, offset: int, end: int) -> Iterator[int]:
+    """The offsets at which filters begin in a step that was read at ``offset``."""
+    return (offset + at for at in plain_filters(data, end - offset) if at < _STEP)
+
+
+def _steps(file: InputFile, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+    """The bytes between two offsets, step by step, each with its offset."""
     for offset in range(start, end, _STEP):
         # Read this far beyond the step, so that a header which begins in it is whole.
-        data = file.read_at(offset, min(_STEP + HEADER_SIZE - 1, end - offset))
-        yield from (offset + at for at in plain_filters(data, end - offset) if at < _STEP)
+        yield offset, file.read_at(offset, min(_STEP + HEADER_SIZE - 1, end - offset))
 
 
 def _gaps(owned: Iterable[Region], end: int) -> Iterator[Region]:

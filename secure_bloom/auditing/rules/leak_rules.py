@@ -36,6 +36,14 @@ PAGE_INDEX_IN_CLEAR = Rule(
     "and largest values of every page.",
     fix="write the file again, with encrypted page indexes or without any, and destroy this copy",
 )
+PAGES_STRAY = Rule(
+    id="pages-stray-in-clear",
+    severity=Severity.HIGH,
+    meaning="Pages in clear stand between the parts of a file that has sensitive columns, where no "
+    "footer refers to them: hidden, or left behind by a rewrite. Of which column they are cannot "
+    "be told.",
+    fix="write the file again and destroy this copy",
+)
 HUDI_KEYS_IN_CLEAR = Rule(
     id="hudi-record-keys-in-clear",
     severity=Severity.CRITICAL,

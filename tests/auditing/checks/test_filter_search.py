@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from secure_bloom.auditing.checks.filter_search import (
     HEADER_SIZE,
+    has_plain_page,
     is_plain_filter,
     plain_filter,
     plain_filters,
@@ -19,6 +21,7 @@ from secure_bloom.bloom.stored import encode_bloom_filter
 from secure_bloom.encryption.column_cipher import ColumnCipher
 from secure_bloom.encryption.keys import DataKey
 from tests.auditing.examples import some_filter
+from tests.tables import Mode, customers, write
 
 
 @given(st.binary(max_size=60), st.integers(1, 5000), st.binary(max_size=60))
@@ -54,3 +57,17 @@ def test_an_encrypted_filter_is_none() -> None:
     )
     stored = encode_bloom_filter(SplitBlockBloomFilter(100), column_cipher)
     assert list(plain_filters(stored, len(stored))) == []
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("options", [{}, {"write_page_checksum": True}, {"use_dictionary": False}])
+def test_pages_in_clear_are_found_by_their_headers(
+    tmp_path: Path, version: str, options: dict[str, bool]
+) -> None:
+    path = tmp_path / "x.parquet"
+    write(path, customers(3000), data_page_version=version, **options)
+    assert has_plain_page(path.read_bytes())
+    footers = path.read_bytes()[-8 - int.from_bytes(path.read_bytes()[-8:-4], "little") :]
+    assert not has_plain_page(footers)
+    write(path, customers(3000), Mode.ENCRYPTED, column_keys={"k_pii": customers(1).column_names})
+    assert not has_plain_page(path.read_bytes())
