@@ -61,7 +61,8 @@ def short(text: str) -> str:
 
 def _plain(path: Sequence[str]) -> str:
     levels = [path[0], *(_LEVELS.get(part.lower(), part) for part in path[1:])]
-    return ".".join("".join(c for c in part.casefold() if c.isalnum()) for part in levels)
+    # A name of marks alone is itself: without them all such names would be one.
+    return ".".join("".join(filter(str.isalnum, part.casefold())) or part for part in levels)
 
 
 def secret_partition(folder: str, policy: KeyPolicy) -> str | None:
