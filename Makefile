@@ -27,7 +27,7 @@ INSTALL_SPARK := $(INSTALL) --config-settings=--build-option=--compression=store
 
 .DEFAULT_GOAL := help
 .PHONY: help docs demo test pytest test-all check coverage mutants compatibility bench faults fuzz integrity no-false-negative format clean java \
-  install-java install-dependencies install-dev install-connect install-duckdb install-site install-azurite compile-kernels
+  install-java install-dependencies install-dev install-connect install-duckdb install-site install-azurite compile-kernels native
 
 help:  ## Show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -80,6 +80,9 @@ integrity: $(VENV)/.installed-dev  ## Every authenticated byte changed, for ever
 
 no-false-negative: $(VENV)/.installed-dev java  ## 10 million present values against their filters, parquet-java beside ours; writes docs/reliability.md
 	$(BIN)/python -m campaigns no_false_negative
+
+native: $(VENV)/.installed-dev  ## Build the C extension in place, with all warnings as errors (needs gcc or clang)
+	$(BIN)/python hatch_build.py --strict
 
 format: $(VENV)/.installed-dev  ## Put the code into shape
 	$(BIN)/ruff format .

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from secure_bloom.kernels import uncompiled
+from secure_bloom.kernels import extension, uncompiled
 from secure_bloom.kernels.loading import building_code
 from secure_bloom.kernels.uncompiled import DAMAGED, Blocks, Bytes, Hashes
 
@@ -58,6 +58,9 @@ def expect_values(numbers: int, byte_arrays: int) -> None:
 
 def hash_rows(rows: Bytes, hashes: Hashes) -> None:
     """Hash the rows of ``rows``, which is (n, width)."""
+    if extension.native is not None:
+        extension.native.hash_rows(np.ascontiguousarray(rows), rows.shape[1], hashes)
+        return
     cost = _A_NUMBER if rows.shape[1] == _WIDTH_OF_NUMBERS else _A_SPAN_OF_ONE_LENGTH
     _loops(cost * len(rows)).hash_rows(rows, hashes)
 
@@ -72,12 +75,18 @@ def hash_spans(offsets: NDArray[Any], prefix: int, data: Bytes, hashes: Hashes) 
 
 def insert_hashes(blocks: Blocks, hashes: Hashes) -> None:
     """Insert every hash; ``blocks`` is (z, 8) in C order, z >= 1."""
+    if extension.native is not None:
+        extension.native.insert_hashes(blocks, hashes)
+        return
     cost = _A_HASH if blocks.nbytes <= _LARGE_FILTER else _A_HASH_OF_A_LARGE_FILTER
     _loops(cost * len(hashes)).insert_hashes(blocks, hashes)
 
 
 def check_hashes(blocks: Blocks, hashes: Hashes, found: NDArray[np.bool_]) -> None:
     """Set ``found[i]`` to whether ``hashes[i]`` may have been inserted."""
+    if extension.native is not None:
+        extension.native.check_hashes(blocks, hashes, found)
+        return
     _loops(_A_HASH * len(hashes)).check_hashes(blocks, hashes, found)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +14,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import secure_bloom
 from secure_bloom.bloom import split_block, xxh64
 from secure_bloom.bloom.sizing import expected_fpp
 from secure_bloom.bloom.split_block import Probe, SplitBlockBloomFilter
@@ -338,43 +336,3 @@ assert bloom.check(b"bloom") and not bloom.check(b"filter")
 print({"numba", "numpy", "pyarrow"} & set(sys.modules))
 """
     assert run(program) == "set()"
-
-
-BULK = """
-import sys
-import numpy as np
-from secure_bloom.bloom.split_block import SplitBlockBloomFilter
-from secure_bloom.kernels.loading import CompiledCode
-CompiledCode.is_worth = lambda self, saved: True
-bloom = SplitBlockBloomFilter(4)
-bloom.insert_fixed(np.arange(9))
-assert bloom.fill() > 0
-print("numba" in sys.modules)
-"""
-
-
-def test_compiled_code_is_kept_between_processes(tmp_path: Path) -> None:
-    cache = {"NUMBA_CACHE_DIR": str(tmp_path)}
-    assert [run(BULK, **cache) for _ in range(2)] == ["True", "False"]
-
-
-def test_without_a_writable_folder_for_compiled_code_everything_still_works(
-    tmp_path: Path,
-) -> None:
-    # A file where numba wants a folder stops even root, whom no permission bits would stop.
-    package = Path(secure_bloom.__file__).parent
-    installed = tmp_path / "secure_bloom"
-    shutil.copytree(package, installed, ignore=shutil.ignore_patterns("__pycache__"))
-    (installed / "kernels" / "__pycache__").touch()
-    home = tmp_path / "home"
-    home.touch()
-    answer = run(
-        BULK,
-        PYTHONPATH=str(tmp_path),
-        HOME=str(home),
-        XDG_CACHE_HOME=str(home / "cache"),
-        NUMBA_CACHE_DIR="",
-        PYTHONDONTWRITEBYTECODE="1",
-    )
-    assert answer == "True"
-    assert not list(tmp_path.rglob("*.o"))

@@ -1,0 +1,170 @@
+/* Insert hashes into a split-block Bloom filter and check them.  BloomFilter.md, "Technical
+ * Approach": a hash picks a block by its upper half, and one bit in each of the block's eight
+ * 32-bit words by its lower half. */
+#include "native.h"
+
+#if defined(__x86_64__) || defined(_M_X64)
+#define HAS_AVX2_KERNELS 1
+#include <immintrin.h>
+#ifdef _MSC_VER
+#include <intrin.h>
+#define TARGET_AVX2
+#else
+#define TARGET_AVX2 __attribute__((target("avx2,bmi2")))
+#endif
+#endif
+
+static const uint32_t SALT[8] = {0x47b6137bU, 0x44974d91U, 0x8824ad5bU, 0xa2b7289dU,
+                                 0x705495c7U, 0x2df1424bU, 0x9efc4947U, 0x5c6bfb31U};
+
+/* The offset of the hash's block among `z` blocks, 1 <= z < 2^31. */
+static inline uint64_t block_offset(uint64_t h, uint64_t z) {
+    return ((h >> 32) * z >> 32) * BLOCK_SIZE;
+}
+
+#if defined(__GNUC__) && defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+
+/* Half of a block: two of these are what NEON and SSE2 hold in registers. */
+typedef uint32_t Lanes __attribute__((vector_size(16)));
+
+static inline Lanes mask_of(uint32_t x, int half) {
+    Lanes salt, one = {1, 1, 1, 1};
+    memcpy(&salt, SALT + 4 * half, sizeof salt);
+    return one << ((salt * x) >> 27);
+}
+
+static inline void insert_plain(uint8_t *block, uint32_t x) {
+    for (int half = 0; half < 2; half++) {
+        Lanes words;
+        memcpy(&words, block + 16 * half, sizeof words);
+        words |= mask_of(x, half);
+        memcpy(block + 16 * half, &words, sizeof words);
+    }
+}
+
+static inline bool check_plain(const uint8_t *block, uint32_t x) {
+    Lanes low, high;
+    memcpy(&low, block, sizeof low);
+    memcpy(&high, block + 16, sizeof high);
+    Lanes missing = (mask_of(x, 0) & ~low) | (mask_of(x, 1) & ~high);
+    return (missing[0] | missing[1] | missing[2] | missing[3]) == 0;
+}
+
+#else
+
+/* Any compiler and any byte order, a byte at a time: bit b of a word is in its byte b / 8. */
+static inline void insert_plain(uint8_t *block, uint32_t x) {
+    for (int i = 0; i < 8; i++) {
+        uint32_t bit = (x * SALT[i]) >> 27;
+        block[4 * i + (int)(bit >> 3)] |= (uint8_t)(1U << (bit & 7));
+    }
+}
+
+static inline bool check_plain(const uint8_t *block, uint32_t x) {
+    uint32_t missing = 0;
+    for (int i = 0; i < 8; i++) {
+        uint32_t bit = (x * SALT[i]) >> 27;
+        missing |= (~(uint32_t)block[4 * i + (int)(bit >> 3)] >> (bit & 7)) & 1;
+    }
+    return missing == 0;
+}
+
+#endif
+
+static void insert_all(uint8_t *blocks, uint64_t z, const uint64_t *hashes, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        insert_plain(blocks + block_offset(hashes[i], z), (uint32_t)hashes[i]);
+}
+
+static void check_all(const uint8_t *blocks, uint64_t z, const uint64_t *hashes, size_t count,
+                      uint8_t *found) {
+    for (size_t i = 0; i < count; i++)
+        found[i] = check_plain(blocks + block_offset(hashes[i], z), (uint32_t)hashes[i]);
+}
+
+#ifdef HAS_AVX2_KERNELS
+
+TARGET_AVX2 static inline __m256i mask_avx2(uint32_t x) {
+    __m256i salt = _mm256_loadu_si256((const __m256i *)(const void *)SALT);
+    __m256i product = _mm256_mullo_epi32(_mm256_set1_epi32((int)x), salt);
+    return _mm256_sllv_epi32(_mm256_set1_epi32(1), _mm256_srli_epi32(product, 27));
+}
+
+TARGET_AVX2 static void insert_all_avx2(uint8_t *blocks, uint64_t z, const uint64_t *hashes,
+                                        size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        __m256i *block = (__m256i *)(void *)(blocks + block_offset(hashes[i], z));
+        __m256i mask = mask_avx2((uint32_t)hashes[i]);
+        _mm256_storeu_si256(block, _mm256_or_si256(_mm256_loadu_si256(block), mask));
+    }
+}
+
+TARGET_AVX2 static void check_all_avx2(const uint8_t *blocks, uint64_t z, const uint64_t *hashes,
+                                       size_t count, uint8_t *found) {
+    for (size_t i = 0; i < count; i++) {
+        const void *block = blocks + block_offset(hashes[i], z);
+        __m256i bits = _mm256_loadu_si256((const __m256i *)block);
+        found[i] = (uint8_t)_mm256_testc_si256(bits, mask_avx2((uint32_t)hashes[i]));
+    }
+}
+
+static bool has_avx2(void) {
+#ifdef _MSC_VER
+    /* Not tested: AVX2 and BMI2 of leaf 7, and that the system saves the registers. */
+    int leaf[4];
+    __cpuidex(leaf, 1, 0);
+    if (!(leaf[2] & 1 << 27) || (_xgetbv(0) & 6) != 6) return false;
+    __cpuidex(leaf, 7, 0);
+    return (leaf[1] & 1 << 5) != 0 && (leaf[1] & 1 << 8) != 0;
+#else
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2");
+#endif
+}
+
+#endif
+
+void choose_filter_kernels(Kernels *kernels) {
+    *kernels = (Kernels){insert_all, check_all, "plain"};
+#ifdef HAS_AVX2_KERNELS
+    if (has_avx2()) *kernels = (Kernels){insert_all_avx2, check_all_avx2, "avx2"};
+#endif
+}
+
+static bool is_filter(size_t size) {
+    return size != 0 && size % BLOCK_SIZE == 0 && size / BLOCK_SIZE < UINT64_C(1) << 31;
+}
+
+/* insert_hashes(blocks, hashes) */
+static PyObject *insert_hashes(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
+    Arguments in;
+    if (!take_arguments(&in, "wR", args, nargs)) return NULL;
+    size_t size = size_of(&in, 0), count = count_of(&in, 1);
+    if (!is_filter(size)) return refuse_arguments(&in, "blocks");
+    PyThreadState *state = begin_long_call(8 * count);
+    kernels_of(module)->insert_hashes(writable(&in, 0), size / BLOCK_SIZE, numbers_of(&in, 1),
+                                      count);
+    end_long_call(state);
+    release_arguments(&in);
+    Py_RETURN_NONE;
+}
+
+/* check_hashes(blocks, hashes, found): set each of `found` to 1 if the hash may be in the filter. */
+static PyObject *check_hashes(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
+    Arguments in;
+    if (!take_arguments(&in, "rRw", args, nargs)) return NULL;
+    size_t size = size_of(&in, 0), count = count_of(&in, 1);
+    if (!is_filter(size) || size_of(&in, 2) != count)
+        return refuse_arguments(&in, "blocks or answers");
+    PyThreadState *state = begin_long_call(8 * count);
+    kernels_of(module)->check_hashes(bytes_of(&in, 0), size / BLOCK_SIZE, numbers_of(&in, 1), count,
+                                     writable(&in, 2));
+    end_long_call(state);
+    release_arguments(&in);
+    Py_RETURN_NONE;
+}
+
+PyMethodDef filter_methods[] = {
+    {"insert_hashes", (PyCFunction)(void (*)(void))insert_hashes, METH_FASTCALL, NULL},
+    {"check_hashes", (PyCFunction)(void (*)(void))check_hashes, METH_FASTCALL, NULL},
+    {NULL, NULL, 0, NULL},
+};
