@@ -1,10 +1,14 @@
-/* The module secure_bloom.kernels._native: its arguments, its state and the tables of its methods.
- * Built for the stable ABI of CPython 3.11. */
+/* The module secure_bloom.kernels._native, for the stable ABI of CPython 3.11: how Python's
+ * arguments become those of a kernel, and the tables of all kernels. */
+#include "filter.h"
 #include "native.h"
 
 #ifndef SOURCES
 #define SOURCES ""
 #endif
+
+/* The GIL is released for work on this many bytes: about 20 microseconds. */
+#define LONG_WORK (64 * 1024)
 
 static bool take_buffer(Arguments *in, char kind, PyObject *argument) {
     bool is_written = kind == 'w' || kind == 'W', is_numbers = kind == 'R' || kind == 'W';
@@ -12,11 +16,15 @@ static bool take_buffer(Arguments *in, char kind, PyObject *argument) {
     int flags = is_written ? PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE : PyBUF_C_CONTIGUOUS;
     if (PyObject_GetBuffer(argument, taken, flags) != 0) return false;
     in->buffer_count++;
-    if (is_numbers && (taken->len % 8 != 0 || (uintptr_t)taken->buf % 8 != 0)) {
-        PyErr_SetString(PyExc_ValueError, "wanted an aligned buffer of 64-bit numbers");
-        return false;
-    }
-    return true;
+    if (!is_numbers || (taken->len % 8 == 0 && (uintptr_t)taken->buf % 8 == 0)) return true;
+    PyErr_SetString(PyExc_ValueError, "wanted an aligned buffer of 64-bit numbers");
+    return false;
+}
+
+static bool take_number(Arguments *in, PyObject *argument) {
+    int64_t number = PyLong_AsLongLong(argument);
+    in->numbers[in->number_count++] = number;
+    return number != -1 || !PyErr_Occurred();
 }
 
 bool take_arguments(Arguments *in, const char *format, PyObject *const *args, Py_ssize_t count) {
@@ -27,41 +35,48 @@ bool take_arguments(Arguments *in, const char *format, PyObject *const *args, Py
         return false;
     }
     for (Py_ssize_t i = 0; i < count; i++) {
-        bool is_taken;
-        if (format[i] == 'n') {
-            int64_t number = PyLong_AsLongLong(args[i]);
-            is_taken = number != -1 || !PyErr_Occurred();
-            in->numbers[in->number_count++] = number;
-        } else {
-            is_taken = take_buffer(in, format[i], args[i]);
-        }
-        if (!is_taken) {
-            release_arguments(in);
-            return false;
-        }
+        char kind = format[i];
+        if (kind == 'n' ? take_number(in, args[i]) : take_buffer(in, kind, args[i])) continue;
+        release_arguments(in);
+        return false;
     }
     return true;
 }
 
 void release_arguments(Arguments *in) {
     for (int i = 0; i < in->buffer_count; i++) PyBuffer_Release(&in->buffers[i]);
-    in->buffer_count = 0;
 }
 
-PyObject *refuse_arguments(Arguments *in, const char *message) {
-    release_arguments(in);
-    return PyErr_Format(PyExc_ValueError, "%s do not fit the other arguments", message);
+PyObject *call_kernel(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    Arguments in;
+    const Kernel *kernel = PyCapsule_GetPointer(self, NULL);
+    if (kernel == NULL || !take_arguments(&in, kernel->format, args, count)) return NULL;
+    bool is_long = in.buffer_count > 0 && size_of(&in, kernel->work) >= LONG_WORK;
+    PyThreadState *state = is_long ? PyEval_SaveThread() : NULL;
+    int64_t answer = kernel->run(&in);
+    if (state != NULL) PyEval_RestoreThread(state);
+    release_arguments(&in);
+    if (answer != REFUSED) return PyLong_FromLongLong(answer);
+    return PyErr_Format(PyExc_ValueError, "%s: the arguments do not fit", kernel->method.ml_name);
 }
 
-const Kernels *kernels_of(PyObject *module) { return PyModule_GetState(module); }
+static int add_kernels(PyObject *module, Kernel *kernels) {
+    for (; kernels->run != NULL; kernels++) {
+        PyObject *self = PyCapsule_New(kernels, NULL, NULL);
+        PyObject *function = self == NULL ? NULL : PyCFunction_New(&kernels->method, self);
+        Py_XDECREF(self);
+        int failed = PyModule_AddObjectRef(module, kernels->method.ml_name, function);
+        Py_XDECREF(function);
+        if (failed) return -1;
+    }
+    return 0;
+}
 
 static int execute(PyObject *module) {
-    Kernels *kernels = PyModule_GetState(module);
-    choose_filter_kernels(kernels);
-    PyMethodDef *const subjects[] = {hash_methods, filter_methods};
+    Kernel *const subjects[] = {hash_kernels, filter_kernels};
     for (size_t i = 0; i < sizeof subjects / sizeof *subjects; i++)
-        if (PyModule_AddFunctions(module, subjects[i]) < 0) return -1;
-    if (PyModule_AddStringConstant(module, "processor", kernels->processor) < 0) return -1;
+        if (add_kernels(module, subjects[i]) < 0) return -1;
+    if (PyModule_AddStringConstant(module, "processor", processor_name()) < 0) return -1;
     return PyModule_AddStringConstant(module, "sources", SOURCES);
 }
 
@@ -71,7 +86,7 @@ static PyModuleDef_Slot slots[] = {
 };
 
 static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "_native", NULL, sizeof(Kernels), NULL, slots, NULL, NULL, NULL,
+    PyModuleDef_HEAD_INIT, "_native", NULL, 0, NULL, slots, NULL, NULL, NULL,
 };
 
 PyMODINIT_FUNC PyInit__native(void) { return PyModuleDef_Init(&definition); }

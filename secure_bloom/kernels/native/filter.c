@@ -1,7 +1,10 @@
 /* Insert hashes into a split-block Bloom filter and check them.  BloomFilter.md, "Technical
  * Approach": a hash picks a block by its upper half, and one bit in each of the block's eight
  * 32-bit words by its lower half. */
-#include "native.h"
+#include "filter.h"
+
+typedef void (*CheckHashes)(const uint8_t *blocks, uint64_t z, const uint64_t *hashes, size_t count,
+                            uint8_t *found);
 
 #if defined(__x86_64__) || defined(_M_X64)
 #define HAS_AVX2_KERNELS 1
@@ -16,11 +19,6 @@
 
 static const uint32_t SALT[8] = {0x47b6137bU, 0x44974d91U, 0x8824ad5bU, 0xa2b7289dU,
                                  0x705495c7U, 0x2df1424bU, 0x9efc4947U, 0x5c6bfb31U};
-
-/* The offset of the hash's block among `z` blocks, 1 <= z < 2^31. */
-static inline uint64_t block_offset(uint64_t h, uint64_t z) {
-    return ((h >> 32) * z >> 32) * BLOCK_SIZE;
-}
 
 #if defined(__GNUC__) && defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 
@@ -121,50 +119,39 @@ static bool has_avx2(void) {
 #endif
 }
 
+#else
+
+/* Only named here: calls are compiled away. */
+#define insert_all_avx2 insert_all
+#define check_all_avx2 check_all
+static bool has_avx2(void) { return false; }
+
 #endif
 
-void choose_filter_kernels(Kernels *kernels) {
-    *kernels = (Kernels){insert_all, check_all, "plain"};
-#ifdef HAS_AVX2_KERNELS
-    if (has_avx2()) *kernels = (Kernels){insert_all_avx2, check_all_avx2, "avx2"};
-#endif
-}
+const char *processor_name(void) { return has_avx2() ? "AVX2" : "any processor"; }
 
-static bool is_filter(size_t size) {
-    return size != 0 && size % BLOCK_SIZE == 0 && size / BLOCK_SIZE < UINT64_C(1) << 31;
+void insert_into(uint8_t *blocks, uint64_t z, const uint64_t *hashes, size_t count) {
+    (has_avx2() ? insert_all_avx2 : insert_all)(blocks, z, hashes, count);
 }
 
 /* insert_hashes(blocks, hashes) */
-static PyObject *insert_hashes(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
-    Arguments in;
-    if (!take_arguments(&in, "wR", args, nargs)) return NULL;
-    size_t size = size_of(&in, 0), count = count_of(&in, 1);
-    if (!is_filter(size)) return refuse_arguments(&in, "blocks");
-    PyThreadState *state = begin_long_call(8 * count);
-    kernels_of(module)->insert_hashes(writable(&in, 0), size / BLOCK_SIZE, numbers_of(&in, 1),
-                                      count);
-    end_long_call(state);
-    release_arguments(&in);
-    Py_RETURN_NONE;
+static int64_t insert_hashes(Arguments *in) {
+    if (!is_filter(size_of(in, 0))) return REFUSED;
+    insert_into(bytes_of(in, 0), size_of(in, 0) / BLOCK_SIZE, numbers_of(in, 1), count_of(in, 1));
+    return 0;
 }
 
 /* check_hashes(blocks, hashes, found): set each of `found` to 1 if the hash may be in the filter. */
-static PyObject *check_hashes(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
-    Arguments in;
-    if (!take_arguments(&in, "rRw", args, nargs)) return NULL;
-    size_t size = size_of(&in, 0), count = count_of(&in, 1);
-    if (!is_filter(size) || size_of(&in, 2) != count)
-        return refuse_arguments(&in, "blocks or answers");
-    PyThreadState *state = begin_long_call(8 * count);
-    kernels_of(module)->check_hashes(bytes_of(&in, 0), size / BLOCK_SIZE, numbers_of(&in, 1), count,
-                                     writable(&in, 2));
-    end_long_call(state);
-    release_arguments(&in);
-    Py_RETURN_NONE;
+static int64_t check_hashes(Arguments *in) {
+    size_t z = size_of(in, 0) / BLOCK_SIZE, count = count_of(in, 1);
+    if (!is_filter(size_of(in, 0)) || size_of(in, 2) != count) return REFUSED;
+    CheckHashes check = has_avx2() ? check_all_avx2 : check_all;
+    check(bytes_of(in, 0), z, numbers_of(in, 1), count, bytes_of(in, 2));
+    return 0;
 }
 
-PyMethodDef filter_methods[] = {
-    {"insert_hashes", (PyCFunction)(void (*)(void))insert_hashes, METH_FASTCALL, NULL},
-    {"check_hashes", (PyCFunction)(void (*)(void))check_hashes, METH_FASTCALL, NULL},
-    {NULL, NULL, 0, NULL},
+Kernel filter_kernels[] = {
+    KERNEL(insert_hashes, "wR", 1),
+    KERNEL(check_hashes, "rRw", 1),
+    END_OF_KERNELS,
 };

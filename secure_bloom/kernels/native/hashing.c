@@ -12,22 +12,15 @@ void hash_fixed(const uint8_t *values, size_t width, size_t count, uint64_t *has
 }
 
 /* hash_rows(rows, width, hashes): hash the values of `width` bytes each. */
-static PyObject *hash_rows(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
-    (void)module;
-    Arguments in;
-    if (!take_arguments(&in, "rnW", args, nargs)) return NULL;
-    size_t size = size_of(&in, 0), count = count_of(&in, 1);
-    uint64_t width = (uint64_t)in.numbers[0];
-    if (in.numbers[0] < 0 || (width != 0 && count > size / width))
-        return refuse_arguments(&in, "rows");
-    PyThreadState *state = begin_long_call(size + 8 * count);
-    hash_fixed(bytes_of(&in, 0), (size_t)width, count, numbers_of(&in, 1));
-    end_long_call(state);
-    release_arguments(&in);
-    Py_RETURN_NONE;
+static int64_t hash_rows(Arguments *in) {
+    size_t count = count_of(in, 1);
+    uint64_t width = (uint64_t)in->numbers[0];
+    if (in->numbers[0] < 0 || (width != 0 && count > size_of(in, 0) / width)) return REFUSED;
+    hash_fixed(bytes_of(in, 0), (size_t)width, count, numbers_of(in, 1));
+    return 0;
 }
 
-PyMethodDef hash_methods[] = {
-    {"hash_rows", (PyCFunction)(void (*)(void))hash_rows, METH_FASTCALL, NULL},
-    {NULL, NULL, 0, NULL},
+Kernel hash_kernels[] = {
+    KERNEL(hash_rows, "rnW", 0),
+    END_OF_KERNELS,
 };

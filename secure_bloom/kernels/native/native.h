@@ -1,9 +1,8 @@
-/* What all subjects of the extension share: checked arguments, reads of little-endian numbers, and
- * the functions that are chosen by the processor.
+/* What all subjects share: how Python calls a kernel, and reads of little-endian numbers.
  *
- * Rules (docs/design/native.md): a function takes lengths and checks each read and write against
- * them, allocates nothing whose size comes from a file, keeps no global state, and returns an error
- * code that Python turns into a located error. */
+ * Rules: a function takes lengths and checks each read and write against them, allocates nothing
+ * whose size comes from a file, keeps no global state, and returns a number below 0 for bytes that
+ * it does not take, which Python then reads again and names the mistake in. */
 #ifndef SECURE_BLOOM_NATIVE_H
 #define SECURE_BLOOM_NATIVE_H
 
@@ -14,22 +13,12 @@
 #include <string.h>
 
 #define MAX_ARGUMENTS 12
-/* The GIL is released for calls on at least this many bytes: about 20 microseconds. */
-#define LONG_CALL (64 * 1024)
 #define BLOCK_SIZE 32
+/* Answers of kernels: the arguments do not fit each other (ValueError); the bytes are damaged. */
+#define REFUSED INT64_MIN
+#define DAMAGED (-1)
 
-typedef void (*InsertHashes)(uint8_t *blocks, uint64_t z, const uint64_t *hashes, size_t count);
-typedef void (*CheckHashes)(const uint8_t *blocks, uint64_t z, const uint64_t *hashes, size_t count,
-                            uint8_t *found);
-
-/* The functions that were chosen when the module was imported. */
-typedef struct {
-    InsertHashes insert_hashes;
-    CheckHashes check_hashes;
-    const char *processor;
-} Kernels;
-
-/* The arguments of a call: buffers and numbers, each in their order. */
+/* The arguments of a call: buffers and numbers, each counted from 0. */
 typedef struct {
     Py_buffer buffers[MAX_ARGUMENTS];
     int64_t numbers[MAX_ARGUMENTS];
@@ -37,29 +26,34 @@ typedef struct {
     int number_count;
 } Arguments;
 
-/* Take the arguments by `format`: r bytes to read, w bytes to write, R and W the same for aligned
- * numbers of 64 bits, n a signed number of 64 bits.  All buffers are contiguous.  Returns false with
- * an exception set.  After true, the caller calls release_arguments. */
+/* A function that Python calls.  `format` has a letter for each argument: r bytes to read, w bytes
+ * to write, R and W the same for aligned numbers of 64 bits, n a signed number of 64 bits.
+ * `run` calls nothing of Python: the GIL is released for it where the buffer `work` is large. */
+typedef struct {
+    PyMethodDef method;
+    const char *format;
+    int work;
+    int64_t (*run)(Arguments *in);
+} Kernel;
+
+PyObject *call_kernel(PyObject *self, PyObject *const *args, Py_ssize_t count);
+
+#define KERNEL(name, format, work) \
+    {{#name, (PyCFunction)(void (*)(void))call_kernel, METH_FASTCALL, NULL}, format, work, name}
+#define END_OF_KERNELS {{NULL, NULL, 0, NULL}, NULL, 0, NULL}
+
+/* One table for each subject. */
+extern Kernel filter_kernels[];
+extern Kernel hash_kernels[];
+
+/* For functions that return more than a number: take the arguments, and release them after use. */
 bool take_arguments(Arguments *in, const char *format, PyObject *const *args, Py_ssize_t count);
 void release_arguments(Arguments *in);
-/* Raise ValueError for arguments that do not fit each other, and return NULL. */
-PyObject *refuse_arguments(Arguments *in, const char *message);
-const Kernels *kernels_of(PyObject *module);
 
-static inline const uint8_t *bytes_of(const Arguments *in, int i) { return in->buffers[i].buf; }
-static inline uint8_t *writable(Arguments *in, int i) { return in->buffers[i].buf; }
+static inline uint8_t *bytes_of(Arguments *in, int i) { return in->buffers[i].buf; }
 static inline void *numbers_of(Arguments *in, int i) { return in->buffers[i].buf; }
-static inline size_t count_of(const Arguments *in, int i) { return (size_t)in->buffers[i].len / 8; }
 static inline size_t size_of(const Arguments *in, int i) { return (size_t)in->buffers[i].len; }
-
-/* Release the GIL if the call takes long; end_long_call takes it back. */
-static inline PyThreadState *begin_long_call(size_t bytes) {
-    return bytes >= LONG_CALL ? PyEval_SaveThread() : NULL;
-}
-
-static inline void end_long_call(PyThreadState *state) {
-    if (state != NULL) PyEval_RestoreThread(state);
-}
+static inline size_t count_of(const Arguments *in, int i) { return size_of(in, i) / 8; }
 
 static inline uint32_t read4(const uint8_t *at) {
     uint32_t word;
@@ -73,12 +67,5 @@ static inline uint32_t read4(const uint8_t *at) {
 static inline uint64_t read8(const uint8_t *at) {
     return (uint64_t)read4(at) | (uint64_t)read4(at + 4) << 32;
 }
-
-/* Choose the functions of filter.c for this processor. */
-void choose_filter_kernels(Kernels *kernels);
-
-/* One table of methods for each subject; a table ends in an entry of zeros. */
-extern PyMethodDef filter_methods[];
-extern PyMethodDef hash_methods[];
 
 #endif
