@@ -154,43 +154,61 @@ def _filters(tree: Any) -> Iterator[Any]:
 
 
 def _uses(root: Any) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Each comparison of a column with values below ``root``."""
+    """Each comparison of a column with values below ``root``, in time linear in its nodes."""
     from sqlglot import exp
 
     equal = (exp.EQ, exp.NullSafeEQ, exp.In)
     ranges = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between)
-    for node in root.walk(prune=lambda it: isinstance(it, exp.Query)):
+    nodes = list(_negations(root))
+    asked = _asking(node for node, _ in nodes)
+    for node, is_negated in nodes:
         if not isinstance(node, exp.Predicate) or isinstance(node, exp.Query):
             continue
         kind = "equal" if isinstance(node, equal) else "range" if isinstance(node, ranges) else ""
-        if kind == "equal" and (_is_negated(node) or node.args.get("query") is not None):
+        if kind == "equal" and (is_negated or node.args.get("query") is not None):
             kind = "other"
-        columns = [it for it in _sides(node) if it is not None]
+        columns = [it for it in _sides(node, asked) if it is not None]
         if len(columns) == 1:
             yield tuple(part.name for part in columns[0].parts), kind or "other"
 
 
-def _is_negated(node: Any) -> bool:
+def _negations(root: Any) -> Iterator[tuple[Any, bool]]:
+    """Each node below ``root``, parents first, and whether it is negated; queries stay closed."""
     from sqlglot import exp
 
-    found, parent = False, node.parent
-    while parent is not None:
-        found ^= isinstance(parent, exp.Not)
-        parent = parent.parent
-    return found
+    pending = [(root, False)]
+    while pending:
+        node, is_negated = pending.pop()
+        yield node, is_negated
+        if not isinstance(node, exp.Query):
+            below = is_negated ^ isinstance(node, exp.Not)
+            pending += [(child, below) for child in node.iter_expressions(reverse=True)]
 
 
-def _sides(node: Any) -> Iterator[Any]:
-    """The columns that a comparison compares; another column or a query beside it spoils it."""
+def _asking(nodes: Iterable[Any]) -> frozenset[int]:
+    """The ids of the nodes that are or contain a column or a query; parents come first."""
+    from sqlglot import exp
+
+    found = set[int]()
+    for node in reversed(list(nodes)):
+        if isinstance(node, exp.Column | exp.Query) or id(node) in found:
+            found |= {id(node), id(node.parent)}
+    return frozenset(found)
+
+
+def _sides(node: Any, asking: frozenset[int]) -> Iterator[Any]:
+    """The columns that a comparison compares, and None for each side that no filter answers.
+
+    These are functions of a column, and queries.
+    """
     from sqlglot import exp
 
     for side in node.iter_expressions():
         inner = side.this if isinstance(side, exp.Paren) else side
         if isinstance(inner, exp.Column | exp.Dot):
             yield inner
-        elif inner.find(exp.Column, exp.Query) is not None:
-            # A function of the column, or another query: nothing a filter answers.
-            yield from (None,)
+        elif id(inner) in asking:
+            yield None
 
 
 def _table_names(

@@ -13,7 +13,7 @@ Row groups are pruned, and rows are compared, with these same scalars.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -26,7 +26,15 @@ from secure_bloom.parquet.iso8601 import TICKS
 from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.predicates.coercion import Coerced, coerced_values
 from secure_bloom.predicates.joined_terms import joined
-from secure_bloom.predicates.tree import Condition, Operator, Predicate, Tree, leaves, mapped
+from secure_bloom.predicates.tree import (
+    MAX_DEPTH,
+    Condition,
+    Operator,
+    Predicate,
+    Tree,
+    leaves,
+    mapped,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -178,8 +186,7 @@ def _comparison(
     values = _as_in_pyarrow(given.values, stored) if given.is_cast else given.values
     values = tuple(map(_without_numpy, values))
     operator, scalars = _settled(given.operator, coerced_values(given.column, stored, values))
-    # As in SQL: NOT IN a list with a null is never true.
-    if given.operator is Operator.NOT_IN and given.has_null:
+    if given.never_true:
         operator, scalars = Operator.IN, ()
     if not pa.types.is_floating(compared):
         operator = _WITHOUT_NAN.get(operator, operator)
@@ -215,17 +222,29 @@ def _value_set(scalars: tuple[pa.Scalar, ...], of: pa.DataType) -> pa.Array:
     return found
 
 
-def _readings(fields: Iterable[pa.Field], name: str) -> dict[tuple[str, ...], pa.DataType]:
-    """The columns and members of structures whose path is written as that dotted name."""
+def _readings(within: pa.Schema | pa.StructType, name: str) -> dict[tuple[str, ...], pa.DataType]:
+    """Return the columns and members of structures whose path is written as that dotted name.
+
+    They are looked up by each beginning of the name: a schema may have thousands of columns.
+    """
+    candidates = [(index, "") for index in within.get_all_field_indices(name)]
+    for dot in _dots(name):
+        beginning, below = name[:dot], name[dot + 1 :]
+        candidates += [(index, below) for index in within.get_all_field_indices(beginning)]
     found: dict[tuple[str, ...], pa.DataType] = {}
-    for column in fields:
+    for index, below in sorted(candidates):
+        column = within.field(index)
         if column.name == name:
             found.setdefault((name,), column.type)
-        below = name.removeprefix(f"{column.name}.")
-        if below != name and pa.types.is_struct(column.type):
+        elif pa.types.is_struct(column.type):
             for path, of in _readings(column.type, below).items():
                 found.setdefault((column.name, *path), of)
     return found
+
+
+def _dots(name: str) -> list[int]:
+    """Return the places of the first dots in a name, up to as many as a path has parts."""
+    return [place for place, char in enumerate(name) if char == "."][:MAX_DEPTH]
 
 
 def _without_numpy(value: object) -> object:

@@ -23,6 +23,7 @@ from secure_bloom.predicates.tree import (
     Predicate,
     condition,
     negated,
+    refuse_never_true,
 )
 
 _TOKEN = re.compile(
@@ -84,6 +85,7 @@ def from_text(text: str, parameters: Mapping[str, object] | None = None) -> Pred
     parser = _Parser(tokens, len(text) + 1, parameters)
     predicate = parser.disjunction(MAX_DEPTH)
     parser.expect_end()
+    refuse_never_true(predicate)
     return predicate
 
 
@@ -124,7 +126,11 @@ def _is_number(text: str) -> bool:
 
 
 class _Parser:
-    """Recursive descent, one method to a rule of the grammar."""
+    """Recursive descent, one method to a rule of the grammar.
+
+    ``is_negated`` says whether an odd number of NOTs is around the rule: conditions are built in
+    the form that it gives them, so a chain of NOTs does not visit them again.
+    """
 
     def __init__(
         self, tokens: list[_Token], end: int, parameters: Mapping[str, object] | None
@@ -134,34 +140,38 @@ class _Parser:
         self._end = _Token(kind="end", text="", place=end)
         self._position = 0
 
-    def disjunction(self, depth: int) -> Predicate:
+    def disjunction(self, depth: int, *, is_negated: bool = False) -> Predicate:
         """``conjunction (or conjunction)*``."""
-        parts = [self._conjunction(depth)]
+        parts = [self._conjunction(depth, is_negated)]
         while self._accept("or"):
-            parts.append(self._conjunction(depth))
-        return parts[0] if len(parts) == 1 else AnyOf(parts=tuple(parts))
+            parts.append(self._conjunction(depth, is_negated))
+        # De Morgan: a negated OR is the AND of its negated parts, and the other way round.
+        join = AllOf if is_negated else AnyOf
+        return parts[0] if len(parts) == 1 else join(parts=tuple(parts))
 
     def expect_end(self) -> None:
         """Nothing may follow."""
         if self._next.kind != "end":
             raise self._wanted("and, or, or the end")
 
-    def _conjunction(self, depth: int) -> Predicate:
-        parts = [self._factor(depth)]
+    def _conjunction(self, depth: int, is_negated: bool) -> Predicate:
+        parts = [self._factor(depth, is_negated)]
         while self._accept("and"):
-            parts.append(self._factor(depth))
-        return parts[0] if len(parts) == 1 else AllOf(parts=tuple(parts))
+            parts.append(self._factor(depth, is_negated))
+        join = AnyOf if is_negated else AllOf
+        return parts[0] if len(parts) == 1 else join(parts=tuple(parts))
 
-    def _factor(self, depth: int) -> Predicate:
+    def _factor(self, depth: int, is_negated: bool) -> Predicate:
         if depth == 0:
             raise PolicyError(f"the condition nests deeper than {MAX_DEPTH} levels")
         if self._accept("not"):
-            return negated(self._factor(depth - 1))
+            return self._factor(depth - 1, not is_negated)
         if self._accept("("):
-            inner = self.disjunction(depth - 1)
+            inner = self.disjunction(depth - 1, is_negated=is_negated)
             self._expect(")")
             return inner
-        return self._condition()
+        found = self._condition()
+        return negated(found) if is_negated else found
 
     def _condition(self) -> Predicate:
         column = self._name()

@@ -25,6 +25,7 @@ from secure_bloom.predicates.tree import (
     condition,
     negated,
     operator_of,
+    refuse_never_true,
 )
 
 _JOINS: dict[object, type[AllOf[Condition] | AnyOf[Condition]]] = {"and": AllOf, "or": AnyOf}
@@ -36,8 +37,14 @@ _MANY = (list, tuple, set, frozenset)
 _HINT = 'write ("column", "=", value), ("and", ..., ...), ("or", ..., ...), or a list of them'
 
 
-def from_structure(structure: object, *, depth: int = MAX_DEPTH) -> Predicate:
-    """The predicate that a structure describes; PolicyError if it is none."""
+def from_structure(structure: object) -> Predicate:
+    """Return the predicate that a structure describes; PolicyError if it is none."""
+    predicate = _predicate(structure, MAX_DEPTH)
+    refuse_never_true(predicate)
+    return predicate
+
+
+def _predicate(structure: object, depth: int) -> Predicate:
     if depth == 0:
         raise PolicyError(f"the predicate nests deeper than {MAX_DEPTH} levels")
     if not isinstance(structure, list | tuple):
@@ -64,7 +71,7 @@ def from_structure(structure: object, *, depth: int = MAX_DEPTH) -> Predicate:
 def _negation(parts: tuple[Any, ...], depth: int) -> Predicate:
     if len(parts) != 1:
         raise PolicyError("'not' takes one condition", hint='write ("not", ("column", "=", value))')
-    return negated(from_structure(parts[0], depth=depth - 1))
+    return negated(_predicate(parts[0], depth - 1))
 
 
 def _condition(column: str | tuple[str, ...], operator: str, *value: Any) -> Predicate:
@@ -108,4 +115,4 @@ def _list(structure: list[Any], depth: int) -> Predicate:
 
 
 def _parts(structures: Sequence[object], depth: int) -> tuple[Predicate, ...]:
-    return tuple(from_structure(part, depth=depth - 1) for part in structures)
+    return tuple(_predicate(part, depth - 1) for part in structures)

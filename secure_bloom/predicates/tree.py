@@ -67,8 +67,8 @@ class Condition:
     Values are as the caller gave them; binding turns them into the column's type.  They never show
     in a repr.  ``is_cast``: they come from a pyarrow array, which pyarrow casts to the column's
     type where it can, even if that rounds.  ``path``: the column and the members below it, if the
-    caller gave them one by one; a dot is part of a name there.  ``has_null``: the list of ``in``
-    had a null, which is left out of ``values``; the opposite of such a condition is never true.
+    caller gave them one by one; a dot is part of a name there.  ``has_null``: the list had a null,
+    which is left out of ``values``; ``not in`` such a list is false or unknown, and never true.
     """
 
     column: str
@@ -85,6 +85,11 @@ class Condition:
                 hint="ask for `is null` or `is not null`",
                 column=self.column,
             )
+
+    @property
+    def never_true(self) -> bool:
+        """Whether it is ``not in`` a list with null: false or unknown for every row."""
+        return self.operator is Operator.NOT_IN and self.has_null
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle pyarrow scalars as arrays of one: a scalar of nanoseconds would need pandas."""
@@ -193,7 +198,7 @@ def condition(column: str | tuple[str, ...], operator: str, value: object) -> Co
     """A condition as people write it; ``value`` is a collection for ``in`` and ``not in``.
 
     ``column`` is a name, dotted for a member of a structure, or a path.  A null in a list equals
-    nothing, as in SQL: ``in`` leaves it out, ``not in`` refuses it because it would never be true.
+    nothing, as in SQL: ``in`` leaves it out, and ``not in`` is never true with it.
     """
     path = column if isinstance(column, tuple) else None
     column = ".".join(column) if isinstance(column, tuple) else column
@@ -219,18 +224,24 @@ def condition(column: str | tuple[str, ...], operator: str, value: object) -> Co
     given = tuple(value)
     values = tuple(one for one in given if not _is_null(one))
     has_null = len(values) < len(given)
-    if found is Operator.NOT_IN and has_null:
-        raise _never_true(column)
     return Condition(column=column, operator=found, values=values, path=path, has_null=has_null)
 
 
-def _never_true(column: str) -> PolicyError:
-    return PolicyError(
-        "not in a list with null is never true",
-        hint="leave the null out: rows with null are left out by `not in` anyway; "
-        "those without one alone are found by `is not null`",
-        column=column,
-    )
+def refuse_never_true(predicate: Predicate) -> None:
+    """Raise PolicyError if `not in` a list with null lets no row be found.
+
+    In an OR other parts may be true, so only the conditions of an AND are looked at.
+    """
+    if isinstance(predicate, AllOf):
+        for part in predicate.parts:
+            refuse_never_true(part)
+    elif isinstance(predicate, Condition) and predicate.never_true:
+        raise PolicyError(
+            "not in a list with null is never true",
+            hint="leave the null out: rows with null are left out by `not in` anyway; "
+            "those without one alone are found by `is not null`",
+            column=predicate.column,
+        )
 
 
 def operator_of(text: str) -> Operator | None:
@@ -240,18 +251,9 @@ def operator_of(text: str) -> Operator | None:
 
 
 def negated(predicate: Predicate) -> Predicate:
-    """The predicate that is true where the given one is false; where one is null, both are.
-
-    Raises PolicyError for a list with null alone: its negation is never true.
-    """
-    if isinstance(predicate, Condition) and predicate.has_null:
-        raise _never_true(predicate.column)
-    return _negated(predicate)
-
-
-def _negated(predicate: Predicate) -> Predicate:
+    """Return the predicate that is true where the given one is false, and null where it is null."""
     if isinstance(predicate, Condition):
         return replace(predicate, operator=_OPPOSITES[predicate.operator])
     # De Morgan: the negation of an AND is the OR of the negations, and the other way round.
     join = AnyOf if isinstance(predicate, AllOf) else AllOf
-    return join(parts=tuple(map(_negated, predicate.parts)))
+    return join(parts=tuple(map(negated, predicate.parts)))

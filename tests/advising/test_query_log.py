@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from secure_bloom.advising.query_log import ColumnUse, load_query_log, read_query_log
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
+from tests.growth import growth
 
 pytest.importorskip("sqlglot", reason="sqlglot is not installed")
 
@@ -108,3 +110,23 @@ def test_without_sqlglot_the_error_says_what_to_install(monkeypatch: pytest.Monk
     with pytest.raises(UnsupportedFeatureError, match="sqlglot") as caught:
         read_query_log(["id = 1"], COLUMNS)
     assert caught.value.hint == "pip install sqlglot"
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda n: " and ".join(["id = 1"] * n),
+        lambda n: " or ".join(["id = 1"] * n),
+        lambda n: "id = " + " = ".join(["1"] * n),
+        lambda n: "id in (" + ", ".join(["1"] * n) + ")",
+        lambda n: "id = " + " + ".join(["1"] * n),
+    ],
+    ids=["and", "or", "chain", "in", "sum"],
+)
+def test_a_long_line_takes_time_by_its_length(form: Callable[[int], str]) -> None:
+    assert growth(lambda n: read_query_log([form(n)], COLUMNS), 100) < 5
+
+
+def test_a_lookup_in_a_query_counts_whatever_negates_the_query() -> None:
+    log = read_query_log(["id not in (select id from u where email = 'q')"], COLUMNS)
+    assert dict(log.columns) == {"id": OTHER, "email": EQUAL}

@@ -10,6 +10,7 @@ from secure_bloom.errors import PolicyError
 from secure_bloom.predicates.binding import bind, bound_conditions
 from secure_bloom.predicates.from_text import from_text
 from secure_bloom.predicates.from_tuples import from_structure
+from tests.growth import growth
 
 SCHEMA = pa.schema(
     [("id", pa.int32()), ("s", pa.struct([("a", pa.string())])), ("at", pa.timestamp("us", "UTC"))]
@@ -53,3 +54,14 @@ def test_flags_of_numpy_are_flags() -> None:
     schema = pa.schema([("flag", pa.bool_())])
     (condition,) = bound_conditions(bind(from_structure(("flag", "=", np.True_)), schema))
     assert condition.values == (pa.scalar(True),)
+
+
+@pytest.mark.parametrize("in_structure", [False, True])
+def test_conditions_on_many_columns_take_time_by_their_number(in_structure: bool) -> None:
+    def bind_all(count: int) -> None:
+        fields = [(f"c{number}", pa.int64()) for number in range(count)]
+        schema = pa.schema([("s", pa.struct(fields))] if in_structure else fields)
+        before = "s." if in_structure else ""
+        bind(from_structure([(f"{before}c{n}", "<", n) for n in range(count)]), schema)
+
+    assert growth(bind_all, 50) < 6

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import random
+
 import pyarrow as pa
 import pytest
 
+import secure_bloom as sb
 from secure_bloom.predicates.binding import bind
 from secure_bloom.predicates.evaluation import true_rows
 from secure_bloom.predicates.from_text import from_text
@@ -40,3 +43,51 @@ TABLE = pa.table(
 def test_rows_of_a_predicate(text: str, rows: list[bool | None]) -> None:
     predicate = bind(from_text(text), TABLE.schema)
     assert true_rows(predicate, TABLE).to_pylist() == rows
+
+
+#: Rows of two columns with every pair of values and null.
+PAIRS = pa.table(
+    {
+        "n": pa.array([a for a in (None, 0, 1, 2, 3) for _ in range(5)], pa.int64()),
+        "m": pa.array([b for _ in range(5) for b in (None, 0, 1, 2, 3)], pa.int64()),
+    }
+)
+
+
+def _condition(dice: random.Random, depth: int) -> str:
+    """A condition of the grammar that SQL reads alike."""
+    if depth and dice.random() < 0.75:
+        left, right = _condition(dice, depth - 1), _condition(dice, depth - 1)
+        return dice.choice([f"not ({left})", f"({left} or {right})", f"({left} and {right})"])
+    column = dice.choice("nm")
+    listed = ", ".join(dice.choices(["0", "1", "2", "null"], k=dice.randint(1, 3)))
+    return column + dice.choice(
+        [f" in ({listed})", f" not in ({listed})", " is null", " is not null", " >= 2", " != 1"]
+    )
+
+
+def test_conditions_with_nulls_find_the_rows_that_sql_finds() -> None:
+    duckdb = pytest.importorskip("duckdb")
+    dice, compared = random.Random(41), 0
+    connection = duckdb.connect()
+    connection.register("pairs", PAIRS)
+    for _ in range(300):
+        text = _condition(dice, 4)
+        try:
+            predicate = bind(from_text(text), PAIRS.schema)
+        except sb.PolicyError:
+            # Such a condition is never true, and a mistake.
+            assert connection.sql(f"from pairs where {text}").fetchall() == [], text
+            continue
+        compared += 1
+        mine = PAIRS.filter(true_rows(predicate, PAIRS))
+        wanted = connection.sql(f"from pairs where {text}").fetchall()
+        assert list(zip(*mine.to_pydict().values(), strict=True)) == wanted, text
+    assert compared > 200
+
+
+@pytest.mark.parametrize("text", ["n >= 2 or not (n in (1, null))", "n >= 2 or n not in (1, null)"])
+def test_not_in_a_list_with_null_is_unknown_beside_an_or(text: str) -> None:
+    predicate = bind(from_text(text), PAIRS.schema)
+    found = PAIRS.filter(true_rows(predicate, PAIRS))
+    assert set(found["n"].to_pylist()) == {2, 3}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from secure_bloom.errors import PolicyError
 from secure_bloom.predicates.from_text import from_text
 from secure_bloom.predicates.from_tuples import from_structure
 from secure_bloom.predicates.tree import AllOf, AnyOf, Condition, Operator
+from tests.growth import calls, growth
 
 
 def one(column: str, operator: Operator, *values: object) -> Condition:
@@ -153,3 +156,23 @@ def test_a_path_whose_parts_are_quoted_is_told_how_it_is_quoted(path: str) -> No
     with pytest.raises(PolicyError, match="needs an operator") as caught:
         from_text(f"{path} = 1")
     assert "quotes stand around a whole path" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda n: " and ".join(f"a < {i}" for i in range(n)),
+        lambda n: " or ".join(f"a = {i} and b = 1" for i in range(n)),
+        lambda n: f"a in ({', '.join(map(str, range(n)))})",
+        lambda n: "a = '" + "''" * n + "'",
+    ],
+    ids=["and", "or", "in", "quotes"],
+)
+def test_a_long_condition_takes_time_by_its_length(form: Callable[[int], str]) -> None:
+    assert growth(lambda n: from_text(form(n)), 200) < 5
+
+
+def test_a_chain_of_nots_visits_each_condition_once() -> None:
+    inner = " or ".join(f"a < {i}" for i in range(200))
+    plain = calls(lambda: from_text(f"not ({inner})"))
+    assert calls(lambda: from_text("not " * 91 + f"({inner})")) < 1.5 * plain
