@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         PlatformError,
         PolicyError,
         SecureBloomError,
+        TimeLimitError,
         UnfinishedWriteError,
         UnsupportedFeatureError,
         WorkerLostError,
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
         read_table,
     )
     from secure_bloom.rekeying import decrypt, keys_used, reencrypt, rotate_keys
+    from secure_bloom.running.time_limit import time_limit
     from secure_bloom.storage.paths import Paths
 
 #: The one home of the version: the build reads it here.
@@ -88,6 +90,7 @@ _HOMES = {
         "PlatformError",
         "PolicyError",
         "SecureBloomError",
+        "TimeLimitError",
         "UnfinishedWriteError",
         "UnsupportedFeatureError",
         "WorkerLostError",
@@ -107,6 +110,7 @@ _HOMES = {
         "read_row_groups",
         "read_table",
     ],
+    "running.time_limit": ["time_limit"],
     "storage.paths": ["Paths"],
     "rekeying": ["decrypt", "keys_used", "reencrypt", "rotate_keys"],
 }
@@ -144,6 +148,7 @@ __all__ = [
     "SecureBloomError",
     "SplitBlockBloomFilter",
     "TableAdvice",
+    "TimeLimitError",
     "UnfinishedWriteError",
     "UnsupportedFeatureError",
     "UnverifiedFileWarning",
@@ -167,6 +172,7 @@ __all__ = [
     "read_table",
     "reencrypt",
     "rotate_keys",
+    "time_limit",
 ]
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

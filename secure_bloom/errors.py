@@ -95,6 +95,17 @@ class FileBusyError(SecureBloomError):
     """Another process has kept the file locked for too long; nothing was written."""
 
 
+class TimeLimitError(SecureBloomError):
+    """The work took longer than the caller allows; nothing was changed."""
+
+
+class Expired(BaseException):
+    """A time limit is over, on its way to the caller, who gets TimeLimitError.
+
+    Like KeyboardInterrupt it is no error of the file that is being read.
+    """
+
+
 class UnfinishedWriteError(SecureBloomError):
     """A write was begun, and the system let it be neither ended nor taken back.
 

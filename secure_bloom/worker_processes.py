@@ -27,7 +27,7 @@ from multiprocessing.connection import Connection
 from selectors import EVENT_READ, BaseSelector, DefaultSelector
 from typing import Any, Final, TypeVar
 
-from secure_bloom.errors import WorkerLostError
+from secure_bloom.errors import Expired, WorkerLostError
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -73,7 +73,7 @@ def in_processes(
     pickled or opened in another process, or where no process can be started.
 
     When the caller closes the iterator or is interrupted, workers end what they have under way and
-    begin nothing more.
+    begin nothing more.  When a time limit is over they are killed: only verbs that read have one.
     """
     try:
         opening = pickle.dumps((open_work, at_once))
@@ -96,6 +96,9 @@ def in_processes(
                     continue
                 for index, error in crew.dismiss(worker):
                     yield index, lost(items[index], error)
+    except Expired:
+        crew.kill()
+        raise
     finally:
         crew.end()
 
@@ -176,6 +179,11 @@ class _Crew:
             self.start(1)
         for index in begun:
             yield index, _lost(code)
+
+    def kill(self) -> None:
+        """Kill the workers with what they have under way."""
+        for worker in self.workers:
+            worker.process.kill()
 
     def end(self) -> None:
         """Let the workers end: what they have under way is done, and its results are refused."""

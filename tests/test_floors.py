@@ -32,6 +32,7 @@ FLOORS: list[dict[str, str]] = [
         "signatures": "functions that are called by the fields of one request",
         "ordered_pool": "work in several threads, results in order",
         "process_start": "settings of a process that is ours alone",
+        "running": "limits of time",
         "worker_processes": "work in other processes",
         "html_page": "a page that opens without a network",
     },

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from secure_bloom.errors import PolicyError, WorkerLostError
+from secure_bloom.errors import PolicyError, TimeLimitError, WorkerLostError
 from secure_bloom.ordered_pool import AT_ONCE
+from secure_bloom.running.time_limit import time_limit
 from secure_bloom.worker_processes import in_processes
 
 #: Far longer than anything here takes: a test that would hang fails.
@@ -27,6 +28,7 @@ def _open(kind: str, folder: str = "") -> Callable[[Any], Any]:
         "square": lambda n: (n * n, os.getpid()),
         "fail": _fail,
         "die": functools.partial(_die, Path(folder)),
+        "stay": functools.partial(_stay, Path(folder)),
         "wait": functools.partial(_wait, Path(folder)),
         "print": lambda text: print(text),
     }
@@ -152,3 +154,25 @@ def test_when_the_caller_ends_workers_finish_what_is_under_way_and_no_more(tmp_p
 def test_what_work_prints_goes_nowhere(capfd: pytest.CaptureFixture[str]) -> None:
     assert _results(functools.partial(_open, "print"), ["a text"]) == {0: None}
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_time_limit_kills_workers_with_what_they_have_under_way(tmp_path: Path) -> None:
+    work = functools.partial(_open, "stay", str(tmp_path))
+    threading.Thread(target=_expire_once_begun, args=(tmp_path,)).start()
+    with pytest.raises(TimeLimitError), time_limit(_PATIENCE):
+        _results(work, range(2))
+    pids = [int(path.name) for path in tmp_path.iterdir()]
+    assert pids
+    assert not [pid for pid in pids if Path("/proc", str(pid)).exists()]
+
+
+def _stay(folder: Path, _n: int) -> None:
+    """Stay in one call of compiled code."""
+    (folder / str(os.getpid())).touch()
+    sum(range(10**13))
+
+
+def _expire_once_begun(folder: Path) -> None:
+    while not list(folder.iterdir()):
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGALRM)

@@ -15,8 +15,9 @@ import click
 
 from secure_bloom.cli.loudness import tell
 from secure_bloom.cli.tables import print_json
+from secure_bloom.cli.timeout import requested_limit
 from secure_bloom.cli.verbs import cli
-from secure_bloom.errors import SecureBloomError, causes
+from secure_bloom.errors import SecureBloomError, TimeLimitError, causes
 from secure_bloom.process_start import settle_process
 
 EXIT_ERROR = 2
@@ -33,6 +34,7 @@ class _Failure:
     hint: str | None = None
     code: int = EXIT_ERROR
     causes: tuple[str, ...] = ()
+    is_over: bool = False
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -41,12 +43,30 @@ def main(arguments: list[str] | None = None) -> None:
         settle_process()
     warnings.showwarning = _show_warning
     given = sys.argv[1:] if arguments is None else arguments
-    outcome = _run(given)
+    outcome = _supervised(given) if arguments is None else _run(given)
     if isinstance(outcome, _Failure):
         is_verbose = not {"-v", "--verbose"}.isdisjoint(given)
         _tell(outcome, as_json="--json" in given, is_verbose=is_verbose)
+        if outcome.is_over:
+            # Threads may be busy in compiled code, and an orderly end would wait for them.
+            sys.stdout.flush()
+            os._exit(outcome.code)
         sys.exit(outcome.code)
     sys.exit(outcome)
+
+
+def _supervised(arguments: list[str]) -> int | _Failure:
+    """Run the verb; with ``--timeout`` in a process of its own, which is killed when time is up."""
+    seconds = requested_limit(arguments)
+    if seconds is None:
+        return _run(arguments)
+    from secure_bloom.running.time_limit import supervise
+
+    try:
+        code = supervise(seconds)
+    except TimeLimitError as error:
+        return _Failure(message=str(error), hint=error.hint, is_over=True)
+    return _run(arguments) if code is None else code
 
 
 def _run(arguments: list[str]) -> int | _Failure:
@@ -55,7 +75,12 @@ def _run(arguments: list[str]) -> int | _Failure:
         code = cli.main(arguments, prog_name="secure-bloom", standalone_mode=False)
         sys.stdout.flush()
     except SecureBloomError as error:
-        return _Failure(message=str(error), hint=error.hint, causes=tuple(causes(error)))
+        return _Failure(
+            message=str(error),
+            hint=error.hint,
+            causes=tuple(causes(error)),
+            is_over=isinstance(error, TimeLimitError),
+        )
     except click.ClickException as error:
         return _Failure(message=_usage_message(error), hint=_usage_hint(error))
     except (KeyboardInterrupt, click.Abort):

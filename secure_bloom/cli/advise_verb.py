@@ -15,6 +15,7 @@ from secure_bloom.cli.arguments import (
 )
 from secure_bloom.cli.print_advise import FORMS, write_advice
 from secure_bloom.cli.progress_bar import progress_bar
+from secure_bloom.cli.timeout import with_timeout
 
 _PATH = click.Path(path_type=Path)
 
@@ -42,6 +43,7 @@ _PATH = click.Path(path_type=Path)
     help="False positives of the filters; else the policy's, or 0.01.",
 )
 @with_form_options(FORMS, "advice")
+@with_timeout
 @with_access_to_sign
 @with_common_options
 def advise_command(

@@ -16,6 +16,7 @@ from secure_bloom.cli.arguments import (
 )
 from secure_bloom.cli.print_audit import FORMS, write_report
 from secure_bloom.cli.progress_bar import progress_bar
+from secure_bloom.cli.timeout import with_timeout
 from secure_bloom.errors import PolicyError
 
 EXIT_CLEAN, EXIT_FINDINGS, EXIT_INTERRUPTED = 0, 1, 130
@@ -47,6 +48,7 @@ _PATH = click.Path(path_type=Path)
     help="Properties of a Spark session (spark-defaults.conf) to hold against the policy too.",
 )
 @with_form_options(FORMS, "report")
+@with_timeout
 @with_table_version
 @with_common_options
 def audit_command(

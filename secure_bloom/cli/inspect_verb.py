@@ -15,6 +15,7 @@ from secure_bloom.cli.arguments import (
     with_table_version,
 )
 from secure_bloom.cli.exit_codes import complain
+from secure_bloom.cli.timeout import with_timeout
 
 EXIT_WRONG_FILTER = 1
 
@@ -23,6 +24,7 @@ EXIT_WRONG_FILTER = 1
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @policy_option("For its [kms].")
 @click.option("--check", is_flag=True, help="Read the values too, and look for each in its filter.")
+@with_timeout
 @with_table_version
 @with_common_options
 def inspect_command(

@@ -18,6 +18,7 @@ from secure_bloom.cli.exit_codes import finish, verdict_code
 from secure_bloom.cli.inputs import read_lines
 from secure_bloom.cli.loudness import tell
 from secure_bloom.cli.tables import print_table
+from secure_bloom.cli.timeout import with_timeout
 from secure_bloom.errors import PolicyError
 from secure_bloom.text import counted
 
@@ -30,6 +31,7 @@ from secure_bloom.text import counted
     "--from", "source", metavar="FILE", help="Values from a file, one a line; - for stdin."
 )
 @with_access_to_read
+@with_timeout
 @with_table_version
 @with_common_options
 def probe_command(

@@ -21,6 +21,7 @@ from secure_bloom.cli.outputs import output_file, refuse_part_of_table
 from secure_bloom.cli.print_read import print_report
 from secure_bloom.cli.rows import FORMATS, TABLE_ROWS, format_of, json_of, rows_of, write_rows
 from secure_bloom.cli.tables import print_json
+from secure_bloom.cli.timeout import with_timeout
 from secure_bloom.errors import PolicyError
 from secure_bloom.predicates.from_text import from_text
 from secure_bloom.predicates.tree import Predicate
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Leave conditions out whose column's key is missing: rows come that may not match.",
 )
+@with_timeout
 @with_table_version
 @with_common_options
 def read_command(

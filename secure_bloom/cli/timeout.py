@@ -1,0 +1,54 @@
+"""``--timeout SECONDS`` of the verbs that read."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+from secure_bloom.errors import PolicyError
+
+_OPTION = "--timeout"
+
+
+def with_timeout(function: Callable[..., int]) -> Callable[..., int]:
+    """``--timeout`` of a verb, which then ends by TimeLimitError."""
+
+    @functools.wraps(function)
+    def call(*args: Any, timeout: float | None, **options: Any) -> int:
+        if timeout is None:
+            return function(*args, **options)
+        from secure_bloom.running.time_limit import time_limit
+
+        with time_limit(timeout):
+            return function(*args, **options)
+
+    return click.option(
+        _OPTION,
+        type=float,
+        metavar="SECONDS",
+        help="End with an error after so long, whatever is under way.",
+    )(call)
+
+
+def requested_limit(arguments: Sequence[str]) -> float | None:
+    """Return the limit that arguments ask for; None for none, and for one that is no number.
+
+    It is needed before the verb's own module is imported, which reads the arguments again and
+    reports what is wrong with them.
+    """
+    for place, word in enumerate(arguments):
+        if word == "--":
+            break
+        name, _, value = word.partition("=")
+        if name == _OPTION:
+            from secure_bloom.running.time_limit import checked_limit
+
+            given = value if "=" in word else "".join(arguments[place + 1 : place + 2])
+            try:
+                return checked_limit(float(given))
+            except (ValueError, PolicyError):
+                return None
+    return None
