@@ -165,6 +165,9 @@ def _in_page_bounds(
     # A page of nulls has entries in these lists only to keep them in step (parquet.thrift,
     # ColumnIndex).
     bounds = [(order(low), order(high)) for low, high, is_null in pages if not is_null]
+    # Bounds of a page without a number are NaN, which the bounds of the chunk leave out
+    # (parquet.thrift, IEEE_754_TOTAL_ORDER).
+    bounds = [pair for pair in bounds if not all(key != key for key in pair)]
     known = [pair for pair in bounds if None not in pair]
     if len(known) < len(bounds):
         yield "ColumnIndex: a bound is no value of the column's type"

@@ -7,13 +7,13 @@ bytes byte by byte, unsigned.  A type that is not known here has none.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from secure_bloom.parquet.logical_types import Kind, Logical, logical_type
+from secure_bloom.parquet.logical_types import JULIAN_EPOCH, Kind, Logical, logical_type
 from secure_bloom.parquet.schema import Leaf
-from secure_bloom.parquet.structures.metadata import ConvertedType, Type
+from secure_bloom.parquet.structures.metadata import ColumnOrder, ConvertedType, Type
 
 #: A stored value as something that Python orders as the format does; None for what it is not.
 OrderKey = Callable[[bytes], Any]
@@ -22,10 +22,26 @@ OrderKey = Callable[[bytes], Any]
 def order_of(leaf: Leaf) -> OrderKey | None:
     """The order of stored values of ``leaf``; None where no order is known."""
     logical = logical_type(leaf.element)
-    # Writers never agreed on the order that bounds of INT96 are in.
-    if leaf.is_repeated or leaf.type is Type.INT96 or _is_unordered(leaf):
+    if leaf.is_repeated or _is_unordered(leaf):
         return None
     return _ORDERS[logical.kind](leaf, logical)
+
+
+def has_ordered_bounds(orders: Sequence[ColumnOrder] | None, ordinal: int, leaf: Leaf) -> bool:
+    """Return whether a column's min_value and max_value are in the order of :func:`order_of`.
+
+    ``orders`` are the footer's ``column_orders``.  IEEE_754_TOTAL_ORDER puts -0 before +0; both are
+    one number here.  Its bounds are NaN only if no value is a number, and NaN bounds nothing here.
+    """
+    if orders is None or ordinal >= len(orders):
+        return False
+    declared, kind = orders[ordinal], logical_type(leaf.element).kind
+    if declared.TYPE_ORDER is not None:
+        # Writers never agreed on what TYPE_ORDER means for INT96 (parquet.thrift, ColumnOrder).
+        return kind is not Kind.INT96
+    if declared.IEEE_754_TOTAL_ORDER is not None:
+        return kind in (Kind.FLOAT, Kind.FLOAT16)
+    return declared.INT96_TIMESTAMP_ORDER is not None and kind is Kind.INT96
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +59,9 @@ class ByteOrder:
 
 def byte_order_of(leaf: Leaf) -> ByteOrder | None:
     """The order of :func:`order_of` where that can be told by bytes alone, else None."""
-    if order_of(leaf) is None:
-        return None
     logical = logical_type(leaf.element)
+    if order_of(leaf) is None or logical.kind is Kind.INT96:
+        return None
     if logical.kind in _BYTEWISE:
         return ByteOrder()
     # Decimals of fixed bytes are big-endian, all numbers else little-endian (LogicalTypes.md,
@@ -109,6 +125,26 @@ def _booleans(_leaf: Leaf, _logical: Logical) -> OrderKey:
     return _numbers("<B")
 
 
+#: Nanoseconds of the day, then the Julian day.
+_INT96 = struct.Struct("<Qi")
+_MICROS_A_DAY = 86_400_000_000
+_MAX_MICROS = 2**63 - 1
+
+
+def int96_micros(stored: bytes) -> int | None:
+    """Return an INT96 as microseconds since 1970, rounded down as readers do.
+
+    None for what is no timestamp: readers do not agree on a day before the Julian day 0, on a time
+    beyond its day, and on what 64 bits cannot hold.
+    """
+    if len(stored) != _INT96.size:
+        return None
+    nanos, day = _INT96.unpack(stored)
+    micros = (day - JULIAN_EPOCH) * _MICROS_A_DAY + nanos // 1000
+    is_timestamp = day >= 0 and nanos < 1000 * _MICROS_A_DAY and micros <= _MAX_MICROS
+    return micros if is_timestamp else None
+
+
 _ORDERS: dict[Kind, Callable[[Leaf, Logical], OrderKey | None]] = {
     Kind.TEXT: _bytewise,
     Kind.BYTES: _bytewise,
@@ -121,5 +157,5 @@ _ORDERS: dict[Kind, Callable[[Leaf, Logical], OrderKey | None]] = {
     Kind.FLOAT: _floats,
     Kind.FLOAT16: _floats,
     Kind.BOOLEAN: _booleans,
-    Kind.INT96: lambda _leaf, _logical: None,
+    Kind.INT96: lambda _leaf, _logical: int96_micros,
 }

@@ -10,12 +10,14 @@ import pytest
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.metadata import (
+    ColumnOrder,
     ConvertedType,
     FieldRepetitionType,
     SchemaElement,
     Type,
 )
-from secure_bloom.parquet.value_order import byte_order_of, order_of
+from secure_bloom.parquet.structures.views import Empty
+from secure_bloom.parquet.value_order import byte_order_of, has_ordered_bounds, order_of
 
 
 def leaf(type_: Type, converted: ConvertedType | None = None, **fields: object) -> Leaf:
@@ -68,17 +70,62 @@ def test_an_order_of_bytes_is_that_order(name: str) -> None:
     assert all(found.width in (0, len(value)) for value in stored)
 
 
-@pytest.mark.parametrize(
-    "column",
-    [
-        leaf(Type.INT96),
-        leaf(Type.FIXED_LEN_BYTE_ARRAY, ConvertedType.INTERVAL, type_length=12),
-    ],
-    ids=["INT96", "INTERVAL"],
-)
-def test_some_types_have_no_order(column: Leaf) -> None:
+def test_an_interval_has_no_order() -> None:
+    column = leaf(Type.FIXED_LEN_BYTE_ARRAY, ConvertedType.INTERVAL, type_length=12)
     assert order_of(column) is None
+
+
+MIDNIGHT = 2440588
+
+
+@pytest.mark.parametrize(
+    ("nanos", "day", "micros"),
+    [
+        (0, MIDNIGHT, 0),
+        (1999, MIDNIGHT, 1),
+        (86_400 * 10**9 - 1, MIDNIGHT - 1, -1),
+        (0, 0, -MIDNIGHT * 86_400 * 10**6),
+        # No time of a day, no Julian day, and more than 64 bits of microseconds.
+        (86_400 * 10**9, MIDNIGHT, None),
+        (-1, MIDNIGHT, None),
+        (0, -1, None),
+        (0, 2**31 - 1, None),
+    ],
+)
+def test_an_int96_is_ordered_as_the_microsecond_that_readers_return(
+    nanos: int, day: int, micros: int | None
+) -> None:
+    column = leaf(Type.INT96)
+    order = order_of(column)
+    assert order is not None
+    assert order(struct.pack("<qi", nanos, day)) == micros
+    assert order(bytes(11)) is None
     assert byte_order_of(column) is None
+
+
+TYPE, IEEE, INT96 = (
+    ColumnOrder.of(**{name: Empty()})
+    for name in ("TYPE_ORDER", "IEEE_754_TOTAL_ORDER", "INT96_TIMESTAMP_ORDER")
+)
+
+
+@pytest.mark.parametrize(
+    ("declared", "columns"),
+    [
+        (TYPE, {Type.DOUBLE, Type.FLOAT, Type.INT64, Type.BYTE_ARRAY}),
+        (IEEE, {Type.DOUBLE, Type.FLOAT}),
+        (INT96, {Type.INT96}),
+        (ColumnOrder.of(), set()),
+    ],
+    ids=["TYPE_ORDER", "IEEE_754_TOTAL_ORDER", "INT96_TIMESTAMP_ORDER", "one of a later format"],
+)
+def test_bounds_are_in_a_known_order_where_the_footer_declares_one_for_the_type(
+    declared: ColumnOrder, columns: set[Type]
+) -> None:
+    every = (Type.DOUBLE, Type.FLOAT, Type.INT64, Type.BYTE_ARRAY, Type.INT96)
+    assert {it for it in every if has_ordered_bounds([declared], 0, leaf(it))} == columns
+    assert not any(has_ordered_bounds([declared], 1, leaf(it)) for it in every)
+    assert not any(has_ordered_bounds(None, 0, leaf(it)) for it in every)
 
 
 def test_a_value_of_another_width_is_none() -> None:

@@ -34,9 +34,10 @@ from secure_bloom.parquet.page_index import (
     page_spans,
 )
 from secure_bloom.parquet.pages import Page, chunk_extent, has_dictionary_offset
+from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import Encoding, PageType, Type
 from secure_bloom.parquet.structures.records import known_member
-from secure_bloom.parquet.value_order import order_of
+from secure_bloom.parquet.value_order import OrderKey, order_of
 from secure_bloom.reading.table.coalesced_reads import read_extents
 
 _DATA_PAGES = (PageType.DATA_PAGE, PageType.DATA_PAGE_V2)
@@ -120,7 +121,7 @@ def _in_statistics(chunk: Chunk) -> Iterator[str]:
     if statistics is None:
         return
     yield from contradictions.in_null_count(leaf, meta_data)
-    order = order_of(leaf)
+    order = _order_of(leaf)
     for low, high in (
         (statistics.min_value, statistics.max_value),
         (statistics.min, statistics.max),
@@ -130,6 +131,11 @@ def _in_statistics(chunk: Chunk) -> Iterator[str]:
         count = getattr(statistics, name)
         if count is not None and not 0 <= count <= meta_data.num_values:
             yield f"Statistics.{name} is {count}, of {meta_data.num_values} values"
+
+
+def _order_of(leaf: Leaf) -> OrderKey | None:
+    """The order in which bounds must be; None for INT96, for which older writers had many."""
+    return None if leaf.type is Type.INT96 else order_of(leaf)
 
 
 def check_encodings(subject: ChunkSubject) -> Findings:
@@ -197,7 +203,7 @@ def _in_page_index(chunk: Chunk, column: memoryview | None, offset: memoryview) 
     if column is not None:
         index = decode_column_index(chunk, column)
         rows = [span.end - span.start for span in spans]
-        yield from contradictions.in_column_index(chunk, index, rows, order_of(chunk.leaf))
+        yield from contradictions.in_column_index(chunk, index, rows, _order_of(chunk.leaf))
     counted = _data_pages(chunk)
     if counted is not None and counted != len(spans):
         yield f"encoding_stats count {counted} data pages, OffsetIndex has {len(spans)}"

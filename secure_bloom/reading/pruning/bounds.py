@@ -1,9 +1,10 @@
 """Statistics of a column chunk or page -> bounds, and what they rule out of a column predicate.
 
-Bounds are trusted only if their writer used the type's order.  ``min_value`` and ``max_value`` do
-if ``column_orders`` says TYPE_ORDER; the older ``min`` and ``max``, written in signed order, only
-if that is the type's order.  Writers may shorten bounds, so a bound is never taken for a value of
-the column.  No bound covers a NaN.  Statistics that contradict themselves are not believed.
+Bounds are trusted only if their writer used an order that is known here.  ``column_orders`` names
+that of ``min_value`` and ``max_value``; the older ``min`` and ``max``, written in signed order,
+count only if that is the type's order.  Writers may shorten bounds, so a bound is never taken for a
+value of the column.  No bound covers a NaN: only ``nan_count`` says that there is none, or nothing
+else.  Statistics that contradict themselves are not believed.
 parquet.thrift, Statistics and ColumnOrder.
 """
 
@@ -41,15 +42,22 @@ class Bounds(NamedTuple):
         """Whether all are null, so that no comparison can be true."""
         return self.nulls is not None and self.nulls == self.values
 
+    @property
+    def is_all_nan(self) -> bool:
+        """Whether all values are NaN or null, so that only the opposite of a comparison is true."""
+        if not self.nans or self.nulls is None or self.low is not None:
+            return False
+        return self.nans + self.nulls == self.values
 
-def chunk_bounds(predicate: ColumnPredicate, chunk: Chunk, *, has_type_order: bool) -> Bounds:
+
+def chunk_bounds(predicate: ColumnPredicate, chunk: Chunk, *, has_order: bool) -> Bounds:
     """The bounds of a column chunk; what cannot be true is not believed."""
     meta_data, leaf = chunk.meta_data, chunk.leaf
     statistics, values = meta_data.statistics, meta_data.num_values
     if statistics is None or any(in_counts(leaf, meta_data, chunk.num_rows)):
         return Bounds(values=chunk.num_rows)
     low, high = statistics.min_value, statistics.max_value
-    if not has_type_order or low is None or high is None:
+    if not has_order or low is None or high is None:
         signed = has_signed_order(predicate.leaf)
         low, high = (statistics.min, statistics.max) if signed else (None, None)
     keys = keys_of(predicate.order, low, high)
@@ -87,11 +95,25 @@ def remaining(predicate: ColumnPredicate, bounds: Bounds) -> tuple[StoredValue, 
         return None if bounds.nulls == 0 else ()
     if bounds.is_all_null or (operator in LOOKUPS and predicate.values == ()):
         return None
-    if predicate.values is None or bounds.low is None or operator is Operator.IS_NOT_NULL:
+    if not predicate.keys or operator is Operator.IS_NOT_NULL:
+        return predicate.values or ()
+    if bounds.is_all_nan and operator in _FALSE_OF_NAN:
+        return None
+    if bounds.low is None:
         return predicate.values or ()
     if operator in LOOKUPS:
-        return predicate.between(bounds.low, bounds.high) or None
-    return predicate.values if _POSSIBLE[operator](bounds, predicate.keys) else None
+        return predicate.between(bounds.low, bounds.high)
+    return (predicate.values or ()) if _POSSIBLE[operator](bounds, predicate.keys) else None
+
+
+#: Comparisons that no NaN makes true.
+_FALSE_OF_NAN = {
+    *LOOKUPS,
+    Operator.LESS,
+    Operator.LESS_OR_EQUAL,
+    Operator.GREATER,
+    Operator.GREATER_OR_EQUAL,
+}
 
 
 def _differs(bounds: Bounds, keys: tuple[Any, ...]) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 from uuid import UUID
 
@@ -26,6 +27,8 @@ from secure_bloom.parquet.value_order import ByteOrder, OrderKey, byte_order_of,
 from secure_bloom.predicates.binding import BoundCondition
 from secure_bloom.predicates.tree import LOOKUPS, Operator
 
+#: Microseconds of a unit; a nanosecond is a part of one.
+_MICROS = {"s": Fraction(10**6), "ms": Fraction(1000), "us": Fraction(1), "ns": Fraction(1, 1000)}
 #: Operators that test for equality.
 _EQUALITIES = {Operator.EQUAL, Operator.NOT_EQUAL, Operator.IN, Operator.NOT_IN}
 
@@ -44,7 +47,8 @@ class ColumnPredicate:
 
     ``values`` are in the column's order; None if some value has no stored form to conclude from.
     For a test of equality, values that this file's type does not have are left out.  ``order`` is
-    None if the column has no order to conclude from.
+    None if the column has no order to conclude from.  ``keys`` are the values in that order, to be
+    compared with bounds; none if nothing can be concluded from bounds.
     """
 
     condition: BoundCondition
@@ -54,12 +58,12 @@ class ColumnPredicate:
     values: tuple[StoredValue, ...] | None = field(repr=False)
     keys: tuple[Any, ...] = field(repr=False)
 
-    def between(self, low: Any, high: Any) -> tuple[StoredValue, ...]:
-        """The values that lie between two keys, both included."""
+    def between(self, low: Any, high: Any) -> tuple[StoredValue, ...] | None:
+        """The values that lie between two keys, both included; None if no key does."""
         start = bisect_left(self.keys, low)
         end = bisect_right(self.keys, high)
         # A slice of everything is the very same tuple, so its cached hashes serve again.
-        return (self.values or ())[start:end]
+        return (self.values or ())[start:end] if start < end else None
 
 
 def column_predicate(condition: BoundCondition, ordinal: int, leaf: Leaf) -> ColumnPredicate:
@@ -68,14 +72,28 @@ def column_predicate(condition: BoundCondition, ordinal: int, leaf: Leaf) -> Col
     values = _stored(condition, leaf, order)
     if values is not None and order is not None:
         values = tuple(sorted(values, key=lambda value: value.key))
+    is_int96 = leaf.type is Type.INT96
+    keys = _instants(condition) if is_int96 else tuple(value.key for value in values or ())
     return ColumnPredicate(
         condition=condition,
         ordinal=ordinal,
         leaf=leaf,
         order=order,
         values=values,
-        keys=tuple(value.key for value in values or ()),
+        keys=() if order is None else keys,
     )
+
+
+def _instants(condition: BoundCondition) -> tuple[Fraction, ...]:
+    """Return the values of a condition on INT96 as microseconds since 1970, ascending.
+
+    Return () unless each of them is a timestamp.
+    """
+    if not pa.types.is_timestamp(condition.type):
+        return ()
+    unit = _MICROS[condition.type.unit]
+    found = [scalar.value for scalar in condition.values]
+    return () if None in found else tuple(sorted(value * unit for value in found))
 
 
 def _stored(

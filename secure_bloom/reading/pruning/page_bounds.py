@@ -73,7 +73,7 @@ def has_usable_bounds(predicate: ColumnPredicate) -> bool:
     if predicate.leaf.is_repeated:
         return False
     tests_null = predicate.condition.operator in (Operator.IS_NULL, Operator.IS_NOT_NULL)
-    return tests_null or (predicate.order is not None and predicate.values is not None)
+    return tests_null or bool(predicate.keys) or predicate.values == ()
 
 
 def merged(ranges: Iterable[tuple[int, int]]) -> Rows:

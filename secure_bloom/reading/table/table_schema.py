@@ -20,7 +20,6 @@ from secure_bloom.parquet.memory_files import without_data
 from secure_bloom.parquet.renamed_schema import renamed_elements, renamed_leaves
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import (
-    ColumnOrder,
     FileMetaData,
     KeyValue,
     SchemaElement,
@@ -184,10 +183,3 @@ def _clash(name: str, known: Mapping[pa.Schema, str]) -> PolicyError:
         path=other[1],
         column=column,
     )
-
-
-def has_type_order(orders: Sequence[ColumnOrder] | None, ordinal: int) -> bool:
-    """Whether the column's min_value and max_value are in the order of its type."""
-    if orders is None or ordinal >= len(orders):
-        return False
-    return orders[ordinal].TYPE_ORDER is not None

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from secure_bloom.errors import KeyUnavailableError
 from secure_bloom.kernels.loading import compiled_code
+from secure_bloom.parquet.value_order import has_ordered_bounds
 from secure_bloom.reading.lockstep import Job
 from secure_bloom.reading.pruning.bounds import has_signed_order
 from secure_bloom.reading.pruning.column_predicates import ColumnPredicate, ProbeValues, StoredValue
 from secure_bloom.reading.pruning.file_pruner import FilePruner
 from secure_bloom.reading.pruning.filter_reads import read_filters_at
-from secure_bloom.reading.table.table_schema import has_type_order
 
 if TYPE_CHECKING:
     # It loads compiled code.
@@ -191,7 +191,7 @@ def _prune_by_bounds(
         probe.order.width,
         probe.order.is_little,
         probe.order.is_signed,
-        has_type_order(pruner.footer.metadata.column_orders, predicate.ordinal),
+        has_ordered_bounds(pruner.footer.metadata.column_orders, predicate.ordinal, predicate.leaf),
         has_signed_order(predicate.leaf),
         not predicate.leaf.is_required,
         runs,

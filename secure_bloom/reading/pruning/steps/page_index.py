@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from secure_bloom.errors import located
 from secure_bloom.parquet.footer import Chunk
 from secure_bloom.parquet.page_index import column_index_extent, offset_index_extent, page_spans
+from secure_bloom.parquet.value_order import has_ordered_bounds
 from secure_bloom.predicates.binding import BoundCondition, BoundPredicate
 from secure_bloom.predicates.tree import AllOf
 from secure_bloom.reading.pruning.column_predicates import ColumnPredicate
@@ -20,7 +21,6 @@ from secure_bloom.reading.pruning.page_bounds import (
 )
 from secure_bloom.reading.pruning.plan import Step
 from secure_bloom.reading.table.coalesced_reads import read_extents
-from secure_bloom.reading.table.table_schema import has_type_order
 from secure_bloom.text import counted
 
 #: A row group, a column, and which of the two indexes.
@@ -50,7 +50,9 @@ def _has_index(pruner: FilePruner, group: RowGroupState, predicate: ColumnPredic
     return (
         chunk is not None
         and has_usable_bounds(predicate)
-        and has_type_order(pruner.footer.metadata.column_orders, predicate.ordinal)
+        and has_ordered_bounds(
+            pruner.footer.metadata.column_orders, predicate.ordinal, predicate.leaf
+        )
         and _is_complete(chunk)
     )
 

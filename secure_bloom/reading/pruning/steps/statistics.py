@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from secure_bloom.parquet.value_order import has_ordered_bounds
 from secure_bloom.reading.pruning.bounds import chunk_bounds, remaining
 from secure_bloom.reading.pruning.column_predicates import ColumnPredicate
 from secure_bloom.reading.pruning.file_pruner import FilePruner, RowGroupState
 from secure_bloom.reading.pruning.plan import Step
-from secure_bloom.reading.table.table_schema import has_type_order
 
 
 def prune_by_statistics(pruner: FilePruner) -> None:
     """Compare with the statistics of the chunks; remember the values that they leave."""
     orders = pruner.footer.metadata.column_orders
-    predicates = [(it, has_type_order(orders, it.ordinal)) for it in pruner.predicates.values()]
+    predicates = [
+        (it, has_ordered_bounds(orders, it.ordinal, it.leaf)) for it in pruner.predicates.values()
+    ]
     for group in pruner.alive():
         for predicate, has_order in predicates:
             if _ends(pruner, group, predicate, has_order=has_order):
@@ -26,7 +28,7 @@ def _ends(
     chunk = pruner.chunk(group, predicate)
     if chunk is None:
         return False
-    bounds = chunk_bounds(predicate, chunk, has_type_order=has_order)
+    bounds = chunk_bounds(predicate, chunk, has_order=has_order)
     left = remaining(predicate, bounds)
     if left is None:
         return pruner.rule_out(group, Step.STATISTICS, predicate.condition.ordinal)
