@@ -1,16 +1,22 @@
 """Words for people: counts, sizes, names of columns, and text from a file as it may be shown.
 
 A path or a column name may hold a megabyte, or bytes that are no text at all.  Its escape sequences
-may drive a terminal, and its characters may turn the direction of writing.
+may drive a terminal, its characters may turn the direction of writing, and a CI runner may take a
+part of it for a command.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 _LONGEST = 300
 _MOST_COLUMNS = 4
 _LONGEST_COLUMN = 60
+#: The second character of the marks that begin commands to CI runners: `::error file=x::` at the
+#: start of a line of GitHub, `##[error]`, `##vso[...]` and `##teamcity[...]` anywhere in a line.  A
+#: long line may be folded anywhere, so the first is no command anywhere either.
+_COMMAND = re.compile(r"(?<=:):(?=[A-Za-z])|(?<=#)#(?=[\w.-]*\[)")
 
 
 def counted(count: int, thing: str) -> str:
@@ -44,10 +50,20 @@ def legible(text: str, longest: int = _LONGEST) -> str:
 
 
 def written_out(text: str) -> str:
-    """``text`` with its unprintable characters written out, line ends among them."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else _escape(c) for c in text)
+    """Return ``text`` with its unprintable characters written out, line ends among them.
+
+    Commands to a CI runner are no commands any more.  This is the one rule for what comes from a
+    file, a path or a caller and is shown to people.
+    """
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() else _escape(c) for c in text)
+    return _COMMAND.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
+def without_commands(document: str) -> str:
+    """Return an equal document of JSON or TOML whose strings hold no command to a CI runner."""
+    escaped = _COMMAND.sub(lambda found: f"\\u{ord(found[0]):04x}", document)
+    return escaped.replace("\x7f", "\\u007f")
 
 
 def _cut(text: str, longest: int) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secure_bloom.text import human_bytes, legible
+from secure_bloom.text import human_bytes, legible, without_commands, written_out
 
 
 @pytest.mark.parametrize(
@@ -45,3 +47,27 @@ def test_any_text_is_printable_and_short(text: str, longest: int) -> None:
 )
 def test_a_size_is_in_powers_of_1024(size: int | None, text: str | None) -> None:
     assert human_bytes(size) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("::error file=x::y", r":\x3aerror file=x:\x3ay"),
+        (":::group::", r"::\x3agroup::"),
+        ("##vso[task.x]y", r"#\x23vso[task.x]y"),
+        ("###[error]", r"##\x23[error]"),
+        ("##teamcity[buildStop]", r"#\x23teamcity[buildStop]"),
+        ("arn:aws:iam::123:role/x", "arn:aws:iam::123:role/x"),
+        ("## a title, a::1", "## a title, a::1"),
+    ],
+)
+def test_a_command_to_a_ci_runner_is_written_out(text: str, shown: str) -> None:
+    assert written_out(text) == shown
+    assert written_out(shown) == shown
+
+
+@given(st.text(st.sampled_from('#:[ae\x7f\\"\u202e'), max_size=12))
+def test_a_document_without_commands_is_equal(text: str) -> None:
+    document = without_commands(json.dumps({text: text}))
+    assert json.loads(document) == {text: text}
+    assert written_out(document) == document

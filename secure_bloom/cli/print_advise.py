@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from secure_bloom.cli.print_audit import write_text
-from secure_bloom.text import counted, human_bytes, legible
+from secure_bloom.text import counted, human_bytes, legible, without_commands
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -130,7 +130,7 @@ def _ending(advice: TableAdvice) -> Iterator[str]:
 
 
 def _json(advice: TableAdvice, _paths: tuple[str, ...], _on_terminal: bool) -> str:
-    return advice.to_json()
+    return without_commands(advice.to_json())
 
 
 def _html(advice: TableAdvice, paths: tuple[str, ...], _on_terminal: bool) -> str:

@@ -14,6 +14,7 @@ import click
 
 from secure_bloom.cli.loudness import tell_note
 from secure_bloom.errors import PolicyError
+from secure_bloom.text import without_commands
 
 if TYPE_CHECKING:
     from secure_bloom.auditing.findings import AuditReport
@@ -80,13 +81,13 @@ def _text(report: AuditReport, page: _Page) -> str:
 
 
 def _json(report: AuditReport, _: _Page) -> str:
-    return report.to_json()
+    return without_commands(report.to_json())
 
 
 def _sarif(report: AuditReport, _: _Page) -> str:
     from secure_bloom.auditing.formats.sarif import render_sarif
 
-    return render_sarif(report, meanings=_meanings())
+    return without_commands(render_sarif(report, meanings=_meanings()))
 
 
 def _html(report: AuditReport, page: _Page) -> str:

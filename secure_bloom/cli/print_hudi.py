@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from secure_bloom.cli.loudness import tell, tell_note
-from secure_bloom.cli.tables import percent, print_files, print_table, short_names, visible
+from secure_bloom.cli.tables import percent, print_files, print_table, short_names
 from secure_bloom.hudi.key_lookup import LookupStatus
 from secure_bloom.hudi.record_keys.description import RecordKeyDescription
 from secure_bloom.text import counted, human_bytes
@@ -34,7 +34,7 @@ def print_filters(report: RecordKeyReport, *, show_range: bool, verbose: bool) -
         headers = (*_FILTER_HEADERS, *(_SHAPE_HEADERS if verbose else ()))
         print_files(headers, rows, verbose=verbose)
     ranges = [
-        (names[file.path], visible(file.min_key), visible(file.max_key))
+        (names[file.path], file.min_key, file.max_key)
         for file in report.files
         if file.error is None
     ]
@@ -47,7 +47,7 @@ def _filter_row(name: str, file: RecordKeyFile) -> Row:
     kind = "unreadable" if file.error else described.type or "none"
     fpp = None if described.fpp is None else f"{described.fpp:.2g}"
     is_unnamed = file.hudi is not None and described.column is None
-    column = "not said" if is_unnamed else visible(described.column)
+    column = "not said" if is_unnamed else described.column
     return (name, kind, described.rows, described.bytes, fpp, percent(described.fill), column)
 
 
@@ -86,7 +86,7 @@ def print_lookup(report: LookupReport, *, verbose: bool) -> None:
     """Each key with the files that hold it, then how many files were skipped and read."""
     for key, paths in report.found.items():
         for path in paths or ("nowhere",):
-            tell(f"{visible(key)}  {path}")
+            tell(f"{key}  {path}")
     if verbose:
         rows = [
             (file.path, file.status.replace("_", " "), file.in_range, file.candidates, file.found)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from secure_bloom.inspection import ColumnInspection, FileInspection, InspectReport
     from secure_bloom.paimon.index_description import PaimonInspection
 from secure_bloom.cli.loudness import tell
-from secure_bloom.cli.tables import percent, print_files, print_table, short_names, visible
+from secure_bloom.cli.tables import percent, print_files, print_table, short_names
 from secure_bloom.text import counted, human_bytes
 
 #: More files than these get a row each in one table.
@@ -100,7 +100,7 @@ def _paimon_index(told: PaimonInspection) -> str:
     """Paimon's index and its columns, in one line."""
     if told.error is not None:
         return f"cannot be read: {told.error}"
-    columns = ", ".join(f"{visible(each.column)} ({visible(each.type)})" for each in told.indexes)
+    columns = ", ".join(f"{each.column} ({each.type})" for each in told.indexes)
     return f"{human_bytes(told.bytes)} in clear beside the file: {columns or 'no columns'}"
 
 

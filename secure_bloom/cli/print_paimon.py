@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from secure_bloom.bloom.probe import Verdict
 from secure_bloom.cli.loudness import tell, tell_note
-from secure_bloom.cli.tables import percent, print_table, short_names, visible
+from secure_bloom.cli.tables import percent, print_table, short_names
 from secure_bloom.paimon.skipping_rules import Rules
 from secure_bloom.text import counted, human_bytes
 
@@ -56,8 +56,8 @@ def print_indexes(report: ShowReport, *, verbose: bool) -> None:
 def _print_columns(index: PaimonInspection) -> None:
     rows = [
         (
-            visible(each.column),
-            visible(each.type),
+            each.column,
+            each.type,
             each.bytes,
             each.hash_functions,
             percent(each.fill),
@@ -83,7 +83,7 @@ def print_built(report: BuildReport, *, verbose: bool) -> None:
         print_table(_BUILT_HEADERS, rows)
     for file in report.files if verbose else ():
         for kept in file.kept:
-            tell(f"kept: {file.path}, {visible(kept)}")
+            tell(f"kept: {file.path}, {kept}")
     for note in report.notes:
         tell_note(note)
 
@@ -99,4 +99,4 @@ def print_verdicts(report: PaimonProbe, *, verbose: bool) -> None:
         if file.note is not None:
             tell_note(f"{file.path}: {file.note}")
     for note in report.notes:
-        tell_note(visible(note))
+        tell_note(note)

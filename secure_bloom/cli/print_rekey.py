@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from secure_bloom.cli.loudness import tell, tell_note
 from secure_bloom.cli.print_add import print_commits
-from secure_bloom.cli.tables import SHOWN_FILES, print_table, short_names, visible
+from secure_bloom.cli.tables import SHOWN_FILES, print_table, short_names
 from secure_bloom.text import counted, human_bytes, legible
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def print_used_keys(report: KeyUseReport, *, verbose: bool) -> None:
     print_table(
         ["master key", "version", "files>"],
         [
-            [visible(name), version or "", f"{count:,}"]
+            [name, version or "", f"{count:,}"]
             for (name, version), count in report.files_by_key.items()
         ],
     )
@@ -68,4 +68,4 @@ def print_used_keys(report: KeyUseReport, *, verbose: bool) -> None:
     for file in report.files if verbose else ():
         for key in file.keys:
             opened = [*(["the footer"] if key.opens_footer else []), *key.columns]
-            tell(f"{legible(file.path)}: {visible(key.master_key)}: {', '.join(opened)}")
+            tell(f"{legible(file.path)}: {key.master_key}: {', '.join(opened)}")

@@ -1,7 +1,7 @@
 """Rows as a table, CSV, JSON lines or a Parquet file.
 
-From CSV and JSON lines a program gets the values back.  A table is for a terminal: no character of
-a value may act on it.
+From CSV and JSON lines a program gets the values back.  No character of a value may act on a
+terminal: a table, and CSV that is printed there, have it written out.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -21,7 +22,7 @@ import click
 from secure_bloom.cli.outputs import flushed, output_errors, replaced
 from secure_bloom.cli.tables import print_table, terminal_width
 from secure_bloom.errors import PolicyError
-from secure_bloom.text import legible
+from secure_bloom.text import legible, without_commands, written_out
 
 #: Record batches of pyarrow.
 Batches = Iterable[Any]
@@ -66,7 +67,10 @@ def write_rows(
     With ``for_spreadsheets`` no text in CSV is taken for a formula.  An old file is replaced only
     after all rows were written; it stays if that fails.
     """
-    write = _write_harmless_csv if for_spreadsheets and form == "csv" else _WRITERS.get(form)
+    write = _WRITERS.get(form)
+    if form == "csv":
+        on_terminal = output is None and sys.stdout.isatty()
+        write = partial(_write_csv, as_text=_text_in_csv(for_spreadsheets, on_terminal))
     if output is None:
         if write is None:
             raise PolicyError("a Parquet file goes nowhere without --output FILE")
@@ -88,13 +92,15 @@ def rows_of(batch: Any) -> Iterable[dict[str, Any]]:
     return python_rows(batch)
 
 
+def _text_in_csv(for_spreadsheets: bool, on_terminal: bool) -> Callable[[Any], str]:
+    """Return what makes a value a text: exact for a program, and written out for a terminal."""
+    text = _harmless if for_spreadsheets else text_of
+    return (lambda value: written_out(text(value))) if on_terminal else text
+
+
 def _write_csv(
-    schema: Any,
-    batches: Batches,
-    file: IO[str],
-    text_in_csv: Callable[[Any], str] | None = None,
+    schema: Any, batches: Batches, file: IO[str], *, as_text: Callable[[Any], str]
 ) -> int:
-    as_text = text_in_csv or text_of
     file.write(_csv_line(map(as_text, schema.names)))
     count = 0
     for batch in batches:
@@ -102,10 +108,6 @@ def _write_csv(
             file.write(_csv_line(None if v is None else as_text(v) for v in row.values()))
         count += batch.num_rows
     return count
-
-
-def _write_harmless_csv(schema: Any, batches: Batches, file: IO[str]) -> int:
-    return _write_csv(schema, batches, file, _harmless)
 
 
 def _harmless(value: object) -> str:
@@ -167,7 +169,6 @@ def _print_records(columns: list[str], rows: list[list[str]]) -> None:
 
 _WRITERS: dict[str, Callable[[Any, Any, IO[str]], int]] = {
     "table": _write_table,
-    "csv": _write_csv,
     "jsonl": _write_jsonl,
 }
 
@@ -207,9 +208,9 @@ _FORMS: dict[type, Callable[[Any], str]] = {
 def _json_text(value: object) -> str:
     """JSON in one line; characters that would act on a terminal are escaped."""
     text = json.dumps(json_of(value), ensure_ascii=False)
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
+    return without_commands(text)
 
 
 def json_of(value: Any) -> Any:

@@ -12,7 +12,7 @@ import click
 
 from secure_bloom.cli.loudness import tell, wanted_color
 from secure_bloom.reports import SCHEMA_VERSION
-from secure_bloom.text import counted, written_out
+from secure_bloom.text import counted, without_commands, written_out
 
 _WIDE = 240
 
@@ -23,7 +23,8 @@ SHOWN_FILES: Final = 20
 
 def print_json(document: dict[str, Any]) -> None:
     """One document on stdout."""
-    click.echo(json.dumps({"schema_version": SCHEMA_VERSION, **document}, indent=2))
+    text = json.dumps({"schema_version": SCHEMA_VERSION, **document}, indent=2)
+    click.echo(without_commands(text))
 
 
 def print_table(
@@ -181,8 +182,3 @@ def _shortened(name: str) -> str:
 def percent(share: float | None) -> str | None:
     """A share as a person reads it."""
     return None if share is None else f"{100 * share:.3g} %"
-
-
-def visible(text: str | None) -> str | None:
-    """A text from a file, safe for a terminal: anybody may have written it."""
-    return text and "".join(c if c.isprintable() else "\ufffd" for c in text)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from secure_bloom.encryption.policy_tables import is_column_path
+from secure_bloom.text import without_commands
 
 #: Client of [kms] -> its lines.
 KMS_LINES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -57,7 +58,7 @@ def toml_string(text: str) -> str:
     """The text as a string of TOML; all that is not plain ASCII is escaped."""
     # Not JSON's form: it writes characters beyond U+FFFF as two surrogates, which TOML refuses,
     # and DEL as it is.
-    return '"' + "".join(map(_toml_character, text)) + '"'
+    return without_commands('"' + "".join(map(_toml_character, text)) + '"')
 
 
 def _toml_character(char: str) -> str:

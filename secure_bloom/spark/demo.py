@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 from secure_bloom.spark.demo_session import demo_session
 from secure_bloom.spark.demo_table import FILES, Lookup, email, groups_read, look_up, write
+from secure_bloom.text import written_out
 
 _PACKAGE = Path(__file__).parent.parent
 
@@ -206,4 +207,4 @@ class _Demo:
             f"{program} inspect {_TABLE} --policy keys/policy.toml",
             f"{program} probe {_TABLE} email {self._emails['present']} --policy keys/policy.toml",
         ):
-            self._out.print(f"  {escape(line)}", soft_wrap=True)
+            self._out.print(f"  {escape(written_out(line))}", soft_wrap=True)

@@ -130,7 +130,7 @@ def test_files_that_failed_are_counted(lake: Path) -> None:
 
 def test_a_key_could_write_on_the_terminal(lake: Path) -> None:
     looked = run("hudi", "lookup", lake / "out" / "b.parquet", "hidden\b\b")
-    assert looked.stdout.startswith("hidden\ufffd\ufffd  nowhere\n")
+    assert looked.stdout.startswith("hidden\\x08\\x08  nowhere\n")
 
 
 def test_a_table_without_rows_has_no_empty_frame(lake: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from secure_bloom.cli.tables import percent, print_table, short_names, visible
+from secure_bloom.cli.tables import percent, print_table, short_names
 
 
 def test_no_share_is_no_text() -> None:
@@ -32,11 +32,6 @@ def test_long_names_lose_their_middle(on_a_terminal: None) -> None:
 def test_programs_get_whole_names() -> None:
     path = f"/lake/part-00000-{'0' * 60}.parquet"
     assert short_names([path]) == {path: path}
-
-
-def test_a_text_of_a_file_does_not_drive_a_terminal() -> None:
-    assert str(visible("a\x1b[2Jb")).isprintable()
-    assert visible(None) is None
 
 
 def test_a_pipe_gets_what_a_terminal_of_enough_columns_does(
