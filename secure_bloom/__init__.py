@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from secure_bloom.adding.report import AddReport
     from secure_bloom.adding.request import Columns
     from secure_bloom.advising import ColumnAdvice, TableAdvice, advise
+    from secure_bloom.api.add import add_bloom_filters
     from secure_bloom.auditing import audit
     from secure_bloom.auditing.findings import AuditReport, Finding
     from secure_bloom.bloom.probe import ProbeReport, Verdict, probe
     from secure_bloom.bloom.split_block import SplitBlockBloomFilter
-    from secure_bloom.delta.add import add_bloom_filters
     from secure_bloom.encryption.access import GivenKeys, GivenPolicy
     from secure_bloom.encryption.keys import ExplicitKeys, Keyring, KmsClient
     from secure_bloom.encryption.policy import KeyPolicy
@@ -69,11 +69,11 @@ _HOMES = {
     "adding.report": ["AddReport"],
     "adding.request": ["Columns"],
     "advising": ["ColumnAdvice", "TableAdvice", "advise"],
+    "api.add": ["add_bloom_filters"],
     "auditing": ["audit"],
     "auditing.findings": ["AuditReport", "Finding"],
     "bloom.probe": ["ProbeReport", "Verdict", "probe"],
     "bloom.split_block": ["SplitBlockBloomFilter"],
-    "delta.add": ["add_bloom_filters"],
     "encryption.access": ["GivenKeys", "GivenPolicy"],
     "encryption.keys": ["ExplicitKeys", "Keyring", "KmsClient"],
     "encryption.policy": ["KeyPolicy"],

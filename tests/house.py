@@ -25,7 +25,17 @@ WIDTH, WALL, GAP = 980, 84, 36
 ROOF, BAND, CORRIDOR, GROUND = 120, 74, 40, 96
 LANES = (-6, 6, 0)
 #: From the top floor to the one above the foundation: the lower, the closer to the bytes.
-FILLS = ["#fdf1dc", "#fbe7d3", "#f7dfe0", "#ece0f1", "#dfe6f6", "#d6ecf2", "#d5efe3", "#e2efd0"]
+FILLS = [
+    "#fdf1dc",
+    "#fbe7d3",
+    "#f7dfe0",
+    "#ece0f1",
+    "#dfe6f6",
+    "#d6ecf2",
+    "#d5efe3",
+    "#e2efd0",
+    "#eef2c8",
+]
 INK, STONE, SKY = "#22303c", "#3f5566", "#e9eef2"
 STYLE = f"""
 text {{ font: 12.5px system-ui, "Segoe UI", Helvetica, Arial, sans-serif; fill: #46545f }}

@@ -57,6 +57,7 @@ FLOORS: list[dict[str, str]] = [
     },
     {
         "delta": "new files in the place of a Delta table's live ones, by commits of its log",
+        "iceberg": "new files in the place of an Iceberg table's, by a snapshot of its catalog",
         "hudi": "Hudi's filter of record keys",
         "paimon": "Paimon's file index",
         "advising": "which columns gain by a filter, tried before anything is written",
@@ -66,6 +67,7 @@ FLOORS: list[dict[str, str]] = [
         "auditing": "policy x files -> findings -> formats",
         "inspection": "what stands in a file",
     },
+    {"api": "the doors: one public function for each verb"},
     {"spark": "the step after a write, the data source, sessions, the JVM's KMS client"},
     {
         "cli": "verbs",
@@ -96,13 +98,14 @@ HEAVY = {
         "predicates",
         "reading",
         "delta",
+        "iceberg",
         "hudi",
         "paimon",
         "advising",
         "auditing",
         "spark",
     },
-    "pyiceberg": {"tables"},
+    "pyiceberg": {"tables", "iceberg"},
     "sqlglot": {"advising"},
 }
 

@@ -46,6 +46,7 @@ class AddRequest:
     where: str | None = None
     since: int | None = None
     commit_every: int | None = None
+    branch: str | None = None
     jobs: int | None = None
     progress: Progress | None = None
 

@@ -17,7 +17,6 @@ from secure_bloom.parquet.footer import Footer, open_chunk, unlock
 from secure_bloom.parquet.footer_tail import read_tail
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.schema import require_filterable, unknown_column
-from secure_bloom.storage import open_input
 
 #: This number of files, from all over a run, shows most mistakes of its request.
 _FEW: Final = 8
@@ -76,7 +75,7 @@ def survey_file(path: str, request: FilterRequest, resolver: KeyResolver) -> Sur
 
 
 def _survey(path: str, request: FilterRequest, resolver: KeyResolver) -> Survey:
-    with located(path=path), open_input(path) as file:
+    with located(path=path), request.open(path) as file:
         keys = file_keys(resolver, file)
         # As before a write, a signature that cannot be checked is an error: it fails here, before
         # the work.

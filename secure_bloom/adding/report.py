@@ -74,10 +74,12 @@ class ReplacedFile:
 class TableCommit:
     """A version of a table that a run made; in a dry run the one that it would make.
 
-    ``metrics`` are the commit's ``operationMetrics``.
+    ``version`` is the number of a Delta version, or the id of an Iceberg snapshot.  It is None in a
+    dry run on an Iceberg table, because a snapshot gets its id when it is written.  ``metrics`` are
+    the commit's ``operationMetrics``, or those of the snapshot's summary.
     """
 
-    version: int
+    version: int | None
     operation: str
     metrics: Mapping[str, str]
     files: tuple[ReplacedFile, ...]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, TypeAlias
 
+from secure_bloom.column_names import NamesOfTable
 from secure_bloom.encryption.access import loaded_policy
 from secure_bloom.encryption.keys import ExplicitKeys, KeyResolver, Keyring, KmsClient
 from secure_bloom.encryption.trust import Trust
@@ -14,6 +15,7 @@ from secure_bloom.errors import PolicyError
 from secure_bloom.options import BloomFilterOptions, Names, as_names
 from secure_bloom.parquet.footer import Chunk
 from secure_bloom.parquet.schema import Leaf, select
+from secure_bloom.storage import InputFile, open_input
 
 # Loaded where there is one.
 if TYPE_CHECKING:
@@ -29,12 +31,20 @@ class FilterRequest:
     """The columns that get filters, and the policy their keys must follow, if there is one.
 
     ``known`` are columns of which a table's log says that they are there: its files may lack them.
+    ``names`` are the table's names of columns, if its files may have others.
     """
 
     columns: Mapping[str, BloomFilterOptions]
     policy: KeyPolicy | None = None
     replace_filters: bool = False
     known: frozenset[str] = frozenset()
+    names: NamesOfTable | None = None
+
+    def open(self, path: str) -> InputFile:
+        """Open a file, whose columns then have the names of its table."""
+        file = open_input(path)
+        file.column_names = self.names
+        return file
 
     def resolve(self, leaves: tuple[Leaf, ...]) -> dict[int, BloomFilterOptions]:
         """Leaf ordinal -> options, in column order; a leaf's own name wins over its parent's."""

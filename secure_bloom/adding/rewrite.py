@@ -58,6 +58,10 @@ class FileRewriter(ABC):
     def plan(self, file: InputFile, keys: FileKeys, run: Mapper, /) -> RewritePlan:
         """The plan of one file, worked out in memory; ``run`` may work in parallel."""
 
+    def open(self, path: str) -> InputFile:
+        """Open a file of the run."""
+        return open_input(path)
+
     def rewrite(
         self,
         path: str,
@@ -110,7 +114,7 @@ class FileRewriter(ABC):
         return mend(path, self.resolver)
 
     def _rewrite_once(self, path: str, target: str | None, run: Mapper) -> _Rewritten:
-        with open_input(path) as file:
+        with self.open(path) as file:
             keys = file_keys(self.resolver, file)
             plan = self.plan(file, keys, run)
             return plan, file, self._write(file, plan, target)
@@ -143,6 +147,10 @@ class Rewriter(FileRewriter):
     """Adds the split-block filters that ``request`` asks for."""
 
     request: FilterRequest
+
+    def open(self, path: str) -> InputFile:
+        """Open a file of the run, whose columns have the names of its table."""
+        return self.request.open(path)
 
     def plan(self, file: InputFile, keys: FileKeys, run: Mapper, /) -> RewritePlan:
         """See :func:`.plan.plan_rewrite`."""

@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 @click.option("--replace-filters", is_flag=True, help="Build filters anew where there are some.")
 @with_table_options
 @click.option(
+    "--branch", metavar="NAME", help="Of an Iceberg table: the branch that gets the snapshot."
+)
+@click.option(
     "-n", "--dry-run", is_flag=True, help="Work everything out, write nothing, say what gains."
 )
 @with_jobs_option
@@ -73,8 +76,8 @@ def add_command(
 
     Exit code: 0 done, 2 error.
     """
+    from secure_bloom.api.add import add_bloom_filters
     from secure_bloom.cli.print_add import print_add_report
-    from secure_bloom.delta.add import add_bloom_filters
 
     access: dict[str, Any] = {
         "policy": load_policy(policy_path),

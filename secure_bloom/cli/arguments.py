@@ -142,24 +142,25 @@ def with_jobs_option(function: F) -> F:
 
 
 def with_table_options(function: F) -> F:
-    """``--where``, ``--since`` and ``--commit-every`` of a verb that commits to Delta tables."""
+    """Add ``--where``, ``--since`` and ``--commit-every`` to a verb that commits to tables."""
     where = click.option(
         "-w",
         "--where",
         metavar="TEXT",
-        help="Of a Delta table: the files of these partitions, such as \"day = '2026-11-20'\".",
+        help="Of a table: the files of these partitions, such as \"day = '2026-11-20'\"; of an "
+        "Iceberg table also by columns, as far as bounds of files decide.",
     )
     since = click.option(
         "--since",
         type=click.IntRange(min=0),
         metavar="VERSION",
-        help="Of a Delta table: the files that came after this version.",
+        help="Of a table: the files that came after this version, or Iceberg snapshot.",
     )
     commit_every = click.option(
         "--commit-every",
         type=click.IntRange(min=1),
         metavar="N",
-        help="Of a Delta table: a commit after every N files, instead of one.",
+        help="Of a table: a commit after every N files, instead of one.",
     )
     return where(since(commit_every(function)))
 

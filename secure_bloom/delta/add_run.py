@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from secure_bloom.adding.report import FileAddReport
 from secure_bloom.adding.request import FilterRequest
+from secure_bloom.adding.table_change import check_commit_every
 from secure_bloom.delta.actions import Operation
 from secure_bloom.delta.columns import ColumnNames
 from secure_bloom.delta.commit import open_table
 from secure_bloom.delta.selection import TableSelection
-from secure_bloom.delta.table_run import TableRun, check_commit_every
+from secure_bloom.delta.table_run import TableRun
 
 #: The name of a commit of filters in the table's history.
 OPERATION = "ADD BLOOM FILTERS"
@@ -21,6 +23,10 @@ class AddRun(TableRun):
     """With the request in the names that the table's files have."""
 
     request: FilterRequest
+
+    def in_report(self, report: FileAddReport) -> FileAddReport:
+        """Return the report in the names that people use."""
+        return self.names.in_report(report)
 
 
 def open_run(

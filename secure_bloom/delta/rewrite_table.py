@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
 
+from secure_bloom.adding.new_files import new_run
 from secure_bloom.adding.report import ReplacedFile, TableCommit
 from secure_bloom.adding.run import FileTask
+from secure_bloom.adding.table_change import TableChange, Work
 from secure_bloom.delta.actions import Operation, Replacement, metrics, without_secret_bounds
 from secure_bloom.delta.commit import commit, open_table
-from secure_bloom.delta.new_paths import is_of_run, new_path, new_run
+from secure_bloom.delta.new_paths import is_of_run, new_path
 from secure_bloom.delta.run_record import clean_up, recorded, remove_files
 from secure_bloom.errors import SecureBloomError, UnfinishedWriteError
 from secure_bloom.tables import LiveFile, Snapshot
 from secure_bloom.tables.log_paths import resolve
-
-#: Writes the new files of some tasks: path of the old file -> size of the new one, where there is
-#: one; None where the task failed.
-Work = Callable[[Sequence[FileTask]], Mapping[str, int | None]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableChange:
-    """The result of a run: its commits, and old files that others had removed meanwhile."""
-
-    commits: tuple[TableCommit, ...]
-    gone: frozenset[str]
-    notes: tuple[str, ...] = ()
 
 
 def rewrite_table(

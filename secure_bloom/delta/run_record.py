@@ -21,18 +21,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from secure_bloom.adding.new_files import remove_new_file
 from secure_bloom.delta.commit import log_file
 from secure_bloom.delta.new_paths import is_of_run
 from secure_bloom.delta.recognition import LOG_FOLDER
-from secure_bloom.errors import MissingPathError, SecureBloomError
-from secure_bloom.parquet.key_material_files import key_material_name
-from secure_bloom.storage import is_object_uri, join, name_of, open_input, sibling
+from secure_bloom.errors import SecureBloomError
+from secure_bloom.storage import is_object_uri, join, open_input
 from secure_bloom.storage.durable_writes import read_all, write_all
 from secure_bloom.storage.locks import try_lock
 from secure_bloom.storage.open_folder import OpenFolder, close
 from secure_bloom.storage.os_errors import system_errors
-from secure_bloom.storage.siblings import remove_file
-from secure_bloom.storage.staged_file import temporary_name
 from secure_bloom.storage.tree_of import tree_of
 from secure_bloom.tables.log_paths import resolve
 
@@ -109,13 +107,7 @@ def _begin(opened: OpenFolder, name: str, content: bytes) -> int:
 def remove_files(folder: str, files: Iterable[str]) -> None:
     """Remove new files that no version names, with what stands beside them."""
     for file in files:
-        path = resolve(folder, file)
-        beside = [key_material_name(name_of(path))]
-        if not is_object_uri(path):
-            beside.append(temporary_name(name_of(path)))
-        for one in (*(sibling(path, name) for name in beside), path):
-            with suppress(MissingPathError):
-                remove_file(one)
+        remove_new_file(resolve(folder, file))
 
 
 def clean_up(folder: str) -> None:

@@ -12,12 +12,12 @@ from os import PathLike
 
 from secure_bloom.adding.report import file_notes
 from secure_bloom.adding.run import FileTask
+from secure_bloom.adding.table_change import GONE, TableChange, check_commit_every, new_sizes
 from secure_bloom.delta.actions import Operation
 from secure_bloom.delta.columns import ColumnNames
 from secure_bloom.delta.commit import open_table
-from secure_bloom.delta.rewrite_table import TableChange
 from secure_bloom.delta.selection import TableSelection
-from secure_bloom.delta.table_run import GONE, TableRun, check_commit_every, new_sizes
+from secure_bloom.delta.table_run import TableRun
 from secure_bloom.encryption.access import loaded_policy
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError, located

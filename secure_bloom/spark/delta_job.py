@@ -11,9 +11,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from secure_bloom.adding.run import FileTask
-from secure_bloom.delta.rewrite_table import TableChange
+from secure_bloom.adding.table_change import GONE, TableChange
 from secure_bloom.delta.selection import TableSelection
-from secure_bloom.delta.table_run import GONE, TableRun
+from secure_bloom.delta.table_run import TableRun
 from secure_bloom.errors import PolicyError
 from secure_bloom.spark.file_reports import (
     FileJob,

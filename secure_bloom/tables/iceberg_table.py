@@ -84,11 +84,11 @@ def _planned(path: str) -> IcebergTable:
             raise UnsupportedFeatureError("the Iceberg table has data files that are not Parquet")
         if getattr(task.file, "key_metadata", None) is not None:
             raise UnsupportedFeatureError("the Iceberg table encrypts its files by its own keys")
-    files = {_local(task.file.file_path): bool(task.delete_files) for task in tasks}
+    files = {local_location(task.file.file_path): bool(task.delete_files) for task in tasks}
     return IcebergTable(
         path=path,
         columns=schema.as_arrow().remove_metadata(),
-        names=_names_of_structure(schema.as_struct()),
+        names=names_of_structure(schema.as_struct()),
         files=tuple(sorted(files)),
         with_deletes=frozenset(file for file, has_deletes in files.items() if has_deletes),
         has_defaults=any(_has_default(column) for column in schema.fields),
@@ -139,7 +139,7 @@ def _opened(path: str) -> Any:
         """Opens local files alone: what metadata names is not to be believed."""
 
         def new_input(self, location: str) -> Any:
-            path = _local(location)
+            path = local_location(location)
             # Opened here first: a pipe would be waited for, and a sparse file read.
             with open_input(path) as file:
                 refuse_beyond(2 * file.size, "a file of the metadata")
@@ -157,8 +157,13 @@ def _opened(path: str) -> Any:
     )
 
 
-def _local(location: str) -> str:
-    """The path of a file that the metadata names; Iceberg does not encode paths."""
+def opened_location(location: str) -> str:
+    """Return the path or URI that opens a file of the metadata; Iceberg does not encode paths."""
+    return location if is_object_uri(location) else local_location(location)
+
+
+def local_location(location: str) -> str:
+    """Return the path of a local file that the metadata names."""
     path = location.removeprefix("file://") if location.startswith("file:///") else location
     path = path.removeprefix("file:") if path.startswith("file:/") else path
     if "://" in path or "\0" in path or ".." in path.split("/"):
@@ -166,7 +171,8 @@ def _local(location: str) -> str:
     return path
 
 
-def _names_of_structure(structure: Any) -> NamesOfTable:
+def names_of_structure(structure: Any) -> NamesOfTable:
+    """Return the names of the fields of a structure, by their ids."""
     members: dict[StoredName, NamedField] = {
         column.field_id: NamedField(name=column.name, inside=_inside(column.field_type))
         for column in structure.fields
@@ -176,7 +182,7 @@ def _names_of_structure(structure: Any) -> NamesOfTable:
 
 def _inside(kind: Any) -> NamesOfTable | None:
     if kind.is_struct:
-        return _names_of_structure(kind)
+        return names_of_structure(kind)
     inner = tuple(_inside(held.field_type) for held in _held(kind))
     return NamesOfTable(inner=inner) if any(inner) else None
 

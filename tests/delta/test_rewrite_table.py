@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from secure_bloom.adding.run import FileTask
+from secure_bloom.adding.table_change import TableChange, Work
 from secure_bloom.delta import rewrite_table as module
 from secure_bloom.delta.actions import Operation
 from secure_bloom.delta.commit import open_table
-from secure_bloom.delta.rewrite_table import TableChange, rewrite_table
+from secure_bloom.delta.rewrite_table import rewrite_table
 from secure_bloom.errors import PolicyError, UnfinishedWriteError
 from tests.delta.delta_tables import data_files
 from tests.tables import delta_logs as logs
@@ -34,7 +35,7 @@ def write_all(tasks: Sequence[FileTask]) -> Mapping[str, int]:
     return {task.path: 13 for task in tasks}
 
 
-def run(folder: Path, work: module.Work, commit_every: int | None = None) -> TableChange:
+def run(folder: Path, work: Work, commit_every: int | None = None) -> TableChange:
     table = open_table(str(folder))
     return rewrite_table(table, table.files, work, OPERATION, commit_every=commit_every)
 

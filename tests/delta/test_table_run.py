@@ -9,10 +9,10 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.adding.report import FileAddReport
 from secure_bloom.adding.request import filter_request
+from secure_bloom.adding.table_change import TableChange, new_sizes
 from secure_bloom.delta.add_run import open_run
-from secure_bloom.delta.rewrite_table import TableChange
 from secure_bloom.delta.selection import TableSelection
-from secure_bloom.delta.table_run import new_sizes, refuse_options_of_files
+from secure_bloom.delta.table_run import refuse_options_of_files
 from tests.tables import delta_logs as logs
 
 

@@ -1,18 +1,23 @@
-"""Add Bloom filters: to files, or to the live files of a Delta table by a commit of its log."""
+"""Add Bloom filters: to files, or to the live files of a table by a commit of its log."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from secure_bloom.adding.add import AddRequest, add_to_files
 from secure_bloom.adding.preflight import check_few
 from secure_bloom.adding.report import AddReport, FileAddReport, file_notes
+from secure_bloom.adding.request import FilterRequest
 from secure_bloom.adding.rewrite import WriteMode
 from secure_bloom.adding.run import FileTask, rewrite_files
+from secure_bloom.adding.table_change import TableChange, Work, new_sizes, with_gone_files
 from secure_bloom.delta.recognition import delta_table, refuse_options_of_tables
+from secure_bloom.errors import PolicyError
 from secure_bloom.signatures import takes
 from secure_bloom.storage.paths import as_paths
+from secure_bloom.tables.iceberg_catalog import is_in_catalog, load_table
 
 
 @takes(AddRequest)
@@ -28,6 +33,11 @@ def add_bloom_filters(asked: AddRequest) -> AddReport:
     file that fails is reported and does not stop the others.  A file also fails if it is protected
     less than the policy says (a weaker algorithm, shorter keys, a footer in clear), unless
     ``allow_unprotected`` is given.
+
+    A table of an Iceberg catalog (``iceberg://CATALOG/NAMESPACE.TABLE``), given alone, gets new
+    data files and one snapshot ``replace`` of ``branch`` (by default main), or a snapshot after
+    every ``commit_every`` files.  ``where`` chooses the files that may hold rows of a condition,
+    ``since`` those that came after the snapshot with this id.
 
     If the folder of a Delta table is given alone, a commit of its log changes the table, or a
     commit after every ``commit_every`` files.  New files beside the old ones take the place of live
@@ -47,25 +57,66 @@ def add_bloom_filters(asked: AddRequest) -> AddReport:
     # Listed once: the paths may come from a generator.
     paths = as_paths(asked.paths)
     asked = replace(asked, paths=paths)
+    if any(map(is_in_catalog, paths)):
+        return _add_to_table(_iceberg_run(paths, asked), asked)
     folder = delta_table(paths)
-    if folder is None:
-        refuse_options_of_tables(
-            where=asked.where, since=asked.since, commit_every=asked.commit_every
-        )
-        return add_to_files(asked)
-    return _add_to_table(folder, asked)
+    if folder is not None:
+        return _add_to_table(_delta_run(folder, asked), asked)
+    refuse_options_of_tables(
+        where=asked.where, since=asked.since, commit_every=asked.commit_every, branch=asked.branch
+    )
+    return add_to_files(asked)
 
 
-def _add_to_table(folder: str, asked: AddRequest) -> AddReport:
-    """Write new files beside the live ones, and commit them in their places."""
-    # Imported here, for tables alone: most runs are over files, and many are short.
+class AnyTableRun(Protocol):
+    """A run over the live files of a table, whatever keeps the table's log."""
+
+    @property
+    def request(self) -> FilterRequest: ...  # noqa: D102
+    @property
+    def paths(self) -> list[str]: ...  # noqa: D102
+    def skipped(self) -> Iterable[FileAddReport]: ...  # noqa: D102
+    def in_report(self, report: FileAddReport, /) -> FileAddReport: ...  # noqa: D102
+    def rewrite(self, work: Work, /, *, dry_run: bool) -> TableChange: ...  # noqa: D102
+    def gone(  # noqa: D102
+        self, change: TableChange, reports: Iterable[FileAddReport], /
+    ) -> frozenset[str]: ...
+
+
+# Imported inside the functions, for tables alone: most runs are over files, and many are short.
+def _delta_run(folder: str, asked: AddRequest) -> AnyTableRun:
     from secure_bloom.delta.add_run import open_run
     from secure_bloom.delta.selection import TableSelection
-    from secure_bloom.delta.table_run import new_sizes, refuse_options_of_files
+    from secure_bloom.delta.table_run import refuse_options_of_files
 
     refuse_options_of_files(folder, in_place=asked.in_place, output=asked.output is not None)
+    if asked.branch is not None:
+        raise PolicyError("branch is for Iceberg tables: a Delta table has none", path=folder)
     chosen = TableSelection(where=asked.where, since=asked.since)
-    run = open_run(folder, asked.filters(), chosen, commit_every=asked.commit_every)
+    return open_run(folder, asked.filters(), chosen, commit_every=asked.commit_every)
+
+
+def _iceberg_run(paths: Sequence[str], asked: AddRequest) -> AnyTableRun:
+    if len(paths) > 1:
+        raise PolicyError(
+            "a table of a catalog is given alone", path=next(filter(is_in_catalog, paths))
+        )
+    # First: it says how to install pyiceberg, which the other modules import.
+    load_table(paths[0])
+    from secure_bloom.iceberg.add_run import open_run, refuse_options_of_files, selection
+
+    refuse_options_of_files(paths[0], in_place=asked.in_place, output=asked.output is not None)
+    return open_run(
+        paths[0],
+        asked.filters(),
+        selection(asked.where, asked.since),
+        branch=asked.branch,
+        commit_every=asked.commit_every,
+    )
+
+
+def _add_to_table(run: AnyTableRun, asked: AddRequest) -> AddReport:
+    """Write new files for the live ones, and commit them in their places."""
     # Only changes: a file that has the wanted filters stays in the log as it is.
     mode = WriteMode(dry_run=asked.dry_run, only_changes=True)
     open_rewriter = asked.rewriter(run.request, mode)
@@ -82,32 +133,11 @@ def _add_to_table(folder: str, asked: AddRequest) -> AddReport:
             jobs=asked.jobs,
             progress=asked.progress,
         )
-        reports.extend(map(run.names.in_report, done))
+        reports.extend(map(run.in_report, done))
         return new_sizes(done)
 
     change = run.rewrite(work, dry_run=asked.dry_run)
-    told = tuple(_with_gone_files(reports, run.gone(change, reports)))
-    notes = (*file_notes(told), *change.notes)
-    return AddReport(files=told, notes=notes, dry_run=asked.dry_run, commits=change.commits)
-
-
-def _with_gone_files(
-    reports: Sequence[FileAddReport], gone: Collection[str]
-) -> Iterable[FileAddReport]:
-    """The reports, and what became of files that other writers removed while this run worked."""
-    from secure_bloom.delta.table_run import GONE
-
-    for report in reports:
-        if report.path not in gone:
-            yield report
-            continue
-        yield replace(
-            report,
-            status="unchanged",
-            bytes_after=report.bytes_before,
-            filters=(),
-            error=None,
-            hint=None,
-            causes=(),
-            notes=(*report.notes, GONE),
-        )
+    gone = run.gone(change, reports)
+    shown = (*with_gone_files(reports, gone), *run.skipped())
+    notes = (*file_notes(shown), *change.notes)
+    return AddReport(files=shown, notes=notes, dry_run=asked.dry_run, commits=change.commits)

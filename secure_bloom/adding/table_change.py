@@ -1,0 +1,79 @@
+"""What a run over the files of a table hands to the table's log, and what it hears back.
+
+work      writes the new files of some tasks, and returns their sizes
+rewrite   of a table format: does the work and commits it, and returns a TableChange
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+from secure_bloom.adding.report import FileAddReport, TableCommit
+from secure_bloom.adding.run import FileTask
+from secure_bloom.errors import PolicyError
+
+#: Writes the new files of some tasks.  Returns, by the path of the old file, the size of the new
+#: one, or None where the task failed.  A file that needs no new one is left out.
+Work = Callable[[Sequence[FileTask]], Mapping[str, int | None]]
+
+#: The note of a file whose replacement was given up.
+GONE: Final = "another writer took it out of the table meanwhile, so its new file was removed again"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableChange:
+    """The result of a run: its commits, and old files that others had removed meanwhile."""
+
+    commits: tuple[TableCommit, ...]
+    gone: frozenset[str]
+    notes: tuple[str, ...] = ()
+
+
+class WrittenFile(Protocol):
+    """The report of a file that a run may have written anew."""
+
+    @property
+    def path(self) -> str: ...  # noqa: D102
+    @property
+    def status(self) -> str: ...  # noqa: D102
+    @property
+    def bytes_after(self) -> int | None: ...  # noqa: D102
+    @property
+    def changes(self) -> bool: ...  # noqa: D102
+
+
+def new_sizes(reports: Iterable[WrittenFile]) -> dict[str, int | None]:
+    """Return the result of each file by its old path: the new size, or None for a failure."""
+    return {
+        report.path: report.bytes_after if report.changes else None
+        for report in reports
+        if report.changes or report.status == "failed"
+    }
+
+
+def with_gone_files(
+    reports: Iterable[FileAddReport], gone: Collection[str]
+) -> Iterator[FileAddReport]:
+    """Return the reports; a file that other writers removed meanwhile is unchanged, with a note."""
+    for report in reports:
+        if report.path not in gone:
+            yield report
+            continue
+        yield replace(
+            report,
+            status="unchanged",
+            bytes_after=report.bytes_before,
+            filters=(),
+            error=None,
+            hint=None,
+            causes=(),
+            notes=(*report.notes, GONE),
+        )
+
+
+def check_commit_every(commit_every: int | None) -> None:
+    """Raise PolicyError for a number of files that makes no commit."""
+    if commit_every is not None and commit_every < 1:
+        raise PolicyError(f"commit_every is {commit_every}, it must be at least 1")

@@ -1,0 +1,10 @@
+"""The doors of the package: one public function for each verb.
+
+A door has the signature, the documentation and the decision which way a request takes: over files,
+or over the table that a path means.  The command line and the Spark step call the doors.
+
+    api.add.add_bloom_filters(paths, columns=..., policy=...)
+        files          adding.add.add_to_files
+        a Delta table  delta.add_run.open_run     -> new files, a commit of the log
+        Iceberg        iceberg.add_run.open_run   -> new files, a snapshot of the catalog
+"""

@@ -1,0 +1,225 @@
+"""A run that adds filters to an Iceberg table: the same on one machine and on Spark's executors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from importlib.metadata import version
+from typing import Any, Final
+
+from pyiceberg.manifest import ManifestEntry
+
+from secure_bloom.adding.new_files import marked_name, new_run, remove_new_file
+from secure_bloom.adding.report import FileAddReport, ReplacedFile, TableCommit
+from secure_bloom.adding.request import FilterRequest
+from secure_bloom.adding.run import FileTask
+from secure_bloom.adding.table_change import TableChange, Work, check_commit_every
+from secure_bloom.errors import PolicyError, SecureBloomError, UnfinishedWriteError
+from secure_bloom.iceberg.catalog import CommitTable, open_table
+from secure_bloom.iceberg.commit import commit
+from secure_bloom.iceberg.live_files import Chosen, IcebergSelection, Manifests
+from secure_bloom.iceberg.replacing_snapshot import NewDataFile, metrics, schema_of
+from secure_bloom.parquet.schema import unknown_column
+from secure_bloom.storage import name_of
+from secure_bloom.tables.iceberg_table import opened_location
+
+#: The name of a commit of filters in a report.
+OPERATION: Final = "replace"
+
+
+@dataclass(slots=True, kw_only=True)
+class IcebergRun:
+    """The table, its data files that are wanted, and what the snapshots are to say of the run."""
+
+    table: CommitTable
+    request: FilterRequest
+    chosen: Chosen
+    commit_every: int | None
+    manifests: Manifests
+    name: str = field(default_factory=new_run)
+    commits: list[TableCommit] = field(default_factory=list)
+    _gone: list[str] = field(default_factory=list)
+
+    @property
+    def paths(self) -> list[str]:
+        """The data files as they are opened."""
+        return list(self._opened)
+
+    @property
+    def _opened(self) -> dict[str, ManifestEntry]:
+        return {self.table.location(path): entry for path, entry in self.chosen.wanted.items()}
+
+    def skipped(self) -> Iterator[FileAddReport]:
+        """Return a report of each data file that gets no filter, with the reason."""
+        for path, reason in self.chosen.skipped.items():
+            yield FileAddReport(path=path, status="unchanged", notes=(f"skipped: {reason}",))
+
+    def in_report(self, report: FileAddReport) -> FileAddReport:
+        """Return the report in the names that people use: files have them already."""
+        return report
+
+    def rewrite(self, work: Work, *, dry_run: bool) -> TableChange:
+        """Do the work on the files and commit it, after every ``commit_every`` of them."""
+        entries = list(self._opened.items())
+        step = self.commit_every or max(1, len(entries))
+        for start in range(0, len(entries), step):
+            self._rewrite_some(dict(entries[start : start + step]), work, is_dry=dry_run)
+        return TableChange(commits=tuple(self.commits), gone=frozenset(self._gone))
+
+    def gone(self, change: TableChange, reports: Iterable[FileAddReport]) -> frozenset[str]:
+        """Return files that other writers took out of the table, failed ones among them."""
+        lost = {report.path for report in reports if report.status == "failed"}
+        if lost:
+            self.table.refresh()
+            live = self.manifests.live(self.table.head)
+            # A file that fails and is still live has failed by itself.
+            lost -= {opened_location(path) for path in live}
+        return change.gone | lost
+
+    def _rewrite_some(
+        self, entries: Mapping[str, ManifestEntry], work: Work, *, is_dry: bool
+    ) -> None:
+        new = {path: self._new_location(entry) for path, entry in entries.items()}
+        replacements = self._written(entries, new, work)
+        if not replacements:
+            return
+        if is_dry:
+            self._report(None, replacements)
+            return
+        self._commit(replacements)
+
+    def _written(
+        self, entries: Mapping[str, ManifestEntry], new: Mapping[str, str], work: Work
+    ) -> list[NewDataFile]:
+        opened = {path: opened_location(location) for path, location in new.items()}
+        try:
+            sizes = work([FileTask(path=path, target=opened[path]) for path in entries])
+        except BaseException:
+            _remove(opened.values())
+            raise
+        # Key material is written before the data, so it may be there without the data.
+        _remove(opened[path] for path, size in sizes.items() if size is None)
+        return [
+            NewDataFile(old=entries[path], new=new[path], opened=opened[path], size=size)
+            for path, size in sizes.items()
+            if size is not None
+        ]
+
+    def _new_location(self, entry: ManifestEntry) -> str:
+        """Return where the table wants the new file: beside others of its partition."""
+        old = entry.data_file
+        spec = self.table.metadata.specs()[old.spec_id]
+        name = marked_name(name_of(opened_location(old.file_path)), self.name, unique=old.file_path)
+        provider = self.table.table.location_provider()
+        if spec.is_unpartitioned():
+            return str(provider.new_data_location(name))
+        path = spec.partition_to_path(old.partition, schema_of(spec, self.table))
+        return str(provider.new_data_location(name, _PartitionPath(path)))
+
+    def _commit(self, replacements: Sequence[NewDataFile]) -> None:
+        try:
+            done = commit(self.table, self.manifests, replacements, self._properties)
+        except UnfinishedWriteError:
+            raise  # the snapshot may be there, so what it names must stay
+        except BaseException:
+            _remove(it.opened for it in replacements)
+            raise
+        kept = {it.path for it in done.replaced}
+        late = [it for it in replacements if it.path not in kept]
+        _remove(it.opened for it in late)
+        self._gone += (opened_location(it.path) for it in late)
+        if done.snapshot_id is not None:
+            self._report(done.snapshot_id, done.replaced)
+            self.table.refresh()
+
+    def _report(self, snapshot_id: int | None, replaced: Sequence[NewDataFile]) -> None:
+        self.commits.append(
+            TableCommit(
+                version=snapshot_id,
+                operation=OPERATION,
+                metrics=metrics(replaced),
+                files=tuple(ReplacedFile(removed=it.path, added=it.new) for it in replaced),
+            )
+        )
+
+    @property
+    def _properties(self) -> dict[str, str]:
+        """What the summary of a snapshot says of the run: names of columns, and no value."""
+        fpps = {name: options.fpp for name, options in self.request.columns.items()}
+        return {
+            "secure-bloom.version": version("secure-bloom"),
+            "secure-bloom.columns": json.dumps(fpps, ensure_ascii=False),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _PartitionPath:
+    """The folder of a partition, as location providers ask for it."""
+
+    path: str
+
+    def to_path(self) -> str:
+        return self.path
+
+
+def open_run(
+    path: str,
+    request: FilterRequest,
+    chosen: IcebergSelection,
+    *,
+    branch: str | None = None,
+    commit_every: int | None = None,
+) -> IcebergRun:
+    """Return the run on a table of a catalog.  Raises before anything is written."""
+    check_commit_every(commit_every)
+    table = open_table(path, branch)
+    for name in request.columns:
+        _require(name, table)
+    manifests = Manifests(table.io)
+    return IcebergRun(
+        table=table,
+        request=replace(request, names=table.names, known=frozenset(request.columns)),
+        chosen=chosen.files(table, manifests),
+        commit_every=commit_every,
+        manifests=manifests,
+    )
+
+
+def _require(name: str, table: CommitTable) -> None:
+    """Raise PolicyError for a column that the table's schema lacks."""
+    schema = table.metadata.schema()
+    try:
+        schema.find_field(name)
+    except ValueError:
+        raise unknown_column(name, schema.column_names, (table.path,)) from None
+
+
+def refuse_options_of_files(path: str, *, in_place: bool, output: bool) -> None:
+    """Raise for ways of writing that a table of a catalog rules out."""
+    for is_given, option in ((in_place, "in_place"), (output, "output")):
+        if is_given:
+            raise PolicyError(
+                f"{option} is for files: an Iceberg table gets new files and a snapshot",
+                hint=f"leave out --{option.replace('_', '-')}",
+                path=path,
+            )
+
+
+def _remove(paths: Iterable[str]) -> None:
+    """Remove new files that no snapshot names."""
+    for path in paths:
+        # One that stays is an orphan file, which the table's own maintenance removes.
+        with suppress(SecureBloomError):
+            remove_new_file(path)
+
+
+def selection(where: str | None, since: Any) -> IcebergSelection:
+    """Return the choice of data files; ``since`` is the id of a snapshot."""
+    if since is not None and not isinstance(since, int):
+        raise PolicyError(
+            "since: an Iceberg table takes the id of a snapshot",
+            hint="the commits of a report have it as their version",
+        )
+    return IcebergSelection(where=where, since=since)

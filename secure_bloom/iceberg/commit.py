@@ -1,0 +1,208 @@
+"""Commit replacements through the catalog: exactly one writer gets each state of a branch.
+
+A commit asks for the branch to move from the snapshot that was read to the new one.  If another
+writer was faster, the table is read again.  A replacement is dropped if its old file is no longer
+live, or if a delete file that came since names it.  The rest is tried again, as the table's
+``commit.retry.*`` properties say.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.manifest import ManifestContent, ManifestEntry
+
+from secure_bloom.errors import FileChangedError, SecureBloomError, UnfinishedWriteError
+from secure_bloom.iceberg.catalog import CommitTable
+from secure_bloom.iceberg.live_files import Manifests, paths_with_deleted_rows
+from secure_bloom.iceberg.replacing_snapshot import NewDataFile, SnapshotWriter
+from secure_bloom.tables.iceberg_catalog import catalog_errors
+
+#: Exceptions of a catalog after which it is certain that nothing was committed.
+_NOTHING_DONE: Final = frozenset(
+    {
+        "NoSuchTableError",
+        "NoSuchIcebergTableError",
+        "NoSuchNamespaceError",
+        "ForbiddenError",
+        "UnauthorizedError",
+        "AuthorizationExpiredError",
+        "OAuthError",
+        "BadRequestError",
+        "TooManyRequestsError",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotCommit:
+    """The result of a commit: its snapshot, and the replacements that are in it.
+
+    ``snapshot_id`` is None if no old file was live any more, and nothing was committed.
+    """
+
+    snapshot_id: int | None
+    replaced: tuple[NewDataFile, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Retries:
+    """How often and how long a commit is tried: the table's ``commit.retry.*``, in milliseconds."""
+
+    most: int
+    first_wait: int
+    longest_wait: int
+    total: int
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> _Retries:
+        """Return what the table's properties say, or Iceberg's defaults."""
+
+        def number(name: str, default: int) -> int:
+            text = properties.get(f"commit.retry.{name}", "")
+            return int(text) if text.isascii() and text.isdigit() else default
+
+        return cls(
+            most=number("num-retries", 4),
+            first_wait=number("min-wait-ms", 100),
+            longest_wait=number("max-wait-ms", 60_000),
+            total=number("total-timeout-ms", 1_800_000),
+        )
+
+    def waits(self) -> Iterator[float]:
+        """Wait before each retry; the time is random, so that two late writers part."""
+        ends = time.monotonic() + self.total / 1000
+        wait = self.first_wait
+        for _ in range(self.most):
+            pause = wait / 1000 * (0.5 + secrets.randbelow(1000) / 1000)
+            if time.monotonic() + pause > ends:
+                return
+            time.sleep(pause)
+            yield pause
+            wait = min(2 * wait, self.longest_wait)
+
+
+def commit(
+    table: CommitTable,
+    manifests: Manifests,
+    replacements: Sequence[NewDataFile],
+    properties: Mapping[str, str],
+) -> SnapshotCommit:
+    """Put the new files in the places of the old ones that are still live without new deletes.
+
+    Raises FileChangedError if other writers were faster every time, and UnfinishedWriteError if
+    nobody can say whether the commit is there.
+    """
+    base = table.head
+    standing = tuple(replacements)
+    retries = _Retries.of(table.metadata.properties).waits()
+    while standing:
+        # The id of a snapshot is random, so a snapshot with this id is our own.
+        writer = SnapshotWriter(table, manifests, table.metadata.new_snapshot_id())
+        if _is_committed(table, writer, standing, properties):
+            return SnapshotCommit(snapshot_id=writer.snapshot_id, replaced=standing)
+        if next(retries, None) is None:
+            raise FileChangedError(
+                "other writers were faster each time, so nothing was committed",
+                hint="run again when fewer programs write to the table, or raise the table's "
+                "property commit.retry.num-retries",
+                path=table.path,
+            )
+        table.refresh()
+        standing = tuple(still_standing(table, manifests, base, standing))
+    return SnapshotCommit(snapshot_id=None, replaced=())
+
+
+def _is_committed(
+    table: CommitTable,
+    writer: SnapshotWriter,
+    replacements: Sequence[NewDataFile],
+    properties: Mapping[str, str],
+) -> bool:
+    """Try once; return False if another writer was faster."""
+    try:
+        with catalog_errors(table.path):
+            requirements, updates = writer.changes(replacements, properties)
+    except BaseException:
+        _remove(table, writer)
+        raise
+    try:
+        table.commit(requirements, updates)
+    except CommitFailedException:
+        _remove(table, writer)
+        return False
+    except Exception as exc:
+        if type(exc).__name__ in _NOTHING_DONE:
+            _remove(table, writer)
+            with catalog_errors(table.path):
+                raise
+        return _is_there(table, writer, exc)
+    return True
+
+
+def _is_there(table: CommitTable, writer: SnapshotWriter, error: Exception) -> bool:
+    """Return True if the snapshot is in the table after an answer of the catalog was lost.
+
+    Raises UnfinishedWriteError if it is not: the request may still arrive.
+    """
+    with suppress(SecureBloomError):
+        table.refresh()
+        if table.metadata.snapshot_by_id(writer.snapshot_id) is not None:
+            return True
+    raise UnfinishedWriteError(
+        f"the catalog did not say whether it took the commit of snapshot {writer.snapshot_id}",
+        hint="look at the table's snapshots; if that one is not there, the table's own removal of "
+        "orphan files takes what this run wrote",
+        path=table.path,
+    ) from error
+
+
+def _remove(table: CommitTable, writer: SnapshotWriter) -> None:
+    """Remove the metadata files of an attempt that failed."""
+    for location in writer.written:
+        # One that stays is an orphan file, which the table's own maintenance removes.
+        with suppress(Exception):
+            table.io.delete(location)
+    writer.written.clear()
+
+
+def still_standing(
+    table: CommitTable, manifests: Manifests, base: Any, replacements: Sequence[NewDataFile]
+) -> Iterator[NewDataFile]:
+    """Return the replacements whose old file is live at the head, and lost no row since ``base``.
+
+    All snapshots since the base are looked at: a delete file may have come and gone again.
+    """
+    live = manifests.live(table.head)
+    known = {entry.data_file.file_path for entry in manifests.deletes(base)}
+    new = _deletes_since(table, manifests, known)
+    lost = paths_with_deleted_rows(new, [it.path for it in replacements], table.io)
+    for it in replacements:
+        entry = live.get(it.path)
+        # Another data sequence number: deletes apply to the file otherwise than when it was read.
+        if entry is None or it.path in lost or entry.sequence_number != it.old.sequence_number:
+            continue
+        yield it
+
+
+def _deletes_since(
+    table: CommitTable, manifests: Manifests, known: set[str]
+) -> list[ManifestEntry]:
+    """Return the delete files of the branch's snapshots that the base did not have."""
+    found: dict[str, ManifestEntry] = {}
+    seen: set[str] = set()
+    snapshot = table.head
+    while snapshot is not None:
+        for manifest in manifests.of(snapshot, ManifestContent.DELETES):
+            if manifest.manifest_path not in seen:
+                seen.add(manifest.manifest_path)
+                found |= {it.data_file.file_path: it for it in manifests.entries(manifest)}
+        parent = snapshot.parent_snapshot_id
+        snapshot = None if parent is None else table.metadata.snapshot_by_id(parent)
+    return [entry for path, entry in found.items() if path not in known]

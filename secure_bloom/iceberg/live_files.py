@@ -1,0 +1,189 @@
+"""Read the data files of a snapshot from its manifests, and pick those of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow.parquet as pq
+from pyiceberg.manifest import (
+    DataFileContent,
+    FileFormat,
+    ManifestContent,
+    ManifestEntry,
+    ManifestFile,
+)
+
+from secure_bloom.errors import FormatError, PolicyError, SecureBloomError
+from secure_bloom.iceberg.catalog import CommitTable
+from secure_bloom.iceberg.where import row_filter
+
+#: The field of a position delete file that names the data file.  Iceberg's spec, "Reserved Field
+#: IDs".
+_FILE_PATH_FIELD: Final = 2147483546
+_FILE_PATH_COLUMN: Final = "file_path"
+
+
+@dataclass(slots=True)
+class Manifests:
+    """The entries of manifests, each manifest read once: they never change."""
+
+    io: Any
+    _entries: dict[str, list[ManifestEntry]] = field(default_factory=dict)
+
+    def of(self, snapshot: Any, content: ManifestContent) -> list[ManifestFile]:
+        """Return a snapshot's manifests of data files or of delete files."""
+        with damaged_metadata():
+            return [it for it in snapshot.manifests(self.io) if it.content == content]
+
+    def entries(self, manifest: ManifestFile) -> list[ManifestEntry]:
+        """Return the entries of a manifest that are not deleted."""
+        path = manifest.manifest_path
+        if path not in self._entries:
+            with damaged_metadata():
+                self._entries[path] = manifest.fetch_manifest_entry(self.io)
+        return self._entries[path]
+
+    def live(self, snapshot: Any) -> dict[str, ManifestEntry]:
+        """Return the live data files of a snapshot, by the paths that the manifests have."""
+        if snapshot is None:
+            return {}
+        return {
+            entry.data_file.file_path: entry
+            for manifest in self.of(snapshot, ManifestContent.DATA)
+            for entry in self.entries(manifest)
+        }
+
+    def deletes(self, snapshot: Any) -> list[ManifestEntry]:
+        """Return the live delete files of a snapshot."""
+        if snapshot is None:
+            return []
+        return [
+            entry
+            for manifest in self.of(snapshot, ManifestContent.DELETES)
+            for entry in self.entries(manifest)
+        ]
+
+
+class damaged_metadata:  # noqa: N801  (used as a context manager)
+    """Turn any foreign exception inside into FormatError, without its text.
+
+    The text may quote bounds of columns.
+    """
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, Exception) and not isinstance(error, SecureBloomError):
+            raise FormatError("pyiceberg cannot read the table's manifests") from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """The data files of a run: paths as the manifests have them, and the reason of each skip."""
+
+    wanted: Mapping[str, ManifestEntry]
+    skipped: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IcebergSelection:
+    """The caller's choice: ``where`` on columns and partitions, ``since`` the id of a snapshot."""
+
+    where: str | None = None
+    since: int | None = None
+
+    def files(self, table: CommitTable, manifests: Manifests) -> Chosen:
+        """Return the live data files of the branch that are wanted."""
+        live = manifests.live(table.head)
+        if self.since is not None:
+            known = manifests.live(_known_snapshot(table, self.since))
+            live = {path: entry for path, entry in live.items() if path not in known}
+        if self.where is not None and live:
+            may_match = _may_match(table, self.where)
+            live = {path: entry for path, entry in live.items() if path in may_match}
+        deleted = paths_with_deleted_rows(manifests.deletes(table.head), live, manifests.io)
+        skipped = {
+            path: reason for path, entry in live.items() if (reason := _skip(path, entry, deleted))
+        }
+        wanted = {path: entry for path, entry in live.items() if path not in skipped}
+        return Chosen(wanted=wanted, skipped=skipped)
+
+
+def _known_snapshot(table: CommitTable, snapshot_id: int) -> Any:
+    found = table.metadata.snapshot_by_id(snapshot_id)
+    if found is None:
+        raise PolicyError(
+            f"since: the table has no snapshot {snapshot_id}",
+            hint="it may have expired; leave since out to look at all files",
+            path=table.path,
+        )
+    return found
+
+
+def _may_match(table: CommitTable, where: str) -> set[str]:
+    scan = table.table.scan(
+        row_filter=row_filter(where, table.metadata.schema()), snapshot_id=table.parent.snapshot_id
+    )
+    with damaged_metadata():
+        return {task.file.file_path for task in scan.plan_files()}
+
+
+def _skip(path: str, entry: ManifestEntry, deleted: frozenset[str]) -> str | None:
+    """Return why a data file gets no filter; None for one that may get filters."""
+    if path in deleted:
+        return "a position delete file names it, so a copy would bring deleted rows back"
+    if entry.data_file.key_metadata is not None:
+        return "it is encrypted by Iceberg's own keys"
+    if entry.data_file.file_format != FileFormat.PARQUET:
+        return f"it is {entry.data_file.file_format.value}, not Parquet"
+    return None
+
+
+def paths_with_deleted_rows(
+    deletes: Iterable[ManifestEntry], wanted: Iterable[str], io: Any
+) -> frozenset[str]:
+    """Return which of the ``wanted`` data files a position delete file or deletion vector names."""
+    wanted = frozenset(wanted)
+    found: set[str] = set()
+    for entry in deletes:
+        if entry.data_file.content == DataFileContent.POSITION_DELETES and wanted - found:
+            found |= wanted.intersection(_named_paths(entry.data_file, wanted, io))
+    return frozenset(found)
+
+
+def _named_paths(file: Any, wanted: frozenset[str], io: Any) -> Iterable[str]:
+    """Return the data files that a delete file names, or all where that cannot be read."""
+    low, high = (
+        (bounds or {}).get(_FILE_PATH_FIELD) for bounds in (file.lower_bounds, file.upper_bounds)
+    )
+    # Bounds may be cut short, but two that are equal are one whole path.
+    if low is not None and low == high:
+        return [low.decode(errors="replace")]
+    if low is not None and high is not None:
+        wanted = frozenset(it for it in wanted if low <= it.encode() <= _after(high))
+    if not wanted or file.file_format != FileFormat.PARQUET:
+        return wanted
+    return _read_paths(file, io)
+
+
+def _after(bound: bytes) -> bytes:
+    """Return a bound above all texts that begin with ``bound``."""
+    return bound + b"\xff" * 8
+
+
+def _read_paths(file: Any, io: Any) -> Iterator[str]:
+    with damaged_metadata(), io.new_input(file.file_path).open() as stream:
+        reader = pq.ParquetFile(stream)
+        for batch in reader.iter_batches(columns=[_FILE_PATH_COLUMN]):
+            yield from batch.column(0).unique().to_pylist()
+
+
+def group_by_spec(entries: Sequence[ManifestEntry]) -> dict[int, list[ManifestEntry]]:
+    """Return the entries by the id of their partition spec: a manifest holds one spec."""
+    found: dict[int, list[ManifestEntry]] = {}
+    for entry in entries:
+        found.setdefault(entry.data_file.spec_id, []).append(entry)
+    return found
