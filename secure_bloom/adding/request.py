@@ -8,7 +8,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, TypeAlias
 
 from secure_bloom.column_names import NamesOfTable
-from secure_bloom.encryption.access import loaded_policy
+from secure_bloom.encryption.access import keys_of, loaded_policy
 from secure_bloom.encryption.keys import ExplicitKeys, KeyResolver, Keyring, KmsClient
 from secure_bloom.encryption.trust import Trust
 from secure_bloom.errors import PolicyError
@@ -115,18 +115,21 @@ def request_resolver(
 ) -> KeyResolver:
     """The keys of a run, and what it accepts of files: no more than the policy says."""
     trust = Trust(policy=request.policy, allow_unprotected=allow_unprotected)
-    return KeyResolver(request_keys(request, keys), trust)
+    return KeyResolver(request_keys(request, keys, any_key=allow_unprotected), trust)
 
 
-def request_keys(request: FilterRequest, keys: Keys | None) -> Keys | None:
+def request_keys(
+    request: FilterRequest, keys: Keys | None, *, any_key: bool = False
+) -> Keys | None:
     """The keys of a run: those given, else the policy's KMS, which must know the policy's keys."""
     policy = request.policy
     if policy is None:
         return keys
     # A policy with keys and no [kms] is an error that kms_client tells; one without keys needs
     # none.
-    if keys is None and (policy.kms or policy.master_keys()):
+    if keys is None and not policy.kms and policy.master_keys():
         keys = policy.kms_client()
+    keys = keys_of(keys, policy, any_key=any_key)
     if keys is not None and not isinstance(keys, ExplicitKeys):
         from secure_bloom.encryption.policy import check_master_keys
 

@@ -16,6 +16,7 @@ from secure_bloom.auditing.failures import file_failure
 from secure_bloom.auditing.findings import Finding, Severity
 from secure_bloom.auditing.scope import AuditScope, policy_digest
 from secure_bloom.auditing.selection import Selection, selection
+from secure_bloom.encryption.access import guarded_keys
 from secure_bloom.encryption.keys import ExplicitKeys
 from secure_bloom.encryption.policy import KeyPolicy, draft_policy
 from secure_bloom.encryption.policy_tables import current
@@ -144,7 +145,7 @@ def audit_keys(request: AuditRequest, keys: Keys | None = None) -> Keys | None:
         return None
     if keys is None and (policy.kms or policy.master_keys()):
         return policy.kms_client()
-    return keys
+    return guarded_keys(keys, policy)
 
 
 def _sample(files: Sequence[str], size: int | None) -> tuple[str, ...]:

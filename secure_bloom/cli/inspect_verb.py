@@ -50,7 +50,9 @@ def inspect_command(
     from secure_bloom.cli.tables import print_json
     from secure_bloom.inspection import inspect
 
-    report = inspect(paths, keys=load_keys(keyring, load_policy(policy_path)), check=check, **at)
+    report = inspect(
+        paths, keys=load_keys(keyring), policy=load_policy(policy_path), check=check, **at
+    )
     if as_json:
         print_json(report.to_dict())
     else:

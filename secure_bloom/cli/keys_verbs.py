@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,6 +21,12 @@ from secure_bloom.cli.loudness import VERBOSE, tell
 from secure_bloom.cli.tables import print_json
 from secure_bloom.encryption.keys import KmsClient, new_keyring, try_master_key
 from secure_bloom.errors import PolicyError
+from secure_bloom.text import counted, legible
+
+if TYPE_CHECKING:
+    from secure_bloom.rekeying import KeyUseReport
+
+EXIT_RETIRED = 1
 
 _PATH = click.Path(path_type=Path)
 
@@ -117,12 +123,20 @@ def new_command(file: Path, names: tuple[str, ...], policy_path: Path | None, bi
 
 @keys.command("used")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@policy_option("For its [kms].")
+@policy_option("For its [kms], and for what it says of each key.")
+@click.option(
+    "--key",
+    "only",
+    multiple=True,
+    metavar="NAME",
+    help="List the files that depend on this master key; may be repeated.",
+)
 @with_table_version
 @with_common_options
 def used_command(
     paths: tuple[str, ...],
     policy_path: Path | None,
+    only: tuple[str, ...],
     keyring: Path | None,
     at: dict[str, Any],
     as_json: bool,
@@ -134,11 +148,31 @@ def used_command(
 
     \b
     secure-bloom keys used lake/ --policy policy.toml
+    secure-bloom keys used lake/ --policy policy.toml --key k_pii_2025
 
-    Exit code: 0 done, 2 error.
+    Exit code: 0 done, 1 a key is in use that the policy says is retired, 2 error.
     """
     from secure_bloom.cli.print_rekey import print_used_keys
     from secure_bloom.rekeying import keys_used
 
-    report = keys_used(paths, keys=load_keys(keyring, load_policy(policy_path)), **at)
-    return finish(report, print_used_keys, as_json=as_json, verbose=verbose)
+    policy = load_policy(policy_path)
+    report = keys_used(paths, keys=load_keys(keyring), policy=policy, only=only, **at)
+    code = finish(report, print_used_keys, as_json=as_json, verbose=verbose)
+    return code or _complain_of_closed(report) or (EXIT_RETIRED if report.retired else 0)
+
+
+def _complain_of_closed(report: KeyUseReport) -> int:
+    """2 where files may depend on the keys that were asked for, and nobody can tell; else 0."""
+    if not report.only or not report.incomplete:
+        return 0
+    files = counted(len(report.incomplete), "file")
+    tell(
+        f"secure-bloom: error: the footers of {files} did not open: whether their columns depend "
+        f"on {', '.join(map(legible, report.only))} is not known",
+        err=True,
+    )
+    tell(
+        "secure-bloom: hint: give the keys of the footers: --policy FILE or --keyring FILE",
+        err=True,
+    )
+    return 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from secure_bloom.cli.loudness import tell, tell_note
@@ -52,20 +53,33 @@ def _keys(file: RekeyedFile, names: tuple[str, ...]) -> str:
     return "" if file.status == "failed" else ", ".join(names) or "none"
 
 
+#: What the policy says of a key, for people.
+_IN_POLICY: Mapping[str | None, str] = {
+    None: "",
+    "used": "",
+    "older": "older",
+    "retired": "retired",
+    "missing": "does not name it",
+}
+
+
 def print_used_keys(report: KeyUseReport, *, verbose: bool) -> None:
-    """Print the number of files that each key opens; with ``verbose`` also the files."""
+    """Print the number of files that each key opens.
+
+    The files too, with ``verbose`` and where the report is about some keys only.
+    """
     print_table(
-        ["master key", "version", "files>"],
+        ["master key", "version", "files>", "policy"],
         [
-            [name, version or "", f"{count:,}"]
+            [name, version or "", f"{count:,}", _IN_POLICY[report.standings[name]]]
             for (name, version), count in report.files_by_key.items()
         ],
     )
-    hidden = sum(not file.is_complete for file in report.files)
+    hidden = len(report.incomplete)
     if hidden:
         files = counted(hidden, "file")
         tell_note(f"{files} whose footer would not open: keys of columns in them are not known")
-    for file in report.files if verbose else ():
+    for file in report.files if verbose or report.only else ():
         for key in file.keys:
             opened = [*(["the footer"] if key.opens_footer else []), *key.columns]
             tell(f"{legible(file.path)}: {key.master_key}: {', '.join(opened)}")

@@ -31,6 +31,13 @@ _POLICY = click.option(
     required=True,
     help="Policy file (TOML): what the files are to be, and the KMS.",
 )
+_OLD_POLICY = click.option(
+    "--old-policy",
+    "old_policy_path",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The policy that files leave: its KMS and master keys open them.",
+)
 _DRY_RUN = click.option(
     "-n", "--dry-run", is_flag=True, help="Say what would be done, write nothing."
 )
@@ -40,6 +47,7 @@ _PATHS = click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.command("reencrypt", short_help="Bring files under a policy.")
 @_PATHS
 @_POLICY
+@_OLD_POLICY
 @click.option(
     "-o", "--output", metavar="DIR", help="Write new files below DIR, leave the old ones."
 )
@@ -53,6 +61,7 @@ _PATHS = click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 def reencrypt_command(
     paths: tuple[str, ...],
     policy_path: Path,
+    old_policy_path: Path | None,
     keyring: Path | None,
     as_json: bool,
     verbose: bool,
@@ -67,12 +76,13 @@ def reencrypt_command(
     \b
     secure-bloom reencrypt lake/ --policy keys/policy.toml
     secure-bloom reencrypt lake/ --policy keys/policy.toml --output encrypted/
+    secure-bloom reencrypt lake/ --policy new.toml --old-policy old.toml
 
     Exit code: 0 done, 2 error.
     """
     from secure_bloom.rekeying import reencrypt
 
-    access = _access(policy_path, keyring)
+    access = _access(policy_path, old_policy_path, keyring)
     with progress_bar("re-encrypting", quiet=as_json) as progress:
         report = reencrypt(paths, **access, **options, progress=progress)
     return finish(report, print_rekey_report, as_json=as_json, verbose=verbose)
@@ -114,6 +124,7 @@ def decrypt_command(
 @click.command("rotate", short_help="Bring files to other master keys.")
 @_PATHS
 @_POLICY
+@_OLD_POLICY
 @click.option("--from", "old_keys", multiple=True, metavar="KEY", help="A master key to leave.")
 @click.option("--to", "new_keys", multiple=True, metavar="KEY", help="The one in its place.")
 @_DRY_RUN
@@ -123,6 +134,7 @@ def decrypt_command(
 def rotate_command(
     paths: tuple[str, ...],
     policy_path: Path,
+    old_policy_path: Path | None,
     old_keys: tuple[str, ...],
     new_keys: tuple[str, ...],
     keyring: Path | None,
@@ -139,6 +151,7 @@ def rotate_command(
     \b
     secure-bloom rotate lake/ --policy keys/policy.toml
     secure-bloom rotate lake/ --policy keys/policy.toml --from k_pii_2025 --to k_pii_2026
+    secure-bloom rotate lake/ --policy new.toml --old-policy old.toml
 
     Exit code: 0 done, 2 error.
     """
@@ -146,15 +159,18 @@ def rotate_command(
 
     if len(old_keys) != len(new_keys) or len(set(old_keys)) < len(old_keys):
         raise PolicyError("--from and --to come in pairs, each old key once")
-    access = _access(policy_path, keyring)
+    access = _access(policy_path, old_policy_path, keyring)
     moves = dict(zip(old_keys, new_keys, strict=True))
     with progress_bar("rotating", quiet=as_json) as progress:
         report = rotate_keys(paths, moves=moves, **access, **options, progress=progress)
     return finish(report, print_rekey_report, as_json=as_json, verbose=verbose)
 
 
-def _access(policy_path: Path, keyring: Path | None) -> dict[str, Any]:
+def _access(
+    policy_path: Path, old_policy_path: Path | None, keyring: Path | None
+) -> dict[str, Any]:
     policy = load_policy(policy_path)
     if policy is None:
         raise PolicyError("no policy is given")
-    return {"policy": policy, "keys": load_keys(keyring, policy)}
+    old_policy = load_policy(old_policy_path)
+    return {"policy": policy, "old_policy": old_policy, "keys": load_keys(keyring)}

@@ -43,12 +43,34 @@ def loaded_policy(policy: GivenPolicy) -> KeyPolicy | None:
     return policy
 
 
-def keys_of(keys: GivenKeys, policy: KeyPolicy | None) -> GivenKeys:
-    """The keys given, else the KMS of the policy, else none."""
-    # Keys that are given win: whoever gives some may have no way to the policy's KMS.
-    return policy.kms_client() if keys is None and policy is not None and policy.kms else keys
+def keys_of(keys: GivenKeys, policy: KeyPolicy | None, *, any_key: bool = False) -> GivenKeys:
+    """Return the keys given, else the KMS of the policy, else None.
+
+    With a policy, a KMS is asked only for master keys that the policy names, unless ``any_key``.
+    """
+    return guarded_keys(_given_or_of_policy(keys, policy), policy, any_key=any_key)
+
+
+def guarded_keys(keys: GivenKeys, policy: KeyPolicy | None, *, any_key: bool = False) -> GivenKeys:
+    """Return ``keys``; a KMS among them is asked only for master keys that the policy names."""
+    if policy is None or any_key or not isinstance(keys, KmsClient):
+        return keys
+    return policy.guarded(keys)
 
 
 def resolver_of(keys: GivenKeys, trust: Trust) -> KeyResolver:
     """The keys of a run that reads; a KMS is asked once for each wrapped key."""
-    return KeyResolver(asked_once(keys_of(keys, trust.policy)), trust)
+    return resolver_with(_given_or_of_policy(keys, trust.policy), trust)
+
+
+def resolver_with(keys: GivenKeys, trust: Trust) -> KeyResolver:
+    """Like :func:`resolver_of`, with the given keys alone: the policy's KMS is not asked."""
+    guarded = guarded_keys(keys, trust.policy, any_key=trust.allow_unprotected)
+    return KeyResolver(asked_once(guarded), trust)
+
+
+def _given_or_of_policy(keys: GivenKeys, policy: KeyPolicy | None) -> GivenKeys:
+    # Keys that are given win: whoever gives some may have no way to the policy's KMS.
+    if keys is None and policy is not None and policy.kms:
+        return policy.unguarded_kms_client()
+    return keys

@@ -7,14 +7,14 @@ control and given to an auditor.  It also gives the properties that make Spark w
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 
 from secure_bloom.arguments import check_fields, checked_arguments
 from secure_bloom.encryption.configuration import close_match
-from secure_bloom.encryption.keys import KeyInventory, Keyring, KmsClient
+from secure_bloom.encryption.keys import KeyInventory, Keyring, KmsClient, NamedKeys
 from secure_bloom.encryption.policy_tables import (
     AcceptedFinding,
     ColumnRule,
@@ -25,8 +25,12 @@ from secure_bloom.encryption.policy_tables import (
     read_toml,
 )
 from secure_bloom.encryption.spark_properties import spark_properties
+from secure_bloom.encryption.trust import ALLOW_UNPROTECTED
 from secure_bloom.errors import PolicyError, located
 from secure_bloom.options import BloomFilterOptions, FooterMode, as_names
+
+#: The end of a hint about a key that the policy does not name.
+_READ_AS_IT_IS = f"to read it as it is: {ALLOW_UNPROTECTED}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +40,8 @@ class KeyPolicy:
     A footer with a key is encrypted unless ``footer_mode`` is SIGNED; without one it is PLAINTEXT.
     With ``uniform`` columns without a key of their own are under the footer's.  ``drop_metadata``
     names texts that re-encryption leaves out of the footer, such as ``ARROW:schema``.
-    ``retired_keys`` are master keys on which no file should depend any more.
+    ``retired_keys`` are master keys on which no file should depend any more, ``older_keys`` are
+    others that files may be under: a KMS is asked for no key that the policy does not name.
     ``accepted`` are findings that an audit does not count.
     ``kms`` is the ``[kms]`` table as written, its relative paths start at the folder ``base``.
     Raises PolicyError for what no writer can do, such as a column key without a footer key.
@@ -52,6 +57,7 @@ class KeyPolicy:
     base: Path = field(default_factory=Path.cwd)
     encryption: EncryptionOptions = field(default_factory=EncryptionOptions)
     retired_keys: frozenset[str] = frozenset()
+    older_keys: frozenset[str] = frozenset()
     accepted: tuple[AcceptedFinding, ...] = ()
 
     def __post_init__(self) -> None:
@@ -90,7 +96,15 @@ class KeyPolicy:
             return cls(**policy_fields(read_toml(Path(path))), base=_folder(path))
 
     def kms_client(self) -> KmsClient:
-        """The KMS client of ``[kms]``; PolicyError when there is none or it cannot be made."""
+        """The KMS client of ``[kms]``; PolicyError when there is none or it cannot be made.
+
+        It raises KeyUnavailableError for master keys that the policy does not name, and asks the
+        KMS for the others alone.  A keyring is no KMS: all of its keys are its owner's choice.
+        """
+        return self.guarded(self.unguarded_kms_client())
+
+    def unguarded_kms_client(self) -> KmsClient:
+        """The client of ``[kms]``, which asks for any master key that a file names."""
         if not self.kms:
             raise PolicyError(
                 "the policy has no [kms]",
@@ -99,6 +113,21 @@ class KeyPolicy:
         from secure_bloom.encryption.keys.providers import kms_client
 
         return kms_client(self.kms, self.base)
+
+    def guarded(
+        self, kms: KmsClient, *, also: Collection[str] = (), way_out: str = _READ_AS_IT_IS
+    ) -> KmsClient:
+        """``kms``, asked only for master keys that the policy names, and for those of ``also``.
+
+        ``way_out`` ends the hint about any other key.
+        """
+        if isinstance(kms, Keyring):
+            return kms
+        return NamedKeys(kms, self.named_keys().union(also), way_out=way_out)
+
+    def named_keys(self) -> frozenset[str]:
+        """The names of all master keys that files may be under: those in use, older, retired."""
+        return self.master_keys() | self.older_keys | self.retired_keys
 
     def master_keys(self) -> frozenset[str]:
         """The names of all master keys that the policy uses."""

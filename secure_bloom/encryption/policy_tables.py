@@ -129,6 +129,7 @@ class PolicyFields(TypedDict):
     kms: Mapping[str, object]
     encryption: EncryptionOptions
     retired_keys: frozenset[str]
+    older_keys: frozenset[str]
     accepted: tuple[AcceptedFinding, ...]
 
 
@@ -144,7 +145,8 @@ def policy_fields(table: ConfigTable) -> PolicyFields:
         columns=_columns(table),
         kms=_kms(table),
         encryption=_encryption(table),
-        retired_keys=_retired_keys(table),
+        retired_keys=_other_keys(table, retired=True),
+        older_keys=_other_keys(table, retired=False),
         accepted=accepted_findings(table),
     )
 
@@ -157,7 +159,7 @@ def problems(table: ConfigTable) -> Iterator[PolicyError]:
         lambda: _kms(table),
         lambda: _footer(table),
         lambda: _encryption(table),
-        lambda: _retired_keys(table),
+        lambda: _other_keys(table, retired=True),
         lambda: accepted_findings(table),
         *(
             partial(_column, path, entries)
@@ -190,13 +192,15 @@ def read_toml(path: Path) -> ConfigTable:
         raise PolicyError("the policy is not TOML: nested too deep, or a number too long") from exc
 
 
-def _retired_keys(policy: ConfigTable) -> frozenset[str]:
+def _other_keys(policy: ConfigTable, *, retired: bool) -> frozenset[str]:
+    """The master keys of ``[keys]``: the retired ones, or those that are only older."""
     keys = policy.table("keys", "[keys]")
     names = []
     for name, entries in {} if keys is None else keys.entries.items():
         table = ConfigTable.of(f"[keys.{name}]", entries)
         table.allow({"retired"})
-        if table.get("retired", bool):
+        check_key_name(table.name, name)
+        if bool(table.get("retired", bool)) is retired:
             names.append(name)
     return frozenset(names)
 

@@ -30,7 +30,7 @@ _FOOTERS = {
 }
 #: Callers give these to read a file that does not meet a requirement.
 ALLOW_UNVERIFIED = "allow_unverified=True or --allow-unverified"
-_ALLOW_UNPROTECTED = "allow_unprotected=True or --allow-unprotected"
+ALLOW_UNPROTECTED = "allow_unprotected=True or --allow-unprotected"
 
 
 class UnverifiedFileWarning(UserWarning):
@@ -98,7 +98,7 @@ def _weaker(message: str) -> PolicyError:
     return PolicyError(
         message,
         hint="the file was written under other rules, or exchanged: write it again under the "
-        f"policy; to read it as it is: {_ALLOW_UNPROTECTED}",
+        f"policy; to read it as it is: {ALLOW_UNPROTECTED}",
     )
 
 

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from secure_bloom.arguments import checked_arguments
-from secure_bloom.encryption.access import GivenKeys
-from secure_bloom.encryption.keys import KeyResolver, asked_once
+from secure_bloom.encryption.access import GivenKeys, resolver_with
 from secure_bloom.errors import FileChangedError, located
 from secure_bloom.reading.pruning.plan import FilePlan, PlannedFile, ReadPlan
 from secure_bloom.reading.read_request import ReadRequest
@@ -115,7 +114,7 @@ def read_row_groups(
     1
     """
     # The policy's KMS is not asked here: whoever carries a plan out brings the keys.
-    resolver = KeyResolver(asked_once(keys), plan.trust)
+    resolver = resolver_with(keys, plan.trust)
     with located(path=file.path), open_input(file.path) as opened:
         footer = read_footer(CountedFile(opened), resolver, FooterScanner(plan.names))
         if (footer.written, footer.digest) != (file.written, file.digest):

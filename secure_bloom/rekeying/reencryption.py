@@ -22,7 +22,12 @@ from secure_bloom.parquet.footer_tail import MAGIC, MAGIC_ENCRYPTED, read_tail
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.key_material_writes import write_with_material
 from secure_bloom.parquet.schema import Leaf
-from secure_bloom.rekeying.key_files import leftovers, shown_record_keys, tidy_material
+from secure_bloom.rekeying.key_files import (
+    key_metadata_of,
+    leftovers,
+    shown_record_keys,
+    tidy_material,
+)
 from secure_bloom.rekeying.new_footer import NewFooter
 from secure_bloom.rekeying.new_keys import KeyMaker, NewFileKeys, new_file_keys
 from secure_bloom.rekeying.protection import (
@@ -34,6 +39,7 @@ from secure_bloom.rekeying.protection import (
 from secure_bloom.rekeying.regions import regions
 from secure_bloom.rekeying.rekey_report import RekeyedFile, RekeyStatus, failed_file, rekeyed_file
 from secure_bloom.rekeying.transfer import Transfer
+from secure_bloom.rekeying.two_kms import TwoKms
 from secure_bloom.storage import InputFile, open_input, replace_tail, write_new
 from secure_bloom.storage.rewritten_file import OldRange, RewrittenFile
 
@@ -42,13 +48,15 @@ from secure_bloom.storage.rewritten_file import OldRange, RewrittenFile
 class Reencryption:
     """One run: where keys of the old files come from, and what the new ones are to be.
 
-    Without a ``policy`` the new files are in clear.  With ``only_changes`` a target gets a file
+    Without a ``policy`` the new files are in clear.  With ``two_kms`` a file of which the old one
+    of them has wrapped a key is not as it should be.  With ``only_changes`` a target gets a file
     where something changes, once.
     """
 
     resolver: KeyResolver
     policy: KeyPolicy | None
     maker: KeyMaker | None
+    two_kms: TwoKms | None = None
     new_data_keys: bool = False
     dry_run: bool = False
     only_changes: bool = False
@@ -135,11 +143,18 @@ class Reencryption:
     def _is_done(
         self, footer: Footer, keys: FileKeys, before: Protection, wanted: Protection
     ) -> bool:
-        if self.new_data_keys or before != wanted:
+        if self.new_data_keys or before != wanted or self._is_of_old_kms(footer, keys):
             return False
         # Single wrapping for double, or keys of another size, are another protection to the policy,
         # although the master keys are the same.
         return self.policy is None or wraps_as_wanted(footer, keys, self.policy.encryption)
+
+    def _is_of_old_kms(self, footer: Footer, keys: FileKeys) -> bool:
+        """Whether the old KMS has wrapped a key of the file, under whatever name."""
+        if self.two_kms is None:
+            return False
+        materials = map(keys.material, key_metadata_of(footer))
+        return any(it is not None and self.two_kms.has_old(it) for it in materials)
 
     def _write(
         self,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from os import PathLike
 
 from secure_bloom.encryption.access import (
     GivenKeys,
     GivenPolicy,
-    keys_of,
     loaded_policy,
     resolver_of,
     trust_of,
@@ -21,6 +20,7 @@ from secure_bloom.encryption.keys import (
     KmsClient,
     UnwrapsOnce,
     asked_once,
+    explicit_keys,
 )
 from secure_bloom.encryption.policy import KeyPolicy, check_master_keys
 from secure_bloom.errors import PolicyError
@@ -28,12 +28,20 @@ from secure_bloom.rekeying.new_keys import KeyMaker
 from secure_bloom.rekeying.reencryption import Reencryption
 from secure_bloom.rekeying.rewrapper import Rewrapper
 from secure_bloom.rekeying.rotation import Rotation
+from secure_bloom.rekeying.two_kms import TwoKms
+
+#: The end of a hint about a key that no policy names.
+_WAY_OUT = (
+    "to bring files from there under this policy: --old-policy FILE, or old_policy=, the policy "
+    "that names the key"
+)
 
 
 def reencryption(
     policy: KeyPolicy | str | PathLike[str],
     keys: GivenKeys,
     *,
+    old_policy: GivenPolicy = None,
     new_data_keys: bool = False,
     dry_run: bool = False,
     only_changes: bool = False,
@@ -47,17 +55,19 @@ def reencryption(
             "the policy encrypts nothing: it has no [footer]",
             hint="to write files in clear: decrypt",
         )
-    opening = keys_of(keys, wanted)
     # Keys that are given may be those of the old files alone.
-    sealing = wanted.kms_client() if wanted.kms else opening
+    sealing = _kms(wanted, None if wanted.kms else keys)
     if sealing is None or isinstance(sealing, ExplicitKeys):
         raise PolicyError(
             "there is no KMS to wrap new keys", hint="add [kms] to the policy, or give a keyring"
         )
     check_master_keys(wanted, sealing)
+    older = _older_keys(keys, loaded_policy(old_policy), wanted)
+    two_kms = TwoKms.of(older, sealing)
     return Reencryption(
         # The policy is no requirement for the old files: they need not be as the new policy says.
-        resolver=KeyResolver(asked_once(opening)),
+        resolver=_resolver(older, two_kms, asked_once(sealing)),
+        two_kms=two_kms,
         policy=wanted,
         maker=KeyMaker(sealing, wanted.encryption),
         new_data_keys=new_data_keys,
@@ -79,11 +89,20 @@ def rotation(
     moves: Mapping[str, str],
     keys: GivenKeys,
     *,
+    old_policy: GivenPolicy = None,
     dry_run: bool = False,
 ) -> Rotation:
     """The work of :func:`.run.rotate_keys` on one file; errors as of that."""
-    wanted = loaded_policy(policy)
-    kms = keys_of(keys, wanted)
+    wanted, old = loaded_policy(policy), loaded_policy(old_policy)
+    if moves and old is not None:
+        raise PolicyError(
+            "an old policy and moves from key to key both say which keys files leave",
+            hint="with an old policy, leave the moves out (--from, --to): files come to the keys "
+            "of the new one",
+        )
+    # With an old policy, keys that are given are those of the old files.
+    own = keys if old is None else None
+    kms = None if wanted is None else _kms(wanted, own, also={*moves, *moves.values()})
     if kms is None or isinstance(kms, ExplicitKeys) or wanted is None:
         raise PolicyError("there is no KMS", hint="add [kms] to the policy, or give a keyring")
     _check_moves(moves, kms)
@@ -91,12 +110,43 @@ def rotation(
         check_master_keys(wanted, kms)
     # One KMS in two forms: what unwraps each key once cannot renew keys, nor move them.
     opening = kms if isinstance(kms, Keyring) else UnwrapsOnce(kms)
+    older = None if old is None else _older_keys(keys, old, wanted)
+    two_kms = TwoKms.of(older, kms)
     return Rotation(
-        resolver=KeyResolver(opening),
-        rewrapper=Rewrapper(kms, moves, opening),
+        resolver=_resolver(older, two_kms, opening),
+        rewrapper=Rewrapper(kms, moves, opening, two_kms),
         policy=wanted,
         dry_run=dry_run,
     )
+
+
+def _kms(policy: KeyPolicy, keys: GivenKeys, *, also: Collection[str] = ()) -> GivenKeys:
+    """Return the keys given, else the policy's KMS; a KMS is asked for the policy's keys alone.
+
+    ``also`` are other master keys that it may be asked for.
+    """
+    if keys is None and policy.kms:
+        keys = policy.unguarded_kms_client()
+    if not isinstance(keys, KmsClient):
+        return keys
+    return policy.guarded(keys, also=also, way_out=_WAY_OUT)
+
+
+def _older_keys(keys: GivenKeys, old: KeyPolicy | None, wanted: KeyPolicy) -> GivenKeys:
+    """Return what opens the old files, beside the KMS of the new ones; None for nothing else."""
+    if old is None:
+        return None if keys is None or not wanted.kms else _kms(wanted, keys)
+    found = _kms(old, keys)
+    if found is None:
+        raise PolicyError("the old policy has no [kms]", hint="add it, or give a keyring")
+    return found
+
+
+def _resolver(older: GivenKeys, two_kms: TwoKms | None, new: GivenKeys) -> KeyResolver:
+    """Return a resolver that opens files by both KMSs, and by the data keys that are given."""
+    if two_kms is not None:
+        return KeyResolver(two_kms, explicit=explicit_keys(older))
+    return KeyResolver(older if isinstance(older, ExplicitKeys) else new)
 
 
 def _check_moves(moves: Mapping[str, str], kms: KmsClient) -> None:

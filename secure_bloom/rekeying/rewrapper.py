@@ -20,9 +20,12 @@ from secure_bloom.encryption.keys import (
     KmsClient,
     moved_with,
     rewrap_with,
+    unwrap_with,
+    wrap_with,
 )
 from secure_bloom.encryption.keys.wrapping import wrap_twice
 from secure_bloom.rekeying.new_keys import NewKeks
+from secure_bloom.rekeying.two_kms import TwoKms
 
 #: KEKs of this size tell the newest version of a master key.
 _SOME_SIZE: Final = 16
@@ -35,11 +38,19 @@ class Rewrapper:
     ``moves`` maps old master keys to new ones, and others stay.  Without moves a key under the
     right one is wrapped anew where wrapped keys tell their version, and the KMS has a newer one.
     ``opening`` is the same KMS as it opens footers: what it has unwrapped is not asked for again.
+    With ``two_kms``, keys that the old one of them wrapped are brought under the new one.
     """
 
-    def __init__(self, kms: KmsClient, moves: Mapping[str, str], opening: KmsClient) -> None:
+    def __init__(
+        self,
+        kms: KmsClient,
+        moves: Mapping[str, str],
+        opening: KmsClient,
+        two_kms: TwoKms | None = None,
+    ) -> None:
         self._kms = kms
         self._opening = opening
+        self._two_kms = two_kms
         self.moves = moves
         # With moves, keys that do not move stay as they are, whichever version wrapped them.
         self._versions = kms if isinstance(kms, KeyVersions) and not moves else None
@@ -55,6 +66,11 @@ class Rewrapper:
     def renews_inside(self) -> bool:
         """Whether the KMS renews keys without giving them out."""
         return isinstance(self._kms, KeyRewrapper)
+
+    @property
+    def leaves_kms(self) -> bool:
+        """Whether keys are brought from one KMS to another."""
+        return self._two_kms is not None
 
     def renewed(self, material: KeyMaterial, wanted: str | None) -> KeyMaterial:
         """``material`` under the master key ``wanted``; None leaves the choice to ``moves``."""
@@ -80,8 +96,10 @@ class Rewrapper:
 
     def _is_left(self, wrapped: str, old: str, new: str, size: int) -> bool:
         """Whether this wrapping is to go: for another master key, or a newer version."""
-        if old != new or self._versions is None:
-            return old != new
+        if old != new or self._is_of_old_kms(wrapped, old):
+            return True
+        if self._versions is None:
+            return False
         return self._versions.key_version(wrapped) != self._newest_version(
             self._versions, old, size
         )
@@ -98,11 +116,17 @@ class Rewrapper:
         once = self._once(self._done, (wrapped, old, new))
         with once.lock:
             if once.text is None:
-                is_same = old == new
-                once.text = (
-                    self._renewed(wrapped, old) if is_same else self._moved(wrapped, old, new)
-                )
+                once.text = self._wrapped_anew(wrapped, old, new)
             return once.text
+
+    def _wrapped_anew(self, wrapped: str, old: str, new: str) -> str:
+        if self._two_kms is not None and self._is_of_old_kms(wrapped, old):
+            self._count()
+            return wrap_with(self._kms, unwrap_with(self._two_kms, wrapped, old), new)
+        return self._renewed(wrapped, old) if old == new else self._moved(wrapped, old, new)
+
+    def _is_of_old_kms(self, wrapped: str, name: str) -> bool:
+        return self._two_kms is not None and self._two_kms.is_old(wrapped, name)
 
     def _moved(self, wrapped: str, old: str, new: str) -> str:
         self._count()

@@ -120,6 +120,9 @@ class Rotation:
         # A KMS that gives keys out to renew them is not spared anything by a closed footer.
         if not self.rewrapper.moves and not self.rewrapper.renews_inside:
             return None
+        # Whether the old KMS wrapped a key shows only when it is unwrapped.
+        if self.rewrapper.leaves_kms:
+            return None
         found = outside_keys(file, tail, keys)
         if found is None or self.rewrapper.moves:
             return found

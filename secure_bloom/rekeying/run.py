@@ -36,6 +36,7 @@ def reencrypt(
     *,
     policy: KeyPolicy | str | PathLike[str],
     keys: GivenKeys = None,
+    old_policy: GivenPolicy = None,
     output: str | PathLike[str] | None = None,
     new_data_keys: bool = False,
     dry_run: bool = False,
@@ -50,10 +51,11 @@ def reencrypt(
     Plain files are encrypted; encrypted ones get new data keys and a new AAD, other keys for
     columns, another mode of the footer or another algorithm.  A file that already is as the policy
     says is left alone, unless ``new_data_keys`` is given.  ``keys`` opens the old files, and seals
-    the new ones where the policy has no KMS.  Files are replaced atomically, or written below
-    ``output``, on at most ``jobs`` cores, by default all.  Many small files are shared by
-    processes; each process asks the policy's KMS itself.  A file that fails is reported and stays
-    as it was.
+    the new ones where the policy has no KMS.  ``old_policy`` names the KMS and the master keys that
+    files leave; no KMS is asked for a key that neither policy names.  Files are replaced
+    atomically, or written below ``output``, on at most ``jobs`` cores, by default all.  Many small
+    files are shared by processes; each process asks the policy's KMS itself.  A file that fails is
+    reported and stays as it was.
 
     If the folder of a Delta table is given alone, a commit of its log changes the table, as in
     :func:`secure_bloom.add_bloom_filters`, which explains ``where``, ``since`` and
@@ -66,7 +68,9 @@ def reencrypt(
     >>> sb.reencrypt("plain/", policy="keys/policy.toml")
     <RekeyReport: 1 file (1 reencrypted)>
     """
-    setting = partial(reencryption, keys=keys, new_data_keys=new_data_keys, dry_run=dry_run)
+    setting = partial(
+        reencryption, keys=keys, old_policy=old_policy, new_data_keys=new_data_keys, dry_run=dry_run
+    )
     folder = delta_table(as_paths(paths))
     if folder is not None:
         refuse_options_of_files(folder, in_place=False, output=output is not None)
@@ -132,6 +136,7 @@ def rotate_keys(
     policy: KeyPolicy | str | PathLike[str],
     moves: Mapping[str, str] | None = None,
     keys: GivenKeys = None,
+    old_policy: GivenPolicy = None,
     dry_run: bool = False,
     where: str | None = None,
     since: int | None = None,
@@ -142,16 +147,19 @@ def rotate_keys(
     """Wrap the keys of files anew, under other master keys or their newest versions.
 
     Without ``moves`` every file comes to the master keys that ``policy`` names; ``moves`` maps old
-    master keys to new ones, and all else stays.  Data keys stay, and so do pages, filters and
-    indexes.  Wrapped key encryption keys are renewed once a run each, inside the KMS where it can.
-    At most ``jobs`` cores work, by default all.  A Delta table is taken as by :func:`reencrypt`.
+    master keys to new ones, and all else stays.  ``old_policy`` is as of :func:`reencrypt`, and
+    goes without ``moves``.  Data keys stay, and so do pages, filters and indexes.  Wrapped key
+    encryption keys are renewed once a run each, inside the KMS where it can.  At most ``jobs``
+    cores work, by default all.  A Delta table is taken as by :func:`reencrypt`.
 
     Raises PolicyError before any file is written for a master key that the KMS does not have.
 
     >>> sb.rotate_keys("out/", policy="keys/policy.toml")
     <RekeyReport: 1 file (1 unchanged)>
     """
-    setting = partial(rotation, moves=moves or {}, keys=keys, dry_run=dry_run)
+    setting = partial(
+        rotation, moves=moves or {}, keys=keys, old_policy=old_policy, dry_run=dry_run
+    )
     folder = delta_table(as_paths(paths))
     if folder is not None:
         chosen = TableSelection(where=where, since=since)

@@ -90,7 +90,11 @@ def open_rotation(
     """The run that rotates the keys of the table in a folder; raises before anything is written."""
     wanted = _loaded(policy)
     # With moves the policy tells of the KMS alone.
-    policy_of_files = replace(wanted, columns={}) if moves else wanted
+    policy_of_files = (
+        replace(wanted, columns={}, older_keys=wanted.older_keys | wanted.master_keys())
+        if moves
+        else wanted
+    )
     # A rotation makes no column secret that was not, so the log's bounds stay.
     return _open(folder, ROTATE, policy_of_files, chosen, commit_every, None)
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import enum
 import re
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, ClassVar
 
 from secure_bloom.arguments import checked_arguments
-from secure_bloom.encryption.access import GivenKeys
+from secure_bloom.encryption.access import GivenKeys, GivenPolicy, keys_of, loaded_policy
 from secure_bloom.encryption.keys import FileKeys, KeyMaterial, KeyResolver, asked_once
+from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import KeyUnavailableError, SecureBloomError, failure_of, located
+from secure_bloom.options import Names, as_names
 from secure_bloom.ordered_pool import in_order
 from secure_bloom.parquet.footer import Footer, read_unverified, unlock
 from secure_bloom.parquet.footer_tail import Tail, read_tail
@@ -27,17 +30,28 @@ _VERSION = re.compile(r"vault:v(\d{1,10}):|azure:(\w{1,64}):")
 _WORKERS = 4
 
 
+class KeyStanding(enum.StrEnum):
+    """What a policy says of a master key."""
+
+    USED = "used"
+    OLDER = "older"
+    RETIRED = "retired"
+    MISSING = "missing"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsedKey:
     """A master key, the version that a KMS tells of (else None), and what it opens in a file.
 
-    ``columns`` are dotted paths; ``opens_footer`` tells of the footer.
+    ``columns`` are dotted paths; ``opens_footer`` tells of the footer.  ``in_policy`` says what the
+    policy says of the key: None where no policy is given.
     """
 
     master_key: str
     version: str | None
     opens_footer: bool
     columns: tuple[str, ...]
+    in_policy: KeyStanding | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,9 +71,10 @@ class FileKeyUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class KeyUseReport(ReportOfFiles[FileKeyUse]):
-    """The keys that a table depends on."""
+    """The keys that a table depends on; with ``only`` these master keys, and files under them."""
 
     files: tuple[FileKeyUse, ...]
+    only: tuple[str, ...] = ()
 
     ROWS: ClassVar = ("files", "keys")
 
@@ -74,11 +89,32 @@ class KeyUseReport(ReportOfFiles[FileKeyUse]):
         # By their texts: a version may be None, which Python does not compare with a text.
         return dict(sorted(counts.items(), key=str))
 
+    @property
+    def standings(self) -> dict[str, KeyStanding | None]:
+        """What the policy says of each master key that is in use, by name."""
+        found = {key.master_key: key.in_policy for file in self.files for key in file.keys}
+        return dict(sorted(found.items()))
+
+    @property
+    def retired(self) -> tuple[str, ...]:
+        """The master keys that are in use although the policy says that they are retired."""
+        return tuple(name for name, it in self.standings.items() if it is KeyStanding.RETIRED)
+
+    @property
+    def incomplete(self) -> tuple[FileKeyUse, ...]:
+        """The files whose footers did not open, so that keys of their columns are not known."""
+        return tuple(file for file in self.files if not file.is_complete)
+
     def _document(self) -> dict[str, Any]:
         return {
             "files": [asdict(file) for file in self.files],
             "keys": [
-                {"master_key": name, "version": version, "files": count}
+                {
+                    "master_key": name,
+                    "version": version,
+                    "files": count,
+                    "in_policy": self.standings[name],
+                }
                 for (name, version), count in self.files_by_key.items()
             ],
         }
@@ -93,23 +129,56 @@ def keys_used(
     paths: Paths,
     *,
     keys: GivenKeys = None,
+    policy: GivenPolicy = None,
+    only: Names = (),
     version: int | None = None,
     timestamp: str | datetime | None = None,
 ) -> KeyUseReport:
     """The master keys, and versions of them, that open the footers and columns of files.
 
     Names stand in clear: only an encrypted footer hides those of its columns, and ``keys`` opens
-    it.  A file that cannot be read is reported.  For a Delta table the live files of its latest
+    it, or the KMS of ``policy``.  With a policy, the report says which keys are retired, and which
+    the policy does not name.  ``only`` are master keys: other keys are left out, and files that
+    depend on none of them, unless their footers stayed closed.  A file that cannot be read is
+    reported.  For a Delta table the live files of its latest
     version count, or of ``version``, or of the last version until ``timestamp``.
 
     >>> sb.keys_used("out/").files_by_key[("k_footer", None)]
     1
     """
-    resolver = KeyResolver(asked_once(keys))
+    loaded = loaded_policy(policy)
+    resolver = KeyResolver(asked_once(keys_of(keys, loaded)))
+    names = as_names("only", only)
     listing = list_tables(as_paths(paths), TableVersion(version=version, timestamp=timestamp))
     files = KeysAhead(resolver).each(listing.paths)
     found = in_order(lambda path: _file(listing, path, resolver), files, _WORKERS)
-    return KeyUseReport(files=tuple(found))
+    told = (_of_keys(_with_standings(file, loaded), names) for file in found)
+    return KeyUseReport(files=tuple(file for file in told if file is not None), only=tuple(names))
+
+
+def _with_standings(file: FileKeyUse, policy: KeyPolicy | None) -> FileKeyUse:
+    if policy is None:
+        return file
+    keys = (replace(it, in_policy=_standing(it.master_key, policy)) for it in file.keys)
+    return replace(file, keys=tuple(keys))
+
+
+def _standing(name: str, policy: KeyPolicy) -> KeyStanding:
+    named = (
+        (KeyStanding.USED, policy.master_keys()),
+        (KeyStanding.OLDER, policy.older_keys),
+        (KeyStanding.RETIRED, policy.retired_keys),
+    )
+    return next((it for it, names in named if name in names), KeyStanding.MISSING)
+
+
+def _of_keys(file: FileKeyUse, only: Sequence[str]) -> FileKeyUse | None:
+    """The file with these keys alone; None for one that depends on none of them."""
+    if not only:
+        return file
+    keys = tuple(key for key in file.keys if key.master_key in only)
+    is_out = not keys and file.is_complete and file.error is None
+    return None if is_out else replace(file, keys=keys)
 
 
 def _file(listing: TableListing, path: str, resolver: KeyResolver) -> FileKeyUse:

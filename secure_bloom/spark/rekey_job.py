@@ -11,12 +11,12 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from secure_bloom.arguments import checked_arguments
 from secure_bloom.delta.recognition import delta_table
 from secure_bloom.delta.table_run import refuse_options_of_files
-from secure_bloom.encryption.access import loaded_policy
+from secure_bloom.encryption.access import GivenPolicy, loaded_policy
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import SecureBloomError, UnsupportedFeatureError
 from secure_bloom.rekeying.rekey_report import RekeyedFile, failed_file
@@ -73,6 +73,7 @@ def reencrypt(
     paths: Paths,
     policy: KeyPolicy | str | os.PathLike[str],
     *,
+    old_policy: GivenPolicy = None,
     where: str | None = None,
     since: datetime | str | int | None = None,
     output: str | os.PathLike[str] | None = None,
@@ -90,15 +91,19 @@ def reencrypt(
     ``output`` the driver holds the paths of all files.
     """
     wanted = reporting(on_error, report, progress)
-    checked = reencryption(policy, None, new_data_keys=new_data_keys)
+    setting: dict[str, Any] = {
+        "old_policy": loaded_policy(old_policy),
+        "new_data_keys": new_data_keys,
+    }
+    checked = reencryption(policy, keys=None, **setting)
     table = delta_table([absolute_path(path) for path in as_paths(paths)])
     if table is not None:
         refuse_options_of_files(table, in_place=False, output=output is not None)
         _refuse_outside_keys(checked.policy, table)
         run = open_reencryption(table, policy, table_selection(where, since))
-        beside = _beside_job(("reencrypt beside", run.policy, new_data_keys), run)
+        beside = _beside_job(("reencrypt", run.policy, {**setting, "only_changes": True}), run)
         return rewrite_delta(spark, run, beside, wanted, dry_run=False)
-    shipped = ("reencrypt", loaded_policy(policy), new_data_keys)
+    shipped = ("reencrypt", loaded_policy(policy), setting)
     with job_files(spark, paths, where=where, since=time_of_files(since)) as files:
         check_columns(files, checked)
         folder = None if output is None else absolute_path(as_path(output))
@@ -115,6 +120,7 @@ def rotate_keys(
     policy: KeyPolicy | str | os.PathLike[str],
     *,
     moves: Mapping[str, str] | None = None,
+    old_policy: GivenPolicy = None,
     where: str | None = None,
     since: datetime | str | int | None = None,
     on_error: str = "raise",
@@ -126,13 +132,14 @@ def rotate_keys(
     Takes paths, returns and reports as :func:`reencrypt` does.
     """
     wanted = reporting(on_error, report, progress)
-    checked = rotation(policy, moves or {}, None)
+    setting: dict[str, Any] = {"moves": dict(moves or {}), "old_policy": loaded_policy(old_policy)}
+    checked = rotation(policy, keys=None, **setting)
     table = delta_table([absolute_path(path) for path in as_paths(paths)])
     if table is not None:
         run = open_rotation(table, policy, moves or {}, table_selection(where, since))
-        beside = _beside_job(("rotate", run.policy, dict(moves or {})), run)
+        beside = _beside_job(("rotate", run.policy, setting), run)
         return rewrite_delta(spark, run, beside, wanted, dry_run=False)
-    shipped = ("rotate", loaded_policy(policy), dict(moves or {}))
+    shipped = ("rotate", loaded_policy(policy), setting)
     with job_files(spark, paths, where=where, since=time_of_files(since)) as files:
         if not moves:
             check_columns(files, checked)
@@ -179,18 +186,15 @@ def _done_beside(path: str, target: str | None, *, shared: bytes) -> RekeyedFile
 
 
 @opened_once
-def _opened(shipped: tuple[str, KeyPolicy, object]) -> Work:
+def _opened(shipped: tuple[str, KeyPolicy, dict[str, Any]]) -> Work:
     """The run's work, made with the policy's KMS."""
     verb, policy, setting = shipped
-    return _VERBS[verb](policy, setting)
+    return _VERBS[verb](policy, keys=None, **setting)
 
 
-_VERBS: dict[str, Callable[[KeyPolicy, object], Work]] = {
-    "reencrypt": lambda policy, new: reencryption(policy, None, new_data_keys=bool(new)).reencrypt,
-    "reencrypt beside": lambda policy, new: (
-        reencryption(policy, None, new_data_keys=bool(new), only_changes=True).reencrypt
-    ),
-    "rotate": lambda policy, moves: rotation(policy, moves, None).rotate,  # type: ignore[arg-type]
+_VERBS: dict[str, Callable[..., Work]] = {
+    "reencrypt": lambda *policy, **setting: reencryption(*policy, **setting).reencrypt,
+    "rotate": lambda *policy, **setting: rotation(*policy, **setting).rotate,
 }
 
 

@@ -25,7 +25,8 @@ import pyarrow as pa
 from pyspark.sql import datasource as sd
 from pyspark.sql.types import StructType
 
-from secure_bloom.encryption.keys import ExplicitKeys, KeyResolver, Keyring, KmsClient, asked_once
+from secure_bloom.encryption.access import GivenKeys, keys_of, resolver_with
+from secure_bloom.encryption.keys import Keyring, asked_once
 from secure_bloom.errors import SecureBloomError, UnsupportedFeatureError
 from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.predicates.from_text import from_text
@@ -216,8 +217,7 @@ def _refuse_to(act: str, *, hint: str) -> NoReturn:
 
 
 def _read_schema(options: SourceOptions, choose: Callable[[list[str]], list[str]]) -> TableSchema:
-    resolver = KeyResolver(_keys(options), options.trust)
-    return table_schema(list(options.paths), resolver, choose)
+    return table_schema(list(options.paths), resolver_with(_keys(options), options.trust), choose)
 
 
 def _chosen(wanted: tuple[str, ...], names: list[str]) -> list[str]:
@@ -228,16 +228,14 @@ def _chosen(wanted: tuple[str, ...], names: list[str]) -> list[str]:
     return list(dict.fromkeys(wanted)) or names
 
 
-def _keys(options: SourceOptions) -> Keyring | KmsClient | None:
+def _keys(options: SourceOptions) -> GivenKeys:
     if options.keyring is not None:
         return Keyring.load(options.keyring)
-    if options.policy is not None and options.policy.kms:
-        return options.policy.kms_client()
-    return None
+    return keys_of(None, options.policy, any_key=options.allow_unprotected)
 
 
 @opened_once
-def _opened_keys(options: SourceOptions) -> Keyring | KmsClient | ExplicitKeys | None:
+def _opened_keys(options: SourceOptions) -> GivenKeys:
     """The keys of a query; a KEK is unwrapped once."""
     return asked_once(_keys(options))
 

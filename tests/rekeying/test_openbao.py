@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from threading import Event
@@ -211,7 +212,8 @@ def test_keys_outside_that_the_policy_assigns_otherwise_need_their_footer(
 ) -> None:
     folder = lake(tmp_path / "t", policy(openbao, keys, inside=False))
     new = openbao.make_key(f"{keys[1]}_new")
-    report = sb.rotate_keys(folder, policy=policy(openbao, (keys[0], new), inside=False))
+    wanted = replace(policy(openbao, (keys[0], new), inside=False), older_keys=frozenset({keys[1]}))
+    report = sb.rotate_keys(folder, policy=wanted)
     assert {file.status for file in report.files} == {"rotated"}, report.failed
     assert {it.key for file in report.files for it in file.columns} == {None, new}
     signed = policy(openbao, (keys[0], new), inside=False, mode=FooterMode.SIGNED)

@@ -95,7 +95,7 @@ def test_a_key_goes_to_another_name_only_once_the_footer_is_verified(
     tmp_path: Path, mode: str
 ) -> None:
     old, new = (
-        policy(columns=dict.fromkeys(BOTH, key), mode=mode, encryption=OUTSIDE)
+        policy(columns=dict.fromkeys(BOTH, key), mode=mode, encryption=OUTSIDE, more="[keys.k_pii]")
         for key in ("k_pii", "k_new")
     )
     path, kms = written(tmp_path, old), Renewing()

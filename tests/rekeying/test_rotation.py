@@ -92,7 +92,9 @@ def test_a_dry_run_writes_nothing(table: Path) -> None:
 def test_a_kek_is_renewed_once_a_run(tmp_path: Path) -> None:
     files = write_lake(tmp_path / "plain")
     (tmp_path / "old.toml").write_text(policy())
-    (tmp_path / "new.toml").write_text(policy(columns={"email": "k_new", "s": "k_new"}))
+    (tmp_path / "new.toml").write_text(
+        policy(columns={"email": "k_new", "s": "k_new"}, more="[keys.k_pii]")
+    )
     sb.reencrypt(files, policy=tmp_path / "old.toml", keys=KEYS, output=tmp_path / "table")
     kms = CountingKms()
     sb.rotate_keys(str(tmp_path / "table"), policy=tmp_path / "new.toml", keys=kms)
@@ -125,7 +127,7 @@ def test_a_kms_that_goes_away_leaves_what_is_done_and_a_second_run_finishes(
     single = "double_wrapping = false"
     (tmp_path / "old.toml").write_text(policy(encryption=single))
     (tmp_path / "new.toml").write_text(
-        policy(encryption=single, columns={"email": "k_new", "s": "k_new"})
+        policy(encryption=single, columns={"email": "k_new", "s": "k_new"}, more="[keys.k_pii]")
     )
     sb.reencrypt(files, policy=tmp_path / "old.toml", keys=KEYS)
 

@@ -19,7 +19,8 @@ from secure_bloom.encryption.keys.client import (
 from secure_bloom.encryption.keys.explicit import ExplicitKeys
 from secure_bloom.encryption.keys.keyring import Keyring, KeyringPermissionWarning, new_keyring
 from secure_bloom.encryption.keys.material import ExternalReference, KeyMaterial
-from secure_bloom.encryption.keys.resolver import DataKey, FileKeys, KeyResolver
+from secure_bloom.encryption.keys.named_keys import KeyNotNamedError, NamedKeys
+from secure_bloom.encryption.keys.resolver import DataKey, FileKeys, KeyResolver, explicit_keys
 from secure_bloom.encryption.keys.trial import try_master_key
 from secure_bloom.encryption.keys.unwrapped_keys import UnwrapsOnce, asked_once
 from secure_bloom.lazy_names import lazy_names
@@ -36,14 +37,17 @@ __all__ = [
     "KeyMaterial",
     "KeyMisfitError",
     "KeyMover",
+    "KeyNotNamedError",
     "KeyResolver",
     "KeyRewrapper",
     "KeyVersions",
     "Keyring",
     "KeyringPermissionWarning",
     "KmsClient",
+    "NamedKeys",
     "UnwrapsOnce",
     "asked_once",
+    "explicit_keys",
     "kms_client",
     "moved_with",
     "new_keyring",

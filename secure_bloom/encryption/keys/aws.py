@@ -19,7 +19,7 @@ from secure_bloom.encryption.keys.calls import (
     Calls,
     TransientFailureError,
 )
-from secure_bloom.encryption.keys.client import misfit
+from secure_bloom.encryption.keys.client import WRAPPED_ELSEWHERE, misfit
 from secure_bloom.errors import (
     FormatError,
     KeyUnavailableError,
@@ -169,6 +169,10 @@ class AwsKmsClient:
         )
         return _text(answer)
 
+    def canonical_id(self, master_key_id: str) -> str:
+        """The same text for all ARNs of a multi-region key, which is one key in every region."""
+        return self._located(master_key_id)[1]
+
     @property
     def _in_context(self) -> dict[str, Mapping[str, str]]:
         return {"EncryptionContext": self._context} if self._context else {}
@@ -271,5 +275,5 @@ def _blob(wrapped_key: str) -> bytes:
     except ValueError as exc:
         raise FormatError(
             "a wrapped key is not base64, as those of AWS are",
-            hint="another KMS wrapped it: name that one in [kms]",
+            hint=WRAPPED_ELSEWHERE,
         ) from exc

@@ -20,7 +20,7 @@ from secure_bloom.encryption.keys.calls import (
     Calls,
     TransientFailureError,
 )
-from secure_bloom.encryption.keys.client import misfit
+from secure_bloom.encryption.keys.client import WRAPPED_ELSEWHERE, misfit
 from secure_bloom.errors import FormatError, KeyUnavailableError, KmsUnavailableError, PolicyError
 
 #: The words of [kms] with client "azure", and their types.
@@ -160,7 +160,7 @@ def _parts(wrapped_key: str) -> tuple[str, bytes]:
     if found is None:
         raise FormatError(
             "a wrapped key is not one of Azure Key Vault, which begin with azure:",
-            hint="another KMS wrapped it: name that one in [kms]",
+            hint=WRAPPED_ELSEWHERE,
         )
     # No need to validate: the pattern has let only base64's own characters through.
     return found[1], base64.b64decode(found[2])

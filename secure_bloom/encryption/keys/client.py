@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
 from secure_bloom.encryption.cipher import check_key_size
 from secure_bloom.errors import (
@@ -11,6 +11,12 @@ from secure_bloom.errors import (
     KeyUnavailableError,
     KmsUnavailableError,
     SecureBloomError,
+)
+
+#: The hint about a wrapped key that has the form of another KMS.
+WRAPPED_ELSEWHERE: Final = (
+    "another KMS wrapped it: name that one in [kms], or bring the files from there to this one: "
+    "reencrypt or rotate with --old-policy FILE, a policy that names that KMS"
 )
 
 
@@ -149,7 +155,8 @@ def misfit(master_key_id: str) -> KeyMisfitError:
     return KeyMisfitError(
         f"master key {master_key_id!r} does not fit: it did not wrap this key, or the key "
         "material was altered",
-        hint="give the keyring or the KMS that the file was written with",
+        hint="give the keyring or the KMS that the file was written with; reencrypt and rotate "
+        "take it by --old-policy FILE",
     )
 
 

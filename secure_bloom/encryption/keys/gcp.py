@@ -19,7 +19,7 @@ from secure_bloom.encryption.keys.calls import (
     TransientFailureError,
     is_this_machine,
 )
-from secure_bloom.encryption.keys.client import misfit
+from secure_bloom.encryption.keys.client import WRAPPED_ELSEWHERE, misfit
 from secure_bloom.errors import FormatError, KeyUnavailableError, KmsUnavailableError, PolicyError
 
 #: The words of [kms] with client "gcp", and their types.
@@ -95,9 +95,13 @@ class GcpKmsClient:
         except ValueError as exc:
             raise FormatError(
                 "a wrapped key is not base64, as those of Google Cloud KMS are",
-                hint="another KMS wrapped it: name that one in [kms]",
+                hint=WRAPPED_ELSEWHERE,
             ) from exc
         return bytes(self._ask("decrypt", master_key_identifier, ciphertext=ciphertext).plaintext)
+
+    def canonical_id(self, master_key_id: str) -> str:
+        """The whole path of a master key, which may be given by its name in ``key_ring``."""
+        return self._path(master_key_id)
 
     def _path(self, master_key_id: str) -> str:
         ring, separator, name = master_key_id.rpartition("/cryptoKeys/")
@@ -108,6 +112,12 @@ class GcpKmsClient:
             raise KeyUnavailableError(
                 f"master key {master_key_id!r} cannot be one of {self._place}",
                 hint="name it projects/.../keyRings/.../cryptoKeys/NAME, or set key_ring in [kms]",
+            )
+        # Whoever names a key ring has its keys; a path of another project may come from a file.
+        if self._key_ring is not None and _project(ring) != _project(self._key_ring):
+            raise KeyUnavailableError(
+                f"master key {master_key_id!r} is of another project than key_ring of [kms]",
+                hint="if the key is yours: leave key_ring out, and name all keys by whole paths",
             )
         return f"{ring}/cryptoKeys/{name}"
 
@@ -147,6 +157,10 @@ class GcpKmsClient:
             f"{self._place} did not take the credentials: {code or type(exc).__name__}",
             hint="check the Application Default Credentials of this process",
         )
+
+
+def _project(ring: str) -> str:
+    return ring.split("/")[1]
 
 
 def _client(kms: Any, endpoint: str | None) -> Any:

@@ -20,7 +20,7 @@ from pathlib import Path
 from secure_bloom.arguments import check_fields, checked_arguments
 from secure_bloom.encryption import cipher
 from secure_bloom.encryption.configuration import ConfigTable, close_match
-from secure_bloom.encryption.keys.client import misfit
+from secure_bloom.encryption.keys.client import WRAPPED_ELSEWHERE, misfit
 from secure_bloom.encryption.keys.explicit import ExplicitKeys, check_keys
 from secure_bloom.errors import (
     FormatError,
@@ -98,7 +98,9 @@ class Keyring:
             # the same.
             sealed = base64.b64decode(wrapped_key, validate=True)
         except ValueError as exc:
-            raise FormatError("a wrapped key is not base64") from exc
+            raise FormatError(
+                "a wrapped key is not base64, as those of a keyring are", hint=WRAPPED_ELSEWHERE
+            ) from exc
         try:
             return cipher.unseal(sealed, master_key, master_key_identifier.encode())
         except IntegrityError as exc:

@@ -39,14 +39,20 @@ class KeyResolver:
 
     ``keys`` is a :class:`Keyring`, any :class:`KmsClient`, :class:`ExplicitKeys`, or None where
     only what needs no key is wanted.  Raises PolicyError for anything else.  ``trust`` is what the
-    run accepts of files.
+    run accepts of files.  ``explicit`` replaces the keys that need no KMS.
     """
 
     def __init__(
-        self, keys: Keyring | KmsClient | ExplicitKeys | None, trust: Trust | None = None
+        self,
+        keys: Keyring | KmsClient | ExplicitKeys | None,
+        trust: Trust | None = None,
+        *,
+        explicit: ExplicitKeys | None = None,
     ) -> None:
         self.trust = Trust() if trust is None else trust
         self._kms, self._explicit = _sources(keys)
+        if explicit is not None:
+            self._explicit = explicit
         self._has_keys = keys is not None
         # isinstance of a Protocol is slow, and a table has many keys: so it is called once.
         self._inventory: KeyInventory | None = (
@@ -205,6 +211,11 @@ class FileKeys:
                 f"{reference.key_reference!r} beside the file is not PKMT1 key material"
             )
         return material
+
+
+def explicit_keys(keys: Keyring | KmsClient | ExplicitKeys | None) -> ExplicitKeys:
+    """Return the keys among ``keys`` that need no KMS."""
+    return _sources(keys)[1]
 
 
 def _sources(

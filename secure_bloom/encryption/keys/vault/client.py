@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from secure_bloom.encryption.keys.calls import Calls
-from secure_bloom.encryption.keys.client import misfit
+from secure_bloom.encryption.keys.client import WRAPPED_ELSEWHERE, misfit
 from secure_bloom.encryption.keys.vault.api import RefusalError, VaultApi
 from secure_bloom.encryption.keys.vault.login import VaultLogin
 from secure_bloom.encryption.keys.vault.settings import VaultSettings
@@ -149,5 +149,5 @@ def _check_wrapped(wrapped_key: str) -> None:
     if not _WRAPPED.fullmatch(wrapped_key):
         raise FormatError(
             "a wrapped key is not one of Vault or OpenBao, which begin with vault:v1:",
-            hint="another KMS wrapped it: name that one in [kms]",
+            hint=WRAPPED_ELSEWHERE,
         )
