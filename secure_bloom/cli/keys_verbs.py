@@ -19,7 +19,7 @@ from secure_bloom.cli.arguments import (
 from secure_bloom.cli.exit_codes import finish
 from secure_bloom.cli.loudness import VERBOSE, tell
 from secure_bloom.cli.tables import print_json
-from secure_bloom.encryption.keys import KmsClient, new_keyring, try_master_key
+from secure_bloom.encryption.keys import KmsClient, add_master_keys, new_keyring, try_master_key
 from secure_bloom.errors import PolicyError
 from secure_bloom.text import counted, legible
 
@@ -99,20 +99,40 @@ def _complain(key: dict[str, object]) -> None:
 @click.option(
     "-p", "--policy", "policy_path", type=_PATH, help="A key for each name of the policy."
 )
+@click.option(
+    "--add",
+    "added",
+    multiple=True,
+    metavar="NAME",
+    help="Add a key of this name to a keyring that is there; may be repeated.",
+)
 @click.option("--bits", type=int, default=128, show_default=True, help="128, 192 or 256.")
-def new_command(file: Path, names: tuple[str, ...], policy_path: Path | None, bits: int) -> int:
+def new_command(
+    file: Path,
+    names: tuple[str, ...],
+    policy_path: Path | None,
+    added: tuple[str, ...],
+    bits: int,
+) -> int:
     """Make a keyring FILE with new random master keys, readable by its owner alone (0600).
 
-    A file that is there already is never replaced.
+    A file that is there already is never replaced; --add adds keys to it, and replaces none.
 
     \b
     secure-bloom keys new keyring.json k_footer k_pii
     secure-bloom keys new keyring.json --policy policy.toml --bits 256
+    secure-bloom keys new keyring.json --add k_pii_2027
 
     Exit code: 0 done, 2 error.
     """
     from secure_bloom.encryption.policy import KeyPolicy
 
+    if added and (names or policy_path is not None):
+        raise PolicyError("--add goes without other names and without --policy")
+    if added:
+        add_master_keys(file, set(added), bits=bits)
+        tell(f"{file}: added {', '.join(sorted(set(added)))}")
+        return 0
     wanted = set(names)
     if policy_path is not None:
         wanted |= KeyPolicy.load(policy_path).master_keys()

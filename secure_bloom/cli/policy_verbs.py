@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from secure_bloom.cli.arguments import JSON, keyring_option, load_keys
-from secure_bloom.cli.loudness import tell
+from secure_bloom.cli.inputs import read_text
+from secure_bloom.cli.loudness import tell, tell_note
 from secure_bloom.cli.tables import print_json
+from secure_bloom.encryption.keys import Keyring
 from secure_bloom.encryption.policy_text import KMS_LINES, policy_text
-from secure_bloom.errors import PolicyError, SecureBloomError
+from secure_bloom.encryption.spark_ddl import schema_columns
+from secure_bloom.errors import KeyUnavailableError, PolicyError, SecureBloomError
+
+if TYPE_CHECKING:
+    from secure_bloom.encryption.policy import KeyPolicy
+    from secure_bloom.parquet.schema import Leaf
 
 _PATH = click.Path(path_type=Path)
 
@@ -21,25 +30,43 @@ def policy() -> None:
 
 
 @policy.command("init")
-@click.argument("path")
+@click.argument("path", required=False)
+@click.option(
+    "--schema",
+    metavar="TEXT",
+    help='Instead of a table: a Spark schema as DDL ("id long, email string") or JSON.',
+)
+@click.option("--schema-from", metavar="FILE", help="The schema from a file; - is stdin.")
 @click.option("--client", type=click.Choice(list(KMS_LINES)), default="keyring", show_default=True)
 @keyring_option("Keys for a table whose footers are encrypted.")
 @click.option("-o", "--output", type=_PATH, metavar="FILE", help="A new file, instead of stdout.")
-def init_command(path: str, client: str, keyring: Path | None, output: Path | None) -> int:
+def init_command(
+    path: str | None,
+    schema: str | None,
+    schema_from: str | None,
+    client: str,
+    keyring: Path | None,
+    output: Path | None,
+) -> int:
     """Write a policy that names every column of the table at PATH, commented out.
+
+    Instead of a table that is written, a schema of Spark may be given.
 
     Nested columns are named as Spark wants them, by their leaves: tags.list.element.
 
     \b
     secure-bloom policy init out/ --client vault --output policy.toml
+    secure-bloom policy init --schema "id long, email string, tags array<string>"
 
     Exit code: 0 done, 2 error.
     """
-    from secure_bloom.parquet.logical_types import describe
-    from secure_bloom.reading.table_leaves import table_leaves
-
-    leaves = table_leaves(path, load_keys(keyring))
-    text = policy_text(((leaf.name, describe(leaf.element)) for leaf in leaves), client=client)
+    if [path, schema, schema_from].count(None) != 2:
+        raise PolicyError("give a table, or its schema by --schema or --schema-from, and one alone")
+    if path is not None:
+        columns = _columns_of_table(path, keyring)
+    else:
+        columns = schema_columns(read_text(schema_from) if schema_from else schema or "")
+    text = policy_text(columns, client=client)
     if output is None:
         click.echo(text, nl=False)
         return 0
@@ -51,6 +78,14 @@ def init_command(path: str, client: str, keyring: Path | None, output: Path | No
             f"the policy cannot be written: {exc.strerror}", path=str(output)
         ) from exc
     return 0
+
+
+def _columns_of_table(path: str, keyring: Path | None) -> list[tuple[str, str]]:
+    from secure_bloom.parquet.logical_types import describe
+    from secure_bloom.reading.table_leaves import table_leaves
+
+    leaves = table_leaves(path, load_keys(keyring))
+    return [(leaf.name, describe(leaf.element)) for leaf in leaves]
 
 
 @policy.command("check")
@@ -69,12 +104,15 @@ def check_command(file: Path, table: str | None, keyring: Path | None, as_json: 
 
     Exit code: 0 nothing is wrong, 2 something is.
     """
-    problems = _problems(file, table, keyring)
+    loaded, problems = _problems(file, table, keyring)
+    notes = [] if loaded is None else list(_unnamed_keys(loaded))
     if as_json:
         found = [{"column": p.column, "message": p.message, "hint": p.hint} for p in problems]
-        print_json({"problems": found})
+        print_json({"problems": found, "notes": notes})
     elif not problems:
         tell(f"{file}: nothing is wrong")
+    for note in () if as_json else notes:
+        tell_note(note)
     for problem in problems:
         tell(f"secure-bloom: error: {problem}", err=True)
         if problem.hint:
@@ -82,15 +120,38 @@ def check_command(file: Path, table: str | None, keyring: Path | None, as_json: 
     return 2 if problems else 0
 
 
-def _problems(file: Path, table: str | None, keyring: Path | None) -> list[SecureBloomError]:
+def _problems(
+    file: Path, table: str | None, keyring: Path | None
+) -> tuple[KeyPolicy | None, list[SecureBloomError]]:
     from secure_bloom.encryption.policy import draft_policy
     from secure_bloom.encryption.spark_columns import spark_problems
-    from secure_bloom.reading.table_leaves import table_leaves
 
     loaded, problems = draft_policy(file)
     if loaded is None or not loaded.footer_key:
-        return list(problems)
-    leaves = None
-    if table is not None:
-        leaves = [leaf.path for leaf in table_leaves(table, load_keys(keyring, loaded))]
-    return [*problems, *spark_problems(loaded, leaves)]
+        return loaded, list(problems)
+    leaves = None if table is None else [leaf.path for leaf in _leaves(table, keyring, loaded)]
+    return loaded, [*problems, *spark_problems(loaded, leaves)]
+
+
+def _leaves(table: str, keyring: Path | None, policy: KeyPolicy) -> tuple[Leaf, ...]:
+    """The columns of a table; keys are looked for only where a footer is encrypted."""
+    from secure_bloom.reading.table_leaves import table_leaves
+
+    try:
+        return table_leaves(table)
+    except KeyUnavailableError:
+        return table_leaves(table, load_keys(keyring, policy))
+
+
+def _unnamed_keys(policy: KeyPolicy) -> Iterator[str]:
+    """A note on keys that the policy's keyring has and the policy does not name."""
+    # No KMS is asked, and the keyring need not be on this machine.
+    keyring = policy.keyring_path()
+    if keyring is None or not keyring.exists():
+        return
+    unnamed = sorted(Keyring.load(keyring).master_keys.keys() - policy.named_keys())
+    if unnamed:
+        yield (
+            f"the keyring has keys that the policy does not name: {', '.join(unnamed)}; files "
+            "under them are opened all the same, because a keyring is its owner's choice"
+        )

@@ -95,6 +95,23 @@ class KeyPolicy:
         with located(path=os.fspath(path)):
             return cls(**policy_fields(read_toml(Path(path))), base=_folder(path))
 
+    @staticmethod
+    def draft(schema: object, *, client: str = "keyring") -> str:
+        """Return the text of a policy.toml that names every column of a schema, commented out.
+
+        ``schema`` is a ``StructType`` of PySpark (``df.schema``), its ``jsonValue()``, or its text
+        as DDL or JSON; ``client`` is that of ``[kms]``.  Raises PolicyError for anything else.
+
+        >>> print(sb.KeyPolicy.draft("id long, email string").splitlines()[-3])
+        # [columns."email"]                        # string
+        """
+        from secure_bloom.encryption.policy_text import KMS_LINES, policy_text
+        from secure_bloom.encryption.spark_ddl import schema_columns
+
+        if client not in KMS_LINES:
+            raise PolicyError(f"client is {client!r}", hint=close_match(client, KMS_LINES))
+        return policy_text(schema_columns(schema), client=client)
+
     def kms_client(self) -> KmsClient:
         """The KMS client of ``[kms]``; PolicyError when there is none or it cannot be made.
 
@@ -113,6 +130,12 @@ class KeyPolicy:
         from secure_bloom.encryption.keys.providers import kms_client
 
         return kms_client(self.kms, self.base)
+
+    def keyring_path(self) -> Path | None:
+        """The keyring file of ``[kms]``; None for another client."""
+        path = self.kms.get("keyring")
+        is_keyring = self.kms.get("client") == "keyring" and isinstance(path, str)
+        return self.base / str(path) if is_keyring else None
 
     def guarded(
         self, kms: KmsClient, *, also: Collection[str] = (), way_out: str = _READ_AS_IT_IS

@@ -5,14 +5,12 @@ Spark tells of the others when a task writes, 40 seconds into a job, or not at a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from secure_bloom.encryption.configuration import close_match
 from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.encryption.spark_ddl import Path
 from secure_bloom.errors import PolicyError
-
-#: The path of a leaf, from the root's child down.
-Path = tuple[str, ...]
 
 
 def check_spark_columns(policy: KeyPolicy, leaves: Collection[Path] | None = None) -> None:
@@ -61,39 +59,6 @@ def column_problem(column: str, leaves: Mapping[str, Path]) -> PolicyError | Non
             column=column,
         )
     return None
-
-
-def spark_leaves(schema: Mapping[str, object]) -> list[Path]:
-    """The leaves of a Spark schema, given as ``StructType.jsonValue()``, by their Parquet paths."""
-    return list(_leaves(schema, ()))
-
-
-def _leaves(node: object, path: Path) -> Iterator[Path]:
-    kind = node.get("type") if isinstance(node, Mapping) else None
-    if not isinstance(node, Mapping) or kind not in _INSIDE:
-        yield path
-        return
-    for names, inner in _INSIDE[kind](node):
-        yield from _leaves(inner, (*path, *names))
-
-
-def _fields(node: Mapping[str, object]) -> Iterator[tuple[Path, object]]:
-    fields = node["fields"]
-    for field in fields if isinstance(fields, list) else ():
-        yield (field["name"],), field["type"]
-
-
-#: Nested types of Spark -> what is inside, with its names in Parquet.
-_INSIDE: Mapping[object, Callable[[Mapping[str, object]], Iterable[tuple[Path, object]]]] = {
-    "struct": _fields,
-    "array": lambda node: [(("list", "element"), node["elementType"])],
-    "map": lambda node: [
-        (("key_value", "key"), node["keyType"]),
-        (("key_value", "value"), node["valueType"]),
-    ],
-    # A user-defined type is stored as the type behind it, without a level of its own.
-    "udt": lambda node: [((), node["sqlType"])],
-}
 
 
 def _split(column: str) -> Path:

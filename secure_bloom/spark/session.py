@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from secure_bloom.arguments import checked_arguments
 from secure_bloom.encryption.policy import KeyPolicy
-from secure_bloom.encryption.spark_columns import check_spark_columns, spark_leaves
+from secure_bloom.encryption.spark_columns import check_spark_columns
+from secure_bloom.encryption.spark_ddl import spark_leaves
 from secure_bloom.spark.kms import kms_config
 
 if TYPE_CHECKING:

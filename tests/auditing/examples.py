@@ -397,6 +397,13 @@ def key_retired(folder: Path) -> Example:
     return Example(path=sound(folder), policy=policy)
 
 
+@example("key-not-in-policy")
+def key_not_in_policy(folder: Path) -> Example:
+    """A column under `k_finance`; the policy has no rule for it and does not name the key."""
+    policy = replace(POLICY, columns=rules(email="k_pii"))
+    return Example(path=sound(folder), policy=policy)
+
+
 @example("weaker-algorithm")
 def weaker_algorithm(folder: Path) -> Example:
     """pyarrow with `AES_GCM_CTR_V1`."""

@@ -5,13 +5,20 @@ from __future__ import annotations
 import base64
 import json
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from secure_bloom.cli import main
-from secure_bloom.encryption.keys import Keyring
+from secure_bloom.encryption.keys import (
+    Keyring,
+    KeyringPermissionWarning,
+    add_master_keys,
+    new_keyring,
+)
 from tests.openbao import OpenBao
+from tests.tables import Mode, customers, keyring_json, write
 
 POLICY = """
 [kms]
@@ -41,6 +48,106 @@ def policy(tmp_path: Path) -> Path:
 def in_openbao(policy: Path, server: OpenBao, **words: str) -> None:
     lines = [f'{word} = "{text}"' for word, text in server.table(**words).items()]
     policy.write_text(POLICY.format(kms="\n".join([*lines, "retry_seconds = 0"])))
+
+
+class TestAdd:
+    def test_a_key_comes_to_those_that_are_there(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        path, link = tmp_path / "keyring.json", tmp_path / "link.json"
+        assert run(capsys, "new", str(path), "k_old")[0] == 0
+        path.chmod(0o640)
+        link.symlink_to(path)
+        with pytest.warns(KeyringPermissionWarning):
+            old = Keyring.load(path).master_keys
+        code, shown, _ = run(capsys, "new", str(link), "--add", "k_new", "--bits", "256")
+        assert (code, shown) == (0, f"{link}: added k_new\n")
+        found = Keyring.load(path).master_keys
+        assert found == {**old, "k_new": found["k_new"]}
+        assert len(found["k_new"]) == 32
+        assert stat.S_IMODE(path.stat().st_mode) == 0o640
+        assert link.is_symlink()
+        assert sorted(tmp_path.iterdir()) == [path, link]
+
+    @pytest.mark.parametrize("words", [("--add", "k"), ("--add", "new", "--add", "k")])
+    def test_a_key_is_never_replaced(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
+    ) -> None:
+        path = tmp_path / "keyring.json"
+        run(capsys, "new", str(path), "k")
+        before = path.read_bytes()
+        code, _, shown = run(capsys, "new", str(path), *words)
+        assert code == 2
+        assert "the keyring has these keys already: k" in shown
+        assert path.read_bytes() == before
+        assert run(capsys, "new", str(tmp_path / "nowhere.json"), "--add", "k")[0] == 2
+        assert run(capsys, "new", str(path), "other", "--add", "new")[0] == 2
+        assert list(tmp_path.iterdir()) == [path]
+
+    def test_keys_that_are_added_at_once_are_all_there(self, tmp_path: Path) -> None:
+        path = tmp_path / "keyring.json"
+        new_keyring(path, ["k"])
+        names = [f"k{number}" for number in range(24)]
+        with ThreadPoolExecutor(8) as threads:
+            list(threads.map(lambda name: add_master_keys(path, [name]), names))
+        assert Keyring.load(path).master_keys.keys() == {"k", *names}
+        assert list(tmp_path.iterdir()) == [path]
+
+
+class TestUsed:
+    def used(self, capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
+        return run(capsys, "used", *map(str, words))
+
+    def policy(self, folder: Path, keys: str = "") -> Path:
+        path = folder / "p.toml"
+        path.write_text(f'[footer]\nkey = "k_footer"\n[columns.email]\nkey = "k_pii"\n{keys}')
+        (folder / "keyring.json").write_text(keyring_json())
+        (folder / "keyring.json").chmod(0o600)
+        return path
+
+    def test_a_retired_key_that_is_in_use_ends_with_1(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        file = write(tmp_path / "x.parquet", customers(30), Mode.ENCRYPTED)
+        words = (file, "--keyring", tmp_path / "keyring.json", "--policy")
+        code, shown, _ = self.used(capsys, *words, self.policy(tmp_path))
+        assert code == 0
+        assert "does not name it" in next(it for it in shown.splitlines() if "k_finance" in it)
+        retired = self.policy(tmp_path, "[keys.k_finance]\nretired = true\n")
+        code, shown, _ = self.used(capsys, *words, retired)
+        assert code == 1
+        assert "retired" in next(it for it in shown.splitlines() if "k_finance" in it)
+        code, shown, _ = self.used(capsys, *words, retired, "--json")
+        assert code == 1
+        assert {it["master_key"]: it["in_policy"] for it in json.loads(shown)["keys"]} == {
+            "k_footer": "used",
+            "k_pii": "used",
+            "k_finance": "retired",
+        }
+        # Of a key that is not retired nothing is wrong, whatever else the file depends on.
+        assert self.used(capsys, *words, retired, "--key", "k_pii")[0] == 0
+
+    def test_the_files_of_one_key_are_listed(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        policy = self.policy(tmp_path)
+        (tmp_path / "t").mkdir()
+        write(tmp_path / "t" / "x.parquet", customers(30), Mode.ENCRYPTED)
+        write(
+            tmp_path / "t" / "y.parquet",
+            customers(30),
+            Mode.ENCRYPTED,
+            column_keys={"k_pii": ["email"]},
+        )
+        words = (tmp_path / "t", "--policy", policy, "--key", "k_finance")
+        code, shown, _ = self.used(capsys, *words, "--keyring", tmp_path / "keyring.json")
+        assert code == 0
+        assert "x.parquet: k_finance: iban" in shown
+        assert "y.parquet" not in shown
+        # Without keys the footers stay closed, and nobody can tell.
+        code, _, complaint = self.used(capsys, *words)
+        assert code == 2
+        assert "whether their columns depend on k_finance is not known" in complaint
 
 
 class TestNew:

@@ -160,3 +160,47 @@ class TestCheck:
         code, _, complaint = run(capsys, "check", str(policy_of(tmp_path, *columns)))
         assert code == 2
         assert "Spark" in complaint or "cut at" in complaint
+
+
+class TestWithoutAKeyring:
+    KEYED = '[kms]\nclient = "keyring"\nkeyring = "gone.json"\n[footer]\nkey = "k_footer"\n'
+
+    def test_a_policy_is_checked_against_a_table_in_clear(
+        self, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        path = tmp_path / "p.toml"
+        path.write_text(self.KEYED + '[columns.id]\nkey = "k_pii"\n')
+        code, shown, complaint = run(capsys, "check", str(path), "--table", str(table))
+        assert (code, complaint) == (0, ""), shown
+
+    def test_keys_of_the_keyring_that_the_policy_does_not_name_are_told(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        path = tmp_path / "p.toml"
+        path.write_text(self.KEYED + '[columns.id]\nkey = "k_pii"\n[keys.k_old]\n')
+        keys = dict.fromkeys(("k_footer", "k_pii", "k_old", "k_x"), bytes(16))
+        (tmp_path / "gone.json").write_text(keyring_json(keys))
+        (tmp_path / "gone.json").chmod(0o600)
+        code, shown, _ = run(capsys, "check", str(path), "--json")
+        assert code == 0
+        (note,) = json.loads(shown)["notes"]
+        assert "does not name: k_x;" in note
+
+
+class TestSchema:
+    def test_a_policy_begins_from_a_schema_without_a_table(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        ddl = "id long, tags array<string>"
+        code, shown, _ = run(capsys, "init", "--schema", ddl)
+        assert code == 0
+        assert shown == KeyPolicy.draft(ddl)
+        assert '# [columns."tags.list.element"]' in shown
+        (tmp_path / "s.ddl").write_text(ddl + "\n")
+        assert run(capsys, "init", "--schema-from", str(tmp_path / "s.ddl")) == (0, shown, "")
+
+    def test_a_table_and_a_schema_are_one_too_many(
+        self, table: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert run(capsys, "init", str(table), "--schema", "id long")[0] == 2
+        assert run(capsys, "init")[0] == 2

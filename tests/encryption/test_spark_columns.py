@@ -6,7 +6,8 @@ import pytest
 
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import ColumnRule
-from secure_bloom.encryption.spark_columns import check_spark_columns, spark_leaves
+from secure_bloom.encryption.spark_columns import check_spark_columns
+from secure_bloom.encryption.spark_ddl import spark_leaves
 from secure_bloom.errors import PolicyError
 
 

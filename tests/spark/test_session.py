@@ -17,7 +17,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import ColumnRule
-from secure_bloom.encryption.spark_columns import spark_leaves
+from secure_bloom.encryption.spark_ddl import spark_leaves
 from secure_bloom.errors import PolicyError
 from secure_bloom.spark import session_config
 from secure_bloom.spark.scan_metrics import rows_scanned

@@ -22,6 +22,7 @@ from secure_bloom.auditing.rules.key_rules import (
     FOOTER_WRONG_KEY,
     KEY_MATERIAL_DAMAGED,
     KEY_MATERIAL_MISSING,
+    KEY_NOT_IN_POLICY,
     KEY_RETIRED,
     KEY_TOO_SHORT,
     WEAKER_ALGORITHM,
@@ -158,6 +159,10 @@ def _check_name(
     if name in of.request.policy.retired_keys:
         yield subject.finding(KEY_RETIRED, f"it depends on {short(name or '')}, which is retired")
     if wanted is None:
+        # Another wanted key is told below; free-form metadata names no master key.
+        if material is not None and name not in of.request.policy.named_keys():
+            what = f"it depends on {short(name or '')}, which the policy does not name"
+            yield subject.finding(KEY_NOT_IN_POLICY, what)
         return
     if name is None:
         yield subject.finding(

@@ -63,6 +63,15 @@ KEY_RETIRED = Rule(
     "([keys.NAME] retired = true): once the key is destroyed, nobody can read it.",
     fix="bring the file under the policy's keys: secure-bloom rotate PATH --policy FILE",
 )
+KEY_NOT_IN_POLICY = Rule(
+    id="key-not-in-policy",
+    severity=Severity.MEDIUM,
+    meaning="The footer or a column, of which the policy says no key, depends on a master key that "
+    "the policy does not name: no KMS is asked for that key, and somebody else may have written "
+    "the file.",
+    fix="name the key in the policy, as a column's or as [keys.NAME]; if it is not yours, remove "
+    "the file",
+)
 WEAKER_ALGORITHM = Rule(
     id="weaker-algorithm",
     severity=Severity.MEDIUM,

@@ -17,7 +17,12 @@ from secure_bloom.encryption.keys.client import (
     wrap_with,
 )
 from secure_bloom.encryption.keys.explicit import ExplicitKeys
-from secure_bloom.encryption.keys.keyring import Keyring, KeyringPermissionWarning, new_keyring
+from secure_bloom.encryption.keys.keyring import (
+    Keyring,
+    KeyringPermissionWarning,
+    add_master_keys,
+    new_keyring,
+)
 from secure_bloom.encryption.keys.material import ExternalReference, KeyMaterial
 from secure_bloom.encryption.keys.named_keys import KeyNotNamedError, NamedKeys
 from secure_bloom.encryption.keys.resolver import DataKey, FileKeys, KeyResolver, explicit_keys
@@ -46,6 +51,7 @@ __all__ = [
     "KmsClient",
     "NamedKeys",
     "UnwrapsOnce",
+    "add_master_keys",
     "asked_once",
     "explicit_keys",
     "kms_client",

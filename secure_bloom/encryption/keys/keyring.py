@@ -7,15 +7,17 @@ tag), AES-GCM under the master key, AAD = UTF-8 of the master key id.
 from __future__ import annotations
 
 import base64
+import contextlib
 import functools
 import json
 import os
 import stat
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
+from typing import TextIO
 
 from secure_bloom.arguments import check_fields, checked_arguments
 from secure_bloom.encryption import cipher
@@ -122,6 +124,92 @@ def new_keyring(path: Path, names: Collection[str], *, bits: int = 128) -> None:
     have. It does so for a file that is there already, too: its keys may be the only ones that open
     a table.
     """
+    content = _json_text({"version": _VERSION, "master_keys": _random_keys(names, bits)})
+    with located(path=os.fspath(path)):
+        try:
+            _write_new(path, content)
+        except FileExistsError as exc:
+            raise PolicyError(
+                "there is a file already",
+                hint="a keyring is never replaced; keys are added to it by --add NAME",
+            ) from exc
+        except OSError as exc:
+            raise refused_by_system(exc, f"the keyring cannot be written: {exc.strerror}") from exc
+
+
+def add_master_keys(path: Path, names: Collection[str], *, bits: int = 128) -> None:
+    """Add a new random master key for each name to a keyring; its other keys and its mode stay.
+
+    The file is replaced atomically, and runs that add at the same time wait for each other.  Raises
+    PolicyError, and changes nothing, if the keyring has one of the names already: that key may be
+    the only one that opens a table.
+    """
+    new = _random_keys(names, bits)
+    # The file that a link leads to is replaced, and not the link.
+    place = Path(os.path.realpath(path))
+    with located(path=os.fspath(path)):
+        try:
+            with _locked(place) as file:
+                _replace(place, file, _with_keys(_json_of(file.read()), new))
+        except OSError as exc:
+            raise refused_by_system(exc, f"the keyring cannot be changed: {exc.strerror}") from exc
+
+
+def _with_keys(content: object, new: Mapping[str, str]) -> bytes:
+    keyring = _keyring(ConfigTable.of("the keyring", content))
+    there = sorted(keyring.master_keys.keys() & new.keys())
+    if there:
+        raise PolicyError(
+            f"the keyring has these keys already: {', '.join(there)}",
+            hint="a key is never replaced: name the new one otherwise",
+        )
+    # The table is one: `_keyring` has refused anything else.
+    entries = dict(ConfigTable.of("the keyring", content).entries)
+    old = ConfigTable.of("'master_keys'", entries.get("master_keys", {})).entries
+    return _json_text({**entries, "master_keys": {**old, **new}})
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[TextIO]:
+    """The file under a lock of its own, as it is when the lock is taken."""
+    import fcntl
+
+    while True:
+        with path.open("r+", encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            # Another run may have replaced the file while this one waited for the lock.
+            if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                yield file
+                return
+
+
+def _replace(path: Path, old: TextIO, content: bytes) -> None:
+    """Put ``content`` in the place of a file that is open, with its mode and owner."""
+    import tempfile
+
+    before = os.fstat(old.fileno())
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".keyring-")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            if (before.st_uid, before.st_gid) != (os.geteuid(), os.getegid()):
+                os.fchown(file.fileno(), before.st_uid, before.st_gid)
+            os.fchmod(file.fileno(), stat.S_IMODE(before.st_mode))
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            # The new name is on disk before anybody encrypts under the new key.
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def _random_keys(names: Collection[str], bits: int) -> dict[str, str]:
+    """Return a new key for each name, in base64; PolicyError for an empty name or a wrong size."""
     if not names:
         hint = "name keys, or give a policy that names them"
         raise PolicyError("no master key is named", hint=hint)
@@ -129,17 +217,11 @@ def new_keyring(path: Path, names: Collection[str], *, bits: int = 128) -> None:
         raise PolicyError("a master key's name is empty")
     if bits not in _KEY_BITS:
         raise PolicyError(f"a key of {bits} bits, it must have 128, 192 or 256")
-    keys = {name: base64.b64encode(os.urandom(bits // 8)).decode("ascii") for name in sorted(names)}
-    content = json.dumps({"version": _VERSION, "master_keys": keys}, indent=2) + "\n"
-    with located(path=os.fspath(path)):
-        try:
-            _write_new(path, content.encode())
-        except FileExistsError as exc:
-            raise PolicyError(
-                "there is a file already", hint="a keyring is never replaced"
-            ) from exc
-        except OSError as exc:
-            raise refused_by_system(exc, f"the keyring cannot be written: {exc.strerror}") from exc
+    return {name: base64.b64encode(os.urandom(bits // 8)).decode("ascii") for name in sorted(names)}
+
+
+def _json_text(content: Mapping[str, object]) -> bytes:
+    return (json.dumps(content, indent=2) + "\n").encode()
 
 
 def _write_new(path: Path, content: bytes) -> None:
@@ -176,6 +258,10 @@ def _read_json(path: Path) -> object:
         # The cause is left out, here and below: json's errors hold the text of the file, which is
         # keys.
         raise PolicyError("the keyring is not UTF-8 text") from None
+    return _json_of(content)
+
+
+def _json_of(content: str) -> object:
     try:
         # The last of two equal names would win without a word, and one of the keys would be lost.
         return json.loads(content, object_pairs_hook=_unique)
