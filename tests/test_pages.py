@@ -119,6 +119,11 @@ def lake_under_an_older_key() -> Names:
     Path("policy.toml").write_text(
         f'{policy}[columns.email]\nkey = "k_pii_2026"\n[keys.k_pii_2025]\nretired = true\n'
     )
+    Path("new-keyring.json").write_text(keyring_json({name: os.urandom(16) for name in names}))
+    Path("new-keyring.json").chmod(0o600)
+    Path("new.toml").write_text(
+        policy.replace("keyring.json", "new-keyring.json") + '[columns.email]\nkey = "k_pii_2026"\n'
+    )
     Path("lake").mkdir()
     pq.write_table(customers(5), "lake/0.parquet")
     sb.reencrypt("lake", policy="old.toml")
