@@ -27,7 +27,7 @@ INSTALL_SPARK := $(INSTALL) --config-settings=--build-option=--compression=store
 
 .DEFAULT_GOAL := help
 .PHONY: help docs demo test pytest test-all check coverage mutants compatibility bench faults fuzz integrity no-false-negative format clean java \
-  install-java install-dependencies install-dev install-connect install-duckdb install-site install-azurite compile-kernels native
+  install-java install-dependencies install-dev install-connect install-duckdb install-site install-azurite native
 
 help:  ## Show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -104,11 +104,11 @@ $(VENV)/.installed-spark: $(VENV)/bin/python pyproject.toml
 	@$(INSTALL_SPARK) --editable '.[spark]'
 	@touch $@
 
-# No core idles: beside pip, which uses one, the kernels are compiled, for which the first tests would wait.
+# No core idles: pip uses one.
 $(VENV)/.installed-dev: $(VENV)/bin/python pyproject.toml $(AZURITE)
 	@echo "installing into $(VENV) (PySpark is large: a minute or two)"
 	@$(MAKE) --no-print-directory --jobs 3 install-dependencies install-azurite install-site
-	@$(MAKE) --no-print-directory --jobs 2 install-dev compile-kernels install-duckdb install-connect
+	@$(MAKE) --no-print-directory --jobs 2 install-dev install-duckdb install-connect
 	@touch $@ $(VENV)/.installed-spark
 
 install-dependencies:
@@ -118,9 +118,6 @@ install-dependencies:
 
 install-dev:
 	@$(INSTALL_SPARK) --editable '.[dev]'
-
-compile-kernels:
-	@$(BIN)/python -m tests.compiled_kernels || echo "the first tests compile the kernels"
 
 install-connect:
 	@$(INSTALL) --no-deps --target $(VENV)/connect $(CONNECT) || \

@@ -37,7 +37,6 @@ SUITES: Final = (
     "footers",
     "memory",
     "rates",
-    "compiling",
     "sizes",
     "encrypted",
     "spark",

@@ -18,7 +18,7 @@ from benchmarks import RESULTS, SUITES
 from benchmarks.results import Result, Run, read_run, write_run
 from benchmarks.tables import print_table
 
-PACKAGES = ("secure-bloom", "numpy", "numba", "pyarrow", "pyspark", "duckdb", "cryptography")
+PACKAGES = ("secure-bloom", "numpy", "pyarrow", "pyspark", "duckdb", "cryptography")
 
 
 def main() -> None:

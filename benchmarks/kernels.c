@@ -1,4 +1,4 @@
-/* The same two loops in C, to measure the compiled kernels against: XXH64 with seed 0 and the
+/* The same two loops in C, to measure the kernels of the extension against: XXH64 with seed 0 and the
    insertion into a split-block Bloom filter, on one thread.  kernels.py compiles and calls this. */
 
 #include <stddef.h>

@@ -1,4 +1,4 @@
-"""The compiled kernels beside the same loops in C, gcc -O3 -mavx2: one thread, same bits.
+"""The kernels beside the same loops compiled by gcc -O3 -mavx2: one thread, same bits.
 
 Needs gcc.  ``kernels.c`` is the other side.
 """

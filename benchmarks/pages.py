@@ -23,7 +23,6 @@ TITLES = {
     "footers": "Files of many chunks",
     "memory": "Memory",
     "rates": "False positives",
-    "compiling": "The first run",
     "sizes": "Sizes of filters, beside pyarrow and Spark",
     "encrypted": "Filters for encrypted files, beside Spark",
     "spark": "The step on Spark",

@@ -15,7 +15,7 @@ from tests.tables import KEYRING, Mode, write
 VALUE = "user7@example.com"
 RUNS = 15
 #: What a probe does not need.
-HEAVY = ("numba", "pyspark", "pyarrow.dataset", "pyarrow", "numpy")
+HEAVY = ("pyspark", "pyarrow.dataset", "pyarrow", "numpy")
 #: The command in this very process, and which of ``HEAVY`` it left loaded.
 LOADED = f"""
 import sys

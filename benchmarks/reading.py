@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from importlib import import_module
 from pathlib import Path
 
 import duckdb
@@ -36,8 +35,6 @@ Count = Callable[[], int]
 
 def cases(folder: Path, *, quick: bool) -> Iterator[Result]:
     """One key, many keys, and questions that no filter answers."""
-    # As in a process that has built or asked filters before: what is compared is warm.
-    import_module("secure_bloom.kernels.sbbf")
     lake = Lake(folder=folder, files=10, groups=2, rows=500) if quick else Lake(folder=folder)
     lake.write()
     # A noisy neighbour outlasts a few turns.

@@ -1,6 +1,6 @@
 """Public names that are imported when they are first asked for.
 
-A probe of one value must not pay for the writer's pyarrow and numba.
+A probe of one value must not pay for the writer's pyarrow.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """``secure-bloom`` as its users meet it: a process, its exit code, stdout and stderr.
 
 Most of what such a process costs are its imports.  So the processes are forked from one that has
-pyarrow and has done nothing else, or for verbs that always load compiled code, numba too.
+pyarrow and has done nothing else.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ import secure_bloom
 COMMAND = [sys.executable, "-m", "secure_bloom"]
 #: Python reads these when it starts: a process that is given one cannot be forked.
 _READ_AT_START = ("PYTHON", "LC_", "LANG")
-#: Verbs that load numba, whatever they find; for the others it depends on what they read.
-_COMPILED = {"hudi"}
 _IMPORTS = ["pyarrow.parquet", "rich.console", "secure_bloom.cli"]
 _NAMES = ["add_bloom_filters", "audit", "inspect", "read_table"]
 _SECONDS = 120
@@ -42,9 +40,7 @@ def run(*arguments: object, **environment: str) -> Done:
         )
     with tempfile.TemporaryDirectory() as folder:
         out, err = Path(folder, "out"), Path(folder, "err")
-        code = _fork_server(words[:1] in ([word] for word in _COMPILED)).run(
-            words, variables, [out, err]
-        )
+        code = _fork_server().run(words, variables, [out, err])
         # Bytes, since reading text would lose the carriage returns that tests look for.
         texts = [file.read_bytes().decode() for file in (out, err)]
         return subprocess.CompletedProcess(words, code, *texts)
@@ -78,8 +74,8 @@ class _ForkServer:
 
 
 @cache
-def _fork_server(is_compiled: bool) -> _ForkServer:
-    return _ForkServer(_IMPORTS + ["numba"] * is_compiled)
+def _fork_server() -> _ForkServer:
+    return _ForkServer(_IMPORTS)
 
 
 def _serve() -> None:

@@ -29,6 +29,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
+from secure_bloom.kernels import extension
 from secure_bloom.kernels.loading import CompiledCode
 from tests.compatibility import PAGE, Compatibility, parse, render
 from tests.interop.columns import COLUMNS, Column
@@ -43,6 +44,15 @@ settings.register_profile(
 settings.load_profile("unhurried")
 # A shell that starts the tests in the background lets them ignore Ctrl-C, which some tests send.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(params=["native", "numpy"])
+def both_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the test with the C extension, and once more without it."""
+    if request.param == "numpy":
+        monkeypatch.setattr(extension, "native", None)
+    elif extension.native is None:
+        pytest.skip("needs the C extension")
 
 
 @pytest.fixture(scope="module")

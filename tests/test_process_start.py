@@ -95,7 +95,7 @@ try:
     main()
 except SystemExit as end:
     assert end.code in (0, None), end.code
-heavy = {{"numba", "pyarrow.compute", "pyarrow.parquet", "cryptography", "ssl", "rich"}}
+heavy = {{"pyarrow.compute", "pyarrow.parquet", "cryptography", "ssl", "rich"}}
 print(*sorted(heavy & set(sys.modules)), file=sys.stderr)
 """
 

@@ -50,10 +50,10 @@ def test_another_name_is_an_attribute_error() -> None:
 @pytest.mark.parametrize(
     ("code", "heavy"),
     [
-        ("import secure_bloom", {"numpy", "pyarrow", "numba", "pyspark"}),
-        ("from secure_bloom import probe, inspect", {"pyarrow", "numba", "pyspark"}),
+        ("import secure_bloom", {"numpy", "pyarrow", "pyspark"}),
+        ("from secure_bloom import probe, inspect", {"pyarrow", "pyspark"}),
         # A process that hands out files to others begins with this.
-        ("from secure_bloom import add_bloom_filters", {"numpy", "pyarrow", "numba", "pyspark"}),
+        ("from secure_bloom import add_bloom_filters", {"numpy", "pyarrow", "pyspark"}),
     ],
 )
 def test_an_import_does_not_bring_heavy_packages(code: str, heavy: set[str]) -> None:

@@ -19,22 +19,17 @@ from secure_bloom.bloom.build import BuiltFilter, build_filter
 from secure_bloom.bloom.stored import StoredBloomFilter, encode_bloom_filter, read_bloom_filter
 from secure_bloom.encryption.keys import FileKeys
 from secure_bloom.errors import FormatError, SecureBloomError
-from secure_bloom.kernels.loops import expect_values
 from secure_bloom.options import BloomFilterOptions
 from secure_bloom.parquet.column_values import read_entries
-from secure_bloom.parquet.dictionary_pages import claims_full_dictionary
 from secure_bloom.parquet.filter_places import FilterPlace, with_filters
 from secure_bloom.parquet.footer import Chunk, Footer, close_footer, open_chunk, unlock
 from secure_bloom.parquet.footer_tail import read_tail
 from secure_bloom.parquet.pages import chunk_extent
 from secure_bloom.parquet.schema import require_filterable
-from secure_bloom.parquet.structures.metadata import Type
 from secure_bloom.storage import APPEND_ALIGNMENT, InputFile
 from secure_bloom.storage.inputs import Extent
 from secure_bloom.text import counted
 
-#: Bytes of the shortest value in PLAIN encoding: an INT32, or the length of a BYTE_ARRAY.
-_LEAST_VALUE = 4
 #: Runs the builds of one file, in order: ``map`` itself, or that of an executor.
 Mapper = Callable[[Callable[["Task"], "ChunkOutcome"], Sequence["Task"]], Iterator["ChunkOutcome"]]
 
@@ -119,7 +114,6 @@ def plan_rewrite(
     # To read an object chunk by chunk would take a request for each, and an object that is replaced
     # is copied whole anyway.
     file.read_ahead(list(_extents(tasks)), to_replace=True)
-    _expect_values(tasks)
     outcomes = _outcomes(tasks, run)
     keep = file.size if append else _reclaimed_end(file, footer, keys, outcomes)
     # The mark stands before the filters, so it moves them.
@@ -189,19 +183,6 @@ def _extents(tasks: Iterable[Task]) -> Iterator[Extent]:
 def _is_read(task: Task) -> bool:
     """Whether the values of the chunk are read, because it gets a new filter."""
     return task.replace or task.chunk.meta_data.bloom_filter_offset is None
-
-
-def _expect_values(tasks: Iterable[Task]) -> None:
-    """Tell the loops what is to come: else much of a large file is done before they compile."""
-    counts = {True: 0, False: 0}
-    for task in tasks:
-        meta_data = task.chunk.meta_data
-        # A dictionary has few values, and nobody knows yet how many.
-        if _is_read(task) and not claims_full_dictionary(meta_data):
-            fitting = meta_data.total_uncompressed_size // _LEAST_VALUE
-            is_byte_array = task.chunk.leaf.type is Type.BYTE_ARRAY
-            counts[is_byte_array] += min(meta_data.num_values, fitting)
-    expect_values(numbers=counts[False], byte_arrays=counts[True])
 
 
 def _outcomes(tasks: list[Task], run: Mapper) -> list[ChunkOutcome]:

@@ -11,13 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
-from itertools import count
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from secure_bloom.adding.report import FileAddReport
 from secure_bloom.adding.rewrite import FileRewriter, failed_report
 from secure_bloom.errors import WorkerLostError
-from secure_bloom.kernels.loading import building_code
 from secure_bloom.parquet.keys_ahead import KeysAhead
 from secure_bloom.spreading import chosen_spread, each_file
 
@@ -27,10 +25,6 @@ if TYPE_CHECKING:
 #: Called with the number of column chunks done and the number of all column chunks, which is an
 #: estimate until each file was opened.  Calls come from any thread, one at a time.
 Progress = Callable[[int, int], None]
-
-
-#: After so many files a process knows whether the others are worth the loading of compiled code.
-_SAMPLE: Final = 8
 
 
 class FileTask(NamedTuple):
@@ -61,7 +55,7 @@ def rewrite_files(
     with ThreadPoolExecutor(spread.threads) as chunks:
         done = each_file(
             partial(meter.metered, rewriter, chunks),
-            partial(_work, open_rewriter, len(tasks) // spread.processes),
+            partial(_work, open_rewriter),
             tasks,
             spread,
             lost=_lost_file,
@@ -83,19 +77,10 @@ def with_keys_ahead(ahead: KeysAhead, tasks: Sequence[FileTask]) -> Iterator[Fil
     return map(by_path.__getitem__, ahead.each(list(by_path)))
 
 
-def _work(
-    open_rewriter: Callable[[], FileRewriter], files: int
-) -> Callable[[FileTask], FileAddReport]:
-    """The work of another process, which is to do about so many files."""
-    rewriter, done = open_rewriter(), count(1)
-
-    def work(task: FileTask) -> FileAddReport:
-        report = rewriter.rewrite(task.path, target=task.target)
-        if next(done) == _SAMPLE:
-            building_code.foresee((files - _SAMPLE) / _SAMPLE)
-        return report
-
-    return work
+def _work(open_rewriter: Callable[[], FileRewriter]) -> Callable[[FileTask], FileAddReport]:
+    """Return the work of another process."""
+    rewriter = open_rewriter()
+    return lambda task: rewriter.rewrite(task.path, target=task.target)
 
 
 def _lost_file(task: FileTask, error: WorkerLostError) -> FileAddReport:

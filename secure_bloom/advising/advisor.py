@@ -14,7 +14,6 @@ from secure_bloom.advising.table_advice import ColumnAdvice, TableAdvice, conclu
 from secure_bloom.advising.trial import MOST_LOOKUPS, ColumnTrial, LookupComparison, Trier
 from secure_bloom.advising.verdict import AdviceVerdict, ColumnCase, decide, refusal
 from secure_bloom.arguments import checked_arguments
-from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import SecureBloomError
@@ -184,7 +183,6 @@ def advise_column(
     reason = refusal(candidate, log)
     if reason is not None or not sample.row_groups:
         return advice(verdict=AdviceVerdict.NO, reason=reason or "no values: the table has no rows")
-    _load_kernels()
     trial = trier.column(candidate, options, tick)
     case = ColumnCase(candidate=candidate, sample=sample, log=log, trial=trial)
     verdict, reason = decide(case)
@@ -201,13 +199,6 @@ def advise_column(
         trial=trial,
         better_fpp=better,
     )
-
-
-def _load_kernels() -> None:
-    """Load compiled code before the first filter is timed."""
-    import numpy as np
-
-    SplitBlockBloomFilter(1).insert_fixed(np.zeros(1, np.int64))
 
 
 def column_names(sample: TableSample) -> list[str]:

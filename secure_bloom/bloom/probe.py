@@ -1,6 +1,6 @@
 """Probe filters: whether a row group may hold a value, for files, folders and globs.
 
-Only footers and filters are read.  This needs neither pyarrow nor numba, so a single probe starts
+Only footers and filters are read.  This does not need pyarrow, so a single probe starts
 fast.
 """
 

@@ -2,7 +2,7 @@
 
 A filter is ``z`` blocks of 256 bits, each of eight 32-bit little-endian words.  A hash picks its
 block with its upper 32 bits and one bit in each word of it with its lower 32 bits.  Single values
-are handled without numpy; only the bulk functions import it, and compiled code for many hashes.
+are handled without numpy; only the bulk functions import it.
 """
 
 from __future__ import annotations
@@ -246,7 +246,7 @@ class SplitBlockBloomFilter:
         return self._bitset
 
     def _blocks(self) -> NDArray[np.uint32]:
-        """The bits as a writable array of shape (z, 8): kernels are compiled for no other."""
+        """The bits as a writable array of shape (z, 8)."""
         import numpy as np
 
         return np.frombuffer(self._own(), np.dtype("<u4")).reshape(-1, WORDS_PER_BLOCK)

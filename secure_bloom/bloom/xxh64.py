@@ -76,7 +76,6 @@ def _rows(values: NDArray[Any]) -> NDArray[np.uint8]:
     import numpy as np
 
     if values.ndim == 2 and values.dtype == np.uint8:
-        # Kernels are compiled for rows without gaps.
         return np.ascontiguousarray(values)
     # An array of objects holds addresses, whose bytes are no values.
     if values.ndim != 1 or values.dtype.kind not in "iufV" or values.dtype.hasobject:
@@ -121,7 +120,6 @@ def _check_offsets(offsets: NDArray[Any], data: NDArray[np.uint8], prefix: int) 
         raise PolicyError(f"binary data is {data.ndim}-D {data.dtype}, wanted 1-D uint8")
     if len(offsets) == 0:
         raise FormatError("binary offsets are empty, wanted one more than values")
-    # Compiled code reads what these say without a check of its own.
     if np.any(offsets[1:] < offsets[:-1]):
         raise FormatError("binary offsets fall, each must be at least the one before")
     if not 0 <= offsets[0] <= offsets[-1] <= len(data):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
-import os
 import sys
 from collections.abc import Callable
 from typing import Final
@@ -64,16 +62,5 @@ def _is_numba_loaded() -> bool:
     return "numba" in sys.modules
 
 
-def _seconds_of_loops() -> float:
-    # Switched off, as when a debugger looks into kernels, numba compiles nothing.
-    if os.environ.get("NUMBA_DISABLE_JIT"):
-        return math.inf
-    from secure_bloom.kernels.kept_code import kept_object
-
-    return _NUMBA if kept_object("insert_hashes") is None else _KEPT
-
-
 #: Everything that numba compiles, in this process.
 compiled_code = CompiledCode(_is_numba_loaded, _NUMBA, lambda: _NUMBA)
-#: The loops that build filters: an older run may have kept them, so that numba is not needed.
-building_code = CompiledCode(lambda: False, _KEPT, _seconds_of_loops)

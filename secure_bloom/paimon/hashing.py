@@ -2,7 +2,7 @@
 
 Numbers are hashed by Thomas Wang's mix with arithmetic right shifts, text and bytes by XXH64 with
 seed 0 (:mod:`secure_bloom.bloom.xxh64` hashes many at once).  Hashes are signed, as in Java.
-Hashing one value needs neither numpy nor numba.
+Hashing one value does not need numpy.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def hash_longs(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
     """:func:`hash_long` of each of a 1-D array of int64, in the same shape."""
     import numpy as np
 
-    from secure_bloom.kernels import paimon_bloom as kernels
+    from secure_bloom.kernels import loops
 
     hashes = np.empty(len(numbers), np.int64)
-    kernels.hash_longs(np.require(numbers, np.int64, ["C", "A", "W"]), hashes)
+    loops.paimon_hash(np.require(numbers, np.int64, ["C", "A"]), hashes)
     return hashes

@@ -1,6 +1,6 @@
 """Find the data files that their indexes rule out for a predicate: in files, folders and globs.
 
-Only indexes are read, and footers for the types of columns.  Neither pyarrow nor numba is needed.
+Only indexes are read, and footers for the types of columns.  pyarrow is not needed.
 The report has a verdict for each data file, and notes.
 """
 

@@ -118,10 +118,7 @@ def _split_v1(
 
 
 def _bytes(buffer: bytes | memoryview | pa.Buffer) -> NDArray[np.uint8]:
-    found = np.frombuffer(buffer, dtype=np.uint8)
-    # Arrow's memory can be written to, and bytes cannot: numba would compile its kernels for both.
-    found.flags.writeable = False
-    return found
+    return np.frombuffer(buffer, dtype=np.uint8)
 
 
 def _max_definition_level(leaf: Leaf) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -41,32 +40,6 @@ def _apply(path: Path, plan: RewritePlan) -> None:
 def _footer_start(path: Path) -> int:
     with opened(path) as it:
         return it.footer.tail.offset
-
-
-@pytest.mark.parametrize(
-    ("options", "counts"),
-    [
-        ({"use_dictionary": False}, {"numbers": 60, "byte_arrays": 120}),
-        ({"use_dictionary": ["email"]}, {"numbers": 60, "byte_arrays": 60}),
-    ],
-)
-def test_the_loops_are_told_of_all_values_before_the_first_chunk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], counts: object
-) -> None:
-    path = write(tmp_path / "x.parquet", customers(60), row_group_size=20, **options)
-    told: list[object] = []
-    work = plan._work
-
-    def noted(task: plan.Task) -> plan.ChunkOutcome:
-        told.append("work")
-        return work(task)
-
-    monkeypatch.setattr(plan, "expect_values", lambda **values: told.append(values))
-    monkeypatch.setattr(plan, "_work", noted)
-    _apply(path, _plan(path, "iban", "email", "score"))
-    assert told == [counts, *["work"] * 9]
-    _plan(path, "iban", "email", "score")
-    assert told[10] == {"numbers": 0, "byte_arrays": 0}
 
 
 @MODES

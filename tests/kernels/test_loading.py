@@ -5,12 +5,10 @@ from __future__ import annotations
 import importlib
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
-from secure_bloom.kernels import kept_code, loading
-from secure_bloom.kernels.loading import CompiledCode, building_code, compiled_code
+from secure_bloom.kernels.loading import CompiledCode, compiled_code
 
 #: The method itself: for the tests of other modules it is replaced.
 _IS_WORTH = CompiledCode.is_worth
@@ -87,18 +85,3 @@ def test_threads_add_to_one_count() -> None:
     # What is lost between threads only makes it come later.
     assert found.count(False) >= 290
     assert code.is_worth(0.5)
-
-
-def test_loops_that_are_kept_are_loaded_for_less(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    anew = loading._seconds_of_loops()
-    kept_code.keep_object("insert_hashes", b"machine code")
-    assert loading._seconds_of_loops() < anew / 5
-    assert building_code is not compiled_code
-
-
-def test_no_loop_is_compiled_where_numba_is_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
-    assert not CompiledCode(lambda: False, 0, loading._seconds_of_loops).is_worth(1e9)

@@ -8,13 +8,14 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from secure_bloom.arguments import checked_arguments
 from secure_bloom.errors import FormatError
 from secure_bloom.hudi.record_keys.hadoop_hashes import HashType, positions
 from secure_bloom.hudi.record_keys.packed_keys import PackedKeys, key_bytes, keys_bytes
 from secure_bloom.hudi.record_keys.row_header import Header
+from secure_bloom.kernels import extension
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,7 +34,7 @@ class Run:
 class HudiBloomFilter(ABC):
     """Rows of bits; a key may be there if any row has all its bits.
 
-    Single keys are handled in plain Python, many by compiled kernels.  Not made for inserting from
+    Single keys are handled in plain Python, many by the C extension.  Not made for inserting from
     several threads at once; checking from several is fine.
     """
 
@@ -75,13 +76,23 @@ class HudiBloomFilter(ABC):
         # The row is chosen before a bit is set: a filter that counts no more keys must stay as it
         # is.
         (run,) = self._runs(1)
-        base = run.row * self._header.row_bytes
-        for bit in self._positions(encoded):
-            self._bits[base + (bit >> 3)] |= 1 << (bit & 7)
+        self._insert(encoded, run.row)
 
     def check(self, key: str) -> bool:
         """Whether the key may have been inserted; False is certain."""
-        known = list(self._positions(key_bytes(key)))
+        return self._has(key_bytes(key))
+
+    def _insert(self, key: bytes, row: int) -> None:
+        base = row * self._header.row_bytes
+        for bit in self._positions(key):
+            self._bits[base + (bit >> 3)] |= 1 << (bit & 7)
+
+    def _insert_each(self, keys: PackedKeys, run: Run) -> None:
+        for i, key in enumerate(keys.each()):
+            self._insert(key, (run.row + i * run.stride) % self.rows)
+
+    def _has(self, key: bytes) -> bool:
+        known = list(self._positions(key))
         starts = range(0, len(self._bits), self._header.row_bytes)
         return any(
             all(self._bits[base + (bit >> 3)] >> (bit & 7) & 1 for bit in known) for base in starts
@@ -98,14 +109,13 @@ class HudiBloomFilter(ABC):
     @checked_arguments
     def insert_packed(self, keys: PackedKeys) -> None:
         """:meth:`insert_many` of keys that are packed already."""
-        from secure_bloom.kernels import hudi_bloom as kernels
-
         start = 0
         for run in self._runs(len(keys)):
             part = keys.part(start, start + run.count)
-            place = (run.row, run.stride)
-            # The array is made anew for each run: no row can be added to bits that an array views.
-            kernels.insert_keys(self._rows(), *self._shape(), part.offsets, part.data, *place)
+            if extension.native is None:
+                self._insert_each(part, run)
+            else:
+                extension.native.hudi_insert(*self._kernel_arguments(part), run.row, run.stride)
             start += run.count
 
     @checked_arguments
@@ -113,10 +123,10 @@ class HudiBloomFilter(ABC):
         """:meth:`check_many` of keys that are packed already."""
         import numpy as np
 
-        from secure_bloom.kernels import hudi_bloom as kernels
-
-        found = np.empty(len(keys), np.bool_)
-        kernels.check_keys(self._rows(), *self._shape(), keys.offsets, keys.data, found)
+        if extension.native is None:
+            return np.array([self._has(key) for key in keys.each()], np.bool_)
+        found, positions = np.empty(len(keys), np.bool_), np.empty(self.num_hashes, np.uint64)
+        extension.native.hudi_check(*self._kernel_arguments(keys), positions, found)
         return found
 
     def fill(self) -> float:
@@ -169,16 +179,10 @@ class HudiBloomFilter(ABC):
     def _positions(self, key: bytes) -> Iterator[int]:
         return positions(self.hash_type, key, self.num_hashes, self.vector_size)
 
-    def _rows(self) -> NDArray[np.uint8]:
-        """The bits as a writable array of shape (rows, bytes of a row)."""
-        import numpy as np
-
-        return np.frombuffer(self._bits, np.uint8).reshape(-1, self._header.row_bytes)
-
-    def _shape(self) -> tuple[np.uint32, int, bool]:
-        import numpy as np
-
-        return np.uint32(self.vector_size), self.num_hashes, self.hash_type is HashType.MURMUR
+    def _kernel_arguments(self, keys: PackedKeys) -> tuple[Any, ...]:
+        is_murmur = self.hash_type is HashType.MURMUR
+        shape = (self._header.row_bytes, self.vector_size, self.num_hashes, is_murmur)
+        return (self._bits, *shape, keys.offsets, keys.data)
 
     def _set_bits(self) -> list[int]:
         """The number of set bits of each row."""

@@ -7,9 +7,9 @@ behind all others, bytes compare as Java's strings do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from secure_bloom.errors import PolicyError
@@ -54,8 +54,7 @@ def java_order(key: bytes) -> bytes:
 class PackedKeys:
     """Many keys, in Arrow's layout: key ``i`` is ``data[offsets[i]:offsets[i + 1]]``.
 
-    ``offsets`` are int64, ``data`` is uint8.  Nothing checks that they fit, so they must come from
-    :meth:`of` or from Arrow.
+    ``offsets`` are int64, ``data`` is uint8; they come from :meth:`of` or from Arrow.
     """
 
     offsets: NDArray[np.int64]
@@ -64,9 +63,6 @@ class PackedKeys:
     def __post_init__(self) -> None:
         if (self.offsets[1:] <= self.offsets[:-1]).any():
             raise PolicyError("a record key is empty, which Hudi refuses")
-        # The kernels are compiled for read-only arrays only.
-        self.data.flags.writeable = False
-        self.offsets.flags.writeable = False
 
     @classmethod
     def of(cls, keys: Iterable[bytes]) -> PackedKeys:
@@ -79,6 +75,11 @@ class PackedKeys:
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
+
+    def each(self) -> Iterator[bytes]:
+        """The keys one by one."""
+        content = self.data.tobytes()
+        return (content[start:end] for start, end in pairwise(self.offsets.tolist()))
 
     def part(self, start: int, stop: int) -> PackedKeys:
         """Keys ``start`` to ``stop``, without a copy."""

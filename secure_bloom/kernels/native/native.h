@@ -45,6 +45,9 @@ PyObject *call_kernel(PyObject *self, PyObject *const *args, Py_ssize_t count);
 /* One table for each subject. */
 extern Kernel filter_kernels[];
 extern Kernel hash_kernels[];
+extern Kernel hudi_kernels[];
+extern Kernel paimon_kernels[];
+extern Kernel value_kernels[];
 
 /* For functions that return more than a number: take the arguments, and release them after use. */
 bool take_arguments(Arguments *in, const char *format, PyObject *const *args, Py_ssize_t count);

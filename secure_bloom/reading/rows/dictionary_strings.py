@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from secure_bloom.kernels.loading import compiled_code
+from secure_bloom.kernels import extension
 from secure_bloom.parquet.dictionary_pages import DICTIONARY_ENCODINGS
 from secure_bloom.parquet.footer import Chunk
 from secure_bloom.parquet.pages import Page, has_dictionary_offset
@@ -26,15 +26,13 @@ _TYPES = (pa.string(), pa.binary())
 _LARGEST = 2**31 - 1
 #: A larger chunk is not read as a whole: its dictionary is a small part of it.
 _LARGEST_CHUNK = 32 * 1024 * 1024
-#: Seconds that are saved for each row, measured with few distinct texts; with many it is more.
-_SAVED = 1e-8
 
 #: The bytes of PLAIN values, and the place of each value in them.
 Placed = tuple[NDArray[np.uint8], NDArray[np.uint32]]
 
 
 def may_be_decoded_here(chunk: Chunk) -> bool:
-    """Whether the footer says nothing against it, and it is worth it."""
+    """Return whether the footer allows it, and the C extension is there to do it."""
     meta_data, statistics = chunk.meta_data, chunk.meta_data.statistics
     return (
         chunk.leaf.type is Type.BYTE_ARRAY
@@ -42,7 +40,7 @@ def may_be_decoded_here(chunk: Chunk) -> bool:
         and meta_data.num_values == chunk.num_rows
         and meta_data.total_compressed_size <= _LARGEST_CHUNK
         and not (statistics and statistics.null_count)
-        and compiled_code.is_worth(_SAVED * chunk.num_rows)
+        and extension.native is not None
     )
 
 
@@ -78,8 +76,6 @@ class DictionaryStrings:
 
     def _enter_places(self, page: Page, places: NDArray[np.uint32]) -> NDArray[np.uint8] | None:
         """Enter where each value of a data page stands in the bytes that are the answer."""
-        from secure_bloom.kernels.dictionary import look_up
-
         leaf, codec = self.chunk.leaf, self.chunk.meta_data.codec
         # pyarrow takes a page without values for the end of the chunk.
         if page.num_values == 0:
@@ -95,19 +91,20 @@ class DictionaryStrings:
         values = encoded_values(leaf, codec, page)
         if values is None or values.count != page.num_values:
             return None
-        entries = self.entries
-        return entries.data if look_up(values.content, entries.offsets, places) else None
+        entries, look_up = self.entries, extension.native.look_up
+        # 0 is no damage.
+        return None if look_up(values.content, entries.offsets, places) else entries.data
 
 
 def _array(parts: Sequence[Placed], count: int, type_: pa.DataType) -> pa.Array | None:
     """The values in these places, one after the other; None if they are too many bytes."""
-    from secure_bloom.kernels.dictionary import copy_values, enter_ends
-
+    native = extension.native
     offsets = np.empty(count + 1, np.int32)
     offsets[0] = 0
     seen = size = 0
     for data, places in parts:
-        size = int(enter_ends(data, places, size, offsets[seen + 1 : seen + 1 + len(places)]))
+        ends = offsets[seen + 1 : seen + 1 + len(places)]
+        size = native.enter_ends(data, places, size, ends)
         seen += len(places)
     # Ends of more bytes have no room in 32 bits.
     if size > _LARGEST:
@@ -115,5 +112,5 @@ def _array(parts: Sequence[Placed], count: int, type_: pa.DataType) -> pa.Array 
     buffer = pa.allocate_buffer(size)
     into, end = np.frombuffer(buffer, np.uint8), 0
     for data, places in parts:
-        end = int(copy_values(data, places, end, into))
+        end = native.copy_values(data, places, end, into)
     return pa.Array.from_buffers(type_, count, [None, pa.py_buffer(offsets), buffer])

@@ -1,8 +1,8 @@
 """Probe values in a form to scan for, and whether a column chunk may have one of them.
 
-The values of the chunk are compared in the bytes of their pages, without an Arrow array.  Compiled
-code compares their fingerprints; a few probe values are compared as they are.  If all pages use the
-dictionary, only the dictionary page is read.
+The values of the chunk are compared in the bytes of their pages, without an Arrow array.  The C
+extension compares their fingerprints; without it a few probe values are compared as they are.  If
+all pages use the dictionary, only the dictionary page is read.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from secure_bloom.kernels import extension
 from secure_bloom.parquet.column_values import read_plain_values
 from secure_bloom.parquet.footer import Chunk
 from secure_bloom.parquet.plain_pages import EncodedValues
@@ -39,11 +40,9 @@ class ProbeFingerprints:
     @classmethod
     def of(cls, encodings: Sequence[bytes]) -> ProbeFingerprints:
         """The fingerprints of values in PLAIN encoding, without the length of a BYTE_ARRAY."""
-        from secure_bloom.kernels.lookup import fingerprints
-
         offsets = np.cumsum([0, *map(len, encodings)], dtype=np.int64)
         found = np.empty(len(encodings), np.uint64)
-        fingerprints(offsets, np.frombuffer(b"".join(encodings), np.uint8), found)
+        extension.native.fingerprints(offsets, np.frombuffer(b"".join(encodings), np.uint8), found)
         count = max(_MIN_MARKS, 1 << (len(encodings) * _MARKS_PER_VALUE).bit_length())
         bits = np.zeros(count, np.bool_)
         bits[found & np.uint64(count - 1)] = True
@@ -60,17 +59,14 @@ class ProbeFingerprints:
         )
 
     def _may_be_among(self, values: EncodedValues) -> bool:
-        from secure_bloom.kernels.lookup import NONE, look_for
-
-        width = values.width or 0
-        answer = look_for(values.content, values.count, width, self.marks, self.fingerprints)
+        page, probes = (values.content, values.count, values.width or 0), self.fingerprints
         # A damaged page counts as "maybe": decoding it later says what is wrong.
-        return bool(answer != NONE)
+        return bool(extension.native.look_for(*page, self.marks, probes))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeBytes:
-    """A few probe values as they stand in pages; they are found without compiled code."""
+    """A few probe values as they stand in pages; they are found without the C extension."""
 
     encodings: tuple[bytes, ...] = field(repr=False)
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from secure_bloom.errors import FormatError, UnsupportedFeatureError
-from secure_bloom.kernels.loading import compiled_code
+from secure_bloom.kernels import extension
 from secure_bloom.parquet.footer import Chunk
 from secure_bloom.parquet.logical_types import Kind, logical_type
 from secure_bloom.parquet.schema import Leaf
@@ -28,10 +28,8 @@ from secure_bloom.reading.rows.fingerprints import ProbeBytes, ProbeFingerprints
 from secure_bloom.reading.table.footer import FileFooter
 from secure_bloom.storage import InputFile
 
-#: More values take too long to encode; so few are looked for without compiled code.
+#: More values take too long to encode; so few are looked for without the C extension.
 _TOO_MANY, _FEW = 10_000, 8
-#: Seconds that a row takes longer to decode and filter than to scan.
-_SAVED = 0.1e-6
 #: A condition must rule out this share of the row groups to be scanned on.  It starts with a credit
 #: of so many ruled out, so that the first few do not decide.
 _WORTH, _CREDIT = 0.75, 8
@@ -100,7 +98,7 @@ class ValueScan:
 
         Raises IntegrityError for a page that does not authenticate, with row group and column.
         """
-        lookups = self._worth_scanning(footer, row_group)
+        lookups = self._worth_scanning(footer)
         if not lookups:
             return True
         # A condition whose key is missing was taken out of this predicate.
@@ -121,15 +119,15 @@ class ValueScan:
             (possible if found else ruled_out).add(scanned.condition)
         return not ruled_out.is_decided
 
-    def _worth_scanning(self, footer: FileFooter, row_group: int) -> list[BoundCondition]:
-        """All lookups, or those on members of structures alone if compiled code is not loaded.
+    def _worth_scanning(self, footer: FileFooter) -> list[BoundCondition]:
+        """Return all lookups; without the C extension those on members of structures alone.
 
         A member is scanned in any case.  Decoding takes the whole structure, so otherwise the bytes
-        of a read would depend on whether the process has loaded compiled code.
+        of a read would depend on the extension.
         """
         if not self._lookups:
             return []
-        if compiled_code.is_worth(footer.row_groups.rows[row_group] * _SAVED):
+        if extension.native is not None:
             return self._lookups
         return [condition for condition in self._lookups if _is_few_of_member(condition, footer)]
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import secure_bloom as sb
 from secure_bloom.errors import IntegrityError
-from secure_bloom.kernels.loading import CompiledCode
+from secure_bloom.kernels import extension
 from secure_bloom.parquet import plain_pages
 from secure_bloom.parquet.decompression import decompressed
 from secure_bloom.parquet.memory_files import MemoryColumn, StoredPage, memory_file
@@ -352,8 +352,8 @@ def test_what_is_held_while_values_are_decoded_counts(tmp_path: Path) -> None:
     assert most >= path.stat().st_size + uncompressed + TEXTS.nbytes - 4096
 
 
-def test_without_compiled_code_all_is_left_to_pyarrow(
+def test_without_the_extension_all_is_left_to_pyarrow(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(CompiledCode, "is_worth", lambda _self, _saved: False)
+    monkeypatch.setattr(extension, "native", None)
     assert decoded(written(tmp_path / "x.parquet", TEXTS)) is None

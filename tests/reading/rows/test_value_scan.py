@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import secure_bloom as sb
 from secure_bloom.encryption.keys import Keyring
 from secure_bloom.errors import IntegrityError
-from secure_bloom.kernels.loading import CompiledCode
+from secure_bloom.kernels import extension
 from secure_bloom.parquet.pages import chunk_extent
 from secure_bloom.reading.pruning.steps import dictionaries
 from secure_bloom.reading.rows import value_scan
@@ -136,10 +136,10 @@ def test_a_single_value_is_scanned_for_too(tmp_path: Path, scanned: list[str], w
     assert set(scanned) == {"email"}
 
 
-def test_nothing_is_scanned_before_compiled_code_is_worth_loading(
+def test_without_the_extension_single_columns_are_not_scanned(
     tmp_path: Path, scanned: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(CompiledCode, "is_worth", lambda _self, _saved: False)
+    monkeypatch.setattr(extension, "native", None)
     assert (
         sb.read_table(lake(tmp_path), where=[("email", "=", PRESENT)], keys=KEYRING).num_rows == 1
     )

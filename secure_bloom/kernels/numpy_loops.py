@@ -1,11 +1,12 @@
-"""The loops of building a filter by numpy and xxhash: to load compiled ones takes half a second.
+"""The loops of the C extension by numpy and xxhash, for Python without the extension.
 
-Each does what the compiled one of its name does, with the same result; ``loops`` chooses.
+Each function returns what the kernel of its name returns; :mod:`.loops` chooses.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
@@ -20,6 +21,7 @@ U64: TypeAlias = np.uint64
 Bytes: TypeAlias = NDArray[np.uint8]
 Blocks: TypeAlias = NDArray[np.uint32]
 Hashes: TypeAlias = NDArray[np.uint64]
+Signed: TypeAlias = NDArray[np.int64]
 
 DAMAGED: Final = -1
 _STRIPE: Final = 32
@@ -218,3 +220,36 @@ def _count_packed(packed: Bytes, bit_width: int, wanted: int, count: int) -> int
         return (count - ones, ones)[wanted] if wanted < 2 else 0
     levels = np.packbits(bits.reshape(count, bit_width), axis=1, bitorder="little")
     return int(np.count_nonzero(levels == wanted))
+
+
+def paimon_hash(numbers: Signed, hashes: Signed) -> None:
+    """Hash every number by Thomas Wang's mix; right shifts keep the sign."""
+    k = ~numbers + (numbers << 21)
+    k ^= k >> 24
+    k = k + (k << 3) + (k << 8)
+    k ^= k >> 14
+    k = k + (k << 2) + (k << 4)
+    k ^= k >> 28
+    hashes[:] = k + (k << 31)
+
+
+def paimon_insert(bits: Bytes, functions: int, hashes: Signed) -> None:
+    """Set the positions of every hash; ``bits`` has at least one byte."""
+    for position in _paimon_positions(bits, functions, hashes):
+        np.bitwise_or.at(bits, position >> U32(3), U32(1) << (position & U32(7)))
+
+
+def paimon_check(bits: Bytes, functions: int, hashes: Signed, found: NDArray[np.bool_]) -> None:
+    """Set ``found[i]`` to whether all positions of ``hashes[i]`` are set."""
+    found[:] = True
+    for position in _paimon_positions(bits, functions, hashes):
+        found &= (bits[position >> U32(3)] >> (position & U32(7)) & 1).astype(np.bool_)
+
+
+def _paimon_positions(bits: Bytes, functions: int, hashes: Signed) -> Iterator[NDArray[U32]]:
+    """The first position of every hash, the second of every hash, and so on."""
+    step, stride = hashes.astype(U32), (hashes >> 32).astype(U32)
+    for _ in range(functions):
+        step = step + stride
+        # A step that is negative as a signed number is inverted first.
+        yield np.where(step >> U32(31), ~step, step) % U32(8 * len(bits))

@@ -1,13 +1,14 @@
-"""Compiled code of Paimon's filter against the same steps in Python's integers."""
+"""Paimon's filter, in C and by numpy, beside the same steps in Python's integers."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from secure_bloom.kernels.paimon_bloom import check_hashes, hash_longs, insert_hashes
+from secure_bloom.kernels.loops import paimon_check, paimon_hash, paimon_insert
 from secure_bloom.paimon import hash_long
 
+pytestmark = pytest.mark.usefixtures("both_ways")
 NUMBERS = [0, 1, -1, 2**63 - 1, -(2**63), 1234567890123]
 
 
@@ -23,7 +24,7 @@ def positions(h: int, functions: int, bits: int) -> list[int]:
 
 def hashes() -> np.ndarray:
     found = np.empty(len(NUMBERS), np.int64)
-    hash_longs(np.array(NUMBERS, np.int64), found)
+    paimon_hash(np.array(NUMBERS, np.int64), found)
     return found
 
 
@@ -34,12 +35,12 @@ def test_numbers_hash_as_one_at_a_time() -> None:
 @pytest.mark.parametrize(("functions", "size"), [(1, 1), (5, 97)])
 def test_the_bits_of_a_hash_are_set_and_asked_for(functions: int, size: int) -> None:
     bits = np.zeros(size, np.uint8)
-    insert_hashes(bits, np.uint32(functions), hashes())
+    paimon_insert(bits, functions, hashes())
     wanted = {p for h in hashes().tolist() for p in positions(h, functions, 8 * size)}
     assert {i for i in range(8 * size) if bits[i >> 3] >> (i & 7) & 1} == wanted
     found = np.zeros(len(NUMBERS), np.bool_)
-    check_hashes(bits, np.uint32(functions), hashes(), found)
+    paimon_check(bits, functions, hashes(), found)
     assert found.all()
     bits[:] = 0
-    check_hashes(bits, np.uint32(functions), hashes(), found)
+    paimon_check(bits, functions, hashes(), found)
     assert not found.any()

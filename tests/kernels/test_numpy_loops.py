@@ -1,4 +1,4 @@
-"""Both ways to build a filter give one result, for damaged bytes too."""
+"""The loops in C and by numpy give one result, for damaged bytes too."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secure_bloom.kernels import plain, sbbf, uncompiled
-from secure_bloom.kernels import xxh64 as compiled
+from secure_bloom.kernels import extension, numpy_loops
 from tests.steps import steps_of
 
+native = extension.native
+pytestmark = pytest.mark.skipif(native is None, reason="needs the C extension")
 of_one_length = st.integers(0, 70).flatmap(
     lambda length: st.lists(st.binary(min_size=length, max_size=length), max_size=40)
 )
@@ -33,8 +34,8 @@ def test_hashes_of_spans(values: list[bytes], prefix: int, first: int, dtype: ty
     parts = [b"x" * first, *(b"#" * prefix + value for value in values)]
     offsets = np.cumsum([len(part) for part in parts]).astype(dtype)
     found, wanted = (np.zeros(len(values), np.uint64) for _ in range(2))
-    uncompiled.hash_spans(offsets, prefix, _bytes(b"".join(parts)), found)
-    compiled.hash_spans(offsets, prefix, _bytes(b"".join(parts)), wanted)
+    numpy_loops.hash_spans(offsets, prefix, _bytes(b"".join(parts)), found)
+    native.hash_spans(offsets, offsets.itemsize, prefix, _bytes(b"".join(parts)), wanted)
     assert found.tolist() == wanted.tolist()
 
 
@@ -43,8 +44,8 @@ def test_hashes_of_rows(width: int, data: st.DataObject) -> None:
     content = data.draw(st.binary(max_size=30 * width))
     rows = _bytes(content)[: len(content) // width * width].reshape(-1, width)
     found, wanted = (np.zeros(len(rows), np.uint64) for _ in range(2))
-    uncompiled.hash_rows(rows, found)
-    compiled.hash_rows(rows, wanted)
+    numpy_loops.hash_rows(rows, found)
+    native.hash_rows(rows, width, wanted)
     assert found.tolist() == wanted.tolist()
 
 
@@ -57,27 +58,27 @@ def test_hashes_of_many_rows(width: int, prefix: int) -> None:
         data = np.random.default_rng(width).integers(0, 256, count * step, np.uint8)
         offsets = np.arange(count + 1) * step
         found, wanted = (np.zeros(count, np.uint64) for _ in range(2))
-        uncompiled.hash_spans(offsets, prefix, data, found)
-        compiled.hash_spans(offsets, prefix, data, wanted)
+        numpy_loops.hash_spans(offsets, prefix, data, found)
+        native.hash_spans(offsets, 8, prefix, data, wanted)
         assert found.tolist() == wanted.tolist()
 
 
 def test_wide_rows_take_few_steps() -> None:
     rows = np.zeros((5, 100_000), np.uint8)
-    assert steps_of(lambda: uncompiled.hash_rows(rows, np.zeros(5, np.uint64))) < 100
+    assert steps_of(lambda: numpy_loops.hash_rows(rows, np.zeros(5, np.uint64))) < 100
 
 
 @given(st.integers(1, 100), hashes, hashes)
 def test_bits_and_answers_of_a_filter(z: int, inserted: np.ndarray, asked: np.ndarray) -> None:
     ours, theirs = (np.zeros((z, 8), np.uint32) for _ in range(2))
     for part in np.array_split(inserted, 2):
-        uncompiled.insert_hashes(ours, part)
-        sbbf.insert_hashes(theirs, part)
+        numpy_loops.insert_hashes(ours, part)
+        native.insert_hashes(theirs, part)
     assert ours.tolist() == theirs.tolist()
     every = np.concatenate([inserted, asked])
     found, wanted = (np.zeros(len(every), np.bool_) for _ in range(2))
-    uncompiled.check_hashes(ours, every, found)
-    sbbf.check_hashes(theirs, every, wanted)
+    numpy_loops.check_hashes(ours, every, found)
+    native.check_hashes(theirs, every, wanted)
     assert found.tolist() == wanted.tolist()
     assert found[: len(inserted)].all()
 
@@ -87,9 +88,9 @@ def test_offsets_of_byte_arrays(values: list[bytes], more: int, end: bytes, cut:
     stored = _plain(values)
     data = _bytes(stored[: max(0, len(stored) - cut)] + end)
     found, wanted = (np.zeros(max(0, len(values) + more) + 1, np.int64) for _ in range(2))
-    last = uncompiled.byte_array_offsets(data, found)
-    assert last == plain.byte_array_offsets(data, wanted)
-    if last != uncompiled.DAMAGED:
+    last = numpy_loops.byte_array_offsets(data, found)
+    assert last == native.byte_array_offsets(data, wanted)
+    if last != numpy_loops.DAMAGED:
         assert found.tolist() == wanted.tolist()
 
 
@@ -112,13 +113,12 @@ def _repeated() -> st.SearchStrategy[bytes]:
 def test_counts_of_levels(width: int, wanted: int, count: int, data: st.DataObject) -> None:
     runs = st.lists(st.one_of(_packed(width), _repeated(), st.binary(max_size=7)), max_size=12)
     levels = _bytes(b"".join(data.draw(runs)))
-    found = uncompiled.count_level(levels, width, wanted, count)
-    assert found == plain.count_level(levels, width, wanted, count)
-    assert uncompiled.DAMAGED == plain.DAMAGED
+    found = numpy_loops.count_level(levels, width, wanted, count)
+    assert found == native.count_level(levels, width, wanted, count)
 
 
 @pytest.mark.parametrize("header", [0, 1], ids=["repeated", "packed"])
 def test_a_run_of_no_levels_is_damage(header: int) -> None:
     levels = _bytes(bytes([header, 1, 8 << 1, 1]))
-    for kernels in (uncompiled, plain):
-        assert kernels.count_level(levels, 1, 1, 8) == uncompiled.DAMAGED
+    for kernels in (numpy_loops, native):
+        assert kernels.count_level(levels, 1, 1, 8) == numpy_loops.DAMAGED
