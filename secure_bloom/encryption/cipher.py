@@ -10,6 +10,7 @@ import enum
 import functools
 import os
 import struct
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -115,6 +116,18 @@ def _suffix(number: int, row_group: int | None, column: int | None, page: int | 
     return _SUFFIXES[len(ordinals)].pack(module_type, *ordinals)
 
 
+@functools.lru_cache(maxsize=1024)
+def aad_suffixes(
+    module_types: tuple[ModuleType, ...], row_groups: tuple[int, ...], column: int
+) -> tuple[bytes, ...]:
+    """The part of the AAD after ``file_aad`` of modules of a column, row group by row group."""
+    return tuple(
+        _suffix(+module_type, row_group, column, None)
+        for row_group in row_groups
+        for module_type in module_types
+    )
+
+
 def _bad_ordinal(name: str, ordinal: int) -> SecureBloomError:
     if ordinal < 0:
         return FormatError(f"the {name} ordinal is {ordinal}, it counts from 0")
@@ -187,6 +200,23 @@ def decrypt_footer(module: BytesLike, key: bytes | AESGCM, file_aad: bytes) -> b
         raise IntegrityError(
             "the footer does not authenticate: wrong key or altered bytes"
         ) from None
+
+
+def open_bodies(
+    gcm: AESGCM, data: memoryview, bodies: Iterable[tuple[int, int]], aads: Iterable[bytes]
+) -> list[bytes] | None:
+    """The plaintexts of modules without their length fields; None if a tag does not match."""
+    try:
+        return [
+            gcm.decrypt(data[start : start + NONCE_SIZE], data[start + NONCE_SIZE : end], aad)
+            for (start, end), aad in zip(bodies, aads, strict=True)
+        ]
+    except Exception as exc:
+        from cryptography.exceptions import InvalidTag
+
+        if not isinstance(exc, InvalidTag):
+            raise
+        return None
 
 
 def encrypt_ctr(plaintext: BytesLike, key: bytes, *, _nonce: bytes | None = None) -> bytes:

@@ -5,6 +5,7 @@ Encryption.md 4.4 (AAD) and 5.1 (modules).  A column chunk in clear has no Colum
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -89,6 +90,23 @@ class ColumnCipher:
             return cipher.decrypt_ctr(module, self.key.key)
         gcm = self.gcm or cipher.prepare(self.key.key)
         return cipher.decrypt_gcm(module, gcm, self._aad(module_type, page))
+
+    def open_bodies(
+        self,
+        data: bytes | memoryview,
+        bodies: Iterable[tuple[int, int]],
+        module_types: Sequence[ModuleType],
+        ordinals: Sequence[int],
+    ) -> list[bytes] | None:
+        """The plaintexts of many GCM modules of this column; None if a tag does not match.
+
+        ``bodies`` has start and end of each module in ``data``, without its length field: modules
+        of all the types for each row group, whose ordinals are given.
+        """
+        suffixes = cipher.aad_suffixes(tuple(module_types), tuple(ordinals), self.column_ordinal)
+        aads = [self.file_aad + suffix for suffix in suffixes]
+        gcm = self.gcm or cipher.prepare(self.key.key)
+        return cipher.open_bodies(gcm, memoryview(data), bodies, aads)
 
     def encrypt(
         self, module_type: ModuleType, plaintext: cipher.BytesLike, *, page: int | None = None

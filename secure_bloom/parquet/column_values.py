@@ -7,9 +7,9 @@ dictionary page and the data pages after that point hold them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from secure_bloom.errors import FormatError, UnsupportedFeatureError, located
 from secure_bloom.parquet.dictionary_pages import (
@@ -19,10 +19,9 @@ from secure_bloom.parquet.dictionary_pages import (
 )
 from secure_bloom.parquet.footer import Chunk
 from secure_bloom.parquet.pages import Page, read_first_pages, read_pages
-from secure_bloom.parquet.plain_pages import encoded_entries, plain_entries, plain_values
-from secure_bloom.parquet.schema import Leaf
-from secure_bloom.parquet.structures.metadata import CompressionCodec, Encoding
-from secure_bloom.parquet.value_arrays import EncodedValues, Entries, as_entries
+from secure_bloom.parquet.plain_pages import EncodedValues, plain_entries, plain_values
+from secure_bloom.parquet.structures.metadata import Encoding
+from secure_bloom.parquet.value_arrays import Entries, as_entries
 from secure_bloom.storage import InputFile
 from secure_bloom.storage.memory_budget import refuse_beyond, reserved
 
@@ -31,9 +30,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 T = TypeVar("T")
-E = TypeVar("E", covariant=True)
-#: The values of a page; None where pyarrow must decode it.
-PlainReader = Callable[[Leaf, CompressionCodec, Page], E | None]
 
 #: Compressed bytes of pages to decode together: memory must not grow with the size of a chunk.
 _GROUP_BYTES = 16 * 1024 * 1024
@@ -44,7 +40,7 @@ _SAMPLE_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChunkEntries(Generic[E]):
+class ChunkEntries:
     """The values of one chunk, in the form that is hashed fastest: each at least once, no nulls.
 
     ``upper_bound`` is known before the first array is read: there are at most as many values, so
@@ -53,7 +49,7 @@ class ChunkEntries(Generic[E]):
 
     source: Literal["dictionary", "pages"]
     upper_bound: int
-    entries: Iterator[E]
+    entries: Iterator[Entries]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,25 +77,16 @@ class _Selection:
         return bool(self.data) and self.chunk.leaf.is_repeated
 
 
-def read_entries(file: InputFile, chunk: Chunk) -> ChunkEntries[Entries]:
+def read_entries(file: InputFile, chunk: Chunk) -> ChunkEntries:
     """The values of ``chunk``, read lazily; errors carry its row group and column.
 
     PLAIN pages are not made into Arrow arrays.
     """
-    return _read(file, chunk, plain_entries)
-
-
-def read_encoded(file: InputFile, chunk: Chunk) -> ChunkEntries[Entries | EncodedValues]:
-    """Like :func:`read_entries`, but values of PLAIN pages may come as they are encoded."""
-    return _read(file, chunk, encoded_entries)
-
-
-def _read(file: InputFile, chunk: Chunk, plain: PlainReader[E]) -> ChunkEntries[E | Entries]:
     selection = _select(file, chunk)
     return ChunkEntries(
         source=selection.source,
         upper_bound=selection.upper_bound,
-        entries=_located(chunk, _entries(selection, plain)),
+        entries=_located(chunk, _entries(selection)),
     )
 
 
@@ -191,7 +178,7 @@ def _arrays(selection: _Selection) -> Iterator[pa.Array]:
     yield from _flat_arrays(chunk, selection.data)
 
 
-def _entries(selection: _Selection, plain: PlainReader[E]) -> Iterator[E | Entries]:
+def _entries(selection: _Selection) -> Iterator[Entries]:
     chunk = selection.chunk
     if selection.is_whole:
         yield from (as_entries(chunk.leaf, array) for array in _arrays(selection))
@@ -200,7 +187,7 @@ def _entries(selection: _Selection, plain: PlainReader[E]) -> Iterator[E | Entri
     for page in [*selection.dictionary, *selection.data]:
         # Threads share one budget of memory, so large pages of several files wait for one another.
         with reserved(page.header.uncompressed_page_size):
-            entries = plain(chunk.leaf, chunk.codec, page)
+            entries = plain_entries(chunk.leaf, chunk.codec, page)
             if entries is None:
                 left.append(page)
             else:

@@ -6,11 +6,15 @@ column key    the column's own, or the footer's    Encryption.md 5.3, ColumnCryp
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.encryption.column_cipher import ColumnCipher, PreparedKey
 from secure_bloom.encryption.keys import DataKey, FileKeys
 from secure_bloom.errors import FormatError, KeyUnavailableError, UnsupportedFeatureError
+from secure_bloom.kernels import extension
 from secure_bloom.parquet.structures.metadata import (
     AesGcmCtrV1,
     AesGcmV1,
@@ -43,6 +47,29 @@ def file_aad_of(algorithm: EncryptionAlgorithm, keys: FileKeys) -> bytes:
         raise KeyUnavailableError("the AAD prefix supplied is not the one stored in the file")
     # In this order, as every module's AAD begins with it (Encryption.md 4.4).
     return (stored or supplied or b"") + unique
+
+
+def open_run(
+    column_cipher: ColumnCipher,
+    data: bytes | memoryview,
+    base: int,
+    extents: Any,
+    module_types: Sequence[ModuleType],
+    ordinals: Sequence[int],
+) -> list[bytes] | None:
+    """The plaintexts of GCM modules of a column, found by the extension; None if one is wrong.
+
+    Each extent holds modules of the given types, one after the other, of the row group whose
+    ordinal is given.  Start and end of an extent count from ``base``, the offset of ``data``.
+    Decrypt the modules one by one to learn what is wrong.
+    """
+    each = len(module_types)
+    bodies = memoryview(bytearray(16 * each * len(ordinals))).cast("q")
+    if extension.native.find_modules(data, base, extents, each, bodies) < 0:
+        return None
+    places = iter(bodies.tolist())
+    pairs = zip(places, places, strict=True)
+    return column_cipher.open_bodies(data, pairs, module_types, ordinals)
 
 
 def _parameters(algorithm: EncryptionAlgorithm) -> AesGcmV1 | AesGcmCtrV1:

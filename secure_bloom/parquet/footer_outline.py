@@ -1,19 +1,25 @@
 """Outline a FileMetaData: the fields beside its column chunks, and the offset of each chunk.
 
-A footer lists thousands of column chunks, and few are looked at.  The scan shows that each is
+A footer lists thousands of column chunks, and few are looked at.  The outline shows that each is
 whole; a chunk is decoded when it is used.  Files of one table have the same schema, so a schema is
 decoded once and found again by its bytes.
+
+The C extension scans a usual footer once.  The Thrift library reads all others, and without the
+extension every footer, so its errors say what is wrong.
 """
 
 from __future__ import annotations
 
+import functools
 import threading
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Any, Final, NamedTuple, cast, overload
 
 from secure_bloom.errors import FormatError
+from secure_bloom.kernels import extension
 from secure_bloom.parquet.schema import Leaf, leaves
 from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.metadata import (
@@ -25,6 +31,8 @@ from secure_bloom.parquet.structures.metadata import (
 from secure_bloom.parquet.structures.records import (
     LaterRecords,
     RecordSource,
+    copied_record,
+    decode_record,
     measured_outline,
 )
 from secure_bloom.parquet.structures.wire_fields import find_fields
@@ -32,9 +40,8 @@ from secure_bloom.parquet.structures.wire_fields import find_fields
 #: Schemas are forgotten when those that are known have more bytes than this.  Decoded, each byte
 #: takes about a hundred.
 _KNOWN_BYTES: Final = 2 * 1024 * 1024
-#: A version and the header of a list take this many bytes at most, and no more stands before the
-#: schema in a usual footer.
-_LONGEST_HEAD: Final = 16
+#: The extension's number for a field that is not there.
+ABSENT: Final = -(2**63)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,37 +53,108 @@ class FooterSchema:
     leaves: tuple[Leaf, ...]
 
 
+class RowGroupNumbers(NamedTuple):
+    """The fields of a RowGroup that are used, by their names there, in the extension's order."""
+
+    num_rows: int
+    total_byte_size: int
+    ordinal: int | None
+    file_offset: int | None
+    total_compressed_size: int | None
+    columns: Sequence[ColumnChunk]
+
+
+#: Numbers of a row group before its chunks, in a scan.
+NUMBERS: Final = len(RowGroupNumbers._fields) - 1
+
+
+class _Head(NamedTuple):
+    """The first numbers of a scan; ``rest`` is where the row groups end."""
+
+    length: int
+    schema_start: int
+    schema_end: int
+    rest: int
+    groups: int
+    columns: int
+    version: int
+    num_rows: int
+
+
+class ScannedRowGroups(Sequence[RowGroup]):
+    """The row groups that the extension found; each is made when it is looked at.
+
+    ``numbers`` has :data:`NUMBERS` for each row group, then the offset of each of its ``width``
+    column chunks in ``plain``.
+    """
+
+    def __init__(self, plain: bytes, numbers: memoryview, count: int, width: int) -> None:
+        self._plain = plain
+        self.numbers = numbers
+        self._count = count
+        self.width = width
+        self._known: dict[int, RowGroupNumbers] = {}
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> RowGroup: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[RowGroup]: ...
+    def __getitem__(self, index: int | slice) -> RowGroup | list[RowGroup]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(self._count))]
+        found = self._known.get(index)
+        if found is None:
+            if not -self._count <= index < self._count:
+                raise IndexError(index)
+            found = self._known[index] = self._made(index % self._count)
+        return cast("RowGroup", found)
+
+    def __iter__(self) -> Iterator[RowGroup]:
+        return map(self.__getitem__, range(self._count))
+
+    def _made(self, index: int) -> RowGroupNumbers:
+        numbers = self.numbers[index * NUMBERS : (index + 1) * NUMBERS].tolist()
+        present: list[Any] = [None if number == ABSENT else number for number in numbers]
+        return RowGroupNumbers._make([*present, LaterRecords(self._source, self.offsets_of(index))])
+
+    def offsets_of(self, index: int) -> list[int]:
+        """The offsets of the column chunks of a row group."""
+        start = self._count * NUMBERS + index * self.width
+        return self.numbers[start : start + self.width].tolist()
+
+    @cached_property
+    def _source(self) -> RecordSource[ColumnChunk]:
+        return RecordSource(ColumnChunk, self._plain)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FooterOutline:
     """The first ``length`` bytes of ``plain`` are a FileMetaData.
 
-    Use :attr:`schema`, not ``metadata.schema``, which has offsets.
+    Its row groups are in ``row_groups`` and its schema is in :attr:`schema`; ``metadata`` has the
+    other fields.  ``known_extent`` is that of the schema if a scan has found it.
     """
 
     plain: bytes
     length: int
     metadata: FileMetaData
-    chunk_offsets: tuple[Sequence[int], ...]
-
-    @property
-    def row_groups(self) -> Sequence[RowGroup]:
-        """The row groups; their chunks are decoded when they are looked at."""
-        return self.metadata.row_groups
+    row_groups: Sequence[RowGroup]
+    known_extent: tuple[int, int] | None = None
 
     @cached_property
     def schema_extent(self) -> tuple[int, int]:
         """The bytes at which the elements of the schema stand, one after the other."""
-        # An outline leaves each element as its offset.
-        offsets: Sequence[int] = self.metadata.schema  # type: ignore[assignment]  # see above
+        if self.known_extent is not None:
+            return self.known_extent
+        # The library leaves each element as its offset.
+        offsets = cast("Sequence[int]", self.metadata.schema)
         if not offsets:
             return 0, 0
         # Elements of a list lie one behind the other, so the last one's end is the end of all.
         return offsets[0], find_fields(self.plain, offsets[-1]).stop + 1
-
-    @property
-    def starts_with_schema(self) -> bool:
-        """Whether nothing but the version stands before the schema: so most writers begin."""
-        return 0 < self.schema_extent[0] <= _LONGEST_HEAD
 
     @cached_property
     def schema(self) -> FooterSchema:
@@ -84,9 +162,19 @@ class FooterOutline:
         start, end = self.schema_extent
         return _schemas.decoded(self.plain[start:end])
 
+    @cached_property
+    def chunk_offsets(self) -> Sequence[Sequence[int]]:
+        """The offset of each column chunk, by row group."""
+        groups = self.row_groups
+        if isinstance(groups, ScannedRowGroups):
+            return [groups.offsets_of(index) for index in range(len(groups))]
+        return [cast("LaterRecords[ColumnChunk]", group.columns).offsets for group in groups]
+
     def check_chunks(self) -> None:
         """Raise FormatError if a row group has not one chunk for each column."""
-        wanted = len(self.schema.leaves)
+        wanted, groups = len(self.schema.leaves), self.row_groups
+        if isinstance(groups, ScannedRowGroups) and groups.width == wanted:
+            return
         for index, offsets in enumerate(self.chunk_offsets):
             if len(offsets) != wanted:
                 raise FormatError(
@@ -94,17 +182,90 @@ class FooterOutline:
                     row_group=index,
                 )
 
+    def numbers(self) -> memoryview:
+        """The numbers of all row groups, then the offsets of all chunks, as 64-bit integers.
+
+        Call :meth:`check_chunks` before.  Raises FormatError for a row group that lacks a required
+        field or has negative rows.
+        """
+        groups = self.row_groups
+        if isinstance(groups, ScannedRowGroups):
+            return groups.numbers
+        rows = [number for index, group in enumerate(groups) for number in _numbers(index, group)]
+        offsets = [offset for offsets in self.chunk_offsets for offset in offsets]
+        return memoryview(array("q", rows + offsets))
+
+
+def _numbers(index: int, group: RowGroup) -> list[int]:
+    """The numbers of a row group that the library decoded, as the extension gives them."""
+    if group.num_rows < 0:
+        raise FormatError(f"RowGroup.num_rows is {group.num_rows}", row_group=index)
+    optional = [group.ordinal, group.file_offset, group.total_compressed_size]
+    known = [ABSENT if number is None else number for number in optional]
+    return [group.num_rows, group.total_byte_size, *known]
+
 
 def outline(plain: bytes) -> FooterOutline:
     """The outline of the FileMetaData at the start of ``plain``; FormatError if there is none."""
-    metadata, length = measured_outline(FileMetaData, plain, SchemaElement, ColumnChunk)
-    groups = metadata.row_groups
-    offsets: list[Sequence[int]] = [group.columns for group in groups]  # type: ignore[misc]
-    source = RecordSource(ColumnChunk, plain)
-    for group, own in zip(groups, offsets, strict=True):
-        group.columns = LaterRecords(source, own)  # type: ignore[assignment]  # not to be changed
+    return _scanned(plain) or _decoded_outline(plain)
+
+
+def _scanned(plain: bytes) -> FooterOutline | None:
+    """The outline by the extension; None for an unusual footer, or without the extension."""
+    if extension.native is None:
+        return None
+    # A column chunk takes more than eight bytes, so this is room for all, and bounded by the bytes.
+    numbers = memoryview(bytearray(len(plain) // 8 * 8 + 1024)).cast("q")
+    if extension.native.scan(plain, numbers) < 0:
+        return None
+    first = len(_Head._fields)
+    head = _Head(*numbers[:first].tolist())
+    try:
+        metadata = copied_record(_beside(plain[head.rest : head.length]))
+    except FormatError:
+        # Of the whole footer the library says where it is damaged.
+        return None
+    if head.num_rows != ABSENT:
+        metadata.num_rows = head.num_rows
+    if head.version != ABSENT:
+        metadata.version = head.version
+    used = memoryview(bytes(numbers[first : first + head.groups * (NUMBERS + head.columns)]))
     return FooterOutline(
-        plain=plain, length=length, metadata=metadata, chunk_offsets=tuple(offsets)
+        plain=plain,
+        length=head.length,
+        metadata=metadata,
+        known_extent=(head.schema_start, head.schema_end),
+        row_groups=ScannedRowGroups(plain, used.cast("q"), head.groups, head.columns),
+    )
+
+
+def _beside(encoded: bytes) -> FileMetaData:
+    """The fields after the row groups; files of one table mostly have the same."""
+    return (_kept if len(encoded) <= _LARGEST_KEPT else _decoded_rest)(encoded)
+
+
+def _decoded_rest(encoded: bytes) -> FileMetaData:
+    # Ids count from the field before.  In place of the row groups, field 4, stands a number, which
+    # the library passes over.
+    return decode_record(FileMetaData, b"\x45\x00" + encoded)
+
+
+_LARGEST_KEPT: Final = 64 * 1024
+_kept = functools.lru_cache(maxsize=16)(_decoded_rest)
+
+
+def _decoded_outline(plain: bytes) -> FooterOutline:
+    """The outline by the Thrift library."""
+    metadata, length = measured_outline(FileMetaData, plain, SchemaElement, ColumnChunk)
+    source = RecordSource(ColumnChunk, plain)
+    for group in metadata.row_groups:
+        offsets = cast("Sequence[int]", group.columns)
+        group.columns = cast(Any, LaterRecords(source, offsets))
+    return FooterOutline(
+        plain=plain,
+        length=length,
+        metadata=metadata,
+        row_groups=metadata.row_groups,
     )
 
 

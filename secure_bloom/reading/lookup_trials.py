@@ -19,7 +19,6 @@ from secure_bloom.errors import located
 from secure_bloom.predicates.from_tuples import from_structure
 from secure_bloom.predicates.request import Request, request
 from secure_bloom.reading.file_reports import FileReadReport, file_report
-from secure_bloom.reading.lockstep import run
 from secure_bloom.reading.pruning.context import PruningContext
 from secure_bloom.reading.pruning.plan import FilePlan, RowGroupPlan
 from secure_bloom.reading.pruning.plan_file import Planner
@@ -126,7 +125,7 @@ class LookupTrials:
 
     def _plan(self, planner: Planner, path: str, row_groups: Sequence[int]) -> FilePlan:
         footer = self._footer(path)
-        started = run(planner.begin(footer, self._table.partitions[path], row_groups))
+        started = planner.begin(footer, self._table.partitions[path], row_groups)
         plan = planner.plan_by_footer(started)
         if plan is not None:
             return plan

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 from hypothesis import strategies as st
+
+from secure_bloom.kernels import extension
+
+#: The extension; tests that use it are skipped without it.
+native: Any = extension.native
+needs_native = pytest.mark.skipif(native is None, reason=f"runs on {extension.description}")
+#: In place of an offset, and of a number that a structure does not have.
+NOWHERE, ABSENT = -1, -(2**63)
 
 _LARGE = [b"\xff" * size + b"\x7f" for size in (1, 3, 4, 7, 8, 9, 12)]
 #: What a hostile writer would put in: numbers without end, large or below zero, headers of all

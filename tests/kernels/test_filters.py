@@ -1,4 +1,4 @@
-"""Filters as they stand in a file, asked by compiled code: hostile bytes say nothing."""
+"""Filters as a file has them, asked by the extension: hostile bytes say nothing."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ from hypothesis import strategies as st
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.bloom.stored import encode_bloom_filter
 from secure_bloom.bloom.xxh64 import hash_value
-from secure_bloom.kernels import filters as kernels
+from tests.kernels import NOWHERE, native, needs_native
+
+pytestmark = needs_native
+#: Answers.
+NONE, SOME, UNUSUAL = range(3)
 
 _HEADER = encode_bloom_filter(SplitBlockBloomFilter(1), None)[:-32]
-REST = np.frombuffer(_HEADER[2:], np.uint8)
+REST = _HEADER[2:]
 _hashes = st.lists(st.integers(0, 2**64 - 1), max_size=20)
 
 
@@ -20,10 +24,16 @@ def ask(data: bytes, places: list[tuple[int, int]], hashes: list[int], base: int
     """The answers of filters, each asked for all hashes."""
     runs = np.array([[0, len(hashes)]] * len(places), np.int64)
     answers = np.full(len(places), 9, np.uint8)
-    where = np.array(places, np.int64)
-    array = np.array(hashes, np.uint64)
-    kernels.ask(np.frombuffer(data, np.uint8), base, where, REST, array, runs, answers)
-    return [int(answer) for answer in answers]
+    array, bounds = np.array(hashes, np.uint64), [(at, at + size) for at, size in places]
+    native.ask(data, base, np.array(bounds, np.int64), 0, REST, array, runs, answers)
+    found = [int(answer) for answer in answers]
+    # The same, as if header and bitset had been modules of their own.
+    for (at, size), answer in zip(places, found, strict=True):
+        if answer != UNUSUAL:
+            three = np.array([at, at + size % 32, at + size], np.int64)
+            native.ask(data, base, three, 1, REST, array, runs[:1], answers[:1])
+            assert answers[0] == answer
+    return found
 
 
 @given(st.lists(_hashes, min_size=1, max_size=4), _hashes, st.integers(0, 9), st.integers(1, 9))
@@ -51,16 +61,17 @@ def test_each_filter_is_checked_for_its_own_run() -> None:
     data = encode_bloom_filter(one, None)
     runs = np.array([[0, 3], [3, 4], [4, 6], [0, 6], [2, 2]], np.int64)
     answers = np.full(5, 9, np.uint8)
-    kernels.ask(
-        np.frombuffer(data, np.uint8),
+    native.ask(
+        data,
         0,
         np.array([(0, len(data))] * 5),
+        0,
         REST,
         np.array(hashes, np.uint64),
         runs,
         answers,
     )
-    assert answers.tolist() == [kernels.NONE, kernels.SOME, kernels.NONE, kernels.SOME, 0]
+    assert answers.tolist() == [NONE, SOME, NONE, SOME, 0]
 
 
 @given(st.binary(min_size=1, max_size=80), st.data())
@@ -68,10 +79,10 @@ def test_no_bytes_but_a_whole_filter_are_answered(noise: bytes, data: st.DataObj
     """Whatever is read stands in the place: bytes behind it make no difference."""
     start = data.draw(st.integers(0, len(noise) - 1))
     length = data.draw(st.integers(1, len(noise) - start))
-    content = data.draw(st.sampled_from([noise, b"\x15" + noise, b"\x15\x40" + REST.tobytes()]))
+    content = data.draw(st.sampled_from([noise, b"\x15" + noise, b"\x15\x40" + REST]))
     length = min(length, len(content) - start)
     if length > 0:
-        assert ask(content, [(start, length)], [1]) == [kernels.UNUSUAL]
+        assert ask(content, [(start, length)], [1]) == [UNUSUAL]
 
 
 @given(st.integers(-(2**62), 2**62 - 1), st.integers(0, 3))
@@ -81,10 +92,10 @@ def test_a_size_must_be_the_bitsets(size: int, more: int) -> None:
     while zigzag >= 0x80:
         number.append(zigzag & 0x7F | 0x80)
         zigzag >>= 7
-    header = b"\x15" + bytes([*number, zigzag]) + REST.tobytes()
+    header = b"\x15" + bytes([*number, zigzag]) + REST
     stored = header + bytes(32 + more)
     is_right = size == 32 and more == 0
-    assert ask(stored, [(0, len(stored))], [1]) == [kernels.NONE if is_right else kernels.UNUSUAL]
+    assert ask(stored, [(0, len(stored))], [1]) == [NONE if is_right else UNUSUAL]
 
 
 def test_any_other_byte_of_a_header_is_unusual() -> None:
@@ -93,15 +104,57 @@ def test_any_other_byte_of_a_header_is_unusual() -> None:
         for mask in (1, 4, 0x80):
             other = bytearray(stored)
             other[place] ^= mask
-            assert ask(bytes(other), [(0, len(other))], [1]) == [kernels.UNUSUAL]
+            assert ask(bytes(other), [(0, len(other))], [1]) == [UNUSUAL]
 
 
-def test_filters_outside_of_the_file_have_no_span() -> None:
-    size = 1000
-    for offset, length in [
-        (-1, 10), (0, 0), (0, -1), (1000, 1), (999, 2), (1, 1000), (2**62, 10),
-        (10, 2**63 - 1), (2**63 - 1, 2**63 - 1), (-(2**63), 1), (5, -(2**63)),
+def join(extents: list[tuple[int, int]], size: int, gap: int, largest: int) -> object:
+    reads = np.full((len(extents) + 1, 4), -9, np.int64)
+    found = np.array(extents, np.int64).reshape(-1, 2)
+    count = native.join_extents(found, size, gap, largest, reads[: len(extents)])
+    assert set(reads[len(extents)].tolist()) == {-9}
+    return count if count < 0 else reads[:count].tolist()
+
+
+def test_extents_outside_of_the_file_are_not_joined() -> None:
+    for start, end in [
+        (-1, 9), (0, 0), (5, 4), (1000, 1001), (999, 1001), (2**62, 2**62 + 10),
+        (10, -(2**63)), (2**63 - 1, -2), (-(2**63), 1), (5, 2**63 - 1),
     ]:  # fmt: skip
-        for places in ([(offset, length)], [(0, 10), (offset, length), (20, 10)]):
-            assert kernels.span(np.array(places, np.int64), size)[2] == -1
-    assert kernels.span(np.array([(20, 10), (990, 10), (0, 5)], np.int64), size) == (0, 1000, 25)
+        assert join([(start, end)], 1000, 10, 1000) == NOWHERE
+        assert join([(0, 3), (start, end)], 1000, 10, 1000) == NOWHERE
+    assert join([(20, 30), (0, 10)], 1000, 10, 1000) == NOWHERE
+    assert join([(0, 10), (9, 30)], 1000, 10, 1000) == NOWHERE
+
+
+def test_extents_are_joined_over_small_gaps() -> None:
+    extents = [(0, 10), (10, 20), (30, 40), (51, 60), (60, 161)]
+    assert join(extents, 1000, 10, 100) == [[0, 40, 0, 3], [51, 60, 3, 4], [60, 161, 4, 5]]
+    assert join([], 1000, 10, 100) == []
+
+
+def modules(data: bytes, extents: list[tuple[int, int]], each: int, base: int = 0) -> object:
+    bodies = np.full(2 * each * len(extents), 7, np.int64)
+    found = native.find_modules(data, base, np.array(extents, np.int64), each, bodies)
+    return None if found < 0 else bodies.reshape(-1, 2).tolist()
+
+
+def module(size: int) -> bytes:
+    return size.to_bytes(4, "little") + bytes(size)
+
+
+def test_modules_fill_their_extents() -> None:
+    one, two = module(28), module(100)
+    data = b"xyz" + one + two
+    assert modules(data, [(3, 35), (35, 139)], 1) == [[7, 35], [39, 139]]
+    assert modules(data, [(13, 149)], 2, base=10) == [[7, 35], [39, 139]]
+    assert modules(data, [(3, 139)], 1) is None
+    assert modules(data, [(3, 138)], 2) is None
+    assert modules(data, [(3, 140)], 2) is None
+    assert modules(data + b"x", [(3, 140)], 2) is None
+    assert modules(module(27), [(0, 31)], 1) is None
+
+
+@given(st.binary(max_size=100), st.integers(-5, 110), st.integers(-5, 110), st.integers(1, 3))
+def test_hostile_modules_end_inside(data: bytes, start: int, end: int, each: int) -> None:
+    found = modules(module(30) + data, [(start, end)], each)
+    assert found is None or (end <= 34 + len(data) and all(a < b <= end for a, b in found))  # type: ignore[attr-defined]

@@ -258,8 +258,8 @@ def test_row_groups_are_counted_once_a_column(lake: Path) -> None:
     assert "email, statistics: do not exclude it (1 row group)\n" in explained(lake, EMAIL)
 
 
-# A program of its own has not loaded compiled code.
-@pytest.mark.parametrize("has_compiled_code", [False])
+# A program of its own has the extension.
+@pytest.mark.parametrize("has_compiled_code", [True])
 def test_a_program_is_told_the_same(lake: Path) -> None:
     told = json.loads(explained(lake, IBAN, "--json"))["explain"]
     assert told["advice"] == sb.explain(lake, where=IBAN).advice

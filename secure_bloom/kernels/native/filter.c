@@ -69,6 +69,10 @@ static inline bool check_plain(const uint8_t *block, uint32_t x) {
 
 #endif
 
+bool may_have(const uint8_t *blocks, uint64_t z, uint64_t hash) {
+    return check_plain(blocks + block_offset(hash, z), (uint32_t)hash);
+}
+
 static void insert_all(uint8_t *blocks, uint64_t z, const uint64_t *hashes, size_t count) {
     for (size_t i = 0; i < count; i++)
         insert_plain(blocks + block_offset(hashes[i], z), (uint32_t)hashes[i]);

@@ -16,6 +16,9 @@ static inline bool is_filter(size_t size) {
     return size != 0 && size % BLOCK_SIZE == 0 && size / BLOCK_SIZE < UINT64_C(1) << 31;
 }
 
+/* Whether a filter may have one hash. */
+bool may_have(const uint8_t *blocks, uint64_t z, uint64_t hash);
+
 /* Which of the functions for different processors run here. */
 const char *processor_name(void);
 

@@ -64,6 +64,13 @@ def measured_record(view: type[V], buffer: trees.Buffer) -> tuple[V, int]:
     return cast(V, record), length
 
 
+def copied_record(record: V) -> V:
+    """A record with the same fields, of which some may be set."""
+    copy: V = object.__new__(type(record))
+    vars(copy).update(vars(record))
+    return copy
+
+
 def known_member(kinds: type[E], number: int, field: str) -> E:
     """The member of an enumeration; UnsupportedFeatureError for a number that it does not have."""
     try:
@@ -110,15 +117,15 @@ class LaterRecords(Sequence[V]):
     noticed only when its structure is decoded.
     """
 
-    __slots__ = ("_decoded", "_offsets", "_source")
+    __slots__ = ("_decoded", "_source", "offsets")
 
     def __init__(self, source: RecordSource[V], offsets: Sequence[int]) -> None:
         self._source = source
-        self._offsets = offsets
+        self.offsets = offsets
         self._decoded: dict[int, V] = {}
 
     def __len__(self) -> int:
-        return len(self._offsets)
+        return len(self.offsets)
 
     @overload
     def __getitem__(self, index: int) -> V: ...
@@ -131,7 +138,7 @@ class LaterRecords(Sequence[V]):
         if found is None:
             # Two threads may decode the same one.  Both results are equal, and records are only
             # read.
-            found = self._decoded[index] = self._source.at(self._offsets[index])
+            found = self._decoded[index] = self._source.at(self.offsets[index])
         return found
 
 

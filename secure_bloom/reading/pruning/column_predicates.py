@@ -1,7 +1,7 @@
 """A condition on one column of one file, with its values as the file stores them.
 
 If the column has no order, or cannot store a value exactly, nothing is concluded from bounds or
-filters.  Compiled code takes the values of a lookup as arrays (:class:`ProbeValues`).
+filters.  The C extension takes the values of a lookup as arrays (:class:`ProbeValues`).
 """
 
 from __future__ import annotations
@@ -161,8 +161,8 @@ class ProbeValues:
     """
 
     order: ByteOrder
-    path: NDArray[np.uint8]
-    values: NDArray[np.uint8] = field(repr=False)
+    path: bytes
+    values: bytes = field(repr=False)
     offsets: NDArray[np.int64] = field(repr=False)
 
     @classmethod
@@ -174,11 +174,12 @@ class ProbeValues:
         if any(len(value.encodings) != 1 for value in predicate.values):
             return None
         encodings = [value.encodings[0] for value in predicate.values]
-        path = ColumnMetaData.of(path_in_schema=list(predicate.leaf.path)).encode()
+        leaf = predicate.leaf
+        path = ColumnMetaData.of(path_in_schema=list(leaf.stored_path)).encode()
         return cls(
             order=order,
             # The list alone: without the header of its field and the end of the structure.
-            path=np.frombuffer(path[1:-1], np.uint8),
-            values=np.frombuffer(b"".join(encodings), np.uint8),
+            path=path[1:-1],
+            values=b"".join(encodings),
             offsets=np.cumsum([0, *map(len, encodings)], dtype=np.int64),
         )

@@ -13,11 +13,14 @@ from numpy.typing import NDArray
 from secure_bloom.bloom.split_block import Probe, SplitBlockBloomFilter
 from secure_bloom.bloom.stored import decode_bloom_filter, encode_bloom_filter, read_bloom_filter
 from secure_bloom.bloom.xxh64 import hash_value
+from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.encryption.column_cipher import ColumnCipher
 from secure_bloom.errors import FormatError, located
+from secure_bloom.kernels import extension
 from secure_bloom.options import MAX_BYTES
+from secure_bloom.parquet.file_ciphers import open_run
 from secure_bloom.parquet.footer import Chunk
-from secure_bloom.reading.table.coalesced_reads import GAP, LARGEST, read_extents
+from secure_bloom.reading.table.coalesced_reads import GAP, read_extents
 from secure_bloom.storage import InputFile
 
 #: A row group and the ordinal of a column.
@@ -107,27 +110,6 @@ class Hashes:
         part = slice(start, start + length)
         return Hashes(hashes=self.hashes[part], array=self.array[part])
 
-    def check_together(
-        self,
-        file: InputFile,
-        locations: NDArray[np.int64],
-        runs: NDArray[np.int64],
-    ) -> list[bool | None] | None:
-        """Whether each of many plain filters may have one of a run of the hashes.
-
-        ``locations`` has rows of offset and length; ``runs`` has rows of start and end in the
-        hashes.  None for a filter in an unusual form, and None for all if they lie far apart.
-        """
-        from secure_bloom.kernels import filters as kernels
-
-        start, end, total = kernels.span(locations, file.size)
-        if total < 0 or end - start > min(total + GAP, LARGEST):
-            return None
-        data = np.frombuffer(file.view_at(start, end - start), np.uint8)
-        answers = np.empty(len(locations), np.uint8)
-        kernels.ask(data, start, locations, _rest_of_header(), self.array, runs, answers)
-        return [_ANSWERS[answer] for answer in answers.tolist()]
-
     def any_in(self, bloom_filter: SplitBlockBloomFilter) -> bool:
         """Whether the filter may have one of the values; False is certain."""
         if len(self.hashes) <= _FEW:
@@ -137,14 +119,53 @@ class Hashes:
         return bool(bloom_filter.check_hashes(self.array).any())
 
 
-#: What the numbers 0, 1 and 2 of compiled code mean: no value passes, some value passes, unusual
+def ask_together(
+    file: InputFile,
+    places: NDArray[np.int64],
+    hashes: NDArray[np.uint64],
+    runs: NDArray[np.int64],
+    cipher: ColumnCipher | None,
+    ordinals: Sequence[int],
+) -> list[bool | None] | None:
+    """Whether each filter of a column may have one of a run of the hashes, by the extension.
+
+    ``places`` has rows of offset and length, ``runs`` rows of start and end in the hashes.  The
+    filters are those of the row groups with these ``ordinals``, under one key.  None for a filter
+    in an unusual form, and None for all if they are large, out of order or damaged: then
+    :func:`read_filters_at` reads them, or says what is wrong.
+    """
+    native, extents, reads = extension.native, places.copy(), np.empty((len(places), 4), np.int64)
+    extents[:, 1] += extents[:, 0]
+    count = native.join_extents(extents, file.size, GAP, _LARGEST_TOGETHER, reads)
+    if count < 0 or (places[:, 1] > _LARGEST_TOGETHER).any():
+        return None
+    answers = np.empty(len(places), np.uint8)
+    for start, end, first, until in reads[:count].tolist():
+        part, base, bounds = slice(first, until), start, extents[first:until]
+        data: bytes | memoryview = file.view_at(start, end - start)
+        if cipher is not None:
+            opened = open_run(cipher, data, start, bounds, _MODULES, ordinals[part])
+            if opened is None:
+                return None
+            data, base = b"".join(opened), 0
+            bounds = np.cumsum([0, *map(len, opened)], dtype=np.int64)
+        is_opened, rest = cipher is not None, _rest_of_header()
+        native.ask(data, base, bounds, is_opened, rest, hashes, runs[part], answers[part])
+    return [_ANSWERS[answer] for answer in answers.tolist()]
+
+
+#: The modules of an encrypted filter, in their order.
+_MODULES = (ModuleType.BLOOM_FILTER_HEADER, ModuleType.BLOOM_FILTER_BITSET)
+#: Most bytes of filters that are read, or decrypted, at once.
+_LARGEST_TOGETHER = 1024 * 1024
+#: What the extension's answers 0, 1 and 2 mean: no value passes, some value passes, an unusual
 #: filter.
 _ANSWERS = (False, True, None)
 
 
 @functools.cache
-def _rest_of_header() -> NDArray[np.uint8]:
+def _rest_of_header() -> bytes:
     """A header without its first field, ``numBytes``; the same for all filters."""
     empty = SplitBlockBloomFilter(1)
     header = encode_bloom_filter(empty, None)[: -empty.byte_count]
-    return np.frombuffer(header[2:], np.uint8)
+    return header[2:]

@@ -3,8 +3,7 @@
 The steps are partition values, statistics, dictionary, Bloom filter and page index: see
 :class:`Step`.  A step marks conditions as false; a row group is skipped when the predicate cannot
 be true then.  No step reads bytes that could not change the answer, and no byte is read twice.  The
-steps that need the footer alone come first, for many files in lockstep, before any file is opened
-again.
+steps that need the footer alone come first, before the file is opened again.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from dataclasses import dataclass
 
 from secure_bloom.encryption.keys import KeyMisfitError
 from secure_bloom.errors import KeyUnavailableError
-from secure_bloom.reading.lockstep import Job
 from secure_bloom.reading.pruning.batch import BatchSurvivors, prune_together
 from secure_bloom.reading.pruning.column_predicates import ColumnPredicate
 from secure_bloom.reading.pruning.context import PruningContext
@@ -59,7 +57,7 @@ class Planner:
 
     def begin(
         self, footer: FileFooter, partition: Values, row_groups: Sequence[int] | None = None
-    ) -> Job[StartedFile]:
+    ) -> StartedFile:
         """Prune by what the folders and the footer of a file say together.
 
         With ``row_groups`` the file is planned as if it had no others.
@@ -70,7 +68,7 @@ class Planner:
         if row_groups is not None:
             pruner.keep(dict.fromkeys(row_groups, frozenset()))
             return StartedFile(pruner=pruner, survivors=None)
-        return StartedFile(pruner=pruner, survivors=(yield from prune_together(pruner)))
+        return StartedFile(pruner=pruner, survivors=prune_together(pruner))
 
     def plan_by_footer(self, started: StartedFile) -> FilePlan | None:
         """The plan of a file whose footer tells enough; None if the file must be opened."""

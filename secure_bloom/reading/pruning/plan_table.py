@@ -1,17 +1,15 @@
-"""Plan the files of a table, in runs that go through each part of the work in lockstep."""
+"""Plan the files of a table, some files at a time."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from secure_bloom.errors import located
 from secure_bloom.ordered_pool import in_order
-from secure_bloom.reading.lockstep import Job, JobResult, in_lockstep, run
 from secure_bloom.reading.pruning.context import PruningContext
 from secure_bloom.reading.pruning.plan import FilePlan
-from secure_bloom.reading.pruning.plan_file import Planner, StartedFile
+from secure_bloom.reading.pruning.plan_file import Planner
 from secure_bloom.reading.table.table_files import TableFiles
 
 
@@ -50,44 +48,33 @@ class PlannedFiles:
 
     def _together(self, ordinals: range) -> Iterator[FilePlan]:
         if self._files.workers > 1:
-            yield from in_order(self._alone, ordinals, self._files.workers)
+            yield from in_order(self._planned, ordinals, self._files.workers)
             return
         self._files.prepare_keys(ordinals)
-        started = deque(in_lockstep(self._begin(ordinal) for ordinal in ordinals))
-        for ordinal in ordinals:
-            yield self._planned(ordinal, started.popleft())
+        yield from map(self._planned, ordinals)
 
-    def _alone(self, ordinal: int) -> FilePlan:
-        return self._planned(ordinal, in_lockstep([self._begin(ordinal)])[0])
-
-    def _begin(self, ordinal: int) -> Job[StartedFile | None]:
-        """Prune by a footer that is kept in memory; None if it is not."""
-        footer = self._files.kept(ordinal)
-        if footer is None:
-            return None
-        with located(path=footer.path):
-            return (yield from self._planner.begin(footer, self._files.partitions[ordinal]))
-
-    def _planned(self, ordinal: int, outcome: JobResult[StartedFile | None]) -> FilePlan:
+    def _planned(self, ordinal: int) -> FilePlan:
         """The plan of a file, with the rows that the table's log says are deleted."""
-        plan, deleted = self._finish(ordinal, outcome), self._files.state.deleted(ordinal)
+        plan, deleted = self._plan(ordinal), self._files.state.deleted(ordinal)
         return plan if deleted is None else replace(plan, deleted=deleted)
 
-    def _finish(self, ordinal: int, outcome: JobResult[StartedFile | None]) -> FilePlan:
-        """The plan of a file, which is opened only if its footer did not tell enough."""
+    def _plan(self, ordinal: int) -> FilePlan:
+        """The plan of a file, which is opened only if its footer does not rule it out."""
+        files, planner = self._files, self._planner
         try:
-            started, planner = outcome.result(), self._planner
-            if started is not None:
-                with located(path=self._files.paths[ordinal]):
+            footer, started = files.kept(ordinal), None
+            if footer is not None:
+                with located(path=footer.path):
+                    started = planner.begin(footer, files.partitions[ordinal])
                     plan = planner.plan_by_footer(started)
                 if plan is not None:
                     return plan
-            with self._files.opened(ordinal) as (file, footer):
+            with files.opened(ordinal) as (file, footer):
                 if started is None:
-                    started = run(planner.begin(footer, self._files.partitions[ordinal]))
+                    started = planner.begin(footer, files.partitions[ordinal])
                     plan = planner.plan_by_footer(started)
                     if plan is not None:
                         return plan
                 return planner.plan(started, file)
         finally:
-            self._files.forget(ordinal)
+            files.forget(ordinal)

@@ -11,11 +11,8 @@ the columns of a table.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-
-import numpy as np
-from numpy.typing import NDArray
 
 from secure_bloom.encryption.column_cipher import ColumnCipher
 from secure_bloom.encryption.keys import FileKeys, KeyResolver
@@ -43,7 +40,6 @@ from secure_bloom.parquet.structures.metadata import (
     FileMetaData,
 )
 from secure_bloom.parquet.structures.records import measured_record
-from secure_bloom.reading.lockstep import Job, run
 from secure_bloom.reading.table.footer_scan import FooterScan, FooterScanner
 from secure_bloom.reading.table.row_groups import FooterRowGroups
 from secure_bloom.reading.table.table_schema import FileColumns
@@ -137,18 +133,14 @@ class FileFooter:
         return known
 
     def _decrypted(self, row_group: int, column: int) -> Chunk:
-        group = self.row_groups[row_group]
+        groups = self.row_groups
         return decrypt_chunk(
-            group.columns[column],
+            groups[row_group].columns[column],
             self.columns.leaves[column],
             column,
-            ChunkRows(row_group, group.ordinal, group.num_rows),
+            ChunkRows(row_group, groups.ordinals[row_group], groups.rows[row_group]),
             self.ciphers,
         )
-
-    def chunk_offsets(self, column: int, row_groups: Sequence[int]) -> NDArray[np.int64]:
-        """The offsets of column chunks in ``plain``."""
-        return self.row_groups.chunk_offsets[row_groups, column]
 
     def cipher(
         self, row_group: int, column: int, crypto: ColumnCryptoMetaData
@@ -187,11 +179,10 @@ def fetch_footer(file: CountedFile, resolver: KeyResolver) -> StoredFooter:
     )
 
 
-def decode_footer(stored: StoredFooter, scanner: FooterScanner) -> Job[FileFooter]:
+def decode_footer(stored: StoredFooter, scanner: FooterScanner) -> FileFooter:
     """The footer decrypted or verified, and decoded; errors as of :func:`read_footer`."""
     opening = _encrypted if stored.magic == MAGIC_ENCRYPTED else _clear
-    tail, key, plain, scan = yield from opening(stored.body, stored.keys, scanner)
-    yield
+    tail, key, plain, scan = opening(stored.body, stored.keys, scanner)
     return FileFooter(
         path=stored.path,
         identity=stored.identity,
@@ -215,27 +206,23 @@ def read_footer(file: CountedFile, resolver: KeyResolver, scanner: FooterScanner
     A signed footer whose key is not at hand is read all the same, as anyone can, where the run
     accepts that.
     """
-    return run(decode_footer(fetch_footer(file, resolver), scanner))
+    return decode_footer(fetch_footer(file, resolver), scanner)
 
 
 #: A footer's tail, its key where that is at hand, its FileMetaData in clear, and what that says.
 _Decoded = tuple[Tail, FooterKey | None, bytes, FooterScan]
 
 
-def _encrypted(body: bytes, keys: FileKeys, scanner: FooterScanner) -> Job[_Decoded]:
+def _encrypted(body: bytes, keys: FileKeys, scanner: FooterScanner) -> _Decoded:
     crypto, length = measured_record(FileCryptoMetaData, body)
     tail = encrypted_tail(0, body, crypto, length)
-    yield
     key = find_key_to_read(tail, keys)
-    yield
     plain = open_footer(tail, key)
-    yield
     return tail, key, plain, scanner.of(plain)
 
 
-def _clear(body: bytes, keys: FileKeys, scanner: FooterScanner) -> Job[_Decoded]:
+def _clear(body: bytes, keys: FileKeys, scanner: FooterScanner) -> _Decoded:
     scan = scanner.of(body)
-    yield
     tail = clear_tail(
         0,
         body,

@@ -3,67 +3,46 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple, cast
+from collections.abc import Iterator
+from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from secure_bloom.parquet.structures.metadata import ColumnChunk
-from secure_bloom.parquet.structures.records import LaterRecords, RecordSource
-
-
-class RowGroupSummary(NamedTuple):
-    """The fields of a RowGroup that a reader uses, by their names there."""
-
-    num_rows: int
-    total_byte_size: int
-    ordinal: int | None
-    columns: Sequence[ColumnChunk]
+from secure_bloom.parquet.footer_outline import NUMBERS, FooterOutline
+from secure_bloom.parquet.structures.metadata import RowGroup
 
 
 class FooterRowGroups:
     """The row groups of one file, in its order.
 
-    ``numbers`` has a row for each: its rows, its bytes, and its ordinal, below 0 where it has none.
-    ``chunk_offsets`` says where each column chunk starts in ``plain``, the bytes of the footer.
-    A read looks at few row groups of a table, so there is no object for each.
+    ``rows`` has the number of rows of each.  ``chunk_offsets`` says where each column chunk starts
+    in the bytes of the footer.  A read looks at few row groups of a table, so there is no object
+    for each.
     """
 
-    def __init__(
-        self, plain: bytes, numbers: NDArray[np.int64], chunk_offsets: NDArray[np.int64]
-    ) -> None:
-        self.numbers = numbers
-        self.chunk_offsets = chunk_offsets
-        self._plain = plain
-        self._known: dict[int, RowGroupSummary] = {}
+    def __init__(self, outline: FooterOutline, columns: int) -> None:
+        count = len(outline.row_groups)
+        every = np.frombuffer(outline.numbers(), np.int64)
+        self._groups = outline.row_groups
+        self._numbers = every[: count * NUMBERS].reshape(count, NUMBERS)
+        self.chunk_offsets = every[count * NUMBERS :].reshape(count, columns)
 
     @functools.cached_property
     def rows(self) -> list[int]:
         """The number of rows of each."""
-        return cast("list[int]", self.numbers[:, 0].tolist())
+        return cast("list[int]", self._numbers[:, 0].tolist())
 
     @functools.cached_property
     def ordinals(self) -> list[int]:
         """The ordinal of each in AADs; writers may leave it out, then it is the position."""
-        ordinals = self.numbers[:, 2].tolist()
+        ordinals = self._numbers[:, 2].tolist()
         return [index if ordinal < 0 else ordinal for index, ordinal in enumerate(ordinals)]
 
     def __len__(self) -> int:
-        return len(self.numbers)
+        return len(self._groups)
 
-    def __getitem__(self, index: int) -> RowGroupSummary:
-        found = self._known.get(index)
-        if found is None:
-            rows, size, ordinal = self.numbers[index].tolist()
-            columns = LaterRecords(self._source, self.chunk_offsets[index].tolist())
-            found = RowGroupSummary(rows, size, None if ordinal < 0 else ordinal, columns)
-            self._known[index] = found
-        return found
+    def __getitem__(self, index: int) -> RowGroup:
+        return self._groups[index]
 
-    def __iter__(self) -> Iterator[RowGroupSummary]:
-        return map(self.__getitem__, range(len(self)))
-
-    @functools.cached_property
-    def _source(self) -> RecordSource[ColumnChunk]:
-        return RecordSource(ColumnChunk, self._plain)
+    def __iter__(self) -> Iterator[RowGroup]:
+        return iter(self._groups)

@@ -5,7 +5,7 @@ A footer is kept until its file is planned, as long as all kept ones take little
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 import pyarrow as pa
@@ -14,7 +14,6 @@ from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.errors import FileChangedError, located
 from secure_bloom.ordered_pool import TINY, in_order
 from secure_bloom.parquet.keys_ahead import KeysAhead
-from secure_bloom.reading.lockstep import Job, growing_runs, in_lockstep, run
 from secure_bloom.reading.table.footer import FileFooter, decode_footer, fetch_footer, read_footer
 from secure_bloom.reading.table.footer_scan import FooterScanner
 from secure_bloom.reading.table.table_schema import unite
@@ -24,8 +23,10 @@ from secure_bloom.tables import TableVersion, list_tables
 
 #: Bytes of footers that are kept from the schema to the plan.
 _KEPT_FOOTERS = 64 * 1024 * 1024
-#: Bytes of footers whose files are handled in lockstep.
+#: Bytes of footers whose files are planned together.
 _TOGETHER = 8 * 1024 * 1024
+#: Runs of files grow by this factor up to this size: small at first, so that rows come soon.
+_GROWTH, _MOST = 8, 256
 #: Objects whose end is kept from the schema to the plan: 128 KiB each.
 _MOST_ASIDE = 2048
 
@@ -132,18 +133,17 @@ class TableFiles:
     def _footers(self) -> Iterator[FileFooter]:
         if self.workers > 1:
             ordinals = range(len(self.paths))
-            yield from in_order(lambda it: run(self._footer(it)), ordinals, self.workers)
+            yield from in_order(self._footer, ordinals, self.workers)
             return
         for ordinals in growing_runs(len(self.paths), lambda _: _TOGETHER // self._largest):
             self.prepare_keys(ordinals)
-            for outcome in in_lockstep(map(self._footer, ordinals)):
-                yield outcome.result()
+            yield from map(self._footer, ordinals)
 
     def prepare_keys(self, ordinals: range) -> None:
         """Unwrap the keys of files side by side, if each has keys of its own."""
         self._keys_ahead.prepare(self.paths[ordinals.start : ordinals.stop])
 
-    def _footer(self, ordinal: int) -> Job[FileFooter]:
+    def _footer(self, ordinal: int) -> FileFooter:
         path = self.paths[ordinal]
         with located(path=path):
             with ExitStack() as stack:
@@ -153,5 +153,16 @@ class TableFiles:
                     file.set_aside()
                     self._aside[ordinal] = file
                     stack.pop_all()
-            yield
-            return (yield from decode_footer(stored, self._scanner))
+            return decode_footer(stored, self._scanner)
+
+
+def growing_runs(count: int, most: Callable[[int], int]) -> Iterator[range]:
+    """The ordinals below ``count`` in runs, each longer than the one before.
+
+    ``most`` says how many files have room in memory together, from an ordinal on; one always has.
+    """
+    start, size = 0, 1
+    while start < count:
+        size = max(1, min(size, most(start)))
+        yield range(start, min(start + size, count))
+        start, size = start + size, min(_GROWTH * size, _MOST)

@@ -55,29 +55,10 @@ class SchemaCache:
     def __init__(self, names: NamesOfTable | None = None) -> None:
         self._names = names
         self._known: dict[tuple[bytes, bytes], FileColumns] = {}
-        #: Footer up to the end of its schema -> that schema.
-        self._prefixes: dict[bytes, FooterSchema] = {}
-
-    def known(self, footer: bytes) -> tuple[bytes, int] | None:
-        """A footer up to the end of its schema, and how many leaves that has, if it is known."""
-        # A copy of the keys: another thread may add one meanwhile.
-        prefixes = tuple(self._prefixes)
-        prefix = next((prefix for prefix in prefixes if footer.startswith(prefix)), None)
-        return None if prefix is None else (prefix, len(self._prefixes[prefix].leaves))
-
-    def columns_behind(self, prefix: bytes, texts: Sequence[KeyValue]) -> FileColumns:
-        """The columns of a footer that starts with a known prefix, given its texts."""
-        return self._columns(self._prefixes[prefix], texts)
 
     def columns(self, footer: FooterOutline) -> FileColumns:
         """The columns of a FileMetaData; FormatError for a schema that is not a whole tree."""
-        schema = footer.schema
-        if footer.starts_with_schema:
-            prefix = footer.plain[: footer.schema_extent[1]]
-            self._prefixes[prefix] = schema
-        return self._columns(schema, footer.metadata.key_value_metadata or [])
-
-    def _columns(self, schema: FooterSchema, texts: Sequence[KeyValue]) -> FileColumns:
+        schema, texts = footer.schema, footer.metadata.key_value_metadata or []
         marks = [text for text in texts if text.key == "ARROW:schema"]
         arrow = (marks[0].value or "").encode() if marks else b""
         found = self._known.get((schema.encoded, arrow))

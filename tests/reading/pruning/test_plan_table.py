@@ -23,7 +23,6 @@ from secure_bloom.errors import (
 )
 from secure_bloom.predicates.request import request
 from secure_bloom.reading import ReadRequest, table_read
-from secure_bloom.reading.lockstep import run
 from secure_bloom.reading.pruning.context import PruningContext
 from secure_bloom.reading.pruning.plan import FilePlan, Step
 from secure_bloom.reading.pruning.plan_file import Planner, StartedFile
@@ -93,7 +92,7 @@ class Asked:
     def _begin(self, planner: Planner) -> StartedFile:
         footer = self.files.kept(0)
         assert footer is not None
-        return run(planner.begin(footer, self.files.partitions[0]))
+        return planner.begin(footer, self.files.partitions[0])
 
 
 def planned_for(where: Any, *paths: Path, keys: Keyring = KEYRING, **options: Any) -> Asked:

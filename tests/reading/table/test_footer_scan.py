@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -17,17 +16,17 @@ from hypothesis import strategies as st
 from thrift.protocol.TProtocol import TType
 
 from secure_bloom.errors import FormatError
+from secure_bloom.parquet import footer_outline
+from secure_bloom.parquet.footer_outline import FooterOutline
 from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.trees import Map, Sequence, Struct, Value
+from secure_bloom.reading.table import footer_scan
 from secure_bloom.reading.table.footer_scan import FooterScan, FooterScanner
 from tests.kernels import mutations
-from tests.project import ROOT
 from tests.surgery import opened
 from tests.tables import Mode, customers, write
 
 Fields = dict[int, tuple[int, Value]]
-#: Tests of the same code, which is to be checked for indices, too.
-_OTHERS = ("kernels/test_fields", "kernels/test_footers", "reading/pruning/batch/test_chunk_fields")
 
 
 #: These tests are about compiled code.
@@ -63,8 +62,10 @@ def edited(plain: bytes, change: Callable[[Fields], Any]) -> bytes:
     return trees.encode(tree)
 
 
-#: Fields of a FileMetaData of which a scan tells in another way, or not at all.
-OTHERWISE = {"version", "schema", "num_rows", "row_groups"}
+#: Fields of a FileMetaData of which a scan tells in another way.
+OTHERWISE = {"schema", "row_groups"}
+#: Fields of a RowGroup that a scan finds.
+NUMBERS = ("num_rows", "total_byte_size", "ordinal", "file_offset", "total_compressed_size")
 
 
 def spelled(value: Any) -> object:
@@ -81,14 +82,13 @@ def spelled(value: Any) -> object:
 def said(outline: FooterScan) -> dict[str, object]:
     """All that an outline says."""
     groups = outline.row_groups
-    assert groups.chunk_offsets is not None
-    assert groups.chunk_offsets.dtype == groups.numbers.dtype == np.int64
+    assert groups.chunk_offsets.dtype == np.int64
     return {
         "length": outline.length,
         "metadata": spelled(outline.metadata),
         "columns": [leaf.name for leaf in outline.columns.leaves],
         "schema": outline.columns.arrow,
-        "groups": [(g.num_rows, g.total_byte_size, g.ordinal) for g in groups],
+        "groups": [[getattr(group, name) for name in NUMBERS] for group in groups],
         "rows": groups.rows,
         "ordinals": groups.ordinals,
         "places": groups.chunk_offsets.tolist(),
@@ -97,13 +97,24 @@ def said(outline: FooterScan) -> dict[str, object]:
 
 
 def scanned_by_kernel(scanner: FooterScanner, plain: bytes) -> FooterScan | None:
-    """The outline of a footer whose schema is known, by compiled code alone."""
-    known = scanner._schemas.known(plain)
-    return None if known is None else scanner._compiled(plain, *known)
+    """The scan of a footer by the extension alone."""
+    return _scan(scanner, plain, footer_outline._scanned)
 
 
 def by_library(scanner: FooterScanner, plain: bytes) -> FooterScan:
-    return scanner._by_library(plain)
+    found = _scan(scanner, plain, footer_outline._decoded_outline)
+    assert found is not None
+    return found
+
+
+def _scan(
+    scanner: FooterScanner, plain: bytes, way: Callable[[bytes], FooterOutline | None]
+) -> FooterScan | None:
+    found = way(plain)
+    if found is None:
+        return None
+    with mock.patch.object(footer_scan, "outline", return_value=found):
+        return scanner.of(plain)
 
 
 def assert_same(plain: bytes) -> None:
@@ -247,12 +258,12 @@ def test_the_refusal_is_that_of_the_library(plain: bytes, change: Callable[[Fiel
     assert refused.value.message == expected.value.message
 
 
-def test_the_second_file_of_a_schema_is_read_by_compiled_code(
+def test_a_footer_is_scanned_without_the_library(
     plain: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scanner = FooterScanner()
-    first = scanner.of(plain)
-    monkeypatch.setattr(FooterScanner, "_by_library", None)
+    first = by_library(scanner, plain)
+    monkeypatch.setattr(footer_outline, "_decoded_outline", None)
     assert said(scanner.of(plain + bytes(7))) == said(first)
 
 
@@ -321,28 +332,7 @@ def outcome(read: Callable[[], FooterScan | None]) -> object:
 def test_hostile_footers_say_what_the_library_reads(plain: bytes, data: st.DataObject) -> None:
     scanner = FooterScanner()
     scanner.of(plain)
-    prefix, _ = scanner._schemas.known(plain) or (b"", 0)
-    hostile = data.draw(mutations(plain, start=len(prefix)))
+    hostile = data.draw(mutations(plain, start=data.draw(st.sampled_from([0, 200, 400]))))
     found = outcome(lambda: scanned_by_kernel(scanner, hostile))
     if found is not None:
         assert found == outcome(lambda: by_library(scanner, hostile))
-
-
-@pytest.mark.slow
-def test_hostile_footers_do_not_reach_outside_of_arrays(tmp_path: Path) -> None:
-    """The same and those of the kernels alone, with every index checked."""
-    checked = {
-        "NUMBA_BOUNDSCHECK": "1",
-        "NUMBA_CACHE_DIR": str(tmp_path),
-        "SECURE_BLOOM_EXAMPLES": "3000",
-    }
-    files = [__file__, *(f"tests/{name}.py" for name in _OTHERS)]
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-m", "not slow", "-p", "no:cacheprovider", *files],
-        cwd=ROOT,
-        env=os.environ | checked,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout

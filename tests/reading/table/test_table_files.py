@@ -19,7 +19,6 @@ from secure_bloom.errors import (
     SecureBloomError,
 )
 from secure_bloom.reading.table import table_files
-from secure_bloom.reading.table.footer import decode_footer, fetch_footer
 from secure_bloom.reading.table.table_files import TableFiles
 from tests.surgery import flip
 from tests.tables import KEYRING, Mode, customers, made_once, write
@@ -249,30 +248,6 @@ def test_runs_of_files_that_are_looked_at_side_by_side_are_as_long_as_ever(
     _together(monkeypatch, 1)
     keep(0)
     assert ordinals(table(tmp_path)) == wanted
-
-
-@pytest.mark.parametrize(("fitting", "most"), [(0, 1), (1, 1), (3, 3), (100, 8)])
-def test_large_footers_are_first_read_few_at_a_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fitting: int, most: int
-) -> None:
-    """Those that were fetched and not yet opened are in memory together."""
-    for index in range(FILES):
-        write(tmp_path / f"{index:02}.parquet", pa.table({"id": [1000 + index]}))
-    _together(monkeypatch, fitting * max(memory(table(tmp_path))))
-    fetch, open_one, waiting = fetch_footer, decode_footer, [0]
-
-    def fetched(*args: Any) -> Any:
-        waiting.append(waiting[-1] + 1)
-        return fetch(*args)
-
-    def opened(*args: Any) -> Any:
-        waiting.append(waiting[-1] - 1)
-        return open_one(*args)
-
-    monkeypatch.setattr(table_files, "fetch_footer", fetched)
-    monkeypatch.setattr(table_files, "decode_footer", opened)
-    assert len(table(tmp_path)) == FILES
-    assert (max(waiting), waiting[-1]) == (most, 0)
 
 
 # --- Errors ---

@@ -1,6 +1,6 @@
 """Rule out the row groups of a file together: by their bounds, then by their Bloom filters.
 
-This serves lookups: predicates that each can rule a row group out alone.  Compiled code looks at
+This serves lookups: predicates that each can rule a row group out alone.  The C extension looks at
 all chunks of a column in one call, without a Python object for each.  It decides the usual cases
 only.  Row groups that it does not decide go through the steps, so both ways give the same answer.
 """
@@ -9,26 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from secure_bloom.errors import KeyUnavailableError
-from secure_bloom.kernels.loading import compiled_code
+from secure_bloom.kernels import extension
 from secure_bloom.parquet.value_order import has_ordered_bounds
-from secure_bloom.reading.lockstep import Job
+from secure_bloom.reading.pruning.batch.chunk_fields import ChunkFields, read_chunk_fields
 from secure_bloom.reading.pruning.bounds import has_signed_order
 from secure_bloom.reading.pruning.column_predicates import ColumnPredicate, ProbeValues, StoredValue
 from secure_bloom.reading.pruning.file_pruner import FilePruner
-from secure_bloom.reading.pruning.filter_reads import read_filters_at
-
-if TYPE_CHECKING:
-    # It loads compiled code.
-    from secure_bloom.reading.pruning.batch.chunk_fields import ChunkFields
-
-#: Seconds that a row group takes longer without compiled code.
-_SAVED = 20e-6
+from secure_bloom.reading.pruning.filter_reads import ask_together, read_filters_at
 
 #: Survivors by their index among the row groups looked at, each with the conditions whose Bloom
 #: filter was checked and may have a value.
@@ -82,7 +74,7 @@ class BatchSurvivors:
     def prune_by_filters(self, pruner: FilePruner) -> None:
         """Rule out by Bloom filters, and hand what is left to ``pruner``, whose file is open."""
         unchecked = [(column, column.with_filter(self._survivors)) for column in self.columns]
-        if len(self.columns) == 1 and self.columns[0].chunks.ciphers is None:
+        if len(self.columns) == 1:
             column, indices = unchecked[0]
             unchecked = [(column, self._check_together(pruner, column, indices))]
         self._check_one_by_one(pruner, unchecked)
@@ -91,12 +83,19 @@ class BatchSurvivors:
     def _check_together(
         self, pruner: FilePruner, column: _ColumnSurvivors, indices: list[int]
     ) -> list[int]:
-        """Check the plain filters of a column in one call; return those it does not decide."""
+        """Check the filters of a column in one call; return those that it does not decide."""
         if not indices:
             return []
+        chunks = column.chunks
         hashes = pruner.context.hashes(column.predicate, column.predicate.values or ())
-        filters, runs = column.chunks.filters[indices], column.runs[indices]
-        answers = hashes.check_together(pruner.file, filters, runs)
+        answers = ask_together(
+            pruner.file,
+            chunks.filters[indices],
+            hashes.array,
+            column.runs[indices],
+            chunks.cipher,
+            [chunks.ordinals[index] for index in indices],
+        )
         if answers is None:
             return indices
         undecided = []
@@ -131,20 +130,15 @@ class BatchSurvivors:
             del self._survivors[index]
 
 
-def prune_together(pruner: FilePruner) -> Job[BatchSurvivors | None]:
+def prune_together(pruner: FilePruner) -> BatchSurvivors | None:
     """Rule row groups out by the bounds in the footer; None where the steps must do it all."""
-    rows = pruner.footer.row_groups.rows
     # To explain a read, every row group needs notes of its own, which only the steps write.
-    probes = [] if pruner.explain else _probes(pruner)
-    if not probes or not compiled_code.is_worth(len(rows) * _SAVED):
+    probes = [] if pruner.explain or extension.native is None else _probes(pruner)
+    if not probes:
         return None
-    row_groups = [index for index, count in enumerate(rows) if count > 0]
-    columns = []
-    for predicate, probe in probes:
-        yield
-        column = yield from _prune_by_bounds(pruner, row_groups, predicate, probe)
-        columns += [] if column is None else [column]
-    yield
+    row_groups = [index for index, count in enumerate(pruner.footer.row_groups.rows) if count > 0]
+    every = (_prune_by_bounds(pruner, row_groups, *probe) for probe in probes if row_groups)
+    columns = [column for column in every if column is not None]
     mask = np.ones(len(row_groups), np.bool_)
     for column in columns:
         mask &= column.may_match
@@ -167,33 +161,38 @@ def _probes(pruner: FilePruner) -> list[tuple[ColumnPredicate, ProbeValues]]:
 
 def _prune_by_bounds(
     pruner: FilePruner, row_groups: Sequence[int], predicate: ColumnPredicate, probe: ProbeValues
-) -> Job[_ColumnSurvivors | None]:
+) -> _ColumnSurvivors | None:
     """The chunks that the bounds of a column leave; None where the steps must look at each."""
-    from secure_bloom.kernels import chunks as layout
-    from secure_bloom.reading.pruning.batch.chunk_fields import read_chunk_fields
-
     try:
-        chunks = yield from read_chunk_fields(pruner.footer, predicate.ordinal, row_groups)
+        chunks = read_chunk_fields(pruner.footer, predicate.ordinal, row_groups)
     except KeyUnavailableError:
         # The steps know whether that is an error or a condition to leave out.
         return None
     if chunks is None:
         return None
-    yield
     runs = np.empty((len(row_groups), 2), np.int64)
-    layout.leave(
-        np.frombuffer(chunks.plain, np.uint8),
+    extension.native.leave(
+        chunks.plain,
         chunks.fields,
+        np.array([pruner.footer.row_groups.rows[index] for index in row_groups], np.int64),
         probe.path,
         probe.values,
         probe.offsets,
-        pruner.footer.row_groups.numbers[row_groups, 0],
         probe.order.width,
-        probe.order.is_little,
-        probe.order.is_signed,
-        has_ordered_bounds(pruner.footer.metadata.column_orders, predicate.ordinal, predicate.leaf),
-        has_signed_order(predicate.leaf),
-        not predicate.leaf.is_required,
+        _flags(pruner, predicate, probe),
         runs,
     )
     return _ColumnSurvivors(predicate=predicate, chunks=chunks, runs=runs)
+
+
+def _flags(pruner: FilePruner, predicate: ColumnPredicate, probe: ProbeValues) -> int:
+    """How the values of a column are ordered, and which bounds are: bits for the extension."""
+    leaf, orders = predicate.leaf, pruner.footer.metadata.column_orders
+    bits = (
+        probe.order.is_little,
+        probe.order.is_signed,
+        has_ordered_bounds(orders, predicate.ordinal, leaf),
+        has_signed_order(leaf),
+        not leaf.is_required,
+    )
+    return sum(1 << place for place, is_set in enumerate(bits) if is_set)

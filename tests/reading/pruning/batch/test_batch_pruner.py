@@ -21,10 +21,10 @@ from secure_bloom.bloom.stored import encode_bloom_filter
 from secure_bloom.encryption.column_cipher import ColumnCipher
 from secure_bloom.encryption.keys import Keyring
 from secure_bloom.errors import IntegrityError, KeyUnavailableError, SecureBloomError
-from secure_bloom.kernels.loading import CompiledCode
+from secure_bloom.kernels import extension
 from secure_bloom.parquet.structures.metadata import ColumnMetaData
 from secure_bloom.reading.pruning.file_pruner import FilePruner
-from secure_bloom.reading.pruning.filter_reads import Hashes, read_filters
+from secure_bloom.reading.pruning.filter_reads import Hashes, ask_together, read_filters
 from secure_bloom.reading.pruning.steps import bloom_filters
 from secure_bloom.storage import InputFile
 from tests.reading.lakes import POOLS, Part, expected, parts, predicates, same
@@ -46,7 +46,7 @@ pytestmark = pytest.mark.parametrize("has_compiled_code", [True])
 def steps_only() -> Iterator[None]:
     """Only the steps, without compiled code."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(CompiledCode, "is_worth", lambda _self, _saved: False)
+        patched.setattr(extension, "native", None)
         yield
 
 
@@ -177,7 +177,7 @@ def _write(folder: Path, files: list[Part], *, coarse: bool) -> None:
 def _outcome(folder: Path, where: Any, *, compiled: bool) -> Any:
     """The row groups that one of the two ways leaves, or the class of its error."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(CompiledCode, "is_worth", lambda _self, _saved: compiled)
+        patched.setattr(extension, "native", extension.native if compiled else None)
         try:
             return left(folder, where)
         except SecureBloomError as error:
@@ -188,12 +188,11 @@ def _outcome(folder: Path, where: Any, *, compiled: bool) -> Any:
 @given(_tables(), st.booleans())
 def test_both_ways_leave_the_same(table: tuple[list[Part], Any], coarse: bool) -> None:
     files, where = table
-    with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patched:
+    with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         _write(folder, files, coarse=coarse)
         found = _outcome(folder, where, compiled=True)
         assert found == _outcome(folder, where, compiled=False)
-        patched.setattr(CompiledCode, "is_worth", lambda _self, _saved: True)
         rows = sb.read_table(folder, where=where, keys=KEYRING)
     whole = pa.concat_tables([file.table for file in files], promote_options="default")
     assert same(rows, expected(whole, where))
@@ -687,10 +686,14 @@ def test_few_and_many_values_give_the_same(tmp_path: Path, count: int) -> None:
 
 def test_filters_outside_of_the_file_are_not_checked_together(tmp_path: Path) -> None:
     path = lake(tmp_path, Mode.PLAIN)
-    hashes = Hashes.of([PRESENT.encode()])
+    hashes = Hashes.of([PRESENT.encode()]).array
     with opened(path) as it:
         size = it.file.size
-        runs = np.array([[0, 1]])
+
+        def asked(offset: int, length: int) -> Any:
+            places, runs = np.array([[offset, length]]), np.array([[0, 1]])
+            return ask_together(it.file, places, hashes, runs, None, [0])
+
         for offset, length in [(size, 1), (size - 1, 2), (-1, 5), (0, 0), (2**62, 2**62), (5, -5)]:
-            assert hashes.check_together(it.file, np.array([[offset, length]]), runs) is None
-        assert hashes.check_together(it.file, np.array([[size - 8, 8]]), runs) == [None]
+            assert asked(offset, length) is None
+        assert asked(size - 8, 8) == [None]

@@ -10,11 +10,15 @@ from numpy.typing import NDArray
 from thrift.protocol.TProtocol import TType
 
 from secure_bloom.errors import FormatError
-from secure_bloom.kernels import fields
-from secure_bloom.kernels.fields import ABSENT, NOWHERE
 from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.trees import Map, Sequence, Struct, Value
-from tests.kernels import mutations
+from secure_bloom.parquet.structures.wire_fields import WireType
+from tests.kernels import ABSENT, NOWHERE, mutations, native, needs_native
+
+pytestmark = needs_native
+#: Field ids of a table.
+FIELD_IDS = 32
+Table = NDArray[np.int16]
 
 #: A structure with a field of every type that a footer may have.
 EVERY_TYPE = Struct(
@@ -42,7 +46,12 @@ UUID = b"\x1d" + bytes(range(16)) + b"\x19\x2d" + bytes(32) + b"\x00"
 
 
 def end_of(data: bytes, at: int = 0) -> int:
-    return fields.end_of(np.frombuffer(data, np.uint8), at, fields.STRUCT, fields.new_counts())
+    """The end of the structure at ``at``: as a field of another one it gets its end in a slot."""
+    wanted = np.zeros((1, FIELD_IDS, 2), np.int16)
+    wanted[0, 1] = WireType.STRUCT, 1
+    found = np.empty(2, np.int64)
+    native.read_fields(b"\x1c" + data[at:], np.zeros(1, np.int64), 0, wanted, 2, found)
+    return at + int(found[1]) - 1 if found[1] >= 0 else NOWHERE
 
 
 def end_by_library(data: bytes) -> int:
@@ -129,29 +138,25 @@ NUMBER, BYTES, ITEMS, WHOLE, INNER, PLACES = 0, 1, 3, 5, 7, 8
 
 
 @pytest.fixture(scope="module")
-def table() -> fields.Table:
-    made = np.zeros((2, fields.FIELD_IDS, 2), np.int16)
-    made[0, 1] = fields.I64_TYPE, NUMBER + 1
-    made[0, 2] = fields.BINARY, BYTES + 1
-    made[0, 3] = fields.LIST, ITEMS + 1
-    made[0, 4] = fields.STRUCT, WHOLE + 1
-    made[0, 6] = fields.STRUCT, -1
-    made[1, 2] = fields.I32_TYPE, INNER + 1
+def table() -> Table:
+    made = np.zeros((2, FIELD_IDS, 2), np.int16)
+    made[0, 1] = WireType.I64, NUMBER + 1
+    made[0, 2] = WireType.BINARY, BYTES + 1
+    made[0, 3] = WireType.LIST, ITEMS + 1
+    made[0, 4] = WireType.STRUCT, WHOLE + 1
+    made[0, 6] = WireType.STRUCT, -1
+    made[1, 2] = WireType.I32, INNER + 1
     return made
 
 
 def read(
-    data: bytes, table: fields.Table, start: int = 0, end: int | None = None
+    data: bytes, table: Table, start: int = 0, end: int | None = None
 ) -> NDArray[np.int64] | None:
-    found = np.empty((1, PLACES), np.int64)
-    is_whole = fields.read_structures(
-        np.frombuffer(data, np.uint8),
-        np.array([start]),
-        np.array([len(data) if end is None else end]),
-        table,
-        found,
-    )
-    return found[0] if is_whole else None
+    found = np.empty(PLACES, np.int64)
+    bounds = np.array([start, len(data) if end is None else end])
+    stop = native.read_fields(data, bounds, 1, table, PLACES, found)
+    assert stop <= len(data)
+    return found if stop >= 0 else None
 
 
 WANTED = Struct(
@@ -168,7 +173,7 @@ WANTED = Struct(
 )
 
 
-def test_fields_stand_where_they_lie(table: fields.Table) -> None:
+def test_fields_stand_where_they_lie(table: Table) -> None:
     encoded = b"before" + trees.encode(WANTED)
     found = read(encoded + bytes(5), table, start=6)
     assert found is not None
@@ -179,14 +184,14 @@ def test_fields_stand_where_they_lie(table: fields.Table) -> None:
     assert encoded[found[WHOLE] : found[WHOLE + 1]] == b"\x11\x00"
 
 
-def test_fields_that_are_not_there_are_absent(table: fields.Table) -> None:
+def test_fields_that_are_not_there_are_absent(table: Table) -> None:
     found = read(b"\x00", table)
     assert found is not None
     assert set(found.tolist()) == {ABSENT}
 
 
 @pytest.mark.parametrize("number", [0, 1, -1, 2**31, 2**62 - 1, -(2**62)])
-def test_numbers_are_those_of_the_bytes(table: fields.Table, number: int) -> None:
+def test_numbers_are_those_of_the_bytes(table: Table, number: int) -> None:
     found = read(trees.encode(Struct({1: (TType.I64, number)})), table)
     assert found is not None
     assert found[NUMBER] == number
@@ -213,23 +218,35 @@ def test_numbers_are_those_of_the_bytes(table: fields.Table, number: int) -> Non
         pytest.param(b"", id="nothing"),
     ],
 )
-def test_what_is_not_as_wanted_is_refused(table: fields.Table, encoded: bytes) -> None:
+def test_what_is_not_as_wanted_is_refused(table: Table, encoded: bytes) -> None:
     assert read(encoded, table) is None
 
 
 @pytest.mark.parametrize("start", [-1, -5, -(2**63), 5, 6, 2**62])
-def test_offsets_outside_of_the_bytes_are_refused(table: fields.Table, start: int) -> None:
+def test_offsets_outside_of_the_bytes_are_refused(table: Table, start: int) -> None:
     assert read(b"\x00" * 5, table, start=start) is None
 
 
-def test_a_structure_ends_inside_of_its_own_bytes(table: fields.Table) -> None:
+@pytest.mark.parametrize("slots", [0, -1, INNER, BYTES + 1])
+def test_slots_outside_of_a_row_are_refused(table: Table, slots: int) -> None:
+    found, offsets = np.full(PLACES, 7, np.int64), np.zeros(1, np.int64)
+    encoded = trees.encode(WANTED)
+    if slots < 1:
+        with pytest.raises(ValueError, match="do not fit"):
+            native.read_fields(encoded, offsets, 0, table, slots, found)
+    else:
+        assert native.read_fields(encoded, offsets, 0, table, slots, found[:slots]) < 0
+    assert set(found[max(slots, 0) :].tolist()) == {7}
+
+
+def test_a_structure_ends_inside_of_its_own_bytes(table: Table) -> None:
     encoded = trees.encode(WANTED)
     assert read(encoded, table, end=len(encoded)) is not None
     assert all(read(encoded, table, end=end) is None for end in range(-2, len(encoded)))
 
 
 @given(mutations(trees.encode(WANTED)) | st.binary(max_size=40))
-def test_hostile_bytes_are_refused_or_lie_inside(table: fields.Table, data: bytes) -> None:
+def test_hostile_bytes_are_refused_or_lie_inside(table: Table, data: bytes) -> None:
     found = read(data, table)
     if found is None:
         return

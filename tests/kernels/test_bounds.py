@@ -10,17 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secure_bloom.kernels import chunks as kernels
-from secure_bloom.kernels.fields import ABSENT
+from secure_bloom.parquet import chunk_fields as slots
+from tests.kernels import ABSENT, native, needs_native
+
+pytestmark = needs_native
 
 ROWS = 10
 PATH = b"\x18\x01a"
 #: A chunk with a filter and no bounds.
 USUAL = {
-    kernels.NUM_VALUES: ROWS,
-    kernels.DATA_PAGE_OFFSET: 100,
-    kernels.BLOOM_FILTER_OFFSET: 500,
-    kernels.BLOOM_FILTER_LENGTH: 47,
+    slots.NUM_VALUES: ROWS,
+    slots.DATA_PAGE_OFFSET: 100,
+    slots.BLOOM_FILTER_OFFSET: 500,
+    slots.BLOOM_FILTER_LENGTH: 47,
 }
 
 
@@ -38,33 +40,33 @@ def run(
     **fields: Any,
 ) -> list[int]:
     """The run of ascending values that one chunk's bounds leave."""
-    row = np.full(kernels.PLACES, ABSENT, np.int64)
+    row = np.full(slots.SLOTS, ABSENT, np.int64)
     for place, number in USUAL.items():
         row[place] = number
     data = path
-    row[kernels.PATH_IN_SCHEMA : kernels.PATH_IN_SCHEMA + 2] = 0, len(path)
+    row[slots.PATH_IN_SCHEMA : slots.PATH_IN_SCHEMA + 2] = 0, len(path)
     if bounds is not None:
-        place = kernels.MIN if older else kernels.MIN_VALUE
+        place = slots.MIN if older else slots.MIN_VALUE
         for bound in bounds:
             row[place : place + 2] = len(data), len(data) + len(bound)
             data, place = data + bound, place + 2
     if histogram is not None:
-        row[kernels.DEFINITION_LEVEL_HISTOGRAM] = len(data)
+        row[slots.DEFINITION_LEVEL_HISTOGRAM] = len(data)
         data += histogram
     for name, number in fields.items():
-        row[getattr(kernels, name)] = number
+        row[getattr(slots, name)] = number
     found = np.empty((1, 2), np.int64)
-    kernels.leave(
-        np.frombuffer(data, np.uint8),
-        row.reshape(1, -1),
-        np.frombuffer(PATH, np.uint8),
-        np.frombuffer(b"".join(values), np.uint8),
-        np.cumsum([0, *map(len, values)], dtype=np.int64),
+    width, is_little, is_signed = order
+    bits = (is_little, is_signed, has_order, has_old_order, may_be_null)
+    native.leave(
+        data,
+        row,
         np.array([ROWS]),
-        *order,
-        has_order,
-        has_old_order,
-        may_be_null,
+        PATH,
+        b"".join(values),
+        np.cumsum([0, *map(len, values)], dtype=np.int64),
+        width,
+        sum(1 << place for place, is_set in enumerate(bits) if is_set),
         found,
     )
     result: list[int] = found[0].tolist()
@@ -113,7 +115,7 @@ def test_numbers_in_their_order(
     assert run(sought, (encoded(low), encoded(high) + b"\0"), order=order) == [0, len(values)]
 
 
-UNDECIDED = [kernels.UNDECIDED, 0]
+UNDECIDED = [-1, 0]
 ALL, NOTHING = [0, 2], [0, 0]
 
 

@@ -1,0 +1,240 @@
+/* Scan a FileMetaData once: its row groups as numbers, and the offset of each column chunk.  Then
+ * read some fields of many chunks.  parquet.thrift, FileMetaData and RowGroup. */
+#include "compact.h"
+
+/* Field ids of FileMetaData and RowGroup; tests/kernels compare them with thrift/parquet.thrift. */
+enum { VERSION = 1, SCHEMA = 2, NUM_ROWS = 3, ROW_GROUPS = 4 };
+enum {
+    COLUMNS = 1,
+    TOTAL_BYTE_SIZE = 2,
+    GROUP_ROWS = 3,
+    FILE_OFFSET = 5,
+    TOTAL_COMPRESSED_SIZE = 6,
+    ORDINAL = 7
+};
+
+/* The numbers of a scan, in their order: `rest` is where the row groups end.  After them come the
+ * numbers of each row group, and then the offset of each column chunk, row group by row group. */
+typedef struct {
+    int64_t length, schema_start, schema_end, rest;
+    int64_t group_count, column_count, version, num_rows;
+} Head;
+
+typedef struct {
+    int64_t num_rows, total_byte_size, ordinal, file_offset, total_compressed_size;
+} Group;
+
+#define HEAD_NUMBERS ((int64_t)(sizeof(Head) / 8))
+#define GROUP_NUMBERS ((int64_t)(sizeof(Group) / 8))
+
+/* Where the numbers go: `room` of them. */
+typedef struct {
+    int64_t *numbers;
+    int64_t room;
+} Scan;
+
+/* Enter the offset of each structure of the list at `at`; their count must be `wanted`. */
+static int64_t scan_chunks(Bytes in, int64_t at, int64_t *offsets, int64_t wanted) {
+    int kind;
+    int64_t count;
+    at = read_list_header(in, at, &kind, &count);
+    if (at < 0 || kind != WIRE_STRUCT || count != wanted) return NOWHERE;
+    for (int64_t i = 0; at >= 0 && i < count; i++) {
+        offsets[i] = at;
+        at = end_of_structures(in, at, 1);
+    }
+    return at;
+}
+
+/* The place of a number of a RowGroup; NULL for a field that is passed over. */
+static int64_t *number_of(Group *group, Field field) {
+    if (field.id == ORDINAL && field.kind == WIRE_I16) return &group->ordinal;
+    if (field.kind != WIRE_I64) return NULL;
+    switch (field.id) {
+    case TOTAL_BYTE_SIZE: return &group->total_byte_size;
+    case GROUP_ROWS: return &group->num_rows;
+    case FILE_OFFSET: return &group->file_offset;
+    case TOTAL_COMPRESSED_SIZE: return &group->total_compressed_size;
+    default: return NULL;
+    }
+}
+
+/* Enter a RowGroup; NOWHERE if it lacks a required field, or has negative rows. */
+static int64_t scan_group(Bytes in, int64_t at, Group *group, int64_t *offsets, int64_t columns) {
+    Field field = {WIRE_STOP, 0};
+    bool has_columns = false;
+    *group = (Group){ABSENT, ABSENT, ABSENT, ABSENT, ABSENT};
+    while ((at = read_field_header(in, at, &field)) >= 0 && field.kind != WIRE_STOP) {
+        int64_t *number = number_of(group, field);
+        if (field.id == COLUMNS && field.kind == WIRE_LIST) {
+            has_columns = true;
+            at = scan_chunks(in, at, offsets, columns);
+        } else if (number != NULL) {
+            at = read_number(in, at, field.kind, number);
+        } else {
+            at = end_of_value(in, at, field.kind);
+        }
+    }
+    bool is_whole = has_columns && group->num_rows >= 0 && group->total_byte_size != ABSENT;
+    return is_whole ? at : NOWHERE;
+}
+
+/* The number of chunks of the RowGroup at `at`, whose first field must be its list of them. */
+static int64_t count_chunks(Bytes in, int64_t at) {
+    Field field = {WIRE_STOP, 0};
+    int kind;
+    int64_t count;
+    at = read_field_header(in, at, &field);
+    if (at < 0 || field.id != COLUMNS || field.kind != WIRE_LIST) return NOWHERE;
+    return read_list_header(in, at, &kind, &count) < 0 ? NOWHERE : count;
+}
+
+/* Enter all row groups of the list at `at`; all must have as many chunks as the first one. */
+static int64_t scan_groups(Bytes in, int64_t at, Head *head, Scan out) {
+    int kind;
+    int64_t count, columns = 0;
+    at = read_list_header(in, at, &kind, &count);
+    if (at >= 0 && kind != WIRE_STRUCT) return NOWHERE;
+    if (at >= 0 && count > 0) columns = count_chunks(in, at);
+    if (at < 0 || columns < 0) return NOWHERE;
+    /* Both counts are below 2^18. */
+    if (count * (GROUP_NUMBERS + columns) > out.room - HEAD_NUMBERS) return NOWHERE;
+    Group *groups = (Group *)(void *)(out.numbers + HEAD_NUMBERS);
+    int64_t *offsets = out.numbers + HEAD_NUMBERS + GROUP_NUMBERS * count;
+    for (int64_t i = 0; at >= 0 && i < count; i++)
+        at = scan_group(in, at, groups + i, offsets + i * columns, columns);
+    head->group_count = count;
+    head->column_count = columns;
+    return at;
+}
+
+/* Enter where the elements of the schema start and end. */
+static int64_t scan_schema(Bytes in, int64_t at, Head *head) {
+    int kind;
+    int64_t count;
+    at = read_list_header(in, at, &kind, &count);
+    if (at < 0 || kind != WIRE_STRUCT || count == 0) return NOWHERE;
+    head->schema_start = at;
+    return head->schema_end = end_of_structures(in, at, count);
+}
+
+static int64_t scan_footer(Bytes in, Scan out) {
+    Field field = {WIRE_STOP, 0};
+    Head *head = (Head *)(void *)out.numbers;
+    int64_t at = 0;
+    if (out.room < HEAD_NUMBERS) return NOWHERE;
+    for (int64_t i = 0; i < HEAD_NUMBERS; i++) out.numbers[i] = ABSENT;
+    while ((at = read_field_header(in, at, &field)) >= 0 && field.kind != WIRE_STOP) {
+        if (field.id == VERSION && field.kind == WIRE_I32)
+            at = read_number(in, at, WIRE_I32, &head->version);
+        else if (field.id == SCHEMA && field.kind == WIRE_LIST)
+            at = scan_schema(in, at, head);
+        else if (field.id == NUM_ROWS && field.kind == WIRE_I64)
+            at = read_number(in, at, WIRE_I64, &head->num_rows);
+        else if (field.id == ROW_GROUPS && field.kind == WIRE_LIST)
+            at = head->rest = scan_groups(in, at, head, out);
+        else
+            at = end_of_value(in, at, field.kind);
+    }
+    head->length = at;
+    return head->schema_end >= 0 && head->rest >= 0 ? at : NOWHERE;
+}
+
+/* scan(plain, numbers): enter the scan of the FileMetaData at the start of `plain`.  Its end, or
+ * DAMAGED if it is damaged or unusual, or if there is no room for the numbers. */
+static int64_t scan(Arguments *in) {
+    Bytes plain = {bytes_of(in, 0), (int64_t)size_of(in, 0)};
+    return scan_footer(plain, (Scan){numbers_of(in, 1), (int64_t)count_of(in, 1)});
+}
+
+/* A table has an entry for each structure and field id: the wanted wire type, or WIRE_STOP to pass
+ * over the field, and an action.  Action -n: the value is structure n of the table.  Action n: its
+ * number goes into slot n - 1; other values have two slots, for their start and end. */
+#define FIELD_IDS 32
+
+typedef struct {
+    int16_t kind, action;
+} Entry;
+
+typedef struct {
+    const Entry *entries;
+    int64_t structures, slots;
+} Table;
+
+/* The entry of a field; one that is passed over for a field that the table does not have. */
+static Entry entry_of(Table table, int64_t structure, Field field) {
+    if (field.id <= 0 || field.id >= FIELD_IDS) return (Entry){WIRE_STOP, 0};
+    return table.entries[structure * FIELD_IDS + field.id];
+}
+
+/* Enter a value into its slots. */
+static int64_t enter_value(Bytes in, int64_t at, int kind, int64_t slot, int64_t *row, Table table) {
+    bool is_number = kind >= WIRE_I16 && kind <= WIRE_I64;
+    if (slot + (is_number ? 1 : 2) > table.slots) return NOWHERE;
+    if (is_number) return read_number(in, at, kind, row + slot);
+    return read_extent(in, at, kind, row + slot, row + slot + 1);
+}
+
+/* Enter the fields of the structure at `at` into `row`.  A wanted field of another wire type makes
+ * the structure unusual. */
+static int64_t read_structure(Bytes in, int64_t at, Table table, int64_t *row) {
+    struct {
+        int64_t structure;
+        int id;
+    } above[MAX_DEPTH];
+    int depth = 0;
+    int64_t structure = 0;
+    Field field = {WIRE_STOP, 0};
+    while ((at = read_field_header(in, at, &field)) >= 0) {
+        if (field.kind == WIRE_STOP) {
+            if (depth == 0) return at;
+            structure = above[--depth].structure;
+            field.id = above[depth].id;
+            continue;
+        }
+        Entry entry = entry_of(table, structure, field);
+        if (entry.kind == WIRE_STOP) {
+            at = end_of_value(in, at, field.kind);
+        } else if (entry.kind != field.kind) {
+            return NOWHERE;
+        } else if (entry.action > 0) {
+            at = enter_value(in, at, field.kind, entry.action - 1, row, table);
+        } else if (depth < MAX_DEPTH && -entry.action < table.structures) {
+            above[depth].structure = structure;
+            above[depth++].id = field.id;
+            structure = -entry.action;
+            field.id = 0;
+        } else {
+            return NOWHERE;
+        }
+    }
+    return NOWHERE;
+}
+
+/* read_fields(data, offsets, is_run, table, slots, rows)
+ * Enter a row of `slots` numbers for each structure; DAMAGED if one is damaged or unusual.  In a run
+ * of structures each one ends before the next offset. */
+static int64_t read_fields(Arguments *in) {
+    Bytes data = {bytes_of(in, 0), (int64_t)size_of(in, 0)};
+    const int64_t *offsets = numbers_of(in, 1);
+    int64_t *rows = numbers_of(in, 3);
+    bool is_run = in->numbers[0] != 0;
+    Table table = {numbers_of(in, 2), (int64_t)(size_of(in, 2) / (FIELD_IDS * sizeof(Entry))),
+                   in->numbers[1]};
+    if (table.structures < 1 || table.slots < 1) return REFUSED;
+    int64_t count = (int64_t)count_of(in, 3) / table.slots, at = 0;
+    if (count > (int64_t)count_of(in, 1) - is_run) return REFUSED;
+    for (int64_t i = 0; i < count * table.slots; i++) rows[i] = ABSENT;
+    for (int64_t i = 0; at >= 0 && i < count; i++) {
+        Bytes own = data;
+        if (is_run && offsets[i + 1] < own.size) own.size = offsets[i + 1];
+        at = read_structure(own, offsets[i], table, rows + i * table.slots);
+    }
+    return at < 0 ? DAMAGED : at;
+}
+
+Kernel footer_kernels[] = {
+    KERNEL(scan, "rW", 0),
+    KERNEL(read_fields, "rRnRnW", 0),
+    END_OF_KERNELS,
+};

@@ -1,0 +1,117 @@
+"""Read a few fields of many column chunks at once, as numbers: by the C extension alone.
+
+To decode each chunk into an object takes longer than most questions about it.  A row has the slots
+named here.  Texts and structures have two: their start and end in the bytes that were read.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping
+from typing import Any, Final
+
+from thrift.protocol.TProtocol import TType
+
+from secure_bloom.kernels import extension
+from secure_bloom.parquet.structures.metadata import ColumnChunk, ColumnMetaData
+from secure_bloom.parquet.structures.wire_fields import WireType
+
+NUM_VALUES: Final = 0
+DATA_PAGE_OFFSET: Final = 1
+DICTIONARY_PAGE_OFFSET: Final = 2
+BLOOM_FILTER_OFFSET: Final = 3
+BLOOM_FILTER_LENGTH: Final = 4
+NULL_COUNT: Final = 5
+MIN_VALUE: Final = 6
+MAX_VALUE: Final = 8
+MIN: Final = 10
+MAX: Final = 12
+PATH_IN_SCHEMA: Final = 14
+FILE_PATH: Final = 16
+CRYPTO_METADATA: Final = 18
+ENCRYPTED_COLUMN_METADATA: Final = 20
+DEFINITION_LEVEL_HISTOGRAM: Final = 22
+SLOTS: Final = 24
+
+#: Field of a ColumnMetaData -> its slot.
+_OF_META_DATA: Final = {
+    "path_in_schema": PATH_IN_SCHEMA,
+    "num_values": NUM_VALUES,
+    "data_page_offset": DATA_PAGE_OFFSET,
+    "dictionary_page_offset": DICTIONARY_PAGE_OFFSET,
+    "statistics.max": MAX,
+    "statistics.min": MIN,
+    "statistics.null_count": NULL_COUNT,
+    "statistics.max_value": MAX_VALUE,
+    "statistics.min_value": MIN_VALUE,
+    "size_statistics.definition_level_histogram": DEFINITION_LEVEL_HISTOGRAM,
+    "bloom_filter_offset": BLOOM_FILTER_OFFSET,
+    "bloom_filter_length": BLOOM_FILTER_LENGTH,
+}
+_OF_COLUMN_CHUNK: Final = {
+    "file_path": FILE_PATH,
+    "crypto_metadata": CRYPTO_METADATA,
+    "encrypted_column_metadata": ENCRYPTED_COLUMN_METADATA,
+    **{f"meta_data.{name}": slot for name, slot in _OF_META_DATA.items()},
+}
+_WIRE_TYPES: Final = {
+    TType.I16: WireType.I16,
+    TType.I32: WireType.I32,
+    TType.I64: WireType.I64,
+    TType.STRING: WireType.BINARY,
+    TType.LIST: WireType.LIST,
+    TType.STRUCT: WireType.STRUCT,
+}
+#: Field ids of a structure in a table of the extension.
+_FIELD_IDS: Final = 32
+
+
+def _table(view: Any, wanted: Mapping[str, int]) -> bytes:
+    """The table by which the extension enters fields of ``view``, by dotted path, in their slots.
+
+    It has a wire type and an action for each field id of each structure: see ``footers.c``.
+    """
+    structures = [array("h", bytes(4 * _FIELD_IDS))]
+    known = {"": (0, view)}
+    for path, slot in wanted.items():
+        names = path.split(".")
+        for depth, name in enumerate(names):
+            above, owner = known[".".join(names[:depth])]
+            field = owner.FIELDS[name]
+            action = slot + 1
+            if depth + 1 < len(names):
+                below = ".".join(names[: depth + 1])
+                if below not in known:
+                    known[below] = len(structures), field.kind.inner
+                    structures.append(array("h", bytes(4 * _FIELD_IDS)))
+                action = -known[below][0]
+            entry = slice(2 * field.id, 2 * field.id + 2)
+            structures[above][entry] = array("h", [_WIRE_TYPES[field.kind.ttype], action])
+    return b"".join(structure.tobytes() for structure in structures)
+
+
+_COLUMN_CHUNK: Final = _table(ColumnChunk, _OF_COLUMN_CHUNK)
+_COLUMN_META_DATA: Final = _table(ColumnMetaData, _OF_META_DATA)
+
+
+def read_chunks(plain: bytes, offsets: Any, count: int) -> memoryview | None:
+    """A row for each ColumnChunk of ``plain``; None if one is damaged or unusual.
+
+    ``offsets`` has ``count`` 64-bit integers.
+    """
+    return _read(plain, offsets, count, _COLUMN_CHUNK, is_run=False)
+
+
+def read_meta_data(plain: bytes, bounds: Any, count: int) -> memoryview | None:
+    """A row for each ColumnMetaData; the bytes of the first are ``plain[bounds[0]:bounds[1]]``."""
+    return _read(plain, bounds, count, _COLUMN_META_DATA, is_run=True)
+
+
+def _read(
+    plain: bytes, offsets: Any, count: int, table: bytes, *, is_run: bool
+) -> memoryview | None:
+    if extension.native is None:
+        return None
+    rows = memoryview(bytearray(8 * SLOTS * count)).cast("q")
+    end = extension.native.read_fields(plain, offsets, is_run, table, SLOTS, rows)
+    return rows if end >= 0 else None
