@@ -46,6 +46,12 @@ class AuditPlan:
     keys: Keys | None = field(default=None, repr=False)
     scope: AuditScope = field(default_factory=AuditScope)
 
+    @property
+    def all_roots(self) -> tuple[str, ...]:
+        """The paths as given, and the folders of Iceberg tables, in which old files lie."""
+        locations = (table.location for table in self.tables.iceberg)
+        return tuple(dict.fromkeys((*self.roots, *filter(None, locations))))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditOptions:

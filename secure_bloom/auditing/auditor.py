@@ -11,7 +11,9 @@ from os import PathLike
 from secure_bloom.adding.request import Keys
 from secure_bloom.arguments import checked_arguments
 from secure_bloom.auditing.audit_plan import AuditOptions, AuditPlan, plan_audit
+from secure_bloom.auditing.audit_request import AuditRequest
 from secure_bloom.auditing.checks import copies, folders
+from secure_bloom.auditing.checks.contents import forms_of
 from secure_bloom.auditing.checks.mixed_protection import Mixture
 from secure_bloom.auditing.checks.spark_properties import check_properties
 from secure_bloom.auditing.checks.table_logs import check_table_logs
@@ -27,6 +29,7 @@ from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.ordered_pool import in_order
 from secure_bloom.parquet.keys_ahead import KeysAhead
 from secure_bloom.parquet.schema import unknown_column
+from secure_bloom.storage import InputFile
 from secure_bloom.storage.paths import Paths, is_object_uri
 from secure_bloom.tables import TableVersion
 
@@ -116,7 +119,9 @@ def conclude(plan: AuditPlan, files: Iterable[FileAudit]) -> AuditReport:
     found += guarded(folders.check_folders(plan.files, plan.roots, policy))
     if plan.request.has_secrets:
         found += guarded(check_table_logs(plan.tables, policy))
-        found += guarded(copies.check_copies(plan.roots, plan.listed, plan.tables, policy))
+        search = _copy_search(plan, plan.request)
+        found += guarded(copies.check_copies(plan.all_roots, search))
+        found += folders.check_partitions(plan.files, search.partitions, policy)
     left_out = len(plan.listed) - len(plan.files)
     # An empty table of a log has a schema, but no file that tells its columns.
     if plan.files and summed.all_read and not left_out:
@@ -126,6 +131,20 @@ def conclude(plan: AuditPlan, files: Iterable[FileAudit]) -> AuditReport:
     if left_out:
         found.append(UNCHECKED_SAMPLE.finding("files outside the sample were not looked at"))
     return _report(plan, found, summed.checked)
+
+
+def _copy_search(plan: AuditPlan, request: AuditRequest) -> copies.CopySearch:
+    resolver = KeyResolver(plan.keys)
+
+    def audit_copy(path: str, open_file: Callable[[str], InputFile]) -> FileAudit:
+        return audit_file(path, request, resolver, open_file)
+
+    return copies.CopySearch(
+        listed=frozenset(plan.listed),
+        tables=plan.tables,
+        audit=audit_copy,
+        keys=forms_of(resolver.known_keys()),
+    )
 
 
 class _Summary:

@@ -16,6 +16,7 @@ from secure_bloom.auditing.checks import (
     leaks,
     zero_signs,
 )
+from secure_bloom.auditing.checks.contents import forms_of
 from secure_bloom.auditing.checks.mixed_protection import Protection, protection_of
 from secure_bloom.auditing.checks.subjects import ChunkSubject, FileSubject, Findings, FooterSubject
 from secure_bloom.auditing.failures import failure, file_failure, rule_of, run_checks, with_causes
@@ -62,10 +63,19 @@ class MeteredFile(CountedFile):
         return super()._read(offset, length)
 
 
+def _check_repeated_values(subject: FooterSubject) -> Findings:
+    if subject.of.request.check_values:
+        # Imported here: the other checks need no pyarrow.
+        from secure_bloom.auditing.checks.repeated_values import check_repeated_values
+
+        yield from check_repeated_values(subject)
+
+
 _FILE_CHECKS: tuple[Callable[[FileSubject], Findings], ...] = (
     key_use.check_footer_mode,
     key_use.check_algorithm,
     key_use.check_footer_key,
+    key_use.check_key_texts,
     checksums.check_checksums,
 )
 _FOOTER_CHECKS: tuple[Callable[[FooterSubject], Findings], ...] = (
@@ -79,6 +89,7 @@ _FOOTER_CHECKS: tuple[Callable[[FooterSubject], Findings], ...] = (
     gaps.check_gaps,
     zero_signs.check_doubts,
     leaks.check_spelling,
+    _check_repeated_values,
 )
 _CHUNK_CHECKS: tuple[Callable[[ChunkSubject], Findings], ...] = (
     key_use.check_column_key,
@@ -86,6 +97,7 @@ _CHUNK_CHECKS: tuple[Callable[[ChunkSubject], Findings], ...] = (
     leaks.check_statistics,
     leaks.check_own_texts,
     leaks.check_page_indexes,
+    leaks.check_pages,
     column_filters.check_filter,
     contradictions.check_counts,
     contradictions.check_sizes,
@@ -138,6 +150,7 @@ def _audit(file: InputFile, request: AuditRequest, resolver: KeyResolver) -> Fil
         tail=read_tail(file),
         keys=file_keys(resolver if request.with_keys else KeyResolver(None), file),
         request=request,
+        key_forms=forms_of(resolver.known_keys()) if request.has_secrets else (),
     )
     findings = list(run_checks(_FILE_CHECKS, subject))
     footer, error = _unlocked(subject)

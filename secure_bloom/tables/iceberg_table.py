@@ -6,6 +6,7 @@ which a column keeps its data whatever it is called.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -21,12 +22,15 @@ from secure_bloom.errors import (
 )
 from secure_bloom.storage import is_object_uri, open_input
 from secure_bloom.storage.memory_budget import refuse_beyond
-from secure_bloom.tables.iceberg_catalog import INSTALL
+from secure_bloom.storage.tree_of import tree_of
+from secure_bloom.tables.iceberg_catalog import INSTALL, METADATA_SUFFIX
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
+#: The folder of metadata files in that of their table.
+METADATA_FOLDER = "metadata"
 #: Transforms of a partition's column that tell no value: a hash, and nothing at all.
 _TELL_NO_VALUE = ("bucket", "void")
 
@@ -35,13 +39,14 @@ _TELL_NO_VALUE = ("bucket", "void")
 class IcebergTable:
     """The current snapshot of a table: its columns, and its data files in their order.
 
-    ``files_with_bounds`` are the columns whose bounds the manifests tell, and of
+    ``files_with_bounds`` are the columns whose bounds the manifests show, and of
     how many files; ``partition_columns`` are those by whose values the files are partitioned.
-    ``with_deletes`` are the files that lose rows by delete files.  ``has_defaults``: a column that
-    a file lacks may have a value there.
+    ``location`` is the folder of the table.  ``with_deletes`` are the files that lose rows by
+    delete files.  ``has_defaults``: a column that a file lacks may have a value there.
     """
 
     path: str
+    location: str | None
     columns: pa.Schema = field(repr=False)
     names: NamesOfTable = field(repr=False)
     files: tuple[str, ...]
@@ -87,6 +92,7 @@ def _planned(path: str) -> IcebergTable:
     files = {local_location(task.file.file_path): bool(task.delete_files) for task in tasks}
     return IcebergTable(
         path=path,
+        location=_location(path),
         columns=schema.as_arrow().remove_metadata(),
         names=names_of_structure(schema.as_struct()),
         files=tuple(sorted(files)),
@@ -97,6 +103,49 @@ def _planned(path: str) -> IcebergTable:
         ),
         partition_columns=tuple(_names(table, _partition_fields(table, tasks))),
     )
+
+
+def _location(path: str) -> str | None:
+    """The folder of the table; None where the metadata file is not in its folder ``metadata``."""
+    folder = os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120 - a text
+    return os.path.dirname(folder) if os.path.basename(folder) == METADATA_FOLDER else None  # noqa: PTH119, PTH120
+
+
+def bounds_of_old_files(table: IcebergTable) -> Mapping[str, int]:
+    """The columns with bounds in manifests of other snapshots, and of how many files.
+
+    Every metadata file beside the table's own counts, with all snapshots that it names.
+    """
+    live, found = frozenset(table.files), dict[str, set[str]]()
+    folder = os.path.dirname(table.path)  # noqa: PTH120 - a text
+    for name in sorted(tree_of(table.path).names(folder or ".")):
+        if name.endswith(METADATA_SUFFIX):
+            opened = _opened(os.path.join(folder, name))  # noqa: PTH118
+            for path, columns in _entries(opened):
+                if path not in live:
+                    found.setdefault(path, set()).update(columns)
+    return Counter(column for columns in found.values() for column in columns)
+
+
+def _entries(table: Any) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The files of all entries of all snapshots, each with its columns that have bounds."""
+    seen: set[str] = set()
+    for snapshot in table.snapshots():
+        try:
+            manifests = snapshot.manifests(table.io)
+            for manifest in manifests:
+                if manifest.manifest_path in seen:
+                    continue
+                seen.add(manifest.manifest_path)
+                for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=False):
+                    file = entry.data_file
+                    yield (
+                        local_location(file.file_path),
+                        tuple(_names(table, _bounded_fields(file))),
+                    )
+        except PolicyError:
+            # Expired: its manifests are gone.
+            continue
 
 
 def _bounded_fields(file: Any) -> set[int]:

@@ -24,10 +24,17 @@ _DEEPEST = 100
 
 
 def bounded_columns(add: Mapping[str, Any], schema: Mapping[str, Any]) -> set[tuple[str, ...]]:
-    """The columns with a bound in an `add` action, by the names that people use."""
-    statistics = _parsed(add.get("stats"))
+    """The columns with a bound in an `add` action, by the names that people use.
+
+    A checkpoint may have them as columns (``stats_parsed``), beside a text or without.
+    """
+    columns = add.get("stats_parsed")
+    found = _parsed(add.get("stats")), columns if isinstance(columns, dict) else {}
     return {
-        path for name in _BOUNDS for path in _leaves(statistics.get(name), schema, (), _DEEPEST)
+        path
+        for statistics in found
+        for name in _BOUNDS
+        for path in _leaves(statistics.get(name), schema, (), _DEEPEST)
     }
 
 

@@ -25,12 +25,13 @@ from secure_bloom.parquet.structures.metadata import (
     ColumnIndex,
     ColumnMetaData,
     KeyValue,
+    Statistics,
 )
 from tests.live_footer import set_bloom_filter
 from tests.lying.editing import Place, edit
 from tests.lying.lies import LIES
 from tests.surgery import Opened, edit_column, edit_footer, filter_place, flip, opened
-from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, write
+from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, keyring_json, write
 from tests.tables.delta_logs import add, column, commit, metadata, protocol
 
 ROWS = 60
@@ -227,6 +228,9 @@ def policy_key_unknown(folder: Path) -> Example:
         it.footer.metadata.row_groups, it.footer.metadata.num_rows = [], 0
 
     edit_footer(path, empty)
+    with opened(path) as it:
+        content = it.file.all_bytes()
+        path.write_bytes(content[:4] + content[it.footer.tail.offset :])
     return Example(path=path, policy=with_rules(email="k_gone"))
 
 
@@ -342,6 +346,14 @@ def spark_invalid(folder: Path) -> Example:
 
 
 # Keys.
+
+
+@example("keys-in-lake")
+def keys_in_lake(folder: Path) -> Example:
+    """`dev-keyring.json` beside the data."""
+    sound(folder)
+    (folder / "dev-keyring.json").write_text(keyring_json())
+    return Example(path=folder)
 
 
 @example("column-in-clear")
@@ -685,6 +697,35 @@ def pages_stray(folder: Path) -> Example:
     return Example(path=path)
 
 
+@example("pages-in-clear")
+def pages_in_clear(folder: Path) -> Example:
+    """`email` is said to be encrypted, and begins with a page in clear."""
+    path = sound(folder)
+    page = write(folder / "clear", customers(ROWS)).read_bytes()[4:100]
+    (folder / "clear").unlink()
+    with path.open("r+b") as file:
+        file.seek(4)
+        file.write(page)
+    return Example(path=path)
+
+
+@example("bounds-stray-in-clear")
+def bounds_stray(folder: Path) -> Example:
+    """Statistics of `email` in clear before the footer, to which nothing refers."""
+    path = sound(folder)
+    bounds = Statistics.of(null_count=0, max_value=b"user9", min_value=b"user0")
+    edit_footer(path, lambda _: bounds.encode())
+    return Example(path=path)
+
+
+@example("values-in-clear")
+def values_in_clear(folder: Path) -> Example:
+    """A column `contact` in clear repeats `email`; found with `--check-values`."""
+    table = customers(ROWS)
+    path = sound(folder, table=table.append_column("contact", table["email"]))
+    return Example(path=path, options={"check_values": True})
+
+
 @example("hudi-record-keys-in-clear")
 def hudi_record_keys_in_clear(folder: Path) -> Example:
     """A signed footer with Hudi's `hoodie_min_record_key` and `hoodie_max_record_key`."""
@@ -762,9 +803,19 @@ def unchecked_file(folder: Path) -> Example:
 
 @example("unchecked-copy")
 def unchecked_copy(folder: Path) -> Example:
-    """`x.parquet.bak` in clear, beside an encrypted `x.parquet`."""
+    """The first half of a file in clear, below `_temporary`, beside an encrypted file."""
     sound(folder)
-    write(folder / "x.parquet.bak", customers(ROWS))
+    (folder / "_temporary").mkdir()
+    torn = write(folder / "_temporary" / "x.parquet", customers(ROWS))
+    torn.write_bytes(torn.read_bytes()[:1500])
+    return Example(path=folder)
+
+
+@example("other-files")
+def other_files(folder: Path) -> Example:
+    """`export.csv` beside an encrypted file."""
+    sound(folder)
+    (folder / "export.csv").write_text("id,city\n1,rome\n")
     return Example(path=folder)
 
 

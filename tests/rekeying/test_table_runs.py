@@ -76,7 +76,9 @@ def test_bounds_of_encrypted_columns_leave_the_log_and_others_stay(table: str) -
         assert set(stats["nullCount"]) == {"id", "email"}
     assert any("dataSkippingStatsColumns" in note for note in report.notes)
     told = sb.audit(table, policy=policy(), keys=KEYRING)
-    assert "table-log-in-clear" not in {finding.id for finding in told.findings}
+    shown = [finding for finding in told.findings if finding.id == "table-log-in-clear"]
+    # Commits that stay until the log is cleaned up.
+    assert all("older versions" in finding.what for finding in shown)
 
 
 def test_bounds_leave_the_log_of_files_that_are_encrypted_already(table: str) -> None:

@@ -162,11 +162,13 @@ def test_the_audit_looks_at_live_files_and_at_the_log(
     found = {(row.id, row.path, row.column) for row in on_spark}
     assert found == {(it.id, it.path, it.column) for it in here.findings}
     assert ("table-log-in-clear", table, "email") in found
-    clear = {path for id_, path, _ in found if id_ == "column-in-clear"}
-    assert not any(".sb-" in str(path) for path in clear)
+    live = {row.path for row in on_spark if row.id == "column-in-clear" and "VACUUM" not in row.fix}
+    assert live
+    assert not any(".sb-" in str(path) for path in live)
     sb.reencrypt(table, policy=wanted)
     assert audit(spark, table, wanted).count() == len(sb.audit(table, policy=wanted).findings)
-    assert not {row.id for row in audit(spark, table, wanted).collect()} & {
-        "table-log-in-clear",
-        "column-in-clear",
-    }
+    left = audit(spark, table, wanted).collect()
+    assert {row.id for row in left} >= {"table-log-in-clear", "column-in-clear"}
+    for row in left:
+        # What older versions leave until VACUUM, and until the log is cleaned up.
+        assert "older versions" in row.message or "the current version" in row.message, row

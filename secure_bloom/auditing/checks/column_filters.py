@@ -14,17 +14,21 @@ from secure_bloom.auditing.rules.filter_rules import (
     FILTER_MISSING,
     FILTER_NOT_AUTHENTIC,
     FILTER_SATURATED,
+    FILTER_WRONG,
 )
 from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_FILE
 from secure_bloom.bloom.stored import StoredBloomFilter, read_bloom_filter
 from secure_bloom.errors import FormatError, IntegrityError, UnsupportedFeatureError
 from secure_bloom.parquet.footer import Chunk
 from secure_bloom.parquet.schema import require_filterable
+from secure_bloom.parquet.structures.metadata import Type
 
 #: A filter may have this many times the requested probability.  The formula of other writers gives
 #: filters that miss the request 1.15 times at 10 %, and 10 times at 0.001 %.
 _FAR = 4.0
 #: The most bytes of filters that are read of one file: no honest file has as many.
+#: Types whose bounds are values.  Some writers cut longer texts; zeros of floats have two signs.
+_LONGEST_BOUND = {Type.INT32: 4, Type.INT64: 8, Type.BYTE_ARRAY: 7, Type.FIXED_LEN_BYTE_ARRAY: 16}
 MOST_FILTERS = 256 * 1024 * 1024
 #: A filter that says "maybe" to every second absent value is useless, whatever was requested.
 _USELESS = 0.5
@@ -80,6 +84,7 @@ def _check_content(subject: ChunkSubject, chunk: Chunk) -> Findings:
     if stored is not None:
         subject.of.tally.filter_bytes += stored.length
         yield from _check_saturated(subject, stored)
+        yield from _check_bounds(subject, chunk, stored)
         yield from check_zeros(subject, chunk, stored.filter)
         if subject.of.request.check_values:
             yield from _check_values(subject, chunk, stored)
@@ -105,6 +110,22 @@ def _check_saturated(subject: ChunkSubject, stored: StoredBloomFilter) -> Findin
         yield subject.finding(
             FILTER_SATURATED,
             f"the policy says fpp {wanted.fpp:.3g}, the filter has more than {_FAR:.0f} times that",
+        )
+
+
+def _check_bounds(subject: ChunkSubject, chunk: Chunk, stored: StoredBloomFilter) -> Findings:
+    """The filter has the smallest and the largest value; that of another column has neither."""
+    statistics, type_ = chunk.meta_data.statistics, subject.leaf.type
+    if statistics is None or type_ not in _LONGEST_BOUND:
+        return
+    bounds = [it for it in (statistics.min_value, statistics.max_value) if it is not None]
+    if any(len(bound) > _LONGEST_BOUND[type_] for bound in bounds):
+        return
+    if bounds and not any(map(stored.filter.check, bounds)):
+        yield subject.finding(
+            FILTER_WRONG,
+            "the filter has neither the smallest nor the largest value of its column: it may be "
+            "that of another column",
         )
 
 

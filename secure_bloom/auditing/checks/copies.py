@@ -1,176 +1,283 @@
-"""Check for Parquet files that readers of the table skip: copies, and what writers left behind.
+"""Check of the files that readers of a table skip: copies, old versions, and what writers left.
 
-Their names are hidden or have another ending; their first and last bytes tell what they are.  A
-name excuses a file only where another check reads it.
+Every file that was not listed is looked at, whatever its name.  Parquet files are held to the
+policy as live files are; only what they show of sensitive columns counts.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import NamedTuple
 
+from secure_bloom.auditing.checks.contents import Content, content_of
+from secure_bloom.auditing.file_audit import FileAudit
 from secure_bloom.auditing.findings import Finding
-from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_COPY
+from secure_bloom.auditing.rules.filter_rules import FILTER_IN_CLEAR, FILTER_STRAY
+from secure_bloom.auditing.rules.key_rules import (
+    COLUMN_ALIKE,
+    COLUMN_IN_CLEAR,
+    COLUMN_UNDER_FOOTER_KEY,
+    COLUMN_WRONG_KEY,
+    KEYS_IN_LAKE,
+)
+from secure_bloom.auditing.rules.leak_rules import (
+    BOUNDS_STRAY,
+    HUDI_KEYS_IN_CLEAR,
+    PAGE_INDEX_IN_CLEAR,
+    PAGES_IN_CLEAR,
+    PAGES_STRAY,
+    STATISTICS_IN_CLEAR,
+    VALUES_IN_CLEAR,
+)
+from secure_bloom.auditing.rules.unchecked_rules import (
+    OTHER_FILES,
+    UNCHECKED_COPY,
+    UNCHECKED_FILE,
+    UNCHECKED_FOOTER,
+)
 from secure_bloom.column_names import NamesOfTable
-from secure_bloom.encryption.policy import KeyPolicy
-from secure_bloom.errors import PolicyError, SecureBloomError
 from secure_bloom.parquet.footer import read_unverified
-from secure_bloom.parquet.footer_tail import MAGIC, TRAILER_SIZE, read_tail
+from secure_bloom.parquet.footer_tail import MAGIC, read_tail
 from secure_bloom.parquet.key_material_files import KEY_MATERIAL_PREFIX
-from secure_bloom.storage import InputFile, below, file_key, local_path, name_of, open_input
+from secure_bloom.storage import InputFile, below, file_key, join, local_path, name_of, open_input
 from secure_bloom.storage.tree_of import tree_of
 from secure_bloom.tables import TableListing, column_names
+from secure_bloom.tables.delta_history import ACTION_NAMES, is_read_as_log
 from secure_bloom.tables.delta_log_files import LOG_FOLDER
+from secure_bloom.text import counted
 
-#: In the folders of data files, and above them, another check reads summaries and indexes.
-_READ_WITH_FOLDERS = ("_metadata", "_common_metadata", ".index")
-_OWNED = (re.compile(r"\.(.+)\.crc"), re.compile(re.escape(KEY_MATERIAL_PREFIX) + r"(.+)\.json"))
-#: The first bytes of a page's header in clear: field 1 of an i32, a kind of page, field 2.
-_PAGE_HEADERS = (b"\x15\x00\x15", b"\x15\x04\x15", b"\x15\x06\x15")
-#: For each path: the most folders that are looked into, and the most files that are opened.
+#: What counts of the audit of a copy: what it shows.  Whether it has a filter is nobody's concern.
+_COUNTS = frozenset(
+    rule.id
+    for rule in (
+        COLUMN_IN_CLEAR,
+        COLUMN_ALIKE,
+        COLUMN_WRONG_KEY,
+        COLUMN_UNDER_FOOTER_KEY,
+        STATISTICS_IN_CLEAR,
+        PAGE_INDEX_IN_CLEAR,
+        PAGES_IN_CLEAR,
+        PAGES_STRAY,
+        BOUNDS_STRAY,
+        FILTER_IN_CLEAR,
+        FILTER_STRAY,
+        HUDI_KEYS_IN_CLEAR,
+        VALUES_IN_CLEAR,
+        KEYS_IN_LAKE,
+        UNCHECKED_FOOTER,
+    )
+)
+#: The folders of logs, and that of an Iceberg table's metadata.
+_LOGS, _METADATA = (LOG_FOLDER, "_spark_metadata"), "metadata"
+_SUMMARIES = ("_metadata", "_common_metadata")
+#: Files that belong to a data file and are read with it -> how they begin.
+_OWNED = (
+    (re.compile(r"\.(.+)\.crc"), b"crc\0"),
+    (re.compile(re.escape(KEY_MATERIAL_PREFIX) + r"(.+)\.json"), b"{"),
+    (re.compile(r"(.+)\.index"), b""),
+)
+#: Delta's deletion vectors have numbers of rows, and no value.
+_VECTORS = re.compile(r"deletion_vector_[0-9a-f-]{36}\.bin")
+#: For each path: the most folders that are looked into, and the most files that are opened.  Files
+#: of tables with a log are not counted: each table has old files, often many.
 _MOST_FOLDERS, _MOST_OPENED = 1_000_000, 1_000
-_LONGEST_NAME = 60
+_MOST_NAMED = 5
 
 
-class _Table(NamedTuple):
-    """A table with a log; ``names`` are those that its columns have in the log."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Table:
+    """A table with a log.
 
-    names: NamesOfTable | None
+    ``names`` are those that its columns have in the log; ``fix`` removes files of older versions.
+    """
+
+    names: NamesOfTable | None = None
+    fix: str
 
 
 class _Candidate(NamedTuple):
-    """A file that may be data; ``table`` is the one whose log does not name it."""
+    """A file that was not listed; ``table`` is the one whose log does not name it."""
 
-    folder: str
     path: str
+    name: str
     table: _Table | None
+    in_log: bool
 
 
-def check_copies(
-    roots: Iterable[str], listed: Collection[str], tables: TableListing, policy: KeyPolicy
-) -> Iterator[Finding]:
-    """One finding for each folder that holds Parquet files which are not ``listed``.
+#: Audits a file that an opener opens.
+AuditFile = Callable[[str, Callable[[str], InputFile]], FileAudit]
 
-    Files with an encrypted footer do not count: they show nothing.  A file that the log of one of
-    the ``tables`` does not name counts if it has a sensitive column in clear.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopySearch:
+    """The files that were ``listed``, the tables, and what to do with other files.
+
+    ``keys`` are the forms of master keys to look for.  ``partitions`` gets the folders that the
+    search meets and that are named by values.
     """
-    names, logs = frozenset(listed), dict(_tables(tables))
+
+    listed: Collection[str]
+    tables: TableListing
+    audit: AuditFile
+    keys: Collection[bytes] = field(default=(), repr=False)
+    partitions: dict[str, None] = field(default_factory=dict)
+
+
+def check_copies(roots: Iterable[str], search: CopySearch) -> Iterator[Finding]:
+    """Yield the findings of files at ``roots`` that were not listed."""
+    # Files are compared, not names: a link may lead to a file that was listed by another path.
+    known = {file_key(path) for path in search.listed}
     for root in map(local_path, roots):
-        by_folder: dict[str, list[str]] = {}
-        candidates = _candidates(root, names, logs)
-        for folder, path, table in islice(candidates, _MOST_OPENED):
-            if _can_leak(path, table, policy):
-                by_folder.setdefault(folder, []).append(path)
-        # A look at the disk for each listed file, so only where a candidate was found.
-        keys = {file_key(path) for path in names} if by_folder else set()
-        for folder, paths in by_folder.items():
-            # Files are compared, not names: links lead to files that were listed under another
-            # path.
-            strangers = [path for path in paths if file_key(path) not in keys]
-            if strangers:
-                yield copies_finding(folder, strangers)
-        # Each table has old files, often many.
-        if any(candidate.table is None for candidate in candidates):
-            yield UNCHECKED_COPY.finding(
-                f"more than {_MOST_OPENED:,} files that readers skip: the others were not opened",
-                path=root,
-            )
+        others: list[str] = []
+        opened = 0
+        for candidate in _candidates(root, search):
+            if file_key(candidate.path) in known:
+                continue
+            opened += candidate.table is None
+            if opened > _MOST_OPENED:
+                yield UNCHECKED_COPY.finding(
+                    f"more than {_MOST_OPENED:,} files that readers skip: the others were not "
+                    "opened",
+                    path=root,
+                )
+                break
+            found = _findings(candidate, search)
+            if found is None:
+                others.append(candidate.name)
+            else:
+                yield from found
+        if others:
+            yield _others(root, others)
+
+
+def _others(root: str, names: list[str]) -> Finding:
+    named = ", ".join(names[:_MOST_NAMED]) + (", ..." if len(names) > _MOST_NAMED else "")
+    were = "was" if len(names) == 1 else "were"
+    what = f"{counted(len(names), 'other file')} {were} not looked at: {named}"
+    return OTHER_FILES.finding(what, path=root)
+
+
+def _findings(candidate: _Candidate, search: CopySearch) -> list[Finding] | None:
+    """Return the findings of one file; None for a file that no check knows."""
+    path = candidate.path
+    try:
+        with open_input(path) as file:
+            content = content_of(file, search.keys)
+            if content is Content.FOOTER and _is_read_elsewhere(candidate, file):
+                return []
+            if content is Content.OTHER:
+                return [] if _is_known(candidate, file) else None
+    except Exception:
+        # Nobody else can read this file either.
+        return []
+    if content is Content.KEYS:
+        return [KEYS_IN_LAKE.finding("the file holds keys", path=path)]
+    if content is Content.PAGES:
+        what = "pages of a Parquet file in clear, in a file that readers skip"
+        return [UNCHECKED_COPY.finding(what, path=path)]
+    return [_as_copy(finding, candidate.table) for finding in _audited(candidate, search)]
+
+
+def _is_read_elsewhere(candidate: _Candidate, file: InputFile) -> bool:
+    """Return whether another check reads the file: summaries without pages, and checkpoints."""
+    if candidate.in_log:
+        return _is_checkpoint(file)
+    return candidate.name in _SUMMARIES and read_tail(file).offset <= len(MAGIC)
+
+
+def _is_checkpoint(file: InputFile) -> bool:
+    """Return whether a Parquet file has the columns of a checkpoint, and no other."""
+    tail = read_tail(file)
+    if tail.outline is None:
+        return False
+    return {leaf.path[0] for leaf in read_unverified(tail).leaves} <= ACTION_NAMES
+
+
+def _is_known(candidate: _Candidate, file: InputFile) -> bool:
+    """Return whether the file is what its name says, and shows no value or is read elsewhere."""
+    if candidate.in_log and is_read_as_log(candidate.name):
+        return True
+    if candidate.table is not None and _VECTORS.fullmatch(candidate.name):
+        return True
+    for pattern, head in _OWNED:
+        if pattern.fullmatch(candidate.name) and file.size >= len(head):
+            return file.read_at(0, len(head)) == head
+    return False
+
+
+def _audited(candidate: _Candidate, search: CopySearch) -> list[Finding]:
+    table = candidate.table
+
+    def open_named(path: str) -> InputFile:
+        file = open_input(path)
+        file.column_names = None if table is None else table.names
+        return file
+
+    found = search.audit(candidate.path, open_named).findings
+    if table is not None and any(finding.id == UNCHECKED_FILE.id for finding in found):
+        # The table's names do not fit the file: it has those that it brings.
+        found = search.audit(candidate.path, open_input).findings
+    return [finding for finding in found if finding.id in _COUNTS]
+
+
+def _as_copy(finding: Finding, table: _Table | None) -> Finding:
+    if table is None:
+        what = f"{finding.what}, in a copy that readers skip"
+        return replace(finding, what=what, fix="destroy the copy: rm PATH")
+    what = f"{finding.what}, in a file that the current version of the table does not name"
+    return replace(finding, what=what, fix=table.fix)
 
 
 def _tables(tables: TableListing) -> Iterator[tuple[Hashable, _Table]]:
-    """The folders of tables with a log, and those given that lie inside one."""
+    """Yield the folders of tables with a log, and those given that lie inside one."""
     for folder in tables.folders:
         logs = (it for it in tables.snapshots if folder == it.folder or below(folder, it.folder))
         log = next(logs, None)
-        yield file_key(folder), _Table(None if log is None else column_names(log.metadata))
-
-
-def copies_finding(folder: str, paths: list[str]) -> Finding:
-    """The finding of a folder with these files."""
-    first = name_of(paths[0])[:_LONGEST_NAME]
-    return UNCHECKED_COPY.finding(
-        f"{len(paths):,} Parquet files that readers skip, such as {first}", path=folder
+        if log is None:
+            yield file_key(folder), _Table(fix="destroy the file: rm PATH")
+            continue
+        vacuum = (
+            f"VACUUM delta.`{log.folder}` removes it, once no reader needs the older versions "
+            "(RETAIN 0 HOURS: at once)"
+        )
+        yield file_key(folder), _Table(names=column_names(log.metadata), fix=vacuum)
+    expire = (
+        "expire the table's snapshots and remove its orphan files (Spark: CALL "
+        "system.expire_snapshots, CALL system.remove_orphan_files)"
     )
+    for metadata in tables.iceberg:
+        if metadata.location is not None:
+            yield file_key(metadata.location), _Table(names=metadata.names, fix=expire)
 
 
-def _candidates(
-    root: str, listed: Collection[str], tables: Mapping[Hashable, _Table]
-) -> Iterator[_Candidate]:
+def _candidates(root: str, search: CopySearch) -> Iterator[_Candidate]:
     tree = tree_of(root)
     if not tree.can_see_folder(root):
         return
-    checked = _folders_above(listed)
-    inside: dict[str, _Table] = {}
+    tables: Mapping[Hashable, _Table] = dict(_tables(search.tables))
+    logs = {tree.key(folder) for folder in _log_folders(search.tables)}
+    inside: dict[str, tuple[_Table | None, bool]] = {}
     # Folders that cannot be read are findings already, from listing the files.
-    refused: list[PolicyError] = []
-    for folder, folders, names in islice(tree.walk(root, refused), _MOST_FOLDERS):
-        table = tables.get(tree.key(folder), inside.pop(folder, None))
-        # Checkpoints of a log are Parquet; the log has a check of its own.
-        folders[:] = (name for name in folders if name != LOG_FOLDER)
-        if table is not None:
-            inside |= dict.fromkeys((tree.join(folder, name) for name in folders), table)
-        for name in sorted(names):
+    for folder, folders, names in islice(tree.walk(root, []), _MOST_FOLDERS):
+        above, in_log = inside.pop(folder, (None, False))
+        key = tree.key(folder) if tables or logs else None
+        table, in_log = tables.get(key, above), in_log or key in logs
+        if table is not None or in_log:
+            inside |= dict.fromkeys((tree.join(folder, name) for name in folders), (table, in_log))
+        if "=" in name_of(folder):
+            search.partitions[folder] = None
+        for name in names:
             path = tree.join(folder, name)
-            is_read = folder in checked and name.endswith(_READ_WITH_FOLDERS)
-            if not (is_read or path in listed or tree.join(folder, _owner(name)) in listed):
-                yield _Candidate(folder, path, table)
+            if path not in search.listed:
+                yield _Candidate(path, name, table, in_log)
 
 
-def _folders_above(paths: Iterable[str]) -> Collection[str]:
-    """The folders of files, and those above them: those that have a check of their own."""
-    found: set[str] = set()
-    for path in paths:
-        folder = path.rpartition("/")[0]
-        while folder and folder not in found:
-            found.add(folder)
-            folder = folder.rpartition("/")[0]
-    return found
-
-
-def _owner(name: str) -> str:
-    """The data file whose checksums or key material a file of this name is; "" for none."""
-    # What is beside its data file is read with that.  Beside another, a copy would pass that
-    # somebody has called so.
-    return next((found[1] for found in (each.fullmatch(name) for each in _OWNED) if found), "")
-
-
-def can_show_rows(file: InputFile) -> bool:
-    """Whether a file is Parquet with a readable footer, or begins with a page in clear."""
-    if file.size <= TRAILER_SIZE:
-        return False
-    magic = len(MAGIC)
-    head = file.read_at(0, magic + len(_PAGE_HEADERS[0]))
-    if not head.startswith(MAGIC):
-        return False
-    # The other end too, because a text may begin with these four letters; PARE is left out, as it
-    # shows nothing.  A writer that died has left no footer, and its pages.
-    return head[magic:] in _PAGE_HEADERS or file.read_at(file.size - magic, magic) == MAGIC
-
-
-def _can_leak(path: str, table: _Table | None, policy: KeyPolicy) -> bool:
-    try:
-        with open_input(path) as file:
-            if not can_show_rows(file):
-                return False
-            if table is None:
-                return True
-            file.column_names = table.names
-            return _has_secrets_in_clear(file, policy)
-    except Exception:
-        # Nobody else can read this file either.
-        return False
-
-
-def _has_secrets_in_clear(file: InputFile, policy: KeyPolicy) -> bool:
-    try:
-        footer = read_unverified(read_tail(file))
-    except SecureBloomError:
-        # Pages without a footer, or one that others may understand.
-        return True
-    return any(
-        policy.key_for(leaf.path) is not None and chunks[ordinal].crypto_metadata is None
-        for ordinal, leaf in enumerate(footer.leaves)
-        for chunks in footer.columns
-    )
+def _log_folders(tables: TableListing) -> Iterator[str]:
+    for folder in tables.folders:
+        yield from (join(folder, log) for log in _LOGS)
+    for table in tables.iceberg:
+        if table.location is not None:
+            yield join(table.location, _METADATA)

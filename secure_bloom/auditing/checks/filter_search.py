@@ -52,6 +52,11 @@ def has_plain_page(data: bytes) -> bool:
     return _PAGE.search(data) is not None
 
 
+def begins_with_page(head: bytes) -> bool:
+    """Return whether ``head`` begins with the header of a page in clear."""
+    return _PAGE.match(head) is not None
+
+
 def plain_filter(data: bytes) -> SplitBlockBloomFilter:
     """The filter that ``data`` begins with."""
     found = _HEADER.match(data)

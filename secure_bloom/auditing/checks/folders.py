@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 
-from secure_bloom.auditing.checks.copies import can_show_rows, copies_finding
 from secure_bloom.auditing.checks.leaks import has_bounds, shown_record_keys, texts_of
 from secure_bloom.auditing.checks.writer_schemas import columns_with_metadata
 from secure_bloom.auditing.failures import file_failure
 from secure_bloom.auditing.findings import Finding
-from secure_bloom.auditing.naming import secret_partition
+from secure_bloom.auditing.naming import secret_named, secret_partition
 from secure_bloom.auditing.rules.key_rules import KEY_MATERIAL_ORPHANED
 from secure_bloom.auditing.rules.leak_rules import (
     HUDI_KEYS_IN_CLEAR,
@@ -23,7 +22,7 @@ from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import UnsupportedFeatureError, located
 from secure_bloom.options import FooterMode
 from secure_bloom.parquet.footer import Footer, read_unverified
-from secure_bloom.parquet.footer_tail import MAGIC, read_tail
+from secure_bloom.parquet.footer_tail import read_tail
 from secure_bloom.parquet.key_material_files import key_material_name
 from secure_bloom.storage import InputFile, below, local_path, name_of, open_input, sibling
 from secure_bloom.storage.folder_trees import Tree
@@ -56,7 +55,6 @@ def check_folders(
         if any(rule.key is not None for rule in policy.columns.values()):
             yield from _check_summaries(tree, folder, names, policy)
             yield from _check_indexes(tree, folder, names, policy)
-    yield from _check_partitions(by_folder, policy)
 
 
 def _folder(path: str) -> str:
@@ -83,9 +81,15 @@ def _check_orphans(tree: Tree, folder: str, names: Collection[str]) -> Iterator[
                 )
 
 
-def _check_partitions(folders: Iterable[str], policy: KeyPolicy) -> Iterator[Finding]:
+def check_partitions(
+    files: Iterable[str], folders: Iterable[str], policy: KeyPolicy
+) -> Iterator[Finding]:
+    """Yield a finding for each folder whose subfolders are named by values of a sensitive column.
+
+    The folders are those of ``files``, and ``folders`` without data files.
+    """
     found: dict[tuple[str, str], None] = {}
-    for folder in folders:
+    for folder in {**dict.fromkeys(map(_folder, files)), **dict.fromkeys(folders)}:
         parts = folder.split("/")
         for depth, part in enumerate(parts):
             column = secret_partition(part, policy)
@@ -112,15 +116,14 @@ def _index_findings(file: InputFile, policy: KeyPolicy) -> Iterator[Finding]:
     from secure_bloom.paimon import container
 
     if file.read_at(0, min(file.size, len(container.MAGIC))) != container.MAGIC:
-        # The index of another tool, or something that only has the name of one.
-        if can_show_rows(file):
-            yield copies_finding(_folder(file.path), [file.path])
+        # The index of another tool, or something that only has the name of one: a copy is found
+        # with the copies.
         return
     _refuse_large(file)
     for column in container.FileIndex.from_bytes(file.all_bytes()).columns:
         # Paimon indexes the key of a map under the name m[k].
         name = column.name.partition("[")[0]
-        if policy.own_key_for(name.split(".")) is not None:
+        if secret_named(name.split("."), policy) is not None:
             yield PAIMON_INDEX_IN_CLEAR.finding(
                 "an index beside the data file holds the column in clear",
                 path=file.path,
@@ -146,14 +149,11 @@ def _summary_findings(file: InputFile, policy: KeyPolicy) -> Iterator[Finding]:
     tail = read_tail(file)
     if tail.mode is FooterMode.ENCRYPTED:
         return
-    if tail.offset > len(MAGIC):
-        # A summary is a footer alone: this one has pages, as data files have.
-        yield copies_finding(_folder(file.path), [file.path])
     # Without a key: this is about what anyone can read, whether it is true or not.
     footer = read_unverified(tail)
     for ordinal, leaf in enumerate(footer.leaves):
         shown = (chunks[ordinal].meta_data for chunks in footer.columns)
-        if policy.own_key_for(leaf.path) is not None and any(
+        if secret_named(leaf.path, policy) is not None and any(
             meta_data is not None and has_bounds(meta_data) for meta_data in shown
         ):
             yield SUMMARY_IN_CLEAR.finding(
@@ -172,7 +172,7 @@ def _summary_texts(path: str, footer: Footer, policy: KeyPolicy) -> Iterator[Fin
         yield HUDI_KEYS_IN_CLEAR.finding(shown, path=path)
     for writer, columns in columns_with_metadata(texts).items():
         for column in sorted(columns):
-            if policy.own_key_for(column.split(".")) is not None:
+            if secret_named(column.split("."), policy) is not None:
                 yield SCHEMA_IN_CLEAR.finding(
                     f"the {writer} schema in the summary holds metadata of the column",
                     path=path,

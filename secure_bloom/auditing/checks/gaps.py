@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from secure_bloom.auditing.checks.bounds_search import LegalBounds, has_stray_bounds
 from secure_bloom.auditing.checks.column_filters import MOST_FILTERS
 from secure_bloom.auditing.checks.filter_search import (
     HEADER_SIZE,
@@ -27,7 +28,7 @@ from secure_bloom.auditing.checks.filter_search import (
 )
 from secure_bloom.auditing.checks.subjects import FileSubject, Findings, FooterSubject
 from secure_bloom.auditing.rules.filter_rules import FILTER_STRAY
-from secure_bloom.auditing.rules.leak_rules import PAGES_STRAY
+from secure_bloom.auditing.rules.leak_rules import BOUNDS_STRAY, PAGES_STRAY
 from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_FILTER, UNCHECKED_GAPS
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.bloom.stored import StoredBloomFilter, read_bloom_filter
@@ -116,6 +117,7 @@ _STEP = 4 * 1024 * 1024
 #: If the footer cannot be read, filters are looked for in this many bytes before it.
 _TAIL = 1024 * 1024
 _WHAT = "a Bloom filter in clear stands where nothing refers to it"
+_WHAT_BOUNDS = "smallest and largest values in clear stand where nothing refers to them"
 _WHAT_PAGE = "a page in clear stands where nothing refers to it"
 
 
@@ -125,6 +127,7 @@ def check_gaps(subject: FooterSubject) -> Findings:
         return
     left = _MOST_SEARCHED
     known: ClearFilters | None = None
+    legal = _legal_bounds(subject)
     for start, end in _gaps(_owned(subject), subject.of.tail.offset):
         if left < end - start:
             yield subject.of.finding(UNCHECKED_GAPS, "more than 64 MiB that nothing refers to")
@@ -133,10 +136,28 @@ def check_gaps(subject: FooterSubject) -> Findings:
         for at, data in _steps(subject.of.file, start, end):
             if has_plain_page(data):
                 yield subject.of.finding(PAGES_STRAY, _WHAT_PAGE)
+            # Pages have bounds in their headers.
+            elif has_stray_bounds(data, at, legal):
+                yield subject.of.finding(BOUNDS_STRAY, _WHAT_BOUNDS)
             for offset in _filters_in(data, at, end):
                 known = ClearFilters(_filters_in_clear(subject)) if known is None else known
                 if not known.explain(_filter_at(subject.of.file, offset, end)):
                     yield subject.of.finding(FILTER_STRAY, _WHAT)
+
+
+def _legal_bounds(subject: FooterSubject) -> LegalBounds:
+    """The bounds and the column indexes of columns in clear."""
+    clear = [chunk for chunk in subject.chunks if not chunk.is_sensitive]
+    statistics = (chunk.meta_data.statistics for chunk in clear if chunk.meta_data is not None)
+    return LegalBounds(
+        indexes=frozenset(chunk.column_chunk.column_index_offset for chunk in subject.chunks),
+        bounds=frozenset(
+            bound
+            for each in statistics
+            if each is not None
+            for bound in (each.min, each.max, each.min_value, each.max_value)
+        ),
+    )
 
 
 def check_before_footer(subject: FileSubject) -> Findings:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 from collections import defaultdict
 
+from secure_bloom.auditing.checks.contents import holds_keys
 from secure_bloom.auditing.checks.subjects import ChunkSubject, FileSubject, Findings, FooterSubject
 from secure_bloom.auditing.failures import Subject, with_causes
 from secure_bloom.auditing.naming import short
@@ -25,6 +26,7 @@ from secure_bloom.auditing.rules.key_rules import (
     KEY_NOT_IN_POLICY,
     KEY_RETIRED,
     KEY_TOO_SHORT,
+    KEYS_IN_LAKE,
     WEAKER_ALGORITHM,
 )
 from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_KEY_NAME
@@ -46,6 +48,7 @@ BROKEN_RULES = LOST_KEY | {
         FOOTER_NOT_ENCRYPTED,
         FOOTER_NOT_SIGNED,
         FOOTER_WRONG_KEY,
+        KEY_RETIRED,
         WEAKER_ALGORITHM,
         UNCHECKED_KEY_NAME,
     )
@@ -73,6 +76,12 @@ def check_algorithm(subject: FileSubject) -> Findings:
     # 4.2).
     if wanted is Algorithm.AES_GCM_V1 and found != wanted:
         yield subject.finding(WEAKER_ALGORITHM, f"the policy says {wanted}, the file uses {found}")
+
+
+def check_key_texts(subject: FileSubject) -> Findings:
+    """No footer that anyone can read holds a key."""
+    if subject.is_readable and holds_keys(subject.tail.clear, subject.key_forms):
+        yield subject.finding(KEYS_IN_LAKE, "the footer, which anyone can read, holds keys")
 
 
 def check_footer_key(subject: FileSubject) -> Findings:
@@ -157,7 +166,9 @@ def _check_name(
         return
     name = of.keys.describe(key_metadata)
     if name in of.request.policy.retired_keys:
+        # One finding and one remedy: that the key is also another than the policy's is no news.
         yield subject.finding(KEY_RETIRED, f"it depends on {short(name or '')}, which is retired")
+        return
     if wanted is None:
         # Another wanted key is told below; free-form metadata names no master key.
         if material is not None and name not in of.request.policy.named_keys():

@@ -8,16 +8,24 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
+from secure_bloom.auditing.checks.filter_search import begins_with_page
 from secure_bloom.auditing.checks.subjects import ChunkSubject, Findings, FooterSubject
 from secure_bloom.auditing.checks.writer_schemas import columns_with_metadata, has_attributes
 from secure_bloom.auditing.findings import Finding
-from secure_bloom.auditing.naming import are_alike, column_levels, names_within, plain_name
+from secure_bloom.auditing.naming import (
+    are_alike,
+    column_levels,
+    is_typo,
+    names_within,
+    plain_name,
+)
 from secure_bloom.auditing.rules.key_rules import COLUMN_ALIKE
 from secure_bloom.auditing.rules.leak_rules import (
     ENCODING_DATA_IN_CLEAR,
     HUDI_KEYS_IN_CLEAR,
     HUDI_KEYS_UNRULED,
     PAGE_INDEX_IN_CLEAR,
+    PAGES_IN_CLEAR,
     SCHEMA_IN_CLEAR,
     SIZES_IN_CLEAR,
     STATISTICS_IN_CLEAR,
@@ -31,7 +39,10 @@ from secure_bloom.parquet.footer import Footer
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import ColumnMetaData, KeyValue, Statistics
 from secure_bloom.parquet.structures.wire_fields import find_fields
+from secure_bloom.storage import is_object_uri
 
+#: The first bytes of a page, which hold what is looked for in its header.
+_PAGE_HEADER = 64
 _HUDI_COLUMN = "_hoodie_record_key"
 #: The most bytes of a page index; a real one has some hundred bytes for each page.
 _MOST_INDEX = 16 * 1024 * 1024
@@ -121,6 +132,21 @@ def _is_in_clear(subject: ChunkSubject, offset: int, length: int) -> bool:
     if find_fields(file.read_at(offset, length)).stop + 1 != length:
         raise FormatError("a page index is neither an encrypted module nor one in clear")
     return True
+
+
+def check_pages(subject: ChunkSubject) -> Findings:
+    """The first page of an encrypted column is no page in clear."""
+    meta_data, file = subject.meta_data, subject.of.file
+    if not subject.is_encrypted or meta_data is None:
+        return
+    # In a store each look is a request.
+    if is_object_uri(file.path) and not subject.of.request.check_values:
+        return
+    places = (meta_data.dictionary_page_offset or 0, meta_data.data_page_offset)
+    start = min((place for place in places if place > 0), default=0)
+    room = subject.of.tail.offset - start
+    if start and room > 0 and begins_with_page(file.read_at(start, min(room, _PAGE_HEADER))):
+        yield subject.finding(PAGES_IN_CLEAR, "the column is encrypted, its first page is in clear")
 
 
 def check_hudi(subject: FooterSubject) -> Findings:
@@ -214,12 +240,14 @@ def check_spelling(subject: FooterSubject) -> Findings:
     present, in_clear = {leaf.path for leaf in subject.footer.leaves}, _in_clear(subject)
     called: defaultdict[str, list[Leaf]] = defaultdict(list)
     for leaf in in_clear:
-        for name in names_within(leaf.path, {len(column_levels(secret)) for secret in secrets}):
+        for name in names_within(leaf.path):
             called[name].append(leaf)
     for secret in secrets:
         # A column of the right name may stand beside it: Spark takes the two for one, and a log of
         # changes repeats all columns in `before` and `after`.
-        alike = dict.fromkeys(called.get(plain_name(secret), ()))
+        wanted = plain_name(secret)
+        spellings = {wanted, *(name for name in called if is_typo(name, wanted))}
+        alike = dict.fromkeys(leaf for name in sorted(spellings) for leaf in called.get(name, ()))
         depth = len(secret)
         if not any(list(path[:depth]) == secret for path in present):
             found = (leaf for leaf in in_clear if are_alike(leaf.path[:depth], secret))

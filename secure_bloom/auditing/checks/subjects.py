@@ -43,13 +43,17 @@ class Tally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSubject:
-    """A file whose end was read; ``keys`` may be without any key."""
+    """A file whose end was read; ``keys`` may be without any key.
+
+    ``key_forms`` are the spellings of the keys in memory, which no file may hold.
+    """
 
     file: InputFile
     tail: Tail
     keys: FileKeys
     request: AuditRequest
     tally: Tally = field(default_factory=Tally)
+    key_forms: tuple[bytes, ...] = field(default=(), repr=False)
 
     @property
     def is_readable(self) -> bool:
@@ -75,7 +79,12 @@ class FooterSubject:
 
     def sensitive(self) -> dict[str, Leaf]:
         """The columns that have a key in the policy, or are encrypted in the file, by name."""
-        return {chunk.leaf.name: chunk.leaf for chunk in self.chunks if chunk.is_sensitive}
+        found = {chunk.leaf.name: chunk.leaf for chunk in self.chunks if chunk.is_sensitive}
+        if self.chunks:
+            return found
+        # Without row groups the schema alone names the columns.
+        policy = self.of.request.policy
+        return {leaf.name: leaf for leaf in self.footer.leaves if policy.key_for(leaf.path)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,52 +1,154 @@
-"""Check of what the log of a table shows: bounds of sensitive columns, and values of partitions.
+"""Check of what the log of a table shows: bounds, values of partitions, conditions, defaults.
 
-Logs are in clear, and whoever writes them knows nothing of the files' encryption.
+Logs are in clear, and whoever writes them knows nothing of the files' encryption.  All that lies in
+a log counts, of older versions too: anyone can read it until the log is cleaned up.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+import json
+import re
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
+from secure_bloom.auditing.failures import guarded
 from secure_bloom.auditing.findings import Finding
+from secure_bloom.auditing.naming import secret_named
 from secure_bloom.auditing.rules.leak_rules import TABLE_LOG_IN_CLEAR
 from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.errors import located
 from secure_bloom.tables import Snapshot, TableListing
+from secure_bloom.tables.delta_actions import Action
+from secure_bloom.tables.delta_history import actions_in, log_paths, texts_of
 from secure_bloom.tables.log_bounds import bounded_columns
 from secure_bloom.text import counted
 
+if TYPE_CHECKING:
+    from secure_bloom.tables.iceberg_table import IcebergTable
+
+#: A word in a condition, as Spark writes it (``email#12``), and what a literal begins with.
+_WORD = re.compile(r"`([^`]+)`|([^\W\d][\w.]*)")
+_OLD = "entries of older versions in the log show"
+_LITERAL = re.compile(r"['\"]|=\s*-?\d|[<>]\s*-?\d")
+
 
 def check_table_logs(tables: TableListing, policy: KeyPolicy) -> Iterator[Finding]:
-    """One finding for each table and sensitive column that its log tells of."""
+    """Yield one finding for each table, sensitive column, and kind of what the log shows of it."""
     for table in tables.snapshots:
-        partitions = table.metadata.partition_columns if table.files else ()
-        yield from _findings(table.folder, _bounds_in_delta_log(table), partitions, policy)
+        shown = _Shown(policy, table)
+        for path in log_paths(table.folder):
+            yield from guarded(shown.take(path))
+        yield from shown.findings()
     for metadata in tables.iceberg:
-        shown, partitions = metadata.files_with_bounds, metadata.partition_columns
-        yield from _findings(metadata.path, shown, partitions, policy)
+        yield from _bounds(metadata.path, metadata.files_with_bounds, policy)
+        yield from _partitions(metadata.path, metadata.partition_columns, policy)
+        yield from guarded(_old_bounds_of_iceberg(metadata, policy))
 
 
-def _findings(
-    path: str, files_with_bounds: Mapping[str, int], partitions: tuple[str, ...], policy: KeyPolicy
-) -> Iterator[Finding]:
-    for column in partitions:
-        if policy.key_for(column) is not None:
+def _old_bounds_of_iceberg(table: IcebergTable, policy: KeyPolicy) -> Iterator[Finding]:
+    # Imported here: only where such a table was read.
+    from secure_bloom.tables.iceberg_table import bounds_of_old_files
+
+    yield from _bounds(table.path, bounds_of_old_files(table), policy, where=_OLD)
+
+
+class _Shown:
+    """What the log of one Delta table shows of sensitive columns."""
+
+    def __init__(self, policy: KeyPolicy, table: Snapshot) -> None:
+        self._policy = policy
+        self._table = table
+        self._live = {file.add.get("path") for file in table.files}
+        self._partitions: set[str] = set()
+        #: For each column the files with bounds in the log, by their names there.
+        self._bounds: dict[str, set[str]] = {}
+        self._texts: dict[tuple[str, str], None] = {}
+
+    def take(self, path: str) -> Iterator[Finding]:
+        """Take all actions of one file of the log."""
+        with located(path=path):
+            for action in actions_in(path):
+                for name in ("add", "remove", "cdc"):
+                    fields = action.get(name)
+                    if isinstance(fields, dict):
+                        self._take_file(fields)
+                self._take_texts(action)
+                self._take_schema(action)
+        yield from ()
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield a finding for each column and kind; no value is quoted."""
+        folder, policy = self._table.folder, self._policy
+        if self._table.files:
+            self._partitions.update(self._table.metadata.partition_columns)
+        yield from _partitions(folder, sorted(self._partitions), policy)
+        live = {name: len(found & self._live) for name, found in self._bounds.items()}
+        old = {name: len(found - self._live) for name, found in self._bounds.items()}
+        yield from _bounds(folder, live, policy)
+        yield from _bounds(folder, old, policy, where=_OLD)
+        for column, kind in self._texts:
+            what = f"the log shows values of the column in {kind}"
+            yield TABLE_LOG_IN_CLEAR.finding(what, path=folder, column=column)
+
+    def _take_file(self, fields: Mapping[str, Any]) -> None:
+        for name in ("partitionValues", "partitionValues_parsed"):
+            values = fields.get(name)
+            if isinstance(values, dict):
+                self._partitions.update(
+                    self._logical(column) for column, value in values.items() if value is not None
+                )
+        for path in bounded_columns(fields, self._table.metadata.schema):
+            self._bounds.setdefault(".".join(path), set()).add(str(fields.get("path")))
+
+    def _logical(self, name: str) -> str:
+        names = self._table.metadata.physical_names
+        return next((logical for logical, stored in names.items() if stored == name), name)
+
+    def _take_texts(self, action: Action) -> None:
+        for kind, text in texts_of(action):
+            if _LITERAL.search(text):
+                for found in _WORD.finditer(text):
+                    self._take_text((found[1] or found[2]).split("."), kind)
+
+    def _take_text(self, path: list[str], kind: str) -> None:
+        column = secret_named(path, self._policy)
+        if column is not None:
+            self._texts[column, kind] = None
+
+    def _take_schema(self, action: Action) -> None:
+        metadata = action.get("metaData")
+        text = metadata.get("schemaString") if isinstance(metadata, dict) else None
+        try:
+            schema = json.loads(text) if isinstance(text, str) else {}
+        except (ValueError, RecursionError):
+            return
+        fields = schema.get("fields") if isinstance(schema, dict) else None
+        for field in fields if isinstance(fields, list) else ():
+            said = field.get("metadata") if isinstance(field, dict) else None
+            if isinstance(said, dict) and said.keys() & _WITH_VALUES:
+                self._take_text([str(field.get("name"))], "the column's default")
+
+
+#: Metadata of a column that quote values of it.
+_WITH_VALUES = frozenset({"CURRENT_DEFAULT", "EXISTS_DEFAULT", "delta.generationExpression"})
+
+
+def _partitions(path: str, columns: Any, policy: KeyPolicy) -> Iterator[Finding]:
+    for column in columns:
+        name = secret_named(column.split("."), policy)
+        if name is not None:
             yield TABLE_LOG_IN_CLEAR.finding(
                 "the log shows the column's values, which partition the table",
                 path=path,
-                column=column,
-            )
-    for column, files in sorted(files_with_bounds.items()):
-        if policy.key_for(column) is not None:
-            yield TABLE_LOG_IN_CLEAR.finding(
-                "the log shows the column's smallest and largest values in "
-                f"{counted(files, 'file')}",
-                path=path,
-                column=column,
+                column=name,
             )
 
 
-def _bounds_in_delta_log(table: Snapshot) -> Mapping[str, int]:
-    """The columns with bounds in the log, and in how many of the live files' entries."""
-    columns = (bounded_columns(file.add, table.metadata.schema) for file in table.files)
-    return Counter(".".join(path) for paths in columns for path in paths)
+def _bounds(
+    path: str, files: Mapping[str, int], policy: KeyPolicy, *, where: str = "the log shows"
+) -> Iterator[Finding]:
+    for column, count in sorted(files.items()):
+        name = secret_named(column.split("."), policy)
+        if count and name is not None:
+            what = f"{where} the column's smallest and largest values in {counted(count, 'file')}"
+            yield TABLE_LOG_IN_CLEAR.finding(what, path=path, column=name)

@@ -65,7 +65,9 @@ FILTER_SATURATED = Rule(
 FILTER_WRONG = Rule(
     id="filter-wrong",
     severity=Severity.CRITICAL,
-    meaning="The filter does not contain values that its column has: queries lose rows.",
+    meaning="The filter does not contain values that its column has: queries lose rows. Both the "
+    "smallest and the largest value are missing, or with `--check-values` others: such a filter "
+    "may be that of another column, which it then shows.",
     fix="run: secure-bloom add PATH --policy FILE --replace-filters",
 )
 FILTER_ONE_ZERO = Rule(

@@ -5,6 +5,15 @@ from __future__ import annotations
 from secure_bloom.auditing.findings import Severity
 from secure_bloom.auditing.rules.rule import Rule
 
+KEYS_IN_LAKE = Rule(
+    id="keys-in-lake",
+    severity=Severity.CRITICAL,
+    meaning="A file of the lake, or a readable footer, holds keys: a keyring, "
+    "`parquet.encryption.key.list`, a private key, or one of the master keys of the audit's own "
+    "keyring (raw, in Base64 or hexadecimal). Files up to 1 MiB are searched.",
+    fix="move the keys out of the lake, and replace them: secure-bloom rotate PATH --policy FILE "
+    "with new master keys; whoever could read the lake may have them",
+)
 COLUMN_IN_CLEAR = Rule(
     id="column-in-clear",
     severity=Severity.CRITICAL,
@@ -15,8 +24,9 @@ COLUMN_IN_CLEAR = Rule(
 COLUMN_ALIKE = Rule(
     id="column-alike-in-clear",
     severity=Severity.HIGH,
-    meaning="A column in clear has the name of a sensitive one but for marks and for capitals, "
-    "which Spark ignores: beside it, or inside another column, such as before.email. Or a file "
+    meaning="A column in clear has the name of a sensitive one but for marks, accents, capitals, "
+    "letters of other alphabets that look the same, a plural, or two swapped letters: beside it, "
+    "inside another column, such as before.email, or flattened, such as customer_email. Or a file "
     "lacks a sensitive column and has one in clear that is spelt like it: in names of five letters "
     "or more, about one letter in five changed. Compared are the first 2,000 columns in clear.",
     fix="write the file again with the policy's name and destroy this copy; if it is another "
@@ -58,10 +68,10 @@ FOOTER_WRONG_KEY = Rule(
 )
 KEY_RETIRED = Rule(
     id="key-retired",
-    severity=Severity.MEDIUM,
+    severity=Severity.HIGH,
     meaning="The footer or a column depends on a master key that the policy says is retired "
     "([keys.NAME] retired = true): once the key is destroyed, nobody can read it.",
-    fix="bring the file under the policy's keys: secure-bloom rotate PATH --policy FILE",
+    fix="secure-bloom rotate PATH --policy FILE",
 )
 KEY_NOT_IN_POLICY = Rule(
     id="key-not-in-policy",

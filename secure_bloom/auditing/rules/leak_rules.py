@@ -1,4 +1,4 @@
-"""Rules about what tells of a sensitive column beside its pages and its filter."""
+"""Rules about what shows a sensitive column beside its pages and its filter."""
 
 from __future__ import annotations
 
@@ -43,6 +43,32 @@ PAGES_STRAY = Rule(
     "footer refers to them: hidden, or left behind by a rewrite. Of which column they are cannot "
     "be told.",
     fix="write the file again and destroy this copy",
+)
+PAGES_IN_CLEAR = Rule(
+    id="pages-in-clear",
+    severity=Severity.CRITICAL,
+    meaning="The footer says that a column is encrypted, and the column's first page is in clear. "
+    "The first bytes of each encrypted column chunk are read, in an object store only with "
+    "`--check-values`.",
+    fix="write the file again with a writer that encrypts, and destroy this copy",
+)
+BOUNDS_STRAY = Rule(
+    id="bounds-stray-in-clear",
+    severity=Severity.HIGH,
+    meaning="Statistics or a column index in clear lie between the parts of a file that has "
+    "sensitive columns, where no footer refers to them, and they are not those of a column in "
+    "clear: smallest and largest values, hidden or left behind by a rewrite.",
+    fix="write the file again from its rows, and destroy this copy",
+)
+VALUES_IN_CLEAR = Rule(
+    id="values-in-clear",
+    severity=Severity.HIGH,
+    meaning="Sampled values of a sensitive column are in a column in clear of the same file, in "
+    "its bounds, or in texts of a readable footer: as they are, in other capitals, inside a longer "
+    "text, in Base64, or as MD5, SHA-1, SHA-256 or SHA-512 without a salt. Looked for with "
+    "`--check-values`, in the first page of each column; texts of six letters or more.",
+    fix="write the file again without the column, encrypt it, or give it a rule without a key if "
+    "it may be in clear; then destroy this copy",
 )
 HUDI_KEYS_IN_CLEAR = Rule(
     id="hudi-record-keys-in-clear",

@@ -14,13 +14,18 @@ UNCHECKED_FILE = Rule(
 UNCHECKED_COPY = Rule(
     id="unchecked-copy",
     severity=Severity.MEDIUM,
-    meaning="A folder holds Parquet files with a readable footer, or with a page in clear and no "
-    "footer, that no reader of the table takes: hidden ones, temporary ones, or with another "
-    "ending. They were not held against the policy. Or it holds more such files than are opened to "
-    "see whether they are Parquet. Of files that the log of a table does not name, such as those "
-    "of older versions, only those count that have a sensitive column in clear.",
-    fix="destroy what a writer or a backup left, or audit it: a file that is named outright is "
-    "taken whatever its name",
+    meaning="A file that readers of the table skip has pages of a Parquet file in clear and no "
+    "footer that can be read: torn, packed (gzip, bzip2, xz, zstd, zip, tar), or with bytes after "
+    "its end. Of which columns they are is unknown. Or a path has more such files than are opened. "
+    "Copies with a footer are checked as live files are.",
+    fix="destroy what a writer or a backup left: rm PATH",
+)
+OTHER_FILES = Rule(
+    id="other-files",
+    severity=Severity.NOTE,
+    meaning="Files below the given paths are neither Parquet files nor parts of a table, and were "
+    "searched for pages of Parquet files and for keys alone: an export as CSV may hold anything.",
+    fix="look at the files, and remove what the lake does not need",
 )
 UNCHECKED_FEATURE = Rule(
     id="unchecked-feature",

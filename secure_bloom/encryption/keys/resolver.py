@@ -83,6 +83,14 @@ class KeyResolver:
         self.used.add(material.master_key_id)
         return wrapping.unwrap(material, kms, self._keks)
 
+    def known_keys(self) -> tuple[bytes, ...]:
+        """Return the keys that are in memory: those of a keyring, or given. None of a KMS."""
+        explicit = self._explicit
+        held = [*explicit.columns.values(), *explicit.data_keys.values()]
+        held += [] if explicit.footer is None else [explicit.footer]
+        held += self._kms.master_keys.values() if isinstance(self._kms, Keyring) else []
+        return tuple(held)
+
     @property
     def calls(self) -> int:
         """The number of calls that a KMS has answered; 0 for a keyring, which is at hand."""

@@ -41,10 +41,14 @@ def test_a_plain_copy_that_readers_skip_is_found(tmp_path: Path, name: str) -> N
     copy = tmp_path / name
     copy.parent.mkdir(parents=True, exist_ok=True)
     write(copy, customers(30))
-    (finding,) = Example(path=tmp_path).audit().findings
-    assert (finding.id, finding.path) == ("unchecked-copy", str(copy.parent))
-    assert copy.name in finding.message
-    assert ids(Example(path=tmp_path, policy=KeyPolicy()).audit()) == []
+    findings = Example(path=tmp_path).audit().findings
+    found = {(it.id, it.severity, it.path, it.column) for it in findings}
+    assert found == {
+        ("column-in-clear", "critical", str(copy), "email"),
+        ("column-in-clear", "critical", str(copy), "iban"),
+    }
+    # The policy names no key, and no column of which a copy could show anything.
+    assert set(ids(Example(path=tmp_path, policy=KeyPolicy()).audit())) <= {"key-not-in-policy"}
 
 
 @pytest.mark.parametrize(
@@ -65,14 +69,16 @@ def test_no_name_excuses_a_copy(tmp_path: Path, name: str) -> None:
     copy.parent.mkdir(exist_ok=True)
     write(copy, customers(30))
     findings = Example(path=tmp_path).audit().findings
-    assert ("unchecked-copy", str(copy.parent)) in {(each.id, each.path) for each in findings}
+    assert ("column-in-clear", str(copy)) in {(each.id, each.path) for each in findings}
 
 
 def test_a_summary_with_pages_is_a_copy(tmp_path: Path) -> None:
     sound(tmp_path)
     write(tmp_path / "_metadata", customers(30), write_statistics=False, store_schema=False)
-    (finding,) = Example(path=tmp_path).audit().findings
-    assert (finding.id, finding.path) == ("unchecked-copy", str(tmp_path))
+    findings = Example(path=tmp_path).audit().findings
+    assert {(it.id, it.path) for it in findings} == {
+        ("column-in-clear", str(tmp_path / "_metadata"))
+    }
 
 
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
@@ -86,9 +92,9 @@ def test_pages_in_clear_of_a_writer_that_died_are_found(
     write(died, customers(30), data_page_version=version, use_dictionary=dictionary)
     died.write_bytes(died.read_bytes()[:1000])
     (finding,) = Example(path=tmp_path).audit().findings
-    assert (finding.id, finding.path) == ("unchecked-copy", str(died.parent))
+    assert (finding.id, finding.path) == ("unchecked-copy", str(died))
     # What is encrypted shows nothing, cut or not.
-    write(died, customers(30), Mode.ENCRYPTED)
+    write(died, customers(30), Mode.UNIFORM)
     died.write_bytes(died.read_bytes()[:1000])
     assert ids(Example(path=tmp_path).audit()) == []
 

@@ -15,12 +15,11 @@ import secure_bloom as sb
 from secure_bloom.auditing.checks import copies
 from secure_bloom.auditing.checks.table_logs import check_table_logs
 from secure_bloom.encryption.policy import KeyPolicy
-from secure_bloom.errors import FormatError
 from secure_bloom.tables import list_tables
 from tests.auditing.datasets import ids
 from tests.auditing.examples import Example, rules, sound
 from tests.tables import KEYRING, Mode, customers, write
-from tests.tables.delta_logs import add, column, commit, metadata, protocol
+from tests.tables.delta_logs import add, column, commit, log_of, metadata, protocol
 
 POLICY = '[footer]\nkey = "k1"\n[columns.email]\nkey = "k2"\n[columns."person.iban"]\nkey = "k2"\n'
 
@@ -72,9 +71,10 @@ def test_statistics_that_are_no_json_are_an_error_without_their_text(tmp_path: P
     table = tmp_path / "t"
     commit(table, 0, protocol(), metadata(column("email", "string")))
     commit(table, 1, add("a", stats='{"minValues": {"email": "secret'))
-    with pytest.raises(FormatError) as caught:
-        found(table, tmp_path / "p.toml")
-    assert "secret" not in str(caught.value)
+    policy = KeyPolicy(footer_key="k1", columns=rules(email="k2"))
+    (finding,) = check_table_logs(list_tables([str(table)]), policy)
+    assert (finding.id, finding.path) == ("unchecked-file", str(log_of(table) / f"{1:020}.json"))
+    assert "secret" not in finding.message
 
 
 def test_values_that_partition_a_delta_table_are_in_its_log(tmp_path: Path) -> None:
@@ -125,8 +125,12 @@ def test_files_in_clear_that_the_log_does_not_name_are_found(tmp_path: Path, nam
         write(old, customers(30), mode)
         assert ids(Example(path=tmp_path).audit()) == []
     write(old, customers(30))
-    (finding,) = Example(path=tmp_path).audit().findings
-    assert (finding.id, finding.path) == ("unchecked-copy", str(old.parent))
+    findings = Example(path=tmp_path).audit().findings
+    assert {(it.id, it.path, it.column) for it in findings} == {
+        ("column-in-clear", str(old), "email"),
+        ("column-in-clear", str(old), "iban"),
+    }
+    assert f"VACUUM delta.`{tmp_path}`" in findings[0].fix
 
 
 def test_old_files_of_a_table_with_mapped_columns_have_its_names(tmp_path: Path) -> None:
@@ -142,7 +146,8 @@ def test_old_files_of_a_table_with_mapped_columns_have_its_names(tmp_path: Path)
     commit(tmp_path, 1, add(live.name, live.stat().st_size))
     policy = KeyPolicy(footer_key="k_footer", columns=rules(email="k_pii"))
     found = sb.audit(tmp_path, policy=policy, keys=KEYRING).findings
-    assert "unchecked-copy" in {finding.id for finding in found}
+    told = {(it.id, it.path, it.column) for it in found}
+    assert ("column-in-clear", str(tmp_path / "old.parquet"), "email") in told
 
 
 def test_a_table_may_have_any_number_of_old_files(

@@ -1,0 +1,108 @@
+"""Everything that lies in a Delta log, of whatever version: commits, checkpoints, checksums.
+
+A snapshot is made of few files of the log.  The others stay until the log is cleaned up, and anyone
+can read them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from secure_bloom.errors import FormatError, located
+from secure_bloom.storage import join, name_of
+from secure_bloom.storage.memory_budget import refuse_beyond
+from secure_bloom.storage.tree_of import tree_of
+from secure_bloom.tables.delta_actions import Action, json_lines
+from secure_bloom.tables.delta_checkpoint import read_log_file
+from secure_bloom.tables.delta_log_files import LOG_FOLDER
+
+#: The columns of checkpoints and sidecar files.
+ACTION_NAMES = frozenset(
+    {
+        *("txn", "add", "remove", "metaData", "protocol", "domainMetadata", "cdc", "commitInfo"),
+        *("checkpointMetadata", "sidecar"),
+    }
+)
+_LOG_NAMES = re.compile(
+    r".*\.json|\d{20}\.crc|_last_checkpoint|\..*\.crc|\d+(\.compact)?|.*\.avro|version-hint\.text"
+)
+_BATCH_ROWS = 1_000
+
+
+def is_read_as_log(name: str) -> bool:
+    """Return whether a file in the log of a table has one of the names that logs have."""
+    return _LOG_NAMES.fullmatch(name) is not None
+
+
+def log_paths(table: str) -> Iterator[str]:
+    """Yield the paths of all files in a table's log."""
+    tree = tree_of(table)
+    log = join(table, LOG_FOLDER)
+    for folder, _, names in tree.walk(log, []):
+        for name in names:
+            yield tree.join(folder, name)
+
+
+def actions_in(path: str) -> Iterator[Action]:
+    """Yield the actions in one file of a log; none for a file that has another form.
+
+    Raises FormatError for a file that cannot be read.
+    """
+    name = name_of(path)
+    with located(path=path):
+        if re.fullmatch(r"\d{20}\.crc", name):
+            yield from _checksum_actions(path)
+        elif name.endswith(".json"):
+            yield from json_lines(read_log_file(path))
+        elif name.endswith(".parquet"):
+            yield from _checkpoint_actions(path)
+
+
+def _checksum_actions(path: str) -> Iterator[Action]:
+    """Yield what the checksum file of a version repeats of it."""
+    try:
+        content = json.loads(read_log_file(path))
+    except (ValueError, RecursionError):
+        raise FormatError("the checksum file of a version is no JSON") from None
+    if isinstance(content, dict):
+        yield from ({"add": add} for add in content.get("allFiles") or () if isinstance(add, dict))
+        yield {"metaData": content.get("metadata") or {}}
+
+
+def _checkpoint_actions(path: str) -> Iterator[Action]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        file = pq.ParquetFile(pa.BufferReader(read_log_file(path)))
+        # A copy of something else, which has a check of its own.
+        if not ACTION_NAMES.issuperset(file.schema_arrow.names):
+            return
+        for number in range(file.metadata.num_row_groups):
+            group = file.metadata.row_group(number)
+            refuse_beyond(group.total_byte_size, "a row group of the checkpoint")
+        for batch in file.iter_batches(_BATCH_ROWS, use_threads=False):
+            # Lossy: of two equal keys of a map either one shows that there is a value.
+            for row in batch.to_pylist(maps_as_pydicts="lossy"):
+                yield {name: fields for name, fields in row.items() if fields is not None}
+    except (pa.ArrowException, OSError, KeyError, ValueError) as exc:
+        # Without the text, which may quote values.
+        raise FormatError("a checkpoint of the log cannot be read") from exc
+
+
+def texts_of(action: Action) -> Iterator[tuple[str, str]]:
+    """Yield the texts of an action in which people write conditions, with what they are."""
+    info = _mapping(action.get("commitInfo"))
+    for name, value in _mapping(info.get("operationParameters")).items():
+        yield f"the operation's {name}", value if isinstance(value, str) else json.dumps(value)
+    metadata = _mapping(action.get("metaData"))
+    for name, value in _mapping(metadata.get("configuration")).items():
+        if name.startswith("delta.constraints."):
+            yield "a constraint", str(value)
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

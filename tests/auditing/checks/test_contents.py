@@ -1,0 +1,61 @@
+"""What a file shows by its bytes."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+from pathlib import Path
+
+import pytest
+
+from secure_bloom.auditing.checks.contents import Content, content_of, forms_of
+from secure_bloom.storage import open_input
+from tests.tables import Mode, customers, keyring_json, write
+
+KEY = bytes(range(200, 216))
+
+
+def kind_of(path: Path) -> Content:
+    with open_input(str(path)) as file:
+        return content_of(file, forms_of([KEY]))
+
+
+@pytest.mark.parametrize("mode", [Mode.PLAIN, Mode.ENCRYPTED, Mode.SIGNED])
+def test_a_footer_is_told_by_the_end_alone(tmp_path: Path, mode: Mode) -> None:
+    path = write(tmp_path / "x", customers(30), mode)
+    assert kind_of(path) is Content.FOOTER
+    path.write_bytes(b"none" + path.read_bytes()[4:])
+    assert kind_of(path) is Content.FOOTER
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        KEY,
+        base64.b64encode(KEY),
+        base64.urlsafe_b64encode(KEY),
+        KEY.hex().encode(),
+        KEY.hex().upper().encode(),
+        keyring_json().encode(),
+        b"-----BEGIN RSA PRIVATE KEY-----\n",
+    ],
+)
+def test_keys_are_found_in_every_spelling(tmp_path: Path, form: bytes) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(b"some text " + form + b" more text")
+    assert kind_of(path) is Content.KEYS
+
+
+@pytest.mark.parametrize(
+    "content", [b"PAR1", b"x", b"text", gzip.compress(b"text", mtime=0), b"PK\3\4"]
+)
+def test_other_files_are_none_of_these(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(content)
+    assert kind_of(path) is Content.OTHER
+
+
+def test_what_unpacks_to_very_much_is_not_unpacked(tmp_path: Path) -> None:
+    path = tmp_path / "x.gz"
+    path.write_bytes(gzip.compress(bytes(64 * 1024 * 1024)))
+    assert kind_of(path) is Content.OTHER
