@@ -73,8 +73,8 @@ static int add_kernels(PyObject *module, Kernel *kernels) {
 }
 
 static int execute(PyObject *module) {
-    Kernel *const subjects[] = {hash_kernels,  filter_kernels, footer_kernels, lookup_kernels,
-                                value_kernels, hudi_kernels,   paimon_kernels};
+    Kernel *const subjects[] = {building_kernels, filter_kernels, footer_kernels, hash_kernels,
+                                hudi_kernels,     lookup_kernels, paimon_kernels, value_kernels};
     for (size_t i = 0; i < sizeof subjects / sizeof *subjects; i++)
         if (add_kernels(module, subjects[i]) < 0) return -1;
     if (PyModule_AddStringConstant(module, "processor", processor_name()) < 0) return -1;
