@@ -21,7 +21,7 @@ PAGE: Final = ROOT / "docs" / "reliability.md"
 
 #: What `make GROUP` runs, in this order.
 GROUPS: Final[dict[str, tuple[str, ...]]] = {
-    "faults": ("system_calls", "power_loss", "random_kills"),
+    "faults": ("system_calls", "power_loss", "random_kills", "concurrent_runs"),
     "fuzz": ("mutation_fuzz", "coverage_fuzz"),
     "integrity": ("integrity",),
     "no_false_negative": ("no_false_negative",),

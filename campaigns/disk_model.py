@@ -19,9 +19,13 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
+
+from secure_bloom.storage import open_folder
+from secure_bloom.storage.system_calls import exchange_names
 
 PAGE = 4096
 #: Of more lost pages than this not every subset is tried, but so many at random.
@@ -138,6 +142,8 @@ class Recorder:
                 stack.enter_context(mock.patch.object(os, name, self._on_file(name)))
             for name in ("rename", "link", "unlink"):
                 stack.enter_context(mock.patch.object(os, name, self._on_name(name)))
+            exchange = mock.patch.object(open_folder, "exchange_names", self._exchange)
+            stack.enter_context(exchange)
             yield
 
     def _on_file(self, name: str) -> Callable[..., Any]:
@@ -191,6 +197,13 @@ class Recorder:
 
         return followed
 
+    def _exchange(self, folder: int, one: str, other: str) -> None:
+        exchange_names(folder, one, other)
+        if not self._paused:
+            names = _absolute(one, folder), _absolute(other, folder)
+            self.disk.pending.append(partial(_exchanged, *names))
+            self._cut_power()
+
     def _cut_power(self) -> None:
         self._paused = True  # what looks at the disk may write too
         self.cut(self.disk)
@@ -212,6 +225,12 @@ def _changes(name: str, path: str, new: str = "", **folders: Any) -> NameChange:
                 names[target] = inode_of_source
 
     return change
+
+
+def _exchanged(one: str, other: str, names: Names) -> None:
+    # Together or not at all: it is one transaction of the file system's journal.
+    if one in names and other in names:
+        names[one], names[other] = names[other], names[one]
 
 
 def _absolute(path: str, folder: int | None) -> str:

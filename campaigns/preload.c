@@ -106,6 +106,8 @@ WRAP(int, ftruncate64, (int fd, off64_t size), (fd, size))
 WRAP(int, truncate64, (const char *path, off64_t size), (path, size))
 WRAP(int, rename, (const char *old, const char *new), (old, new))
 WRAP(int, renameat, (int from, const char *old, int to, const char *new), (from, old, to, new))
+WRAP(int, renameat2, (int from, const char *old, int to, const char *new, unsigned flags),
+     (from, old, to, new, flags))
 WRAP(int, link, (const char *old, const char *new), (old, new))
 WRAP(int, linkat, (int from, const char *old, int to, const char *new, int flags),
      (from, old, to, new, flags))

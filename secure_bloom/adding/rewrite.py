@@ -6,16 +6,23 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from secure_bloom.adding.report import FileAddReport, hard_link_note
 from secure_bloom.adding.request import FilterRequest
 from secure_bloom.encryption.keys import FileKeys, KeyResolver
 from secure_bloom.errors import FileChangedError, FormatError, SecureBloomError, failure_of, located
-from secure_bloom.parquet.key_material_files import file_keys, outside_material
-from secure_bloom.parquet.key_material_writes import publish_material, write_with_material
-from secure_bloom.storage import InputFile, append_tail, open_input, replace_tail, write_new
+from secure_bloom.parquet.key_material_files import (
+    changed_before_missing,
+    file_keys,
+    outside_material,
+)
+from secure_bloom.parquet.key_material_writes import (
+    remove_leftovers,
+    replace_with_material,
+    write_new_with_material,
+)
+from secure_bloom.storage import InputFile, append_tail, open_input, replace_tail
 
 # Few files are torn, and to mend one takes more than to write one.
 if TYPE_CHECKING:
@@ -114,7 +121,7 @@ class FileRewriter(ABC):
         return mend(path, self.resolver)
 
     def _rewrite_once(self, path: str, target: str | None, run: Mapper) -> _Rewritten:
-        with self.open(path) as file:
+        with self.open(path) as file, changed_before_missing(file):
             keys = file_keys(self.resolver, file)
             plan = self.plan(file, keys, run)
             return plan, file, self._write(file, plan, target)
@@ -122,7 +129,10 @@ class FileRewriter(ABC):
     def _write(self, file: InputFile, plan: RewritePlan, target: str | None) -> tuple[str, ...]:
         """Carry the plan out.  Returns notes on old files that could not be removed."""
         # With a target even an empty plan writes: the output folder gets all files.
-        if self.mode.dry_run or (plan.is_empty and (target is None or self.mode.only_changes)):
+        if self.mode.dry_run:
+            return ()
+        if plan.is_empty and (target is None or self.mode.only_changes):
+            remove_leftovers(file.path)
             return ()
         if self.mode.in_place:
             append_tail(file, plan.tail)
@@ -162,21 +172,17 @@ class Rewriter(FileRewriter):
 
 def _write_copy(file: InputFile, plan: RewritePlan, target: str) -> tuple[str, ...]:
     """Write a file, with key material that is stored outside it, where another one may stand."""
-    write = partial(replace_tail, file, plan.keep, plan.tail, output=target)
     material = outside_material(file)
     if not material:
-        write()
+        replace_tail(file, plan.keep, plan.tail, output=target)
         return ()
-    _, notes = write_with_material(file, target, material, write)
-    return notes
+    return replace_with_material(file, plan.keep, plan.tail, material, output=target)[1]
 
 
 def _write_once(file: InputFile, plan: RewritePlan, target: str) -> None:
     """Write a file where none stands, or find that of another attempt, of the same size."""
-    # The material is written before the data file, and never taken back: another attempt may have
-    # ended well meanwhile.
-    publish_material(file, target, outside_material(file), kept={})
-    if write_new(file, plan.keep, plan.tail, target) != plan.size:
+    material = outside_material(file)
+    if write_new_with_material(file, plan.keep, plan.tail, material, target) != plan.size:
         raise FileChangedError("another file stands where the new one is to be")
 
 

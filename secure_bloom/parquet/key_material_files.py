@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
-from secure_bloom.encryption.keys import FileKeys, KeyResolver
+from secure_bloom.encryption.keys import ExternalReference, FileKeys, KeyMaterial, KeyResolver
 from secure_bloom.errors import FormatError, KeyUnavailableError
 from secure_bloom.storage import InputFile
 
@@ -27,17 +28,37 @@ def read_material(file: InputFile) -> Mapping[str, str]:
             f"its key material is stored outside, {name} is not beside it",
             hint="a data file that is moved or renamed needs its key material file to follow",
         )
-    return _parsed(name, content)
+    return parsed_material(name, content)
+
+
+@contextmanager
+def changed_before_missing(file: InputFile) -> Iterator[None]:
+    """Raise FileChangedError instead of KeyUnavailableError if the file was replaced meanwhile.
+
+    The key material beside it is then that of another file.
+    """
+    try:
+        yield
+    except KeyUnavailableError:
+        file.check_unchanged()
+        raise
 
 
 def outside_material(file: InputFile) -> Mapping[str, str]:
     """Like :func:`read_material`, but empty if no such file is beside ``file``."""
     name = key_material_name(file.name)
     content = file.read_sibling(name)
-    return {} if content is None else _parsed(name, content)
+    return {} if content is None else parsed_material(name, content)
 
 
-def _parsed(name: str, content: bytes) -> Mapping[str, str]:
+def reference_of(key_metadata: bytes | None) -> str | None:
+    """The name under which the key material is outside of the file; None where it is inside."""
+    parsed = None if key_metadata is None else KeyMaterial.parse(key_metadata)
+    return parsed.key_reference if isinstance(parsed, ExternalReference) else None
+
+
+def parsed_material(name: str, content: bytes) -> Mapping[str, str]:
+    """The content of the key material file ``name``; FormatError where it is no JSON of texts."""
     try:
         material = json.loads(content)
     # The cause is not chained: the text of the file is wrapped keys, and json's errors hold it.

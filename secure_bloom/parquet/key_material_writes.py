@@ -1,70 +1,199 @@
 """Key material files beside files that are written: at every moment one opens the data beside it.
 
-    old and new material | data file replaced | new material alone
+    lock | old and new material | data file replaced | old material removed | lock released
 
-References of a new writing are fresh, so old and new material can stand in one file.
+Runs at the same time lose no key, with locks (local files) and without (objects), because
+
+1. each writing has references of its own, and publishes them before the data that names them;
+2. a data file is replaced only if it is still the one that was read;
+3. a run removes references only after it has replaced the data, and only those that were there
+   before it published its own.  Whoever published those has lost by the second rule;
+4. each change of a material file is made on its latest content, or not at all.
+
+References that no data names are left over only by a run that was killed or that lost.  They open
+nothing, and a later run removes them.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from itertools import count
 
+from secure_bloom.encryption.keys import KeyMaterial
 from secure_bloom.errors import (
+    FileChangedError,
     FormatError,
     MissingPathError,
     SecureBloomError,
     UnfinishedWriteError,
     UnsupportedFeatureError,
 )
-from secure_bloom.parquet.key_material_files import key_material_name, outside_material
-from secure_bloom.storage import InputFile, name_of, open_input, replace_tail, sibling
+from secure_bloom.parquet.footer_tail import read_tail
+from secure_bloom.parquet.key_material_files import (
+    key_material_name,
+    outside_material,
+    parsed_material,
+    reference_of,
+)
+from secure_bloom.storage import (
+    InputFile,
+    has_conditional_writes,
+    name_of,
+    open_input,
+    remove_leftover,
+    replace_tail,
+    replacement,
+    sibling,
+    write_new,
+)
+from secure_bloom.storage.rewritten_file import RewrittenFile
 from secure_bloom.storage.siblings import remove_file
 
-_Written = TypeVar("_Written")
+#: A change of a material file is tried so often while other runs change it, too.
+_TRIES = 20
+_Material = Mapping[str, str]
 
 
-def write_with_material(
-    file: InputFile, target: str | None, new: Mapping[str, str], write: Callable[[], _Written]
-) -> tuple[_Written, tuple[str, ...]]:
-    """Let ``write`` put a data file at ``target``, or back, and its key material beside it.
+def replace_with_material(
+    source: InputFile, keep: int, tail: Sequence[bytes], new: _Material, *, output: str | None
+) -> tuple[int, tuple[str, ...]]:
+    """Replace a data file as :func:`.storage.replace_tail` does, and its key material with it.
 
-    Returns the result of ``write``, and notes on old key material that could not be removed.
-    Raises UnsupportedFeatureError, before anything is written, where one reference would stand for
-    a key of the old file and for another one of the new file.
+    ``new`` is the material of the new file, empty where all its keys are inside.  Returns the new
+    size in bytes, and notes on old key material that could not be removed.  Raises
+    UnsupportedFeatureError, before anything is written, where one reference would be of a key of
+    the old file and of another one of the new file, and for a store without conditional writes.
     """
-    kept = _carried(file, target)
-    path = file.path if target is None else target
+    path = source.path if output is None else output
+    with (
+        _replaced_by(output) as (over, must_be_new),
+        replacement(source, keep, tail, output=output, over=over, must_be_new=must_be_new) as put,
+    ):
+        # Read under the lock: what was read earlier may be of another run by now.
+        kept = _material_at(path)
+        if not kept and not new:
+            return put(), ()
+        _require_conditions(path)
+        added = _published(source, path, new, kept)
+        try:
+            size = put()
+        except UnfinishedWriteError:
+            # The data may be the new one.
+            raise
+        except SecureBloomError:
+            # If this fails too, references are left that nothing names.
+            with suppress(SecureBloomError):
+                _remove_unnamed(source, path, added)
+            raise
+        return size, _retired(source, path, kept.keys() - new.keys())
+
+
+def write_new_with_material(
+    source: InputFile, keep: int, tail: Sequence[bytes], new: _Material, output: str
+) -> int:
+    """Write a data file where none is as :func:`.storage.write_new` does, and its key material.
+
+    The material comes first and is never taken back: another attempt at the same file may have
+    ended well meanwhile.
+    """
+    if new:
+        _require_conditions(output)
+        _published(source, output, new, _material_at(output))
+    return write_new(source, keep, tail, output)
+
+
+def renew_material(
+    file: InputFile, old: Mapping[str, KeyMaterial], new: Mapping[str, KeyMaterial]
+) -> None:
+    """Replace the key material of a file that stays as it is; ``old`` is what was read before.
+
+    Other references go if no other run can have published them.  Raises FileChangedError if another
+    run has renewed the keys meanwhile.  Hold the lock of the file.
+    """
+    _require_conditions(file.path)
+    file.check_unchanged()
+    texts = serialized(new)
+
+    def renewed(found: _Material) -> _Material:
+        if any(_parsed(found.get(name)) != material for name, material in old.items()):
+            raise FileChangedError("its key material was changed after it was read")
+        return texts if file.is_locked else {**found, **texts}
+
+    _change(file, file.path, renewed)
+
+
+def tidy_material(file: InputFile, named: set[str]) -> None:
+    """Remove references that an unchanged file does not name; a run that was cut short left them.
+
+    Nothing is removed without a lock: a run at the same time may be about to name them.
+    """
+    # What cannot be removed now is removed by a later run.
+    with suppress(SecureBloomError):
+        if not outside_material(file).keys() - named:
+            return
+        with file.exclusive():
+            file.check_unchanged()
+            if file.is_locked:
+                _change(file, file.path, lambda found: _only(found, named))
+
+
+def remove_leftovers(path: str) -> None:
+    """Remove what a killed run left beside a data file that needs no writing."""
+    remove_leftover(path)
+    remove_leftover(_place(path))
+
+
+def serialized(materials: Mapping[str, KeyMaterial]) -> dict[str, str]:
+    """The content of a key material file."""
+    return {reference: it.serialize().decode() for reference, it in materials.items()}
+
+
+@contextmanager
+def _replaced_by(output: str | None) -> Iterator[tuple[InputFile | None, bool]]:
+    """The file at ``output``, and whether none may be there; no file where output is None."""
+    if output is None:
+        yield None, False
+        return
+    try:
+        over = open_input(output)
+    except MissingPathError:
+        yield None, True
+    except FormatError:
+        # A folder, which is refused later, or an empty file, which names no key.
+        yield None, False
+    else:
+        with over:
+            yield over, False
+
+
+def _require_conditions(path: str) -> None:
+    if not has_conditional_writes(path):
+        raise UnsupportedFeatureError(
+            "key material outside files is not written to this store: it has no conditional "
+            "writes, so one of two runs at once could lose the keys of a file",
+            hint='keys inside the files (key_material = "internal") are safe there',
+        )
+
+
+def _published(source: InputFile, path: str, new: _Material, kept: _Material) -> frozenset[str]:
+    """Write the new material beside what is there; the references that were not there before."""
+
+    # Old references stay until the data is replaced: a run that is killed here leaves a file that
+    # opens.
+    def merged(found: _Material) -> _Material:
+        _refuse_one_name_for_two(found, new)
+        return {**found, **new}
+
     _refuse_one_name_for_two(kept, new)
-    publish_material(file, path, new, kept=kept)
-    try:
-        written = write()
-    except UnfinishedWriteError:
-        # The data may be the new one.
-        raise
-    except SecureBloomError:
-        _withdraw_material(file, path, new, kept=kept)
-        raise
-    return written, retire_material(path, new, kept=kept)
+    _change(source, path, merged)
+    return frozenset(new.keys() - kept.keys())
 
 
-def _carried(file: InputFile, target: str | None) -> Mapping[str, str]:
-    """The material of the file that stands where the new one is to be; it must stay until then."""
-    if target is None:
-        return outside_material(file)
-    try:
-        with open_input(target) as old:
-            return outside_material(old)
-    except (MissingPathError, FormatError):
-        # Nothing stands there, or nothing that key material would open.
-        return {}
-
-
-def _refuse_one_name_for_two(kept: Mapping[str, str], new: Mapping[str, str]) -> None:
+def _refuse_one_name_for_two(found: _Material, new: _Material) -> None:
     # parquet-java calls the keys of each file footerKey, columnKey1 and so on.
-    if any(kept.get(reference, text) != text for reference, text in new.items()):
+    if any(found.get(reference, text) != text for reference, text in new.items()):
         raise UnsupportedFeatureError(
             "another file with key material outside stands there, and both call their keys by the "
             "same names: a run that is killed could leave data with the key material of the other",
@@ -72,60 +201,83 @@ def _refuse_one_name_for_two(kept: Mapping[str, str], new: Mapping[str, str]) ->
         )
 
 
-def publish_material(
-    file: InputFile, path: str, new: Mapping[str, str], *, kept: Mapping[str, str]
-) -> None:
-    """Write the new material, with what is kept, beside the data file that is to be."""
-    if new:
-        # Old references stay until the data is replaced: a run that is killed here leaves a file
-        # that opens.
-        write_material(file, path, {**kept, **new})
-
-
-def _withdraw_material(
-    file: InputFile, path: str, new: Mapping[str, str], *, kept: Mapping[str, str]
-) -> None:
-    """Leave the old material alone, after the data could not be written.
-
-    If that fails too, material lies there that nothing refers to; the next run removes it.
-    """
-    if not new:
-        return
-    with suppress(SecureBloomError):
-        if kept:
-            write_material(file, path, kept)
-        else:
-            remove_material(path)
-
-
-def retire_material(
-    path: str, new: Mapping[str, str], *, kept: Mapping[str, str]
-) -> tuple[str, ...]:
-    """Leave the new material alone beside the data file at ``path``, now that it is replaced.
-
-    If the system does not allow that, the data is done all the same, and a note is returned.
-    """
-    if not kept:
-        return ()
+def _retired(source: InputFile, path: str, old: set[str]) -> tuple[str, ...]:
+    """Remove the old references; a note if that fails, because the data is done all the same."""
     try:
-        if new:
-            with open_input(path) as replaced:
-                write_material(replaced, path, new)
-        else:
-            remove_material(path)
+        _remove_unnamed(source, path, old)
     except SecureBloomError as error:
         return (f"key material of the old file stays, the next run removes it: {error}",)
     return ()
 
 
-def remove_material(data_path: str) -> None:
-    """Remove the key material file beside a data file, durably; none there is as good."""
-    remove_file(sibling(data_path, key_material_name(name_of(data_path))))
+def _remove_unnamed(source: InputFile, path: str, references: frozenset[str] | set[str]) -> None:
+    """Remove references beside the data file at ``path``, unless it is a file that names them."""
+    if references and not _names_any(path, references):
+        _change(source, path, lambda found: _only(found, found.keys() - references))
 
 
-def write_material(file: InputFile, data_path: str, material: Mapping[str, str]) -> None:
-    """Write the whole key material file beside a data file, atomically; ``file`` is one like it."""
-    content = json.dumps(dict(material), separators=(",", ":")).encode()
-    path = sibling(data_path, key_material_name(name_of(data_path)))
-    # Nothing of the old file is kept; the new one is put in its place as atomically as data is.
-    replace_tail(file, 0, [content], output=path)
+def _names_any(path: str, references: frozenset[str] | set[str]) -> bool:
+    """Whether the footer of the file that is there now is under one of these keys."""
+    try:
+        with open_input(path) as file:
+            # Each writing has a key of its own for the footer, so that one decides.
+            return reference_of(read_tail(file).key_metadata) in references
+    except MissingPathError:
+        return False
+
+
+def _material_at(path: str) -> _Material:
+    try:
+        with open_input(_place(path)) as stored:
+            return parsed_material(stored.name, stored.all_bytes())
+    except MissingPathError:
+        return {}
+
+
+def _change(like: InputFile, path: str, change: Callable[[_Material], _Material]) -> None:
+    """Change the key material beside the data file at ``path``, from its latest content.
+
+    A new file gets the permissions of the file ``like``.
+    """
+    place = _place(path)
+    for number in count(1):
+        try:
+            stored = open_input(place)
+        except MissingPathError:
+            stored = None
+        found = {} if stored is None else parsed_material(stored.name, stored.all_bytes())
+        new = change(found)
+        try:
+            if new != found:
+                _put(like, place, stored, new)
+            return
+        except FileChangedError:
+            # Another run has changed it meanwhile.
+            if number == _TRIES:
+                raise
+        finally:
+            if stored is not None:
+                stored.close()
+
+
+def _put(like: InputFile, place: str, stored: InputFile | None, new: _Material) -> None:
+    """Write the file as a whole, only if it is still the one that was read."""
+    content = json.dumps(dict(new), separators=(",", ":")).encode()
+    if stored is None:
+        new_file = RewrittenFile(like, [content])
+        replace_tail(new_file, 0, (), output=place, must_be_new=True)
+    # An empty one stays where a file cannot be removed on a condition.
+    elif new or not remove_file(place, only=stored):
+        replace_tail(stored, 0, [content])
+
+
+def _place(path: str) -> str:
+    return sibling(path, key_material_name(name_of(path)))
+
+
+def _only(material: _Material, references: set[str]) -> _Material:
+    return {name: text for name, text in material.items() if name in references}
+
+
+def _parsed(text: str | None) -> object:
+    return None if text is None else KeyMaterial.parse(text.encode())

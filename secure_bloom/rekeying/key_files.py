@@ -5,26 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from secure_bloom.adding.report import hard_link_note
-from secure_bloom.encryption.keys import ExternalReference, KeyMaterial
 from secure_bloom.hudi.record_keys.footer_entry import RECORD_KEY_TEXTS, read_entry
 from secure_bloom.options import FooterMode
 from secure_bloom.paimon.index_files import index_path
 from secure_bloom.parquet.footer import Footer
-from secure_bloom.parquet.key_material_files import outside_material
-from secure_bloom.parquet.key_material_writes import retire_material
+from secure_bloom.parquet.key_material_files import reference_of
 from secure_bloom.rekeying.protection import Protection
 from secure_bloom.storage import InputFile, name_of
 
 
-def tidy_material(file: InputFile, footer: Footer) -> None:
-    """Leave the material alone that a file refers to: a run that was cut short left more."""
-    kept = outside_material(file)
-    if not kept:
-        return
-    named = {reference for key in key_metadata_of(footer) if (reference := reference_of(key))}
-    new = {reference: kept[reference] for reference in kept if reference in named}
-    if new != kept:
-        retire_material(file.path, new, kept=kept)
+def named_references(footer: Footer) -> set[str]:
+    """The references to key material outside that a file has."""
+    return {reference for key in key_metadata_of(footer) if (reference := reference_of(key))}
 
 
 def key_metadata_of(footer: Footer) -> dict[bytes, int | None]:
@@ -40,12 +32,6 @@ def key_metadata_of(footer: Footer) -> dict[bytes, int | None]:
                 # Row groups repeat the key metadata of a column, so its bytes are the key.
                 found[own.key_metadata] = ordinal
     return found
-
-
-def reference_of(key_metadata: bytes | None) -> str | None:
-    """The name under which the key material stands outside of the file; None where it does not."""
-    parsed = None if key_metadata is None else KeyMaterial.parse(key_metadata)
-    return parsed.key_reference if isinstance(parsed, ExternalReference) else None
 
 
 def leftovers(file: InputFile, after: Protection | None = None) -> Iterator[str]:

@@ -18,8 +18,8 @@ from secure_bloom.encryption.policy_tables import Algorithm
 from secure_bloom.options import FooterMode
 from secure_bloom.parquet.footer import Footer, read_unverified
 from secure_bloom.parquet.footer_tail import Tail
-from secure_bloom.parquet.key_material_files import read_material
-from secure_bloom.rekeying.key_files import key_metadata_of, reference_of
+from secure_bloom.parquet.key_material_files import read_material, reference_of
+from secure_bloom.rekeying.key_files import key_metadata_of
 from secure_bloom.rekeying.protection import KeyUse, Protection, found_protection
 from secure_bloom.rekeying.rekey_report import RekeyedFile, rekeyed_file
 from secure_bloom.storage import InputFile
@@ -116,11 +116,6 @@ def outside_keys(file: InputFile, tail: Tail, keys: FileKeys) -> OutsideKeys | N
         footer_reference=footer_reference,
         materials=found,
     )
-
-
-def serialized(materials: Mapping[str, KeyMaterial]) -> dict[str, str]:
-    """The content of a key material file."""
-    return {reference: it.serialize().decode() for reference, it in materials.items()}
 
 
 def _closed(tail: Tail, master_key_id: str) -> Protection:

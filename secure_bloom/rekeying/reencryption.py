@@ -19,14 +19,19 @@ from secure_bloom.errors import FileChangedError, SecureBloomError, located
 from secure_bloom.options import FooterMode
 from secure_bloom.parquet.footer import Chunk, Footer, open_chunk, unlock, unlock_to_read
 from secure_bloom.parquet.footer_tail import MAGIC, MAGIC_ENCRYPTED, read_tail
-from secure_bloom.parquet.key_material_files import file_keys
-from secure_bloom.parquet.key_material_writes import write_with_material
+from secure_bloom.parquet.key_material_files import changed_before_missing, file_keys
+from secure_bloom.parquet.key_material_writes import (
+    remove_leftovers,
+    replace_with_material,
+    tidy_material,
+    write_new_with_material,
+)
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.rekeying.key_files import (
     key_metadata_of,
     leftovers,
+    named_references,
     shown_record_keys,
-    tidy_material,
 )
 from secure_bloom.rekeying.new_footer import NewFooter
 from secure_bloom.rekeying.new_keys import KeyMaker, NewFileKeys, new_file_keys
@@ -40,7 +45,7 @@ from secure_bloom.rekeying.regions import regions
 from secure_bloom.rekeying.rekey_report import RekeyedFile, RekeyStatus, failed_file, rekeyed_file
 from secure_bloom.rekeying.transfer import Transfer
 from secure_bloom.rekeying.two_kms import TwoKms
-from secure_bloom.storage import InputFile, open_input, replace_tail, write_new
+from secure_bloom.storage import InputFile, open_input
 from secure_bloom.storage.rewritten_file import OldRange, RewrittenFile
 
 
@@ -113,7 +118,7 @@ class Reencryption:
 
     def _reencrypt(self, path: str, target: str | None) -> RekeyedFile:
         started = time.perf_counter()
-        with open_input(path) as file:
+        with open_input(path) as file, changed_before_missing(file):
             keys = file_keys(self.resolver, file)
             # Readers will take bytes that are sealed anew for genuine, so they must be genuine now.
             open_footer = unlock_to_read if self.policy is None else unlock
@@ -123,7 +128,8 @@ class Reencryption:
             report = partial(rekeyed_file, file, footer.leaves, before=before, started=started)
             if self._is_left(target) and self._is_done(footer, keys, before, wanted):
                 if target is None and not self.dry_run:
-                    tidy_material(file, footer)
+                    tidy_material(file, named_references(footer))
+                    remove_leftovers(path)
                 return report("unchanged", after=before, size=file.size)
             # Found before the write.  Afterwards nothing tells any more which index beside the file
             # belongs to the old content.
@@ -181,19 +187,12 @@ class Reencryption:
             drop_metadata=drop | shown_record_keys(footer, wanted),
         )
         external = {} if new_keys is None else new_keys.external
-        return write_with_material(
-            file,
-            target,
-            external,
-            lambda: self._put(RewrittenFile(file, content.parts()), target),
-        )
-
-    def _put(self, content: RewrittenFile, target: str | None) -> int:
+        rewritten = RewrittenFile(file, content.parts())
         if target is not None and self.only_changes:
             # In a table's folder a name must be new: a file that the log may know is never
             # replaced.
-            return write_new(content, 0, (), target)
-        return replace_tail(content, 0, (), output=target)
+            return write_new_with_material(rewritten, 0, (), external, target), ()
+        return replace_with_material(rewritten, 0, (), external, output=target)
 
     def _new_keys(self, wanted: Protection) -> NewFileKeys | None:
         """Keys for one file; None for one in clear."""

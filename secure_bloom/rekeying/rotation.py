@@ -26,16 +26,25 @@ from secure_bloom.errors import (
 )
 from secure_bloom.parquet.footer import Footer, seal_footer, unlock
 from secure_bloom.parquet.footer_tail import Tail, read_tail
-from secure_bloom.parquet.key_material_files import file_keys
-from secure_bloom.parquet.key_material_writes import write_material
+from secure_bloom.parquet.key_material_files import (
+    changed_before_missing,
+    file_keys,
+    reference_of,
+)
+from secure_bloom.parquet.key_material_writes import (
+    remove_leftovers,
+    renew_material,
+    serialized,
+    write_new_with_material,
+)
 from secure_bloom.parquet.schema import Leaf
-from secure_bloom.rekeying.key_files import key_metadata_of, leftovers, reference_of
-from secure_bloom.rekeying.outside_keys import OutsideKeys, outside_keys, serialized
+from secure_bloom.rekeying.key_files import key_metadata_of, leftovers
+from secure_bloom.rekeying.outside_keys import OutsideKeys, outside_keys
 from secure_bloom.rekeying.protection import KeyUse, Protection, found_protection, wanted_protection
 from secure_bloom.rekeying.rekey_report import RekeyedFile, RekeyStatus, failed_file, rekeyed_file
 from secure_bloom.rekeying.renewed_footer import renewed_crypto, renewed_metadata
 from secure_bloom.rekeying.rewrapper import Rewrapper
-from secure_bloom.storage import InputFile, open_input, replace_tail, write_new
+from secure_bloom.storage import InputFile, open_input, replace_tail
 from secure_bloom.storage.rewritten_file import OldRange, RewrittenFile
 
 
@@ -85,7 +94,7 @@ class Rotation:
 
     def _rotate(self, path: str, target: str | None) -> RekeyedFile:
         started = time.perf_counter()
-        with open_input(path) as file:
+        with open_input(path) as file, changed_before_missing(file):
             keys = file_keys(self.resolver, file)
             tail = read_tail(file)
             outside = self._outside(file, tail, keys)
@@ -106,6 +115,8 @@ class Rotation:
             size = file.size
             if renewed.changes and not self.dry_run:
                 size = _write(file, footer, renewed, target)
+            elif not self.dry_run:
+                remove_leftovers(path)
             after = _after(footer, before, renewed.master_keys)
             report = rekeyed_file(
                 file, footer.leaves, status, before=before, after=after, size=size, started=started
@@ -139,11 +150,11 @@ class Rotation:
         }
         changes = renewed != outside.materials
         if changes and not self.dry_run:
-            # The material comes before the copy: a new data file is never without the material that
-            # opens it.
-            write_material(file, file.path if target is None else target, serialized(renewed))
-            if target is not None:
-                write_new(file, file.size, (), target)
+            if target is None:
+                with file.exclusive():
+                    renew_material(file, outside.materials, renewed)
+            else:
+                write_new_with_material(file, file.size, (), serialized(renewed), target)
         return outside.report(file, renewed, changes=changes, started=started)
 
     def _wanted(self, footer: Footer, before: Protection) -> Protection | None:
@@ -191,8 +202,8 @@ class _RenewedFile:
     """New key metadata by their old bytes, and the new content of the key material file."""
 
     metadata: Mapping[bytes, bytes]
-    external: Mapping[str, str] | None
-    old_external: Mapping[str, str] | None
+    external: Mapping[str, KeyMaterial]
+    old_external: Mapping[str, KeyMaterial]
     master_keys: Mapping[bytes, str]
 
     @property
@@ -211,8 +222,8 @@ def _renewed_file(
 ) -> _RenewedFile:
     metadata: dict[bytes, bytes] = {}
     names: dict[bytes, str] = {}
-    external: dict[str, str] = {}
-    old_external: dict[str, str] = {}
+    external: dict[str, KeyMaterial] = {}
+    old_external: dict[str, KeyMaterial] = {}
     materials = {stored: _material(keys, stored) for stored in key_metadata_of(footer)}
     of_footer = materials.get(footer.tail.key_metadata or b"")
     for stored, name in _key_metadata(footer, wanted):
@@ -225,8 +236,8 @@ def _renewed_file(
         names[stored] = renewed.master_key_id
         reference = reference_of(stored)
         if reference is not None:
-            old_external[reference] = material.serialize().decode()
-            external[reference] = renewed.serialize().decode()
+            old_external[reference] = material
+            external[reference] = renewed
             metadata[stored] = stored
         else:
             # Material that stays keeps its bytes, because other writers spell their JSON in other
@@ -234,8 +245,8 @@ def _renewed_file(
             metadata[stored] = stored if renewed == material else renewed.serialize()
     return _RenewedFile(
         metadata=metadata,
-        external=external or None,
-        old_external=old_external or None,
+        external=external,
+        old_external=old_external,
         master_keys=names,
     )
 
@@ -266,12 +277,22 @@ def _key_metadata(footer: Footer, wanted: Protection | None) -> Iterator[tuple[b
 
 
 def _write(file: InputFile, footer: Footer, renewed: _RenewedFile, target: str | None) -> int:
-    # The material first.  References stay, so it opens the old data file and the new one.
-    if renewed.external is not None:
-        # Material that the file does not refer to is left out: it may be of older keys.
-        write_material(file, file.path if target is None else target, renewed.external)
+    source, keep, tail = _new_content(file, footer, renewed)
+    if target is not None:
+        return write_new_with_material(source, keep, tail, serialized(renewed.external), target)
+    with file.exclusive():
+        # The material first.  References stay, so it opens the old data file and the new one.
+        if renewed.external:
+            renew_material(file, renewed.old_external, renewed.external)
+        return replace_tail(source, keep, tail) if renewed.changes_footer else file.size
+
+
+def _new_content(
+    file: InputFile, footer: Footer, renewed: _RenewedFile
+) -> tuple[InputFile, int, Sequence[bytes]]:
+    """The source of the new file, the bytes of it to keep, and the tail."""
     if not renewed.changes_footer:
-        return file.size if target is None else write_new(file, file.size, (), target)
+        return file, file.size, ()
     tail = footer.tail
     end = seal_footer(
         renewed_metadata(footer, renewed.metadata),
@@ -285,16 +306,9 @@ def _write(file: InputFile, footer: Footer, renewed: _RenewedFile, target: str |
     superseded = superseded_footers(file, footer)
     # Everything before the footer is kept as it lies.
     if not superseded:
-        return _put(file, tail.offset, [end], target)
+        return file, tail.offset, [end]
     # Offsets stay, so the footers that appends have left behind become zeros.
-    parts = [*_blanked(superseded, tail.offset), end]
-    return _put(RewrittenFile(file, parts), 0, (), target)
-
-
-def _put(source: InputFile, keep: int, tail: Sequence[bytes], target: str | None) -> int:
-    if target is None:
-        return replace_tail(source, keep, tail)
-    return write_new(source, keep, tail, target)
+    return RewrittenFile(file, [*_blanked(superseded, tail.offset), end]), 0, ()
 
 
 def _blanked(extents: Iterable[tuple[int, int]], end: int) -> Iterator[bytes | OldRange]:

@@ -9,9 +9,11 @@ from secure_bloom.storage.counted_file import CountedFile
 from secure_bloom.storage.direct_write import APPEND_ALIGNMENT
 from secure_bloom.storage.dispatch import (
     append_tail,
+    has_conditional_writes,
     open_input,
     refuse_append,
     replace_tail,
+    replacement,
     write_new,
 )
 from secure_bloom.storage.inputs import InputFile
@@ -26,6 +28,7 @@ from secure_bloom.storage.paths import (
     name_of,
     sibling,
 )
+from secure_bloom.storage.staged_file import remove_leftover
 
 __all__ = [
     "APPEND_ALIGNMENT",
@@ -39,6 +42,7 @@ __all__ = [
     "files_at_once",
     "find_files",
     "find_unmanaged",
+    "has_conditional_writes",
     "is_object_uri",
     "join",
     "local_path",
@@ -47,7 +51,9 @@ __all__ = [
     "refuse_append",
     "refuse_managed",
     "remove_kept",
+    "remove_leftover",
     "replace_tail",
+    "replacement",
     "sibling",
     "summary_files",
     "truncate_to",

@@ -6,14 +6,16 @@ object store, not before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 
 from secure_bloom.errors import FileChangedError, FormatError, UnsupportedFeatureError
 from secure_bloom.storage.append import append_local
 from secure_bloom.storage.inputs import InputFile
 from secure_bloom.storage.local import LocalFile, open_local
 from secure_bloom.storage.paths import is_object_uri
-from secure_bloom.storage.replace import replace_local
+from secure_bloom.storage.replace import local_replacement
 
 
 def open_input(path: str) -> InputFile:
@@ -50,15 +52,40 @@ def replace_tail(
     A symbolic link stays and its target is replaced.  Another hard link keeps the old content.  The
     stale ``.<name>.crc`` is removed.
     """
+    with replacement(source, keep, tail, output=output, must_be_new=must_be_new) as put:
+        return put()
+
+
+@contextmanager
+def replacement(
+    source: InputFile,
+    keep: int,
+    tail: Sequence[bytes],
+    *,
+    output: str | None = None,
+    over: InputFile | None = None,
+    must_be_new: bool = False,
+) -> Iterator[Callable[[], int]]:
+    """The replacement that :func:`replace_tail` makes, in two steps: to build it, and to put it.
+
+    Call what this yields to put the new file in its place.  A local file is complete by then; an
+    object is uploaded by that call.  Other writers of this package are kept off a local file until
+    the block ends, so what belongs to the file can change with it.  ``over`` is the file at
+    ``output`` that the new one may replace: another one there is a :class:`FileChangedError`.
+    """
     # The number of bytes to keep comes from offsets in a footer, and those may lie.
     if not 0 <= keep <= source.size:
         raise FormatError(f"keeps {keep} bytes, the file has {source.size}", path=source.path)
     target = source.location if output is None else output
     if not is_object_uri(target):
-        return replace_local(source, keep, tail, output, must_be_new=must_be_new)
+        with local_replacement(
+            source, keep, tail, output, over=over, must_be_new=must_be_new
+        ) as put:
+            yield put
+        return
     from secure_bloom.storage.object_writes import replace_object
 
-    return replace_object(source, keep, tail, target, must_be_new=must_be_new)
+    yield partial(replace_object, source, keep, tail, target, over=over, must_be_new=must_be_new)
 
 
 def write_new(source: InputFile, keep: int, tail: Sequence[bytes], output: str) -> int:
@@ -90,6 +117,18 @@ def append_tail(source: InputFile, tail: Sequence[bytes]) -> int:
     if not isinstance(source, LocalFile):
         raise _cannot_extend(source.path)
     return append_local(source, tail)
+
+
+def has_conditional_writes(path: str) -> bool:
+    """Whether a file is replaced at ``path`` only if it is still the one that was read.
+
+    True of local files.  A store of the S3 protocol is asked once, because some ignore conditions.
+    """
+    if not is_object_uri(path):
+        return True
+    from secure_bloom.storage.object_writes import conditions_at
+
+    return conditions_at(path).writes
 
 
 def refuse_append(paths: Iterable[str]) -> None:

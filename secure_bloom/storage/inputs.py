@@ -36,6 +36,7 @@ class InputFile(ABC):
     last part, ``size`` the bytes and ``names`` the hard links at the time of opening.
     ``identity`` is opaque: equal as long as nobody changed the file; all but its first part is
     the same on every machine.  ``column_names`` are those of its table, where they differ.
+    ``is_locked`` says whether a block of :meth:`exclusive` keeps others off the file now.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class InputFile(ABC):
         self.size = size
         self.identity = identity
         self.names = 1
+        self.is_locked = False
         self.column_names: NamesOfTable | None = None
 
     @property
@@ -163,7 +165,10 @@ class InputFile(ABC):
         os.fchmod(fd, _DEFAULT_MODE & ~_umask())
 
     def exclusive(self) -> AbstractContextManager[None]:
-        """Keep other writers of this package off the file, where the store has locks."""
+        """Keep other writers of this package off the file, where the store has locks.
+
+        A block inside such a block, of the same thread, does nothing.
+        """
         return nullcontext()
 
     @abstractmethod

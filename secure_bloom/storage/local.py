@@ -91,8 +91,15 @@ class LocalFile(InputFile):
 
     @contextlib.contextmanager
     def exclusive(self) -> Iterator[None]:
-        with system_errors(self.path), exclusive_lock(self._fd):
+        # flock(2) does not count: the end of an inner block would release the outer one's lock.
+        if self.is_locked:
             yield
+            return
+        with system_errors(self.path), exclusive_lock(self._fd) as self.is_locked:
+            try:
+                yield
+            finally:
+                self.is_locked = False
 
     def check_unchanged(self) -> None:
         with system_errors(self.path):

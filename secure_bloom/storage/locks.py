@@ -24,16 +24,16 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.25
 
 
 @contextmanager
-def exclusive_lock(fd: int) -> Iterator[None]:
+def exclusive_lock(fd: int) -> Iterator[bool]:
     """Wait for the lock and hold it; :class:`FileBusyError` where it does not come in time.
 
-    If the file system has no locks, only the check that the file is unchanged keeps two writers
-    apart.
+    Yields False if the file system has no locks.  There only the check that the file is unchanged
+    keeps two writers apart.
     """
     require_writing()
     locked = _lock_in_time(fd)
     try:
-        yield
+        yield locked
     finally:
         if locked:
             # Closing the file gives the lock back at the latest.

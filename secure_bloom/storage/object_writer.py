@@ -54,12 +54,24 @@ class Origin:
     mark: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """Whether a store replaces, and removes, an object only if it is the one that is named."""
+
+    writes: bool
+    removals: bool
+
+
+ALL_CONDITIONS = Conditions(writes=True, removals=True)
+NO_CONDITIONS = Conditions(writes=False, removals=False)
+
+
 class ObjectWriter(ABC):
     """Writes one object; after an exception, what stood there stands there still.
 
     ``origin`` is the source as an object of the same store, None where it lies elsewhere.  In its
     own place an object is replaced only if it is still the one that was read.  With
-    ``must_be_new`` none may stand at the target.
+    ``must_be_new`` none may stand at the target; ``over`` is the mark of the only object that may.
     """
 
     #: Whether the store copies ranges of objects.
@@ -72,6 +84,7 @@ class ObjectWriter(ABC):
         check_source: Callable[[], None],
         *,
         must_be_new: bool,
+        over: str | None = None,
     ) -> None:
         self._target = target
         self._client = target.client
@@ -81,6 +94,8 @@ class ObjectWriter(ABC):
         # Only then is the mark of the source a condition of the target: elsewhere another object
         # stands.
         self._in_place = origin is not None and _is_same(origin.object, target)
+        #: The mark of the object that may be replaced; None for any.
+        self._expected = origin.mark if origin is not None and self._in_place else over
         self._is_copying = False
 
     def replace(self, source: InputFile, keep: int, tail: Sequence[bytes]) -> int:

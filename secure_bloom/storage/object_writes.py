@@ -21,7 +21,7 @@ from pyarrow import fs
 
 from secure_bloom.errors import FileChangedError, FormatError, PolicyError
 from secure_bloom.storage.inputs import InputFile
-from secure_bloom.storage.object_writer import Origin, StoredObject
+from secure_bloom.storage.object_writer import NO_CONDITIONS, Conditions, Origin, StoredObject
 from secure_bloom.storage.objects import arrow_location, mark_of, store_errors
 from secure_bloom.storage.paths import is_object_uri
 
@@ -97,12 +97,19 @@ _SDKS = {
 
 
 def replace_object(
-    source: InputFile, keep: int, tail: Sequence[bytes], path: str, *, must_be_new: bool = False
+    source: InputFile,
+    keep: int,
+    tail: Sequence[bytes],
+    path: str,
+    *,
+    over: InputFile | None = None,
+    must_be_new: bool = False,
 ) -> int:
     """Make the object at ``path`` ``keep`` bytes of source and the tail; the new size in bytes.
 
-    With ``must_be_new`` none may stand there.  Stores with an SDK take both as conditions.  HDFS is
-    asked right before the new file becomes visible, so another writer can still be faster.
+    With ``must_be_new`` none may stand there, and with ``over`` no other one.  Stores with an SDK
+    take all of them as conditions.  HDFS is asked right before the new file becomes visible, so
+    another writer can still be faster.
     """
     filesystem, key = arrow_location(path)
     with store_errors(path), source.exclusive():
@@ -110,17 +117,43 @@ def replace_object(
             sdk, target = _writing(path, filesystem, key)
             with sdk.errors(path):
                 origin = _origin(source, target)
-                write = sdk.Writer(target, origin, source.check_unchanged, must_be_new=must_be_new)
+                write = sdk.Writer(
+                    target,
+                    origin,
+                    source.check_unchanged,
+                    must_be_new=must_be_new,
+                    over=None if over is None else mark_of(over.identity, filesystem),
+                )
                 size: int = write.replace(source, keep, tail)
             return size
         return _replace_file(source, keep, tail, path, must_be_new=must_be_new)
 
 
-def remove_object(path: str) -> None:
-    """Remove the object at ``path``."""
+def remove_object(path: str, *, only: InputFile | None = None) -> bool:
+    """Remove the object at ``path``; with ``only`` just that one, and False if the store cannot."""
     filesystem, key = arrow_location(path)
-    with store_errors(path):
-        filesystem.delete_file(key)
+    if only is None:
+        with store_errors(path):
+            filesystem.delete_file(key)
+        return True
+    mark = mark_of(only.identity, filesystem)
+    if mark is None or not conditions_at(path).removals:
+        return False
+    sdk, target = _writing(path, filesystem, key)
+    with sdk.errors(path):
+        sdk.remove(target, mark)
+    return True
+
+
+def conditions_at(path: str) -> Conditions:
+    """The conditions that the store of ``path`` takes."""
+    filesystem, key = arrow_location(path)
+    if filesystem.type_name not in _SDKS:
+        return NO_CONDITIONS
+    sdk, target = _writing(path, filesystem, key)
+    with sdk.errors(path):
+        found: Conditions = sdk.conditions(target)
+    return found
 
 
 def _writing(path: str, filesystem: Any, key: str) -> tuple[ModuleType, StoredObject]:

@@ -13,7 +13,13 @@ import errno
 import functools
 import os
 
-from secure_bloom.storage.system_calls import CLOEXEC, NOFOLLOW, NONBLOCK, require_writing
+from secure_bloom.storage.system_calls import (
+    CLOEXEC,
+    NOFOLLOW,
+    NONBLOCK,
+    exchange_names,
+    require_writing,
+)
 
 #: Permissions of a new file: they are widened when it is known who may read it.
 PRIVATE = 0o600
@@ -75,6 +81,10 @@ class OpenFolder:
     def rename(self, name: str, new: str) -> None:
         """Rename a file; it takes the place of another one, atomically."""
         os.rename(name, new, src_dir_fd=self._fd, dst_dir_fd=self._fd)
+
+    def exchange(self, name: str, other: str) -> None:
+        """Exchange two names, atomically; FileNotFoundError if one of them is gone."""
+        exchange_names(self._fd, name, other)
 
     def unlink(self, name: str) -> None:
         """Remove a name; none there is as good."""

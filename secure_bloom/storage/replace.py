@@ -5,15 +5,17 @@
 The process may die between any two of these steps:
 
     new file built and synced | old file still the one that was read | stale .crc removed, synced
-    | rename | folder synced
+    | names exchanged, old file removed | folder synced
 
-Until the rename the old file is in place.  Without its .crc, Spark reads it unchecked.
+Until the exchange the old file is in place.  Without its .crc, Spark reads it unchecked.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 
 from secure_bloom.errors import FileChangedError, FormatError, PolicyError
 from secure_bloom.storage.durable_writes import make_folders, remove_sidecar
@@ -25,17 +27,21 @@ from secure_bloom.storage.paths import local_path
 from secure_bloom.storage.staged_file import StagedFile, staged_file
 
 
-def replace_local(
+@contextmanager
+def local_replacement(
     source: InputFile,
     keep: int,
     tail: Sequence[bytes],
     output: str | None,
     *,
+    over: InputFile | None = None,
     must_be_new: bool = False,
-) -> int:
-    """Write ``keep`` bytes of source and the tail to ``output`` or back; the new size in bytes.
+) -> Iterator[Callable[[], int]]:
+    """Build ``keep`` bytes of source and the tail; what this yields puts them in their place.
 
-    With ``must_be_new`` no file may stand at ``output``.
+    That returns the new size in bytes.  ``over`` is the file that the new one may replace at
+    ``output``; with ``must_be_new`` no file may be there.  The locks on the old file and on the new
+    one are held until the block ends.
     """
     path = source.path if output is None else output
     location = source.location if output is None else os.path.abspath(local_path(output))
@@ -46,12 +52,13 @@ def replace_local(
         target = os.path.realpath(location)
     if os.path.isdir(target):
         raise PolicyError("is a folder, a file is to be written here", path=path)
+    replaced = source if output is None else over
     with system_errors(path):
         if output is not None:
             make_folders(os.path.dirname(target))
-        with source.exclusive(), staged_file(target) as staged:
-            check = _require_other if output is not None else _require_same
-            check(source, staged)  # before the work, as after it: the loser of a race waited
+        with source.exclusive(), _exclusive(over), staged_file(target) as staged:
+            check = partial(_check, source, staged, replaced)
+            check()  # before the work, as after it: the loser of a race waited
             # Rights are set first, while the file is empty: nobody may read more here than in the
             # old file.
             source.carry_attributes(staged.fd)
@@ -60,13 +67,40 @@ def replace_local(
             # before.
             if not must_be_new:
                 staged.give_name()
-            check(source, staged)
-            _remove_sidecars(staged, location, target)
-            if must_be_new:
-                staged.publish_new()
-            else:
-                staged.publish()
-    return size
+
+            def put() -> int:
+                check()
+                _remove_sidecars(staged, location, target)
+                if must_be_new:
+                    staged.publish_new()
+                else:
+                    staged.publish(None if replaced is None else replaced.identity)
+                return size
+
+            check()
+            yield put
+
+
+def _exclusive(over: InputFile | None) -> AbstractContextManager[None]:
+    return nullcontext() if over is None else over.exclusive()
+
+
+def _check(source: InputFile, staged: StagedFile, replaced: InputFile | None) -> None:
+    """Raise FileChangedError unless source and the file to be replaced are those that were read."""
+    source.check_unchanged()
+    found = staged.folder.status(staged.name)
+    # The output is not the input, whatever links lead to it.
+    is_source = found is not None and identity_of(found)[0] == source.identity[0]
+    if is_source and replaced is not source:
+        raise PolicyError(
+            "the output is the input under another name",
+            hint="name another file; add and reencrypt replace the input without --output",
+        )
+    if replaced is not None and (found is None or identity_of(found) != replaced.identity):
+        raise FileChangedError(
+            "its folder was changed after it was read",
+            hint="another program moves folders here; run again when it is done",
+        )
 
 
 def _fill(staged: StagedFile, source: InputFile, keep: int, tail: Sequence[bytes]) -> int:
@@ -77,28 +111,6 @@ def _fill(staged: StagedFile, source: InputFile, keep: int, tail: Sequence[bytes
         raise FormatError(f"the new file has {written} bytes, {size} were written to it")
     staged.sync()
     return size
-
-
-def _require_same(source: InputFile, staged: StagedFile) -> None:
-    """Raise FileChangedError unless the open folder still has the file that was read."""
-    source.check_unchanged()
-    found = staged.folder.status(staged.name)
-    if found is None or identity_of(found) != source.identity:
-        raise FileChangedError(
-            "its folder was changed after it was read",
-            hint="another program moves folders here; run again when it is done",
-        )
-
-
-def _require_other(source: InputFile, staged: StagedFile) -> None:
-    """The output is not the input, whatever links lead to it."""
-    source.check_unchanged()
-    found = staged.folder.status(staged.name)
-    if found is not None and identity_of(found)[0] == source.identity[0]:
-        raise PolicyError(
-            "the output is the input under another name",
-            hint="name another file; add and reencrypt replace the input without --output",
-        )
 
 
 def _remove_sidecars(staged: StagedFile, location: str, target: str) -> None:

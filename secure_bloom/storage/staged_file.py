@@ -1,13 +1,14 @@
 # File descriptors and strings, not Path objects, throughout.
-# ruff: noqa: PTH119, PTH120
+# ruff: noqa: PTH118, PTH119, PTH120
 """A new local file that gets its name when it is complete, or leaves nothing behind.
 
 If the file system can do that, the file is built without a name (O_TMPFILE), so a kill leaves
 nothing.  linkat(2) cannot replace a file, so the new file gets the temporary name
 ``.<name>.secure-bloom`` right before the rename.  On other file systems it has that name from the
-start.  The writer locks the file as long as it lives.  A temporary file without a lock belongs to a
-dead writer, and the next writer of that file removes it.  Until the caller widens its permissions,
-only the owner can read it.
+start.  If the system can do that, the two names are exchanged, and the old file is removed under
+the temporary name.  The writer locks the new file as long as it lives, and its caller the old one.
+A temporary file without a lock belongs to a dead writer, and the next writer of that file removes
+it.  Until the caller widens its permissions, only the owner can read it.
 """
 
 from __future__ import annotations
@@ -19,13 +20,23 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from secure_bloom.errors import FileChangedError, PolicyError, UnfinishedWriteError
+from secure_bloom.errors import (
+    FileChangedError,
+    PolicyError,
+    SecureBloomError,
+    UnfinishedWriteError,
+)
+from secure_bloom.storage.local import identity_of
 from secure_bloom.storage.locks import try_lock
 from secure_bloom.storage.open_folder import OpenFolder, close
+from secure_bloom.storage.paths import is_object_uri, local_path
 
 _NAME_MAX = 255
 #: Errors of file systems without hard links: there only the lock on the source keeps writers apart.
 NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK}
+
+#: Errors of systems and file systems that cannot exchange two names.
+_NO_EXCHANGE = {errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP}
 
 
 def hidden_name(name: str, ending: str) -> str:
@@ -60,7 +71,7 @@ class StagedFile:
 
     def create(self) -> None:
         """Make the empty file, after removing what a killed writer may have left."""
-        if not self._remove_stale():
+        if not self.remove_stale():
             raise self._busy()
         with contextlib.suppress(OSError):
             self.fd = self._open_nameless()
@@ -86,10 +97,15 @@ class StagedFile:
             self._take(self._temporary, lambda: self.folder.give_name(self.fd, self._temporary))
             self._named = True
 
-    def publish(self) -> None:
-        """Put the file in the place of its target, durably."""
+    def publish(self, over: tuple[object, ...] | None = None) -> None:
+        """Put the file in the place of its target, durably.
+
+        ``over`` is the identity of the file that it may replace.  Raises FileChangedError, and
+        leaves what is there, if that file was removed or replaced by another program.
+        """
         self.give_name()
-        self._take(self.name, lambda: self.folder.rename(self._temporary, self.name))
+        if over is None or not self._exchange(over):
+            self._take(self.name, lambda: self.folder.rename(self._temporary, self.name))
         self._named, self._published = False, True
         self._sync_folder()
 
@@ -119,6 +135,60 @@ class StagedFile:
                 self.folder.unlink(self._temporary)
         self._sync_folder()
 
+    def _exchange(self, over: tuple[object, ...]) -> bool:
+        """Take the place of the file ``over`` and remove it; False where names cannot be exchanged.
+
+        A rename would bring a file back that another program has just removed, and would remove
+        one that another program has just put there.  An exchange shows what was replaced.
+        """
+        try:
+            self._take(self.name, lambda: self.folder.exchange(self._temporary, self.name))
+        except FileNotFoundError as exc:
+            raise FileChangedError("the file is gone", path=self._target) from exc
+        except OSError as exc:
+            if exc.errno in _NO_EXCHANGE:
+                return False
+            raise
+        try:
+            found = self.folder.status(self._temporary)
+        except OSError:
+            self._exchange_back()
+            raise
+        if found is not None and identity_of(found) != over:
+            self._exchange_back()
+            raise FileChangedError(
+                "the file was changed after it was read",
+                hint="another program writes here; run again when it is done",
+                path=self._target,
+            )
+        self._remove_old()
+        return True
+
+    def _remove_old(self) -> None:
+        try:
+            self.folder.unlink(self._temporary)
+        except OSError:
+            try:
+                self.folder.unlink(self._temporary)
+            except OSError as exc:
+                raise UnfinishedWriteError(
+                    f"the new file is in its place, but the old one stays as {self._temporary}: "
+                    f"{(exc.strerror or 'it failed').lower()}",
+                    hint="look after the disk, then run again: the next run removes it",
+                ) from exc
+
+    def _exchange_back(self) -> None:
+        """Give the name back to the file of another program."""
+        # From here on only our own file may be removed.
+        self._named = False
+        with contextlib.suppress(FileNotFoundError):
+            self.folder.exchange(self._temporary, self.name)
+            if not self.folder.holds(self._temporary, self.fd):
+                # That program has replaced its file once more, and ours with it.
+                self.folder.exchange(self._temporary, self.name)
+        # What has the temporary name now is our file, or an older one of that program.
+        self.folder.unlink(self._temporary)
+
     def discard(self) -> None:
         """Remove the file at whatever stage it is; after ``publish`` the new file stays."""
         # Errors here would hide the one that led here; the next writer removes what stays.
@@ -126,12 +196,18 @@ class StagedFile:
         with contextlib.suppress(OSError, PolicyError):
             if self.fd < 0:
                 # Ctrl-C may have come after the system call and before the line that notes it.
-                self._remove_stale()
-            elif not self._published and self.folder.holds(self._temporary, self.fd):
+                self.remove_stale()
+            elif not self._published and self._is_ours():
                 self.folder.unlink(self._temporary)
         if self.fd >= 0:
             close(self.fd)  # only now: this gives the lock back
         self.fd = -1
+
+    def _is_ours(self) -> bool:
+        """Whether the temporary name is of our file, or of the file that it has replaced."""
+        return self.folder.holds(self._temporary, self.fd) or (
+            self._named and self.folder.holds(self.name, self.fd)
+        )
 
     def _link(self) -> None:
         if self._named:
@@ -171,8 +247,8 @@ class StagedFile:
         except FileExistsError as exc:
             raise self._busy() from exc
 
-    def _remove_stale(self) -> bool:
-        """Whether the temporary name is free now: it was, or a dead writer's file was there."""
+    def remove_stale(self) -> bool:
+        """Remove a dead writer's file; whether the temporary name is free now."""
         found = self.folder.status(self._temporary)
         if found is None:
             return True
@@ -215,6 +291,23 @@ class StagedFile:
             hint="find out who made it, remove it, and run again",
             path=self._target,
         )
+
+
+def remove_leftover(path: str) -> None:
+    """Remove the temporary file that a killed writer of ``path`` left: it may be the old content.
+
+    Writers do so themselves.  Call this for a file that needs no writing.
+    """
+    if is_object_uri(path):
+        return
+    target = os.path.realpath(local_path(path))
+    folder, name = os.path.split(target)
+    # What the system refuses now is removed by a later run.
+    with contextlib.suppress(OSError, SecureBloomError):
+        if os.path.lexists(os.path.join(folder, temporary_name(name))):
+            with OpenFolder(folder) as opened:
+                StagedFile(opened, target).remove_stale()
+                opened.sync()
 
 
 @contextmanager

@@ -8,8 +8,11 @@ leading elsewhere between two calls.
 
 from __future__ import annotations
 
+import errno
+import functools
 import os
 import threading
+from collections.abc import Callable
 
 from secure_bloom.errors import PlatformError
 
@@ -18,7 +21,16 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]  # mypy looks at Linux only
 
-__all__ = ["CLOEXEC", "NOFOLLOW", "NONBLOCK", "READ", "fcntl", "pread", "require_writing"]
+__all__ = [
+    "CLOEXEC",
+    "NOFOLLOW",
+    "NONBLOCK",
+    "READ",
+    "exchange_names",
+    "fcntl",
+    "pread",
+    "require_writing",
+]
 
 CLOEXEC = getattr(os, "O_CLOEXEC", 0)
 NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
@@ -29,6 +41,8 @@ READ = os.O_RDONLY | CLOEXEC | NONBLOCK | getattr(os, "O_BINARY", 0)
 
 _CAN_WRITE = fcntl is not None and os.open in os.supports_dir_fd
 _seeking = threading.Lock()
+#: linux/fs.h
+_RENAME_EXCHANGE = 2
 
 
 def _seek_and_read(fd: int, length: int, offset: int) -> bytes:
@@ -48,3 +62,29 @@ def require_writing() -> None:
             "this system lacks what writing needs: flock, and calls relative to an open folder",
             hint="read here, and write on Linux or macOS (on Windows: in WSL or a container)",
         )
+
+
+def exchange_names(folder: int, one: str, other: str) -> None:
+    """Exchange two names of one open folder, atomically: renameat2(2) with RENAME_EXCHANGE.
+
+    FileNotFoundError if one of them is gone.  OSError with ENOSYS or EINVAL where the system or the
+    file system cannot do this.
+    """
+    call = _renameat2()
+    if call is None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+    if call(folder, os.fsencode(one), folder, os.fsencode(other), _RENAME_EXCHANGE):
+        import ctypes
+
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+
+
+@functools.cache
+def _renameat2() -> Callable[..., int] | None:
+    """The function of the C library; None where it has none."""
+    # Loaded here, because a run that only reads needs no ctypes.
+    import ctypes
+
+    library = ctypes.CDLL(None, use_errno=True)
+    return getattr(library, "renameat2", None)

@@ -23,6 +23,7 @@ from secure_bloom.errors import (
     UnsupportedFeatureError,
 )
 from tests.project import CORPUS, ENCRYPTED_CORPUS, NO_CORPUS
+from tests.storage.conftest import end_before
 from tests.surgery import assert_tells_no_secret, filter_of, opened
 from tests.tables import KEYRING, MASTER_KEYS, Mode, customers, read, write
 
@@ -184,10 +185,7 @@ def test_a_crash_on_the_way_over_another_file_leaves_it_with_its_key_material(
     before = (out / "x.parquet").read_bytes()
     sb.reencrypt(path, policy=policy, keys=KEYRING)
 
-    def crash(*_: object, **__: object) -> int:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(rewriting, "replace_tail", crash)
+    end_before(monkeypatch, "x.parquet")
     with pytest.raises(KeyboardInterrupt):
         _add(path, keys=KEYRING, output=out)
     monkeypatch.undo()

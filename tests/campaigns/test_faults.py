@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
+from functools import partial
 from pathlib import Path
 from unittest import mock
 
 import pytest
 
-from campaigns import power_loss, random_kills, system_calls
+from campaigns import concurrent_runs, power_loss, random_kills, system_calls
 from campaigns.disk_model import PAGE, FileState
+from campaigns.interleaving import play_inside
 from campaigns.outcome import Effort
 from campaigns.preload import compiler
 from campaigns.scenes import Scene, Told, same_nonces, scenes
@@ -39,6 +42,39 @@ def test_a_power_cut_leaves_an_error_or_the_right_rows() -> None:
     outcome = power_loss.run(QUICK)
     assert outcome.failures == ()
     assert outcome.trials > 300
+
+
+def test_a_file_opens_whatever_runs_at_the_same_time_do() -> None:
+    outcome = concurrent_runs.run(QUICK)
+    assert outcome.failures == ()
+    assert outcome.trials >= 60
+
+
+PAUSED = [
+    ("plain", "reencrypt outside", "reencrypt outside anew"),
+    ("plain", "reencrypt outside", "add"),
+    ("outside", "reencrypt outside anew", "rotate"),
+    ("outside", "rotate", "reencrypt outside anew"),
+    ("outside", "reencrypt", "reencrypt outside anew"),
+    ("outside", "reencrypt outside --output", "reencrypt outside --output"),
+]
+
+
+@pytest.mark.parametrize(("start", "outer", "inner"), PAUSED)
+def test_a_run_that_is_paused_at_any_step_loses_no_key(
+    start: str, outer: str, inner: str, tmp_path: Path
+) -> None:
+    lake = concurrent_runs.Lake(tmp_path)
+    works = [partial(concurrent_runs.VERBS[verb], lake.path) for verb in (outer, inner)]
+    for at in itertools.count():
+        lake.prepare(lake.starts[start])
+        with concurrent_runs.stepping():
+            runs = play_inside(*works, at)
+        assert [run.error for run in runs] == [None, None]
+        assert lake.wrong(is_killed=False) is None, f"paused after step {at}"
+        if len(runs[0].steps) < at:
+            break
+    assert at > 20
 
 
 def test_the_model_sees_filters_that_a_power_cut_lost(tmp_path: Path) -> None:

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
+import secure_bloom as sb
 from secure_bloom.errors import PolicyError, UnfinishedWriteError, UnsupportedFeatureError
 from secure_bloom.parquet.key_material_files import key_material_name
-from secure_bloom.parquet.key_material_writes import write_with_material
-from secure_bloom.storage import open_input, replace_tail
+from secure_bloom.parquet.key_material_writes import replace_with_material
+from secure_bloom.storage import open_input
+from secure_bloom.storage.staged_file import StagedFile
+from tests.tables import customers, write
 
 OLD, NEW = {"old": "1"}, {"new": "2"}
 
 
 @pytest.fixture
 def target(tmp_path: Path) -> Path:
-    (tmp_path / "source.parquet").write_bytes(b"PAR1 new data PAR1")
     path = tmp_path / "x.parquet"
-    path.write_bytes(b"PAR1 old data PAR1")
+    write(tmp_path / "source.parquet", customers(2))
+    write(path, customers(1))
     _material(path).write_text(json.dumps(OLD))
     return path
 
@@ -34,15 +38,20 @@ def _told(path: Path) -> dict[str, str]:
 
 def _write(target: Path, new: dict[str, str], error: Exception | None = None) -> tuple[str, ...]:
     """Write over the target, or fail there; both materials are there while the data is written."""
-    with open_input(str(target.with_name("source.parquet"))) as source:
+    publish = StagedFile.publish
 
-        def write() -> int:
+    def watched(staged: StagedFile, *over: tuple[object, ...] | None) -> None:
+        if staged.name == target.name:
             assert _told(target) == {**OLD, **new}
             if error is not None:
                 raise error
-            return replace_tail(source, source.size, (), output=str(target))
+        publish(staged, *over)
 
-        return write_with_material(source, str(target), new, write)[1]
+    with (
+        open_input(str(target.with_name("source.parquet"))) as source,
+        mock.patch.object(StagedFile, "publish", watched),
+    ):
+        return replace_with_material(source, source.size, (), new, output=str(target))[1]
 
 
 def test_old_and_new_material_stand_together_until_the_data_is_replaced(target: Path) -> None:
@@ -72,7 +81,7 @@ def test_one_name_for_two_keys_is_refused_before_anything_is_written(target: Pat
         _write(target, {"old": "another"})
     assert "remove that file" in str(caught.value.hint)
     assert _told(target) == OLD
-    assert target.read_bytes() == b"PAR1 old data PAR1"
+    assert sb.read_table(target).num_rows == 1
 
 
 def test_the_same_material_again_is_no_conflict(target: Path) -> None:

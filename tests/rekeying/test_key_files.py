@@ -11,8 +11,8 @@ import pytest
 import secure_bloom as sb
 from secure_bloom import hudi, paimon
 from secure_bloom.parquet.key_material_files import key_material_name
-from secure_bloom.rekeying import reencryption
 from tests.rekeying.lake import KEYS, policy
+from tests.storage.conftest import end_before
 
 
 def test_a_crash_before_the_data_leaves_a_file_that_opens_at_the_target_too(
@@ -22,10 +22,7 @@ def test_a_crash_before_the_data_leaves_a_file_that_opens_at_the_target_too(
     sb.reencrypt(file, policy=outside, keys=KEYS, output=out)
     before = (out / "x.parquet").read_bytes()
 
-    def crash(*_: object, **__: object) -> int:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(reencryption, "replace_tail", crash)
+    end_before(monkeypatch, "x.parquet")
     with pytest.raises(KeyboardInterrupt):
         sb.reencrypt(file, policy=outside, keys=KEYS, output=out)
     monkeypatch.undo()

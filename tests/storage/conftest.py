@@ -57,6 +57,18 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
             subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
+def end_before(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """End the run by Ctrl-C right before the new file takes the place of ``name``."""
+    publish = StagedFile.publish
+
+    def ended(staged: StagedFile, *over: tuple[object, ...] | None) -> None:
+        if staged.name == name:
+            raise KeyboardInterrupt
+        publish(staged, *over)
+
+    monkeypatch.setattr(StagedFile, "publish", ended)
+
+
 def contents(folder: Path) -> dict[str, bytes]:
     """Every file in a folder, hidden ones too: what a failed write must leave alone."""
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}

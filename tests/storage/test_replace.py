@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,8 +24,15 @@ from secure_bloom.errors import (
     PolicyError,
     UnfinishedWriteError,
 )
-from secure_bloom.storage import append_tail, open_input, replace_tail
+from secure_bloom.storage import (
+    append_tail,
+    open_folder,
+    open_input,
+    remove_leftover,
+    replace_tail,
+)
 from secure_bloom.storage.staged_file import StagedFile, temporary_name
+from secure_bloom.storage.system_calls import exchange_names
 from tests.storage.conftest import KEEP, NEW, OLD, TAIL, contents, replaced
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -145,13 +153,13 @@ def test_the_stale_checksum_is_gone_before_the_new_file_is_there(
 ) -> None:
     sidecar = data_file.with_name(".part-0.parquet.crc")
     sidecar.write_bytes(b"crc")
-    rename, seen = os.rename, []
+    seen = []
 
-    def watched(*arguments: str, **folders: int) -> None:
+    def watched(folder: int, one: str, other: str) -> None:
         seen.append((sidecar.exists(), data_file.read_bytes() == OLD))
-        rename(*arguments, **folders)
+        exchange_names(folder, one, other)
 
-    monkeypatch.setattr(os, "rename", watched)
+    monkeypatch.setattr(open_folder, "exchange_names", watched)
     replaced(data_file)
     assert seen == [(False, True)]
     assert contents(data_file.parent) == {"part-0.parquet": NEW}
@@ -200,7 +208,7 @@ def test_a_change_during_the_copy_is_noticed_too(
 
 
 @pytest.mark.usefixtures("staging")
-@pytest.mark.parametrize("call", ["fsync", "rename", "fchmod", "pwritev"])
+@pytest.mark.parametrize("call", ["fsync", "exchange_names", "fchmod", "pwritev"])
 @pytest.mark.parametrize("error", [OSError(errno.EIO, "I/O error"), KeyboardInterrupt()])
 def test_after_any_exception_the_old_file_stands_alone(
     data_file: Path, monkeypatch: pytest.MonkeyPatch, call: str, error: BaseException
@@ -209,7 +217,7 @@ def test_after_any_exception_the_old_file_stands_alone(
         raise error
 
     with monkeypatch.context() as broken:
-        broken.setattr(os, call, failing)
+        broken.setattr(open_folder if call == "exchange_names" else os, call, failing)
         with pytest.raises((PolicyError, KeyboardInterrupt)):
             replaced(data_file)
     assert contents(data_file.parent) == {"part-0.parquet": OLD}
@@ -220,7 +228,7 @@ def test_a_file_system_without_locks(data_file: Path, monkeypatch: pytest.Monkey
     def no_locks(*_: int) -> None:
         raise OSError(errno.ENOLCK, "no locks available")
 
-    def failing(_: StagedFile) -> None:
+    def failing(*_: object) -> None:
         raise OSError(errno.EIO, "I/O error")
 
     monkeypatch.setattr(fcntl, "flock", no_locks)
@@ -276,6 +284,8 @@ def dying(call):
     return step
 for name in ("fchown", "fchmod", "copy_file_range", "pwritev", "fsync", "link", "unlink", "rename"):
     setattr(os, name, dying(getattr(os, name)))
+from secure_bloom.storage import open_folder
+open_folder.exchange_names = dying(open_folder.exchange_names)
 """
 both_stagings = pytest.mark.parametrize(
     "before", ["", WITHOUT_O_TMPFILE], ids=["nameless", "named"]
@@ -300,17 +310,20 @@ def test_a_disk_that_fails_behind_the_rename_is_not_said_to_have_the_old_file(
 
 
 @pytest.mark.usefixtures("staging")
-@pytest.mark.parametrize("call", ["rename", "link"])
+@pytest.mark.parametrize("call", ["exchange_names", "rename", "link"])
 def test_a_server_that_reports_as_failed_what_it_did(
     data_file: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
-    done = getattr(os, call)
+    home = open_folder if call == "exchange_names" else os
+    done = getattr(home, call)
+    if call == "rename":
+        monkeypatch.setattr(open_folder, "exchange_names", cannot_exchange)
 
-    def lost_answer(*arguments: str, **options: int) -> None:
+    def lost_answer(*arguments: Any, **options: int) -> None:
         done(*arguments, **options)
         raise OSError(errno.EIO, "I/O error")
 
-    monkeypatch.setattr(os, call, lost_answer)
+    monkeypatch.setattr(home, call, lost_answer)
     replaced(data_file)
     assert contents(data_file.parent) == {"part-0.parquet": NEW}
 
@@ -393,6 +406,8 @@ def test_a_kill_before_any_system_call_leaves_the_old_file_or_the_new_one(
             break
         killed.append(data_file.read_bytes())
         if killed[-1] == new:
+            # The next run finds nothing to do, and removes what the killed one left.
+            remove_leftover(str(data_file))
             assert contents(data_file.parent) == {"part-0.parquet": new}
         else:
             assert killed[-1] == OLD
@@ -517,3 +532,59 @@ def test_a_file_that_must_be_new_takes_no_other_s_place(
         with pytest.raises(FileChangedError, match="there already"):
             replace_tail(file, 0, [b"second"], output=str(target), must_be_new=True)
     assert contents(data_file.parent) == before
+
+
+def cannot_exchange(*_: object) -> None:
+    raise OSError(errno.EINVAL, "invalid argument")
+
+
+def test_a_file_system_that_cannot_exchange_names(
+    data_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(open_folder, "exchange_names", cannot_exchange)
+    replaced(data_file)
+    assert contents(data_file.parent) == {"part-0.parquet": NEW}
+
+
+OTHERS = {
+    "removed": ([lambda path: path.unlink()], {}),
+    "replaced": ([lambda path: put(path, b"theirs")], {"part-0.parquet": b"theirs"}),
+    "replaced twice": (
+        [lambda path: put(path, b"theirs"), lambda path: put(path, b"newer")],
+        {"part-0.parquet": b"newer"},
+    ),
+    "replaced, then removed": ([lambda path: put(path, b"theirs"), lambda path: path.unlink()], {}),
+}
+
+
+def put(path: Path, content: bytes) -> None:
+    """Replace a file as other programs do, without a lock."""
+    path.with_suffix(".tmp").write_bytes(content)
+    path.with_suffix(".tmp").replace(path)
+
+
+@pytest.mark.usefixtures("staging")
+@pytest.mark.parametrize("others", OTHERS)
+def test_what_another_program_does_right_before_the_replacement_stays_done(
+    data_file: Path, monkeypatch: pytest.MonkeyPatch, others: str
+) -> None:
+    """A file that was removed came back, and one that was put there was lost."""
+    steps, left = OTHERS[others]
+    pending = iter(steps)
+    publish = StagedFile.publish
+
+    def late(staged: StagedFile, *over: tuple[object, ...] | None) -> None:
+        next(pending)(data_file)
+        publish(staged, *over)
+
+    def exchanged(folder: int, one: str, other: str) -> None:
+        exchange_names(folder, one, other)
+        for step in pending:
+            step(data_file)
+            break
+
+    monkeypatch.setattr(StagedFile, "publish", late)
+    monkeypatch.setattr(open_folder, "exchange_names", exchanged)
+    with pytest.raises(FileChangedError):
+        replaced(data_file)
+    assert contents(data_file.parent) == left

@@ -20,9 +20,12 @@ from azure.storage.blob import BlobBlock
 from secure_bloom.storage.azure.attributes import PLAIN, BlobAttributes, attributes_of, require_same
 from secure_bloom.storage.azure.blob_errors import code_of
 from secure_bloom.storage.object_writer import (
+    ALL_CONDITIONS,
     CannotCopyError,
+    Conditions,
     ObjectWriter,
     Origin,
+    StoredObject,
     already_there,
     sent_in_order,
 )
@@ -35,6 +38,17 @@ _CANNOT_COPY = frozenset({401, 403, 404, 501})
 _IS_THERE = frozenset({"BlobAlreadyExists", "ConditionNotMet"})
 
 
+def conditions(_: StoredObject) -> Conditions:
+    """The conditions that the store takes: all of them, on every request."""
+    return ALL_CONDITIONS
+
+
+def remove(target: StoredObject, mark: str) -> None:
+    """Remove the blob, only if it has this mark."""
+    blob = target.client.blob(target.bucket, target.key)
+    blob.delete_blob(etag=mark, match_condition=MatchConditions.IfNotModified)
+
+
 class BlobWriter(ObjectWriter):
     """Writes one blob."""
 
@@ -45,9 +59,9 @@ class BlobWriter(ObjectWriter):
     def _condition(self) -> dict[str, Any]:
         if self._must_be_new:
             return {"match_condition": MatchConditions.IfMissing}
-        if self._in_place and self._origin is not None:
-            return {"etag": self._origin.mark, "match_condition": MatchConditions.IfNotModified}
-        return {}
+        if self._expected is None:
+            return {}
+        return {"etag": self._expected, "match_condition": MatchConditions.IfNotModified}
 
     def _require_absent(self) -> None:
         if self._blob.exists():

@@ -7,5 +7,6 @@ one as a condition.  Importing this package loads google-cloud-storage.
 from secure_bloom.storage.gcs.google_client import connect
 from secure_bloom.storage.gcs.google_errors import errors
 from secure_bloom.storage.gcs.whole_upload import GoogleWriter as Writer
+from secure_bloom.storage.gcs.whole_upload import conditions, remove
 
-__all__ = ["Writer", "connect", "errors"]
+__all__ = ["Writer", "conditions", "connect", "errors", "remove"]

@@ -14,7 +14,15 @@ from typing import Any, cast
 from google.api_core.exceptions import PreconditionFailed
 from google.cloud.storage import Blob
 
-from secure_bloom.storage.object_writer import ObjectWriter, Origin, already_there, changed
+from secure_bloom.storage.object_writer import (
+    ALL_CONDITIONS,
+    Conditions,
+    ObjectWriter,
+    Origin,
+    StoredObject,
+    already_there,
+    changed,
+)
 from secure_bloom.storage.parts import Part
 
 #: Properties of an object that go over to the one that takes its place.
@@ -31,6 +39,16 @@ _CARRIED = (
 #: Bytes of a request; the SDK holds as many in memory, to send them again.
 _CHUNK = 8 * 1024 * 1024
 _ABSENT = 0
+
+
+def conditions(_: StoredObject) -> Conditions:
+    """The conditions that the store takes: all of them, on every request."""
+    return ALL_CONDITIONS
+
+
+def remove(target: StoredObject, mark: str) -> None:
+    """Remove the object, only if it is of this generation."""
+    target.client.bucket(target.bucket).blob(target.key).delete(if_generation_match=int(mark))
 
 
 class GoogleWriter(ObjectWriter):
@@ -65,9 +83,7 @@ class GoogleWriter(ObjectWriter):
     def _condition(self) -> int | None:
         if self._must_be_new:
             return _ABSENT
-        if self._in_place and self._origin is not None:
-            return int(self._origin.mark)
-        return None
+        return None if self._expected is None else int(self._expected)
 
     def _checked_object(self) -> Any:
         """The new object with what it gets besides its bytes, from one that is still the same."""

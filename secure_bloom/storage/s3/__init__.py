@@ -9,7 +9,8 @@ takes half of the time of a core there that it takes in boto3, and other stores 
 """
 
 from secure_bloom.storage.s3.answers import errors
+from secure_bloom.storage.s3.conditions import conditions, remove
 from secure_bloom.storage.s3.connection import connect
 from secure_bloom.storage.s3.replacement import S3Writer as Writer
 
-__all__ = ["Writer", "connect", "errors"]
+__all__ = ["Writer", "conditions", "connect", "errors", "remove"]

@@ -48,9 +48,7 @@ class S3Writer(ObjectWriter):
     def _condition(self) -> dict[str, str]:
         if self._must_be_new:
             return {"IfNoneMatch": "*"}
-        if self._in_place and self._origin is not None:
-            return {"IfMatch": self._origin.mark}
-        return {}
+        return {} if self._expected is None else {"IfMatch": self._expected}
 
     def _require_absent(self) -> None:
         require_absent(self._target)

@@ -1,0 +1,264 @@
+"""Two or three runs that change keys and filters of one file at once: it opens, whatever they do.
+
+A round is a file as it is at the start, two or three verbs, and an order of their steps.  In every
+third round one of the runs is killed.  Afterwards the file must open and have its rows, and the
+next run must leave it with the key material that it names and nothing else.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import itertools
+import json
+import os
+import random
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pyarrow as pa
+
+import secure_bloom as sb
+from campaigns.disks import folders
+from campaigns.interleaving import KilledError, play, steps_at
+from campaigns.outcome import Effort, Outcome
+from secure_bloom.encryption.policy import ColumnRule, EncryptionOptions
+from secure_bloom.parquet.key_material_files import key_material_name
+from secure_bloom.storage import dispatch, local, locks, open_folder
+from tests.tables import KEYRING, customers, write
+
+_ROUNDS, _QUICK_ROUNDS = 6_000, 60
+#: In one of so many rounds a run is killed, before it has made so many steps.
+_KILLED, _LONGEST_LIFE = 3, 60
+_DATA = "x.parquet"
+_FILTERS = {"id": sb.BloomFilterOptions(fpp=0.1)}
+#: What others see, and what sees others.
+_STEPS: tuple[tuple[Any, str], ...] = (
+    (fcntl, "flock"),
+    *((os, name) for name in ("link", "rename", "unlink", "fsync", "pwritev", "ftruncate")),
+    *(
+        (home, name)
+        for home, name in (
+            (open_folder, "exchange_names"),
+            (dispatch, "open_local"),
+            (local.LocalFile, "_read_sibling"),
+            (local.LocalFile, "check_unchanged"),
+        )
+        if hasattr(home, name)
+    ),
+)
+Files = dict[str, bytes]
+Verb = Callable[[Path], Any]
+
+
+def policy(key: str = "k_pii", *, internal: bool = True) -> sb.KeyPolicy:
+    """A policy with the keys of its files inside or outside."""
+    return sb.KeyPolicy(
+        footer_key="k_footer",
+        columns={"email": ColumnRule(path="email", key=key)},
+        encryption=EncryptionOptions(internal_storage=internal),
+    )
+
+
+INSIDE, OUTSIDE = policy(), policy(internal=False)
+
+
+def _reencrypt(wanted: sb.KeyPolicy, **options: Any) -> Verb:
+    return lambda path: sb.reencrypt(path, policy=wanted, keys=KEYRING, jobs=1, **options)
+
+
+def _reencrypt_to(wanted: sb.KeyPolicy) -> Verb:
+    return lambda path: _reencrypt(wanted, output=path.parent / "out")(path)
+
+
+def _rotate(path: Path) -> Any:
+    return sb.rotate_keys(path, policy=policy("k_finance"), keys=KEYRING, jobs=1)
+
+
+def _rotate_by_name(path: Path) -> Any:
+    moves = {"k_pii": "k_finance"}
+    return sb.rotate_keys(path, policy=INSIDE, moves=moves, keys=KEYRING, jobs=1)
+
+
+def _add(path: Path, **options: Any) -> Any:
+    return sb.add_bloom_filters(path, columns=_FILTERS, keys=KEYRING, jobs=1, **options)
+
+
+VERBS: dict[str, Verb] = {
+    "reencrypt": _reencrypt(INSIDE),
+    "reencrypt anew": _reencrypt(INSIDE, new_data_keys=True),
+    "reencrypt outside": _reencrypt(OUTSIDE),
+    "reencrypt outside anew": _reencrypt(OUTSIDE, new_data_keys=True),
+    "rotate": _rotate,
+    "rotate --from --to": _rotate_by_name,
+    "add": _add,
+    "add --in-place": lambda path: _add(path, in_place=True),
+    "add --output": lambda path: _add(path, output=path.parent / "out"),
+    "reencrypt outside --output": _reencrypt_to(OUTSIDE),
+    "reencrypt --output": _reencrypt_to(INSIDE),
+    "decrypt": lambda path: sb.decrypt(path, output=path.parent / "out", keys=KEYRING, jobs=1),
+}
+
+
+class Lake:
+    """The files that rounds start with, in a folder of their own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / "lake"
+        self.path = self._folder / _DATA
+        self.rows: pa.Table = customers(8)
+        self.starts = {
+            "plain": self._made(None),
+            "inside": self._made(INSIDE),
+            "outside": self._made(OUTSIDE),
+        }
+        over = {f"out/{name}": content for name, content in self.starts["outside"].items()}
+        self.starts["outside, over another"] = {**self._made(OUTSIDE), **over}
+
+    def _made(self, wanted: sb.KeyPolicy | None) -> Files:
+        self.prepare({})
+        write(self.path, self.rows, compression="none")
+        if wanted is not None:
+            sb.reencrypt(self.path, policy=wanted, keys=KEYRING)
+        return self.files()
+
+    def prepare(self, files: Files) -> None:
+        """Make the folder what it is at the start of a round."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.mkdir()
+        for name, content in files.items():
+            (self._folder / name).parent.mkdir(exist_ok=True)
+            (self._folder / name).write_bytes(content)
+
+    def files(self) -> Files:
+        """All files of the folder, hidden ones too."""
+        every = (path for path in self._folder.rglob("*") if path.is_file())
+        return {str(path.relative_to(self._folder)): path.read_bytes() for path in every}
+
+    def wrong(self, *, is_killed: bool) -> str | None:
+        """What is wrong with the files, and with what the next run makes of them."""
+        if not self.path.exists():
+            return "the file is gone"
+        places = [path for path in (self.path, self._folder / "out" / _DATA) if path.exists()]
+        for path in places:
+            try:
+                found = sb.read_table(path, keys=KEYRING)
+            except sb.SecureBloomError as error:
+                return f"{path.relative_to(self._folder)} does not open: {error}"
+            if not found.equals(self.rows):
+                return f"{path.relative_to(self._folder)} has other rows"
+        hidden = [name for name in self.files() if "secure-bloom" in name]
+        if hidden and not is_killed:
+            return f"{hidden} stay"
+        return next(filter(None, map(self._after_the_next_run, places)), None)
+
+    def _after_the_next_run(self, path: Path) -> str | None:
+        report = _reencrypt(OUTSIDE)(path)
+        if report.failed:
+            return f"the next run fails: {report.failed[0].error}"
+        wanted = {_DATA, key_material_name(_DATA)}
+        found = {it.name for it in path.parent.iterdir() if it.is_file()}
+        if found != wanted:
+            return f"the next run leaves {sorted(found)}"
+        material = json.loads((path.parent / key_material_name(_DATA)).read_text())
+        if len(material) != len(("footer", "email")):
+            return f"the next run leaves {len(material)} references"
+        return None
+
+
+class Rounds:
+    """Rounds with one seed each, and what came of them."""
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+        self._mixes = list(
+            itertools.product(
+                lake.starts,
+                [
+                    mix
+                    for runs in (2, 3)
+                    for mix in itertools.combinations_with_replacement(VERBS, runs)
+                ],
+            )
+        )
+        #: Answers of runs -> how many.
+        self.answers: Counter[str] = Counter()
+        self.steps = 0
+
+    def play(self, seed: int) -> str | None:
+        """Play the round of a seed; what went wrong."""
+        chance = random.Random(seed)
+        start, mix = self._mix(seed, chance)
+        self._lake.prepare(self._lake.starts[start])
+        lives: list[int | None] = [None] * len(mix)
+        if seed % _KILLED == 0:
+            lives[0] = chance.randrange(_LONGEST_LIFE)
+        runs = play([lambda verb=VERBS[it]: verb(self._lake.path) for it in mix], chance, lives)
+        for run in runs:
+            if run.error is not None and not isinstance(
+                run.error, KilledError | sb.SecureBloomError
+            ):
+                return self._told(seed, start, mix, f"an unforeseen error: {run.error!r}")
+            self.answers[_answer(run.answer, run.error)] += 1
+            self.steps += len(run.steps)
+        wrong = self._lake.wrong(is_killed=any(isinstance(it.error, KilledError) for it in runs))
+        return None if wrong is None else self._told(seed, start, mix, wrong)
+
+    def _mix(self, seed: int, chance: random.Random) -> tuple[str, Sequence[str]]:
+        """Each mix once, then by chance."""
+        shuffled = random.Random(0).sample(self._mixes, len(self._mixes))
+        start, mix = shuffled[seed] if seed < len(shuffled) else chance.choice(self._mixes)
+        return start, chance.sample(mix, len(mix))
+
+    @staticmethod
+    def _told(seed: int, start: str, mix: Sequence[str], wrong: str) -> str:
+        return f"round {seed}, {start}: {' | '.join(mix)}: {wrong}"
+
+
+@contextmanager
+def stepping() -> Iterator[None]:
+    """Have runs stop at each of their steps."""
+    # Whoever waits for a lock looks again when it is its turn.
+    with steps_at(_STEPS), mock.patch.object(locks.time, "sleep"):
+        yield
+
+
+def _answer(report: Any, error: BaseException | None) -> str:
+    if isinstance(error, KilledError):
+        return "killed"
+    if error is not None or report.failed:
+        return "failed"
+    return str(report.files[0].status)
+
+
+def run(effort: Effort) -> Outcome:
+    """Play rounds on each file system."""
+    failures, trials, steps = [], 0, 0
+    answers: Counter[str] = Counter()
+    disks = folders()
+    rounds = (_QUICK_ROUNDS if effort.quick else _ROUNDS) // len(disks)
+    for number, parent in enumerate(disks.values()):
+        with tempfile.TemporaryDirectory(dir=parent, prefix="runs-") as folder:
+            played = Rounds(Lake(Path(folder)))
+            with stepping():
+                for seed in range(number * rounds, (number + 1) * rounds):
+                    wrong = played.play(effort.seed + seed)
+                    failures += [] if wrong is None else [wrong]
+        trials, steps, answers = trials + rounds, steps + played.steps, answers + played.answers
+    told = ", ".join(f"{count:,} {answer}" for answer, count in sorted(answers.items()))
+    return Outcome(
+        tried=(
+            f"rounds of two or three runs at once on one file on {' and '.join(disks)}: reencrypt, "
+            "rotate, add (replaced, in place) and --output, keys inside and outside, "
+            f"the order of their {steps:,} steps by chance, a run killed in every third round; "
+            f"runs: {told}; then the file opens and has its rows, and the next run leaves it with "
+            "the key material that it names"
+        ),
+        trials=trials,
+        failures=tuple(failures),
+    )
