@@ -65,11 +65,11 @@ def test_a_run_that_is_paused_at_any_step_loses_no_key(
     start: str, outer: str, inner: str, tmp_path: Path
 ) -> None:
     lake = concurrent_runs.Lake(tmp_path)
-    works = [partial(concurrent_runs.VERBS[verb], lake.path) for verb in (outer, inner)]
+    first, second = (partial(concurrent_runs.VERBS[verb], lake.path) for verb in (outer, inner))
     for at in itertools.count():
         lake.prepare(lake.starts[start])
         with concurrent_runs.stepping():
-            runs = play_inside(*works, at)
+            runs = play_inside(first, second, at)
         assert [run.error for run in runs] == [None, None]
         assert lake.wrong(is_killed=False) is None, f"paused after step {at}"
         if len(runs[0].steps) < at:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+from botocore.client import BaseClient
 
 import secure_bloom as sb
 from secure_bloom.encryption.policy_tables import ColumnRule, EncryptionOptions
 from tests.delta.delta_tables import write_table
 from tests.rekeying.lake import KEYS, policy
+from tests.rekeying.objects_at_once import assert_no_key_is_lost
 from tests.rekeying.test_outside_keys import FIRST, Renewing
 from tests.storage.conftest import Bucket, bucket, port, s3_rights
 from tests.tables import KEYRING, customers, write
@@ -100,3 +103,67 @@ def test_a_delta_table_in_a_store_comes_under_other_keys_by_commits(
     ]
     sb.decrypt(uri, output=bucket.uri("clear"), keys=KEYRING)
     assert sorted(sb.read_table(bucket.uri("clear")).column("id").to_pylist()) == before
+
+
+MIXES = [
+    ("plain", "reencrypt outside", "reencrypt outside anew"),
+    ("outside", "reencrypt anew", "reencrypt outside anew"),
+    ("outside", "rotate", "reencrypt outside anew"),
+    ("outside", "reencrypt outside anew", "rotate"),
+    ("outside", "add", "reencrypt outside anew"),
+]
+
+
+@pytest.mark.parametrize(
+    ("mix", "every"),
+    [(MIXES[0], 4), *(pytest.param(mix, 1, marks=pytest.mark.slow) for mix in MIXES)],
+)
+def test_a_run_that_is_paused_at_any_request_loses_no_key(
+    bucket: Bucket, tmp_path: Path, mix: tuple[str, str, str], every: int
+) -> None:
+    def put(key: str, content: bytes) -> None:
+        bucket.put(key, body=content)
+
+    def remove(key: str) -> None:
+        bucket.client.delete_object(Bucket=bucket.name, Key=key)
+
+    assert_no_key_is_lost(bucket, put, remove, tmp_path, mix, every=every)
+
+
+def without_conditions(monkeypatch: pytest.MonkeyPatch, *requests: str) -> None:
+    """Have the store ignore conditions of these requests, as older servers of the protocol do."""
+    send = BaseClient._make_api_call
+
+    def sent(client: BaseClient, name: str, fields: dict[str, Any]) -> Any:
+        if name in requests:
+            fields = {key: fields[key] for key in fields if not key.startswith("If")}
+        return send(client, name, fields)
+
+    monkeypatch.setattr(BaseClient, "_make_api_call", sent)
+
+
+def test_a_store_that_ignores_conditions_gets_no_key_material(
+    bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two runs at once one could lose the keys of the other's file."""
+    path, text = write(tmp_path / "x.parquet", customers(30)), tmp_path / "p.toml"
+    text.write_text(policy(columns={"email": "k_pii"}, encryption='key_material = "external"'))
+    bucket.put("lake/x.parquet", body=path.read_bytes())
+    without_conditions(monkeypatch, "PutObject", "DeleteObject")
+    report = sb.reencrypt(bucket.uri("lake"), policy=text, keys=KEYS)
+    assert "no conditional writes" in str(report.failed[0].error)
+    assert "key_material" in str(report.failed[0].hint)
+    assert bucket.objects() == {"lake/x.parquet": path.read_bytes()}
+
+
+def test_a_store_that_removes_without_conditions_keeps_an_empty_file(
+    bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, text = write(tmp_path / "x.parquet", customers(30)), tmp_path / "p.toml"
+    bucket.put("lake/x.parquet", body=path.read_bytes())
+    without_conditions(monkeypatch, "DeleteObject")
+    for encryption in ('key_material = "external"', ""):
+        text.write_text(policy(columns={"email": "k_pii"}, encryption=encryption))
+        assert sb.reencrypt(bucket.uri("lake"), policy=text, keys=KEYS).failed == ()
+    assert bucket.objects()["lake/_KEY_MATERIAL_FOR_x.parquet.json"] == b"{}"
+    assert sb.read_table(bucket.uri("lake"), keys=KEYS).num_rows == 30

@@ -19,6 +19,7 @@ from secure_bloom.errors import (
 )
 from secure_bloom.storage import find_files, open_input, refuse_managed, replace_tail
 from secure_bloom.storage.parts import LEAST_PART
+from tests.rekeying.objects_at_once import assert_no_key_is_lost
 from tests.tables import KEYRING, Mode, customers, read, write
 
 KEY = "lake/ts=2024-01-01 00%3A00/part ü+0.parquet"
@@ -227,6 +228,13 @@ class StoreTests:
         email = customers(300, 1)["email"][0].as_py()
         probed = sb.probe(container.uri(KEY), "email", [email], keys=KEYRING)
         assert "maybe" in {str(it.verdicts[email]) for it in probed.files[0].row_groups}
+
+    def test_a_run_that_is_paused_at_any_request_loses_no_key(
+        self, container: Container, tmp_path: Path
+    ) -> None:
+        mix = ("outside", "reencrypt anew", "reencrypt outside anew")
+        assert_no_key_is_lost(container, container.put, container.remove, tmp_path, mix, every=5)
+        assert "lake/_KEY_MATERIAL_FOR_x.parquet.json" not in container.objects()
 
     def test_folders_are_listed_and_a_managed_table_is_refused(self, container: Container) -> None:
         for key in ("lake/a/x.parquet", "lake/a/b/y.parquet", "other/z.parquet"):
