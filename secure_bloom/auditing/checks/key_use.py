@@ -170,8 +170,10 @@ def _check_name(
         yield subject.finding(KEY_RETIRED, f"it depends on {short(name or '')}, which is retired")
         return
     if wanted is None:
-        # Another wanted key is told below; free-form metadata names no master key.
-        if material is not None and name not in of.request.policy.named_keys():
+        # Another wanted key is told below; free-form metadata names no master key.  A policy
+        # without any key says nothing about keys.
+        named = of.request.policy.named_keys()
+        if material is not None and named and name not in named:
             what = f"it depends on {short(name or '')}, which the policy does not name"
             yield subject.finding(KEY_NOT_IN_POLICY, what)
         return
