@@ -85,7 +85,8 @@ def from_text(text: str, parameters: Mapping[str, object] | None = None) -> Pred
     parser = _Parser(tokens, len(text) + 1, parameters)
     predicate = parser.disjunction(MAX_DEPTH)
     parser.expect_end()
-    refuse_never_true(predicate)
+    if not parser.has_negated_or:
+        refuse_never_true(predicate)
     return predicate
 
 
@@ -135,6 +136,7 @@ class _Parser:
     def __init__(
         self, tokens: list[_Token], end: int, parameters: Mapping[str, object] | None
     ) -> None:
+        self.has_negated_or = False
         self._parameters = parameters
         self._tokens = tokens
         self._end = _Token(kind="end", text="", place=end)
@@ -145,6 +147,9 @@ class _Parser:
         parts = [self._conjunction(depth, is_negated)]
         while self._accept("or"):
             parts.append(self._conjunction(depth, is_negated))
+        # A negated OR has SQL's answer, also where it is no row: only what a person wrote as a
+        # condition of its own is refused.
+        self.has_negated_or |= is_negated and len(parts) > 1
         # De Morgan: a negated OR is the AND of its negated parts, and the other way round.
         join = AllOf if is_negated else AnyOf
         return parts[0] if len(parts) == 1 else join(parts=tuple(parts))
