@@ -20,7 +20,7 @@ from secure_bloom.bloom.stored import StoredBloomFilter, encode_bloom_filter, re
 from secure_bloom.encryption.keys import FileKeys
 from secure_bloom.errors import FormatError, SecureBloomError
 from secure_bloom.options import BloomFilterOptions
-from secure_bloom.parquet.column_values import read_entries
+from secure_bloom.parquet.column_values import read_encoded
 from secure_bloom.parquet.filter_places import FilterPlace, with_filters
 from secure_bloom.parquet.footer import Chunk, Footer, close_footer, open_chunk, unlock
 from secure_bloom.parquet.footer_tail import read_tail
@@ -202,8 +202,8 @@ def _work(task: Task) -> ChunkOutcome:
     if old is not None and not task.replace:
         # It was read just now, so its tags and sizes are known to be right.
         return KeptFilter(task=task, stored=old)
-    values = read_entries(task.file, task.chunk)
     before = None if old is None else old.filter
+    values = read_encoded(task.file, task.chunk)
     built = build_filter(task.chunk.leaf, values, task.options, old=before)
     # Encoded here and not where the file is put together: threads share the work, and the bits are
     # held once.

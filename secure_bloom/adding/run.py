@@ -7,11 +7,11 @@ itself.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from secure_bloom.adding.report import FileAddReport
 from secure_bloom.adding.rewrite import FileRewriter, failed_report
@@ -52,7 +52,7 @@ def rewrite_files(
     reports: dict[int, FileAddReport] = {}
     # The column chunks of all files share one pool, so only as many as there are cores are in
     # memory.  One file computes while another one waits for the disk.
-    with ThreadPoolExecutor(spread.threads) as chunks:
+    with _pool(spread.threads) as chunks:
         done = each_file(
             partial(meter.metered, rewriter, chunks),
             partial(_work, open_rewriter),
@@ -69,6 +69,32 @@ def rewrite_files(
                 reports[index] = report
                 meter.finish(tasks[index], report)
     return [reports[index] for index in range(len(tasks))]
+
+
+def _pool(threads: int) -> Executor:
+    # To hand the chunk of a small file to another thread takes as long as the work on it.
+    return _CallingThreads() if threads == 1 else ThreadPoolExecutor(threads)
+
+
+class _CallingThreads(Executor):
+    """Runs each call in the thread that asks for it, one call at a time."""
+
+    def __init__(self) -> None:
+        self._turn = threading.Lock()
+        self._is_shut_down = False
+
+    def map(self, fn: Callable[..., Any], *iterables: Iterable[Any], **_options: Any) -> Any:
+        """Run ``fn`` for the next items when its result is asked for."""
+        for items in zip(*iterables, strict=False):
+            with self._turn:
+                if self._is_shut_down:
+                    raise RuntimeError("cannot work on a chunk after shutdown")
+                result = fn(*items)
+            yield result
+
+    def shutdown(self, *_arguments: Any, **_options: Any) -> None:
+        """Let every later call fail."""
+        self._is_shut_down = True
 
 
 def with_keys_ahead(ahead: KeysAhead, tasks: Sequence[FileTask]) -> Iterator[FileTask]:

@@ -14,7 +14,9 @@ from secure_bloom.bloom.sizing import block_count_for
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.options import BloomFilterOptions
 from secure_bloom.parquet.column_values import ChunkEntries
+from secure_bloom.parquet.plain_pages import as_arrays
 from secure_bloom.parquet.schema import Leaf
+from secure_bloom.parquet.value_arrays import EncodedValues, Entries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +35,7 @@ class BuiltFilter:
 
 def build_filter(
     leaf: Leaf,
-    values: ChunkEntries,
+    values: ChunkEntries[Entries | EncodedValues],
     options: BloomFilterOptions,
     *,
     old: SplitBlockBloomFilter | None = None,
@@ -49,7 +51,7 @@ def build_filter(
         insert_entries(bloom_filter, leaf, entries)
         count += len(entries)
         # While the values are at hand: to read them again would cost as much as building.
-        missed += 0 if old is None else count_missed(old, entries)
+        missed += 0 if old is None else count_missed(old, as_arrays(leaf, entries))
     return BuiltFilter(
         filter=bloom_filter.folded_to(options.fpp),
         values=count,
@@ -58,6 +60,6 @@ def build_filter(
     )
 
 
-def check_filter(values: ChunkEntries, bloom_filter: SplitBlockBloomFilter) -> int:
+def check_filter(values: ChunkEntries[Entries], bloom_filter: SplitBlockBloomFilter) -> int:
     """The number of ``values`` that the filter does not have; consumes ``values.entries``."""
     return sum(count_missed(bloom_filter, entries) for entries in values.entries)

@@ -23,11 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secure_bloom.bloom import xxh64
-from secure_bloom.bloom.split_block import SplitBlockBloomFilter
+from secure_bloom.bloom.split_block import PlainKind, SplitBlockBloomFilter
 from secure_bloom.parquet.logical_types import Kind, logical_type
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import Type
-from secure_bloom.parquet.value_arrays import Binary, Entries, is_float16
+from secure_bloom.parquet.value_arrays import Binary, EncodedValues, Entries, is_float16
 
 
 def forms(leaf: Leaf) -> int:
@@ -35,8 +35,14 @@ def forms(leaf: Leaf) -> int:
     return 2 if is_float16(leaf) or _is_byte_array_decimal(leaf) else 1
 
 
-def insert_entries(bloom_filter: SplitBlockBloomFilter, leaf: Leaf, values: Entries) -> None:
+def insert_entries(
+    bloom_filter: SplitBlockBloomFilter, leaf: Leaf, values: Entries | EncodedValues
+) -> None:
     """Insert physical values of ``leaf`` in all their forms."""
+    if isinstance(values, EncodedValues):
+        kind = _plain_kind(leaf)
+        bloom_filter.insert_plain(values.content, values.count, values.width or 0, kind)
+        return
     entries = _with_nans(_with_both_zeros(values))
     _insert(bloom_filter, entries)
     if forms(leaf) > 1:
@@ -53,6 +59,12 @@ def count_missed(
     """
     chunks = _hashes(_without_nans(_with_both_zeros(values) if both_zeros else values))
     return sum(int((~bloom_filter.check_hashes(chunk)).sum()) for chunk in chunks)
+
+
+def _plain_kind(leaf: Leaf) -> PlainKind:
+    if leaf.type in (Type.FLOAT, Type.DOUBLE) or is_float16(leaf):
+        return PlainKind.FLOATING
+    return PlainKind.DECIMAL if _is_byte_array_decimal(leaf) else PlainKind.EXACT
 
 
 def _insert(bloom_filter: SplitBlockBloomFilter, entries: Entries) -> None:

@@ -7,12 +7,15 @@ are handled without numpy; only the bulk functions import it.
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from secure_bloom.arguments import checked_arguments
 from secure_bloom.bloom import xxh64
 from secure_bloom.errors import FormatError, PolicyError
+from secure_bloom.kernels import extension
 from secure_bloom.kernels.salt import SALT
 from secure_bloom.text import counted
 
@@ -25,8 +28,20 @@ WORDS_PER_BLOCK: Final = 8
 #: The specification's bound: a block's number fits 31 bits.
 MAX_BLOCK_COUNT: Final = (1 << 31) - 1
 
+#: The extension counts this many blocks in one call, and folds those of a filter that is built.
+_COUNTED_AT_ONCE: Final = 1 << 22
+_FOLDED_AT_ONCE: Final = frozenset(1 << exponent for exponent in range(23))
+_AS_DOUBLE, _AS_INTEGER = struct.Struct("<d"), struct.Struct("<q")
 #: Blocks counted at a time, so that counting needs little memory next to a large filter.
 _COUNTED_BLOCKS: Final = 1 << 14
+
+
+class PlainKind(IntEnum):
+    """Which values are inserted in further forms; the numbers are those of ``building.c``."""
+
+    EXACT = 0
+    FLOATING = 1
+    DECIMAL = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,12 +190,25 @@ class SplitBlockBloomFilter:
         for hashes in xxh64.binary_chunks(offsets, data, prefix=prefix):
             self.insert_hashes(hashes)
 
+    def insert_plain(
+        self, values: NDArray[np.uint8], count: int, width: int, kind: PlainKind
+    ) -> None:
+        """Insert checked values of a PLAIN page by the C extension, in all their forms.
+
+        ``width`` is that of every value, or 0 for values that stand after their length.
+        """
+        if extension.native.insert_plain(self._own(), values, count, width, kind) < 0:
+            raise FormatError("the values of a page are not those that were counted")
+
     def fpp(self) -> float:
         """The exact probability that a value which was not inserted passes :meth:`check`.
 
         The mean over the blocks of the product over their words of popcount / 32, counted in
         integers: the only rounding is that of the last division.
         """
+        if extension.native is not None and self.block_count <= _COUNTED_AT_ONCE:
+            total = extension.native.sum_of_products(self._bitset)
+            return int(total) / (self.block_count * 32**WORDS_PER_BLOCK)
         import numpy as np
 
         blocks = self._blocks()
@@ -223,6 +251,8 @@ class SplitBlockBloomFilter:
         Folding never lowers the fpp, so the first folding beyond the request ends the search.  The
         result is this very filter when it cannot be folded, or is beyond the request already.
         """
+        if extension.native is not None and self.block_count in _FOLDED_AT_ONCE:
+            return self._folded_at_once(fpp)
         smallest = self
         while smallest.block_count % 2 == 0:
             half = smallest.folded()
@@ -231,6 +261,16 @@ class SplitBlockBloomFilter:
             if half.fpp() > fpp:
                 break
             smallest = half
+        return smallest
+
+    def _folded_at_once(self, fpp: float) -> SplitBlockBloomFilter:
+        bits = bytearray(self._bitset)
+        block_count = extension.native.fold(bits, *_AS_INTEGER.unpack(_AS_DOUBLE.pack(fpp)))
+        if block_count == self.block_count:
+            return self
+        del bits[block_count * BYTES_PER_BLOCK :]
+        smallest = SplitBlockBloomFilter.__new__(SplitBlockBloomFilter)
+        smallest._bitset = bits
         return smallest
 
     def _block_slice(self, h: int) -> slice:

@@ -7,9 +7,9 @@ dictionary page and the data pages after that point hold them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 from secure_bloom.errors import FormatError, UnsupportedFeatureError, located
 from secure_bloom.parquet.dictionary_pages import (
@@ -19,9 +19,10 @@ from secure_bloom.parquet.dictionary_pages import (
 )
 from secure_bloom.parquet.footer import Chunk
 from secure_bloom.parquet.pages import Page, read_first_pages, read_pages
-from secure_bloom.parquet.plain_pages import EncodedValues, plain_entries, plain_values
-from secure_bloom.parquet.structures.metadata import Encoding
-from secure_bloom.parquet.value_arrays import Entries, as_entries
+from secure_bloom.parquet.plain_pages import encoded_entries, plain_entries, plain_values
+from secure_bloom.parquet.schema import Leaf
+from secure_bloom.parquet.structures.metadata import CompressionCodec, Encoding
+from secure_bloom.parquet.value_arrays import EncodedValues, Entries, as_entries
 from secure_bloom.storage import InputFile
 from secure_bloom.storage.memory_budget import refuse_beyond, reserved
 
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 T = TypeVar("T")
+E = TypeVar("E", covariant=True)
+#: The values of a page; None where pyarrow must decode it.
+PlainReader = Callable[[Leaf, CompressionCodec, Page], E | None]
 
 #: Compressed bytes of pages to decode together: memory must not grow with the size of a chunk.
 _GROUP_BYTES = 16 * 1024 * 1024
@@ -40,7 +44,7 @@ _SAMPLE_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChunkEntries:
+class ChunkEntries(Generic[E]):
     """The values of one chunk, in the form that is hashed fastest: each at least once, no nulls.
 
     ``upper_bound`` is known before the first array is read: there are at most as many values, so
@@ -49,7 +53,7 @@ class ChunkEntries:
 
     source: Literal["dictionary", "pages"]
     upper_bound: int
-    entries: Iterator[Entries]
+    entries: Iterator[E]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,16 +81,25 @@ class _Selection:
         return bool(self.data) and self.chunk.leaf.is_repeated
 
 
-def read_entries(file: InputFile, chunk: Chunk) -> ChunkEntries:
+def read_entries(file: InputFile, chunk: Chunk) -> ChunkEntries[Entries]:
     """The values of ``chunk``, read lazily; errors carry its row group and column.
 
     PLAIN pages are not made into Arrow arrays.
     """
+    return _read(file, chunk, plain_entries)
+
+
+def read_encoded(file: InputFile, chunk: Chunk) -> ChunkEntries[Entries | EncodedValues]:
+    """Like :func:`read_entries`, but values of PLAIN pages may come as they are encoded."""
+    return _read(file, chunk, encoded_entries)
+
+
+def _read(file: InputFile, chunk: Chunk, plain: PlainReader[E]) -> ChunkEntries[E | Entries]:
     selection = _select(file, chunk)
     return ChunkEntries(
         source=selection.source,
         upper_bound=selection.upper_bound,
-        entries=_located(chunk, _entries(selection)),
+        entries=_located(chunk, _entries(selection, plain)),
     )
 
 
@@ -178,7 +191,7 @@ def _arrays(selection: _Selection) -> Iterator[pa.Array]:
     yield from _flat_arrays(chunk, selection.data)
 
 
-def _entries(selection: _Selection) -> Iterator[Entries]:
+def _entries(selection: _Selection, plain: PlainReader[E]) -> Iterator[E | Entries]:
     chunk = selection.chunk
     if selection.is_whole:
         yield from (as_entries(chunk.leaf, array) for array in _arrays(selection))
@@ -187,7 +200,7 @@ def _entries(selection: _Selection) -> Iterator[Entries]:
     for page in [*selection.dictionary, *selection.data]:
         # Threads share one budget of memory, so large pages of several files wait for one another.
         with reserved(page.header.uncompressed_page_size):
-            entries = plain_entries(chunk.leaf, chunk.codec, page)
+            entries = plain(chunk.leaf, chunk.codec, page)
             if entries is None:
                 left.append(page)
             else:

@@ -7,13 +7,13 @@ pyarrow decodes all other pages.  For a page that is not as expected here, these
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from secure_bloom.errors import FormatError
+from secure_bloom.kernels import extension
 from secure_bloom.parquet.decompression import decompressed, is_decompressed_here
 from secure_bloom.parquet.pages import Page
 from secure_bloom.parquet.schema import Leaf
@@ -23,7 +23,7 @@ from secure_bloom.parquet.structures.metadata import (
     FieldRepetitionType,
     PageHeader,
 )
-from secure_bloom.parquet.value_arrays import Binary, Entries, fixed_type
+from secure_bloom.parquet.value_arrays import Binary, EncodedValues, Entries, fixed_type
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,26 +32,46 @@ _LENGTH_SIZE = 4
 _MAX_BIT_WIDTH = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EncodedValues:
-    """The ``count`` values in ``content``, nulls left out, in the encoding of their page.
-
-    In PLAIN, ``width`` is the width of each value; None if each value stands after its length.
-    Nobody has checked these numbers against the content yet.
-    """
-
-    content: NDArray[np.uint8] = field(repr=False)
-    count: int
-    width: int | None
-
-
 def plain_entries(leaf: Leaf, codec: CompressionCodec, page: Page) -> Entries | None:
     """The values of a page, nulls left out; None where pyarrow must decode the page."""
     values = plain_values(leaf, codec, page)
     if values is None:
         return None
+    return _arrays(leaf, values)
+
+
+def as_arrays(leaf: Leaf, values: Entries | EncodedValues) -> Entries:
+    """Return the values of :func:`encoded_entries` as arrays."""
+    arrays = _arrays(leaf, values) if isinstance(values, EncodedValues) else values
+    if arrays is None:
+        raise FormatError("the values of a page are not those that were counted")
+    return arrays
+
+
+def _arrays(leaf: Leaf, values: EncodedValues) -> Entries | None:
     entries = _byte_arrays if values.width is None else _fixed
     return entries(leaf, values.content, values.count)
+
+
+def encoded_entries(
+    leaf: Leaf, codec: CompressionCodec, page: Page
+) -> Entries | EncodedValues | None:
+    """Like :func:`plain_entries`, but with the extension the values stay encoded.
+
+    They are counted and checked, so that they can be inserted into a filter where they lie.
+    """
+    native = extension.native
+    if native is None:
+        return plain_entries(leaf, codec, page)
+    values = plain_values(leaf, codec, page)
+    if values is None:
+        return None
+    if values.width is None:
+        end = native.end_of_byte_arrays(values.content, values.count)
+    else:
+        end = values.count * values.width
+    # Bytes that are left would be values that the page's header does not count.
+    return values if end == len(values.content) else None
 
 
 def plain_values(leaf: Leaf, codec: CompressionCodec, page: Page) -> EncodedValues | None:

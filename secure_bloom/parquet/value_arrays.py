@@ -5,7 +5,7 @@ The arrays are views on the memory of Arrow or of a Parquet page; nothing is cop
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -32,6 +32,22 @@ class Binary:
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncodedValues:
+    """The ``count`` values in ``content``, nulls left out, in the encoding of their page.
+
+    In PLAIN, ``width`` is the width of each value; None if each value stands after its length.
+    Only :func:`.plain_pages.encoded_entries` checks these numbers against the content.
+    """
+
+    content: NDArray[np.uint8] = field(repr=False)
+    count: int
+    width: int | None
+
+    def __len__(self) -> int:
+        return self.count
 
 
 #: Values of one width, in the type that their bytes have, or of any length.

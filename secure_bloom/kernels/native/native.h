@@ -43,6 +43,7 @@ PyObject *call_kernel(PyObject *self, PyObject *const *args, Py_ssize_t count);
 #define END_OF_KERNELS {{NULL, NULL, 0, NULL}, NULL, 0, NULL}
 
 /* One table for each subject. */
+extern Kernel building_kernels[];
 extern Kernel filter_kernels[];
 extern Kernel footer_kernels[];
 extern Kernel hash_kernels[];

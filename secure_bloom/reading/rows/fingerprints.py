@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from secure_bloom.kernels import extension
 from secure_bloom.parquet.column_values import read_plain_values
 from secure_bloom.parquet.footer import Chunk
-from secure_bloom.parquet.plain_pages import EncodedValues
+from secure_bloom.parquet.value_arrays import EncodedValues
 from secure_bloom.storage import InputFile
 
 #: Bits of marks for each probe value: one of 32 other values is then looked up in vain.
