@@ -123,7 +123,8 @@ def test_files_under_keys_of_their_own_come_under_others_side_by_side(
     with_own_keys: Path, tmp_path: Path
 ) -> None:
     kms = FarAwayKms()
-    policy = sb.KeyPolicy(footer_key="k_footer", uniform=True)
+    older = frozenset({"k_pii", "k_geo"})
+    policy = sb.KeyPolicy(footer_key="k_footer", uniform=True, older_keys=older)
     report = sb.reencrypt(with_own_keys, policy=policy, keys=kms, output=tmp_path)
     assert not report.failed
     assert len(kms.calls) == len(set(kms.calls)) == 240

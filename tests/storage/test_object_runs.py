@@ -187,7 +187,7 @@ def test_objects_are_audited(lake: Bucket) -> None:
     found = {(finding.id, finding.path) for finding in report.findings}
     in_clear = {
         (name, lake.uri(key))
-        for name in ("footer-not-encrypted", "encoding-data-in-clear")
+        for name in ("footer-not-encrypted", "encoding-data-in-clear", "key-not-in-policy")
         for key in KEYS
     }
     assert found == {*in_clear, ("key-material-orphaned", lake.uri(material))}
