@@ -1,51 +1,91 @@
 """A folder for code that this package compiles: only its user can put something into it.
 
-What stands there is run with the keys at hand.
+The JVM runs what it finds there, with the keys of the session.  So a folder or a file counts only
+if no other user than root can have written it, or can put another one in its place:
+
+- folder, and each folder above it: owned by the user or root; not writable by a group or by others,
+  unless it is sticky, as /tmp is, where nobody can exchange what others own.
+- file: a regular file of the user or root, which neither a group nor others may write.
+
+An ACL that lets somebody write shows as the group's permission.  All checks are made on
+descriptors that follow no link, each opened below the one that was checked before it.
 """
 
 from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+
+#: Linux opens what it may not read, to look at it; elsewhere what cannot be read does not count.
+_LOOK = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK) | os.O_NOFOLLOW | os.O_CLOEXEC
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def user_cache() -> Path | None:
-    """`$XDG_CACHE_HOME/secure-bloom`, else `~/.cache/secure-bloom`, made if need be.
+    """Return `$XDG_CACHE_HOME/secure-bloom`, else `~/.cache/secure-bloom`, made if need be.
 
-    None where it cannot be made or written, or where others could put files into it.
+    None if it cannot be made or written, or if others can put files into it.
     """
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111
-    return _trusted(Path(home, "secure-bloom"))
-
-
-def _trusted(folder: Path) -> Path | None:
+    folder = Path(home, "secure-bloom")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)
         folder = folder.resolve()
     except OSError:
         return None
-    if not is_ours_alone(folder) or not all(map(_is_kept_by_its_owner, folder.parents)):
-        return None
-    return folder if os.access(folder, os.W_OK | os.X_OK) else None
+    return folder if is_own_folder(folder) and os.access(folder, os.W_OK | os.X_OK) else None
 
 
-def is_ours_alone(path: Path) -> bool:
-    """Whether only we, or root, can have written this file or folder."""
-    try:
-        status = path.lstat()
-    except OSError:
-        return False
-    shared = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    return _is_trusted(status) and not shared and not stat.S_ISLNK(status.st_mode)
+def is_own_folder(folder: Path) -> bool:
+    """Return whether only the user or root can put files into this folder, or exchange it.
+
+    ``folder`` is absolute; a link anywhere in it makes it another's.
+    """
+    with ExitStack() as opened:
+        try:
+            *parents, status = _statuses(opened, folder, os.O_DIRECTORY)
+        except OSError:
+            return False
+    return _is_written_by_its_owner(status) and all(map(_keeps_its_names, parents))
 
 
-def _is_kept_by_its_owner(folder: Path) -> bool:
-    """Whether nobody whom we do not trust can put another folder in the place of one in here."""
-    status = folder.stat()
-    is_open = status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX
-    return _is_trusted(status) and not is_open
+def is_own_file(path: Path) -> bool:
+    """Return whether only the user or root can have written this regular file or exchange it."""
+    with ExitStack() as opened:
+        try:
+            *parents, folder, status = _statuses(opened, path, 0)
+        except OSError:
+            return False
+    return (
+        stat.S_ISREG(status.st_mode)
+        and all(map(_is_written_by_its_owner, (status, folder)))
+        and all(map(_keeps_its_names, parents))
+    )
+
+
+def _statuses(opened: ExitStack, path: Path, flags: int) -> Iterator[os.stat_result]:
+    """Yield the status of each folder from the root on, and of what ``path`` names."""
+    below: int | None = None
+    parts = path.parts
+    for number, part in enumerate(parts, start=1):
+        kind = flags if number == len(parts) else os.O_DIRECTORY
+        below = os.open(part, _LOOK | kind, dir_fd=below)
+        opened.callback(os.close, below)
+        yield os.fstat(below)
+
+
+def _is_written_by_its_owner(status: os.stat_result) -> bool:
+    return _is_trusted(status) and not status.st_mode & _OTHERS_WRITE
+
+
+def _keeps_its_names(status: os.stat_result) -> bool:
+    """Return whether others cannot exchange what the user or root owns in this folder."""
+    shared = status.st_mode & _OTHERS_WRITE
+    return _is_trusted(status) and not (shared and not status.st_mode & stat.S_ISVTX)
 
 
 def _is_trusted(status: os.stat_result) -> bool:

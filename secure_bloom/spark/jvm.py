@@ -21,7 +21,7 @@ from importlib import resources
 from pathlib import Path
 
 from secure_bloom.errors import SecureBloomError, SparkUnavailableError
-from secure_bloom.user_cache import is_ours_alone, user_cache
+from secure_bloom.user_cache import is_own_file, is_own_folder, user_cache
 
 #: Spark 4 runs on Java 17 and later.
 OLDEST_JAVA = 17
@@ -54,7 +54,7 @@ def compile_jar(class_name: str, source: bytes) -> Path:
     name = f"{class_name}-{_fingerprint(source, jars)}.jar"
     # Spark runs what it finds there, with the keys at hand.
     jar = (user_cache() or _temporary_folder()) / name
-    if not is_ours_alone(jar):
+    if not is_own_file(jar):
         _build(class_name, source, jars, jar)
     return jar
 
@@ -107,10 +107,16 @@ def _fingerprint(source: bytes, jars: list[Path]) -> str:
 
 @functools.cache
 def _temporary_folder() -> Path:
-    """A folder of this process alone: nobody else can put a jar there for Spark to run."""
-    folder = tempfile.mkdtemp(prefix="secure-bloom-")
+    """Return a folder of this process alone: nobody else can put a jar there for Spark to run."""
+    folder = Path(tempfile.mkdtemp(prefix="secure-bloom-")).resolve()
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return Path(folder)
+    if not is_own_folder(folder):
+        raise SecureBloomError(
+            f"compiled classes have no safe place: other users can exchange what is in "
+            f"{folder.parent}, and the user's cache cannot be used",
+            hint="set XDG_CACHE_HOME or TMPDIR to a folder that only you can write: chmod go-w",
+        )
+    return folder
 
 
 def _build(class_name: str, source: bytes, jars: list[Path], jar: Path) -> None:

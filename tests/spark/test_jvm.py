@@ -111,6 +111,19 @@ def test_a_cache_that_others_may_write_is_not_used(cache: Path, mode: int) -> No
     assert jvm.compile_jar("Greeting", GREETING % 1).parent != cache
 
 
+def test_without_any_safe_folder_nothing_is_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.chmod(0o777)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    jvm._temporary_folder.cache_clear()
+    with pytest.raises(SecureBloomError, match="have no safe place") as caught:
+        jvm.compile_jar("Greeting", GREETING % 1)
+    assert str(tmp_path) in str(caught.value)
+    assert "TMPDIR" in str(caught.value.hint)
+
+
 def test_a_compile_error_names_class_and_line(cache: Path) -> None:
     with pytest.raises(SecureBloomError, match=r"(?s)Greeting\.java does not compile:.*Line 1"):
         jvm.compile_jar("Greeting", b"public class Greeting { int length() { return; } }")
