@@ -16,6 +16,9 @@ from secure_bloom.errors import PolicyError
 
 P = ParamSpec("P")
 R = TypeVar("R")
+#: Called with what is done and what is to do in all, an estimate until each file was opened: column
+#: chunks, files or parts, as the function says.  Calls come from any thread, one at a time.
+Progress = Callable[[int, int], None]
 #: One part of an annotation: whether a value is of it, and its name for people.
 _Kind = tuple[Callable[[object], bool], str]
 

@@ -24,7 +24,7 @@ from secure_bloom.paimon.index_description import PaimonInspection, describe_bes
 from secure_bloom.parquet.footer import Chunk, Footer, open_chunk, unlock
 from secure_bloom.parquet.footer_tail import Tail, read_tail
 from secure_bloom.parquet.key_material_files import file_keys
-from secure_bloom.parquet.keys_ahead import KeysAhead
+from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.parquet.logical_types import describe
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import ColumnChunk
@@ -144,7 +144,7 @@ def inspect(
     return InspectReport(
         files=tuple(
             _inspect_file(listing, path, resolver, check)
-            for path in KeysAhead(resolver).each(listing.paths)
+            for path in KeyPrefetch(resolver).each(listing.paths)
         )
     )
 

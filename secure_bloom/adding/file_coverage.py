@@ -20,9 +20,7 @@ from secure_bloom.parquet.pages import chunk_extent, ends_with_its_pages
 from secure_bloom.parquet.structures.metadata import ColumnIndex, ColumnMetaData, OffsetIndex
 from secure_bloom.parquet.structures.records import measured_record
 from secure_bloom.storage import InputFile
-
-#: First byte, and the byte behind the last one.
-Extent = tuple[int, int]
+from secure_bloom.storage.inputs import Extent
 
 _WINDOW = 1024 * 1024
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from secure_bloom.adding.append_mark import append_mark
+from secure_bloom.adding.old_footers import reclaimed_end
 from secure_bloom.adding.report import FilterReport
 from secure_bloom.adding.request import FilterRequest
-from secure_bloom.adding.superseded import reclaimed_end
 from secure_bloom.bloom.build import BuiltFilter, build_filter
 from secure_bloom.bloom.stored import StoredBloomFilter, encode_bloom_filter, read_bloom_filter
 from secure_bloom.encryption.keys import FileKeys

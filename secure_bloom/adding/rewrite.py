@@ -24,10 +24,10 @@ from secure_bloom.parquet.key_material_writes import (
 )
 from secure_bloom.storage import InputFile, append_tail, open_input, replace_tail
 
-# Few files are torn, and to mend one takes more than to write one.
+# Few files are torn, and to recover one takes more than to write one.
 if TYPE_CHECKING:
     from secure_bloom.adding.plan import Mapper, RewritePlan
-    from secure_bloom.adding.torn_append import Cut, Mended
+    from secure_bloom.adding.torn_append import Recovered, Truncation
 
 #: The plan, the old file, and notes on what could not be tidied up.
 _Rewritten: TypeAlias = "tuple[RewritePlan, InputFile, tuple[str, ...]]"
@@ -78,7 +78,7 @@ class FileRewriter(ABC):
     ) -> FileAddReport:
         """Do one file, in its place or to ``target``; our errors become a report of a failure."""
         started = time.perf_counter()
-        cuts: list[Cut] = []
+        cuts: list[Truncation] = []
         try:
             with located(path=path):
                 plan, file, left = self._rewrite(path, target, run, cuts)
@@ -97,28 +97,30 @@ class FileRewriter(ABC):
             notes=(*told_of_cuts, *left, *self._broken_links(file, plan, target)),
         )
 
-    def _rewrite(self, path: str, target: str | None, run: Mapper, cuts: list[Cut]) -> _Rewritten:
+    def _rewrite(
+        self, path: str, target: str | None, run: Mapper, cuts: list[Truncation]
+    ) -> _Rewritten:
         """Plan and write, anew where another writer was faster."""
-        # Another writer may be faster twice, or a torn file may need mending first.  After that the
-        # error goes to the report: the other writer may never stop.
+        # Another writer may be faster twice, or a torn file may need to be recovered first.  After
+        # that the error goes to the report: the other writer may never stop.
         for _ in range(2):
             try:
                 return self._rewrite_once(path, target, run)
             except FileChangedError:
                 continue
             except FormatError:
-                mended = self._mended(path)
-                if mended is None:
+                recovered = self._recovered(path)
+                if recovered is None:
                     raise
-                cuts += [mended.cut] if mended.cut else []
+                cuts += [recovered.truncation] if recovered.truncation else []
         return self._rewrite_once(path, target, run)
 
-    def _mended(self, path: str) -> Mended | None:
+    def _recovered(self, path: str) -> Recovered | None:
         if not self.mode.repairs:
             return None
-        from secure_bloom.adding.torn_append import mend
+        from secure_bloom.adding.torn_append import recover
 
-        return mend(path, self.resolver)
+        return recover(path, self.resolver)
 
     def _rewrite_once(self, path: str, target: str | None, run: Mapper) -> _Rewritten:
         with self.open(path) as file, changed_before_missing(file):
@@ -187,7 +189,7 @@ def _write_once(file: InputFile, plan: RewritePlan, target: str) -> None:
 
 
 def failed_report(
-    path: str, error: SecureBloomError, seconds: float = 0.0, cuts: Iterable[Cut] = ()
+    path: str, error: SecureBloomError, seconds: float = 0.0, cuts: Iterable[Truncation] = ()
 ) -> FileAddReport:
     """The report of a file that could not be done; it is as it was unless the error says more."""
     return FileAddReport(

@@ -15,16 +15,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from secure_bloom.adding.report import FileAddReport
 from secure_bloom.adding.rewrite import FileRewriter, failed_report
+from secure_bloom.arguments import Progress
 from secure_bloom.errors import WorkerLostError
-from secure_bloom.parquet.keys_ahead import KeysAhead
+from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.spreading import chosen_spread, each_file
 
 if TYPE_CHECKING:
     from secure_bloom.adding.plan import ChunkOutcome, Task
-
-#: Called with the number of column chunks done and the number of all column chunks, which is an
-#: estimate until each file was opened.  Calls come from any thread, one at a time.
-Progress = Callable[[int, int], None]
 
 
 class FileTask(NamedTuple):
@@ -62,7 +59,7 @@ def rewrite_files(
             # After an interrupt a file at work finds no pool for its next chunk, and so it ends
             # before it writes.
             stop=partial(chunks.shutdown, wait=False, cancel_futures=True),
-            ahead=partial(with_keys_ahead, KeysAhead(rewriter.resolver)),
+            ahead=partial(with_key_prefetch, KeyPrefetch(rewriter.resolver)),
         )
         with closing(done):
             for index, report in done:
@@ -97,7 +94,7 @@ class _CallingThreads(Executor):
         self._is_shut_down = True
 
 
-def with_keys_ahead(ahead: KeysAhead, tasks: Sequence[FileTask]) -> Iterator[FileTask]:
+def with_key_prefetch(ahead: KeyPrefetch, tasks: Sequence[FileTask]) -> Iterator[FileTask]:
     """The tasks, each when the keys of its file are there."""
     by_path = {task.path: task for task in tasks}
     return map(by_path.__getitem__, ahead.each(list(by_path)))

@@ -21,7 +21,7 @@ from secure_bloom.storage import InputFile, name_of, open_input, remove_kept, tr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
+class Truncation:
     """The end that was cut off a file: ``bytes`` from ``offset`` on, kept in the file ``kept``."""
 
     offset: int
@@ -46,13 +46,13 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mended:
-    """A file that is whole now; ``cut`` says what had to go, None for nothing."""
+class Recovered:
+    """A file that is whole now; ``truncation`` is what was cut off, None for nothing."""
 
-    cut: Cut | None = None
+    truncation: Truncation | None = None
 
 
-def mend(path: str, resolver: KeyResolver) -> Mended | None:
+def recover(path: str, resolver: KeyResolver) -> Recovered | None:
     """Make a file whole again that was not when it was read; None where that cannot be.
 
     Cuts off what a killed ``--in-place`` run left behind: such a run leaves the old file whole
@@ -63,7 +63,7 @@ def mend(path: str, resolver: KeyResolver) -> Mended | None:
         with open_input(path) as file:
             # Its writer may have finished between the read that failed and now.
             if _ends_whole(file, file.size):
-                return Mended()
+                return Recovered()
             end = find_previous_end(file)
             if end is None:
                 return None
@@ -73,10 +73,11 @@ def mend(path: str, resolver: KeyResolver) -> Mended | None:
             # The identity says which file may be cut: only the file that was looked through is
             # known to be torn.
             kept = truncate_to(path, end, file.identity)
-            return Mended(cut=Cut(offset=end, bytes=file.size - end, kept=kept))
+            cut = Truncation(offset=end, bytes=file.size - end, kept=kept)
+            return Recovered(truncation=cut)
     except FileChangedError:
         # Its writer was alive, and has finished by now.
-        return Mended()
+        return Recovered()
 
 
 def find_previous_end(file: InputFile) -> int | None:

@@ -13,7 +13,7 @@ from secure_bloom.advising.sample import TableSample, sample_table
 from secure_bloom.advising.table_advice import ColumnAdvice, TableAdvice, conclude
 from secure_bloom.advising.trial import MOST_LOOKUPS, ColumnTrial, LookupComparison, Trier
 from secure_bloom.advising.verdict import AdviceVerdict, ColumnCase, decide, refusal
-from secure_bloom.arguments import checked_arguments
+from secure_bloom.arguments import Progress, checked_arguments
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import SecureBloomError
@@ -53,10 +53,6 @@ def _promises(absent: LookupComparison, fpp: float, size: float) -> bool:
 
 def _is_better(other: LookupComparison | None, first: LookupComparison, share: float) -> bool:
     return other is not None and other.with_.bytes < share * first.with_.bytes
-
-
-#: Called with how much is done, and of how much.
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

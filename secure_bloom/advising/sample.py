@@ -7,15 +7,16 @@ some files are chosen, and of these, if they are large, some row groups.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from secure_bloom.advising.candidates import Candidate, candidates
+from secure_bloom.arguments import Progress
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.errors import located
-from secure_bloom.parquet.keys_ahead import KeysAhead
+from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.reading.lookup_trials import RowGroups, TrialTable
 from secure_bloom.reading.table.footer import FileFooter, read_footer
 from secure_bloom.reading.table.footer_scan import FooterScanner
@@ -32,8 +33,6 @@ _LEAST_ROW_GROUPS = 6
 
 #: The footers of more files than these take long enough to show progress.
 _MANY = 500
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +137,7 @@ def _read_footers(
     """The facts and the schema of each file, and one footer for each schema."""
     scanner, facts, schemas = FooterScanner(state.names), [], []
     first: dict[int, FileFooter] = {}
-    for done, path in enumerate(KeysAhead(resolver).each(listing.paths), start=1):
+    for done, path in enumerate(KeyPrefetch(resolver).each(listing.paths), start=1):
         footer = _footer(listing, path, resolver, scanner)
         facts.append(_facts(footer))
         schemas.append((path, state.columns_of(footer.columns.arrow)))

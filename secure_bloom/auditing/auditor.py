@@ -9,7 +9,7 @@ from functools import partial
 from os import PathLike
 
 from secure_bloom.adding.request import Keys
-from secure_bloom.arguments import checked_arguments
+from secure_bloom.arguments import Progress, checked_arguments
 from secure_bloom.auditing.audit_plan import AuditOptions, AuditPlan, plan_audit
 from secure_bloom.auditing.audit_request import AuditRequest
 from secure_bloom.auditing.checks import copies, folders
@@ -27,14 +27,11 @@ from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_SAMPLE
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.ordered_pool import in_order
-from secure_bloom.parquet.keys_ahead import KeysAhead
+from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.storage import InputFile
 from secure_bloom.storage.paths import Paths, is_object_uri
 from secure_bloom.tables import TableVersion
-
-#: Called with the number of files done and the number of files in all.
-Progress = Callable[[int, int], None]
 
 #: The requests to an object store that wait at a time.  On a local disk one thread is faster: an
 #: audit computes in Python, and several threads took 2.9 s where one took 2.3 s.
@@ -97,7 +94,7 @@ def _audits(plan: AuditPlan, progress: Progress | None) -> Iterator[FileAudit]:
         return
     resolver = KeyResolver(plan.keys)
     work = partial(audit_file, request=request, resolver=resolver, open_file=plan.tables.open)
-    paths = KeysAhead(resolver).each(plan.files) if request.with_keys else plan.files
+    paths = KeyPrefetch(resolver).each(plan.files) if request.with_keys else plan.files
     are_remote = any(map(is_object_uri, plan.files))
     audits = in_order(work, paths, _THREADS if are_remote else 1, room=_WAITING)
     for done, file in enumerate(audits):

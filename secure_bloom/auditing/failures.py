@@ -39,13 +39,14 @@ S = TypeVar("S", bound=Subject)
 
 
 def rule_of(error: Exception) -> Rule:
-    """The rule for an error, by its class.
+    """Return the rule for an error, by its class."""
+    return next(rule for kind, rule in _RULES if isinstance(error, kind))
 
-    Raises a KmsUnavailableError as it is: while the KMS fails, nothing can be said of any file.
-    """
+
+def raise_if_kms_failed(error: Exception) -> None:
+    """Raise a KmsUnavailableError again: while the KMS fails, no file can be judged."""
     if isinstance(error, KmsUnavailableError):
         raise error
-    return next(rule for kind, rule in _RULES if isinstance(error, kind))
 
 
 def error_message(error: Exception) -> str:
@@ -65,11 +66,13 @@ def with_causes(finding: Finding, error: Exception) -> Finding:
 
 def failure(subject: Subject, error: Exception) -> Finding:
     """The finding for an error that stopped a check of ``subject``."""
+    raise_if_kms_failed(error)
     return with_causes(subject.finding(rule_of(error), error_message(error)), error)
 
 
-def file_failure(path: str, error: Exception) -> Finding:
+def file_failure(path: str | None, error: Exception) -> Finding:
     """The finding for an error that stopped all checks of one file, or of one folder."""
+    raise_if_kms_failed(error)
     return with_causes(rule_of(error).finding(error_message(error), path=path), error)
 
 
@@ -79,7 +82,7 @@ def guarded(findings: Iterable[Finding]) -> Iterator[Finding]:
         yield from findings
     except Exception as error:
         path = error.path if isinstance(error, SecureBloomError) else None
-        yield with_causes(rule_of(error).finding(error_message(error), path=path), error)
+        yield file_failure(path, error)
 
 
 def run_checks(checks: Iterable[Callable[[S], Iterator[Finding]]], subject: S) -> Iterator[Finding]:

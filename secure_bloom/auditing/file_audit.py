@@ -11,10 +11,10 @@ from secure_bloom.auditing.checks import (
     checksums,
     column_filters,
     contradictions,
-    gaps,
     key_use,
     leaks,
-    zero_signs,
+    signed_zeros,
+    unreferenced_bytes,
 )
 from secure_bloom.auditing.checks.contents import forms_of
 from secure_bloom.auditing.checks.mixed_protection import Protection, protection_of
@@ -86,8 +86,8 @@ _FOOTER_CHECKS: tuple[Callable[[FooterSubject], Findings], ...] = (
     key_use.check_shared_keys,
     leaks.check_hudi,
     leaks.check_schemas,
-    gaps.check_gaps,
-    zero_signs.check_doubts,
+    unreferenced_bytes.check_gaps,
+    signed_zeros.check_doubts,
     leaks.check_spelling,
     _check_repeated_values,
 )
@@ -159,7 +159,7 @@ def _audit(file: InputFile, request: AuditRequest, resolver: KeyResolver) -> Fil
         findings.append(with_causes(finding, error))
     if footer is None:
         # No footer tells which bytes are whose, so only those before it are searched for filters.
-        findings += run_checks((gaps.check_before_footer,), subject)
+        findings += run_checks((unreferenced_bytes.check_before_footer,), subject)
         return FileAudit(path=file.path, findings=tuple(findings))
     opened = _opened(subject, footer)
     findings += islice(_inside(opened), _MOST_FINDINGS)

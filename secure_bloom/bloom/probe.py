@@ -23,7 +23,7 @@ from secure_bloom.ordered_pool import in_order
 from secure_bloom.parquet.footer import Chunk, Footer, open_chunk, unlock_to_read
 from secure_bloom.parquet.footer_tail import read_tail
 from secure_bloom.parquet.key_material_files import file_keys
-from secure_bloom.parquet.keys_ahead import KeysAhead
+from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.parquet.literals import physical_values, python_value
 from secure_bloom.parquet.schema import Leaf, require_filterable, select, unknown_column
 from secure_bloom.reports import ReportOfFiles
@@ -165,7 +165,7 @@ def probe(
             return FileProbe(path=path, **failure_of(error))
 
     files = listing.paths
-    ahead = KeysAhead(resolver).each(files)
+    ahead = KeyPrefetch(resolver).each(files)
     reports = list(in_order(probed, ahead, files_at_once(files), room=len(files)))
     if known and column not in known:
         raise unknown_column(column, known, (report.path for report in reports))

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import click
 
-from secure_bloom.cli.loudness import tell
-from secure_bloom.cli.tables import print_json
+from secure_bloom.cli.terminal_tables import print_json
 from secure_bloom.cli.timeout import requested_limit
+from secure_bloom.cli.verbosity import tell
 from secure_bloom.cli.verbs import cli
 from secure_bloom.errors import SecureBloomError, TimeLimitError, causes
 from secure_bloom.process_start import settle_process

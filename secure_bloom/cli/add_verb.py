@@ -18,7 +18,7 @@ from secure_bloom.cli.arguments import (
     with_table_options,
     with_unprotected_option,
 )
-from secure_bloom.cli.exit_codes import finish
+from secure_bloom.cli.exit_codes import print_and_exit_code
 from secure_bloom.cli.progress_bar import progress_bar
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def add_command(
         )
     if dry_run and not report.failed and not report.commits:
         report = _advised(report, paths, **access)
-    return finish(report, print_add_report, as_json=as_json, verbose=verbose)
+    return print_and_exit_code(report, print_add_report, as_json=as_json, verbose=verbose)
 
 
 def _advised(report: AddReport, paths: tuple[str, ...], **access: Any) -> AddReport:

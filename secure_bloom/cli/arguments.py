@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from secure_bloom.cli.defaults import default_keyring, default_policy
-from secure_bloom.cli.loudness import LOUDNESS, VERBOSE
+from secure_bloom.cli.verbosity import VERBOSE, VERBOSITY
 from secure_bloom.encryption.keys import Keyring, KmsClient
 from secure_bloom.errors import PolicyError
 from secure_bloom.options import BloomFilterOptions
@@ -55,7 +55,7 @@ def keyring_option(text: str) -> Callable[[F], F]:
 def with_common_options(function: F) -> F:
     """``--json``, ``--keyring``, ``-v``, ``-q`` and ``--color``, which every verb has."""
     keyring = keyring_option("File with the keys; else the policy's [kms].")
-    options = (*LOUDNESS, VERBOSE, JSON, keyring)
+    options = (*VERBOSITY, VERBOSE, JSON, keyring)
     return functools.reduce(lambda done, option: option(done), options, function)
 
 

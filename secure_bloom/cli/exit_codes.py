@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from secure_bloom.cli.loudness import is_verbose, tell
+from secure_bloom.cli.verbosity import is_verbose, tell
 from secure_bloom.text import counted
 
 if TYPE_CHECKING:
@@ -47,18 +47,18 @@ class Printer(Protocol[R_contra]):
     def __call__(self, report: R_contra, *, verbose: bool) -> None: ...  # noqa: D102
 
 
-def finish(report: R, show: Printer[R], *, as_json: bool, verbose: bool) -> int:
+def print_and_exit_code(report: R, show: Printer[R], *, as_json: bool, verbose: bool) -> int:
     """Write a report, as JSON or with ``show``, and tell its failed files; the exit code, or 0."""
     if as_json:
-        from secure_bloom.cli.tables import print_json
+        from secure_bloom.cli.terminal_tables import print_json
 
         print_json(report.to_dict())
     else:
         show(report, verbose=verbose)
-    return complain(report.failed)
+    return print_failures(report.failed)
 
 
-def complain(failed: Iterable[ReportedFile]) -> int:
+def print_failures(failed: Iterable[ReportedFile]) -> int:
     """Tell the failed files on stderr, the same mistake in many of them once; the exit code, or 0.
 
     With ``-v`` every file is named, and the errors behind an error are told too.

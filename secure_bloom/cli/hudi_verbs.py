@@ -15,8 +15,8 @@ from secure_bloom.cli.arguments import (
     with_common_options,
     with_jobs_option,
 )
-from secure_bloom.cli.exit_codes import complain, finish
-from secure_bloom.cli.tables import print_json
+from secure_bloom.cli.exit_codes import print_and_exit_code, print_failures
+from secure_bloom.cli.terminal_tables import print_json
 from secure_bloom.errors import PolicyError
 
 EXIT_FOUND, EXIT_NOWHERE = 0, 1
@@ -67,7 +67,7 @@ def show_command(
         print_json(report.with_ranges() if show_range else report.to_dict())
     else:
         print_filters(report, show_range=show_range, verbose=verbose)
-    return complain(report.failed)
+    return print_failures(report.failed)
 
 
 @hudi.command("add")
@@ -128,7 +128,7 @@ def add_command(
     report = add_record_key_filter(
         paths, options=made_for, replace=replace_filters, **access.arguments(), **options
     )
-    return finish(report, print_added, as_json=as_json, verbose=verbose)
+    return print_and_exit_code(report, print_added, as_json=as_json, verbose=verbose)
 
 
 @hudi.command("lookup")
@@ -170,7 +170,7 @@ def lookup_command(
     if not wanted:
         raise PolicyError("no key is given", hint="name keys, or a file of keys with --from")
     report = lookup(path, wanted, column=column, **access.arguments())
-    code = finish(report, print_lookup, as_json=as_json, verbose=verbose)
+    code = print_and_exit_code(report, print_lookup, as_json=as_json, verbose=verbose)
     return code or (EXIT_FOUND if any(report.found.values()) else EXIT_NOWHERE)
 
 

@@ -14,7 +14,7 @@ from secure_bloom.cli.arguments import (
     with_common_options,
     with_table_version,
 )
-from secure_bloom.cli.exit_codes import complain
+from secure_bloom.cli.exit_codes import print_failures
 from secure_bloom.cli.timeout import with_timeout
 
 EXIT_WRONG_FILTER = 1
@@ -47,7 +47,7 @@ def inspect_command(
     Exit code: 0 done, 1 with --check: a filter misses values of its column, 2 error.
     """
     from secure_bloom.cli.print_inspect import print_inspect_report
-    from secure_bloom.cli.tables import print_json
+    from secure_bloom.cli.terminal_tables import print_json
     from secure_bloom.inspection import inspect
 
     report = inspect(
@@ -58,4 +58,4 @@ def inspect_command(
     else:
         print_inspect_report(report, verbose=verbose)
     failed = [file for file in report.files if file.error is not None]
-    return complain(failed) or (EXIT_WRONG_FILTER if report.wrong else 0)
+    return print_failures(failed) or (EXIT_WRONG_FILTER if report.wrong else 0)

@@ -16,9 +16,9 @@ from secure_bloom.cli.arguments import (
     with_common_options,
     with_table_version,
 )
-from secure_bloom.cli.exit_codes import finish
-from secure_bloom.cli.loudness import VERBOSE, tell
-from secure_bloom.cli.tables import print_json
+from secure_bloom.cli.exit_codes import print_and_exit_code
+from secure_bloom.cli.terminal_tables import print_json
+from secure_bloom.cli.verbosity import VERBOSE, tell
 from secure_bloom.encryption.keys import KmsClient, add_master_keys, new_keyring, try_master_key
 from secure_bloom.errors import PolicyError
 from secure_bloom.text import counted, legible
@@ -177,7 +177,7 @@ def used_command(
 
     policy = load_policy(policy_path)
     report = keys_used(paths, keys=load_keys(keyring), policy=policy, only=only, **at)
-    code = finish(report, print_used_keys, as_json=as_json, verbose=verbose)
+    code = print_and_exit_code(report, print_used_keys, as_json=as_json, verbose=verbose)
     return code or _complain_of_closed(report) or (EXIT_RETIRED if report.retired else 0)
 
 

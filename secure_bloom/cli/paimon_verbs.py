@@ -15,8 +15,8 @@ from secure_bloom.cli.arguments import (
     with_common_options,
     with_jobs_option,
 )
-from secure_bloom.cli.exit_codes import finish, verdict_code
-from secure_bloom.cli.loudness import VERBOSE
+from secure_bloom.cli.exit_codes import print_and_exit_code, verdict_code
+from secure_bloom.cli.verbosity import VERBOSE
 from secure_bloom.errors import PolicyError
 
 
@@ -52,7 +52,7 @@ def show_command(paths: tuple[str, ...], keyring: Path | None, as_json: bool, ve
     from secure_bloom.paimon.index_description import show
 
     report = show(paths)
-    return finish(report, print_indexes, as_json=as_json, verbose=verbose)
+    return print_and_exit_code(report, print_indexes, as_json=as_json, verbose=verbose)
 
 
 @paimon.command("build")
@@ -106,7 +106,7 @@ def build_command(
     columns = parse_settings(column_texts, {"fpp": float, "items": int})
     indexes = {name: IndexOptions(**settings) for name, settings in columns.items()}
     report = build_indexes(paths, indexes, **access.arguments(), **options)
-    return finish(report, print_built, as_json=as_json, verbose=verbose)
+    return print_and_exit_code(report, print_built, as_json=as_json, verbose=verbose)
 
 
 @paimon.command("probe")
@@ -162,7 +162,7 @@ def probe_command(
         **access.arguments(),
         rules=Rules.PAIMON_0_9 if as_paimon else Rules.SAFE,
     )
-    code = finish(report, print_verdicts, as_json=as_json, verbose=verbose)
+    code = print_and_exit_code(report, print_verdicts, as_json=as_json, verbose=verbose)
     return code or verdict_code(report.verdicts)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from secure_bloom.cli.loudness import tell, tell_note
-from secure_bloom.cli.tables import percent, print_files, print_table, short_names
+from secure_bloom.cli.terminal_tables import percent, print_files, print_table, short_names
+from secure_bloom.cli.verbosity import tell, tell_note
 from secure_bloom.text import counted, human_bytes
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from secure_bloom.cli.loudness import tell_note
+from secure_bloom.cli.verbosity import tell_note
 from secure_bloom.errors import PolicyError
 from secure_bloom.text import without_commands
 

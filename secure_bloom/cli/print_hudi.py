@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from secure_bloom.cli.loudness import tell, tell_note
-from secure_bloom.cli.tables import percent, print_files, print_table, short_names
+from secure_bloom.cli.terminal_tables import percent, print_files, print_table, short_names
+from secure_bloom.cli.verbosity import tell, tell_note
 from secure_bloom.hudi.key_lookup import LookupStatus
 from secure_bloom.hudi.record_keys.description import RecordKeyDescription
 from secure_bloom.text import counted, human_bytes

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from secure_bloom.hudi.record_keys.description import RecordKeyDescription
     from secure_bloom.inspection import ColumnInspection, FileInspection, InspectReport
     from secure_bloom.paimon.index_description import PaimonInspection
-from secure_bloom.cli.loudness import tell
-from secure_bloom.cli.tables import percent, print_files, print_table, short_names
+from secure_bloom.cli.terminal_tables import percent, print_files, print_table, short_names
+from secure_bloom.cli.verbosity import tell
 from secure_bloom.text import counted, human_bytes
 
 #: More files than these get a row each in one table.

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from secure_bloom.cli.loudness import tell, tell_note
-from secure_bloom.cli.tables import is_too_wide, print_table, short_names
+from secure_bloom.cli.terminal_tables import is_too_wide, print_table, short_names
+from secure_bloom.cli.verbosity import tell, tell_note
 from secure_bloom.text import counted, human_bytes, legible
 
 if TYPE_CHECKING:

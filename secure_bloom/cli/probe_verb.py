@@ -14,11 +14,11 @@ from secure_bloom.cli.arguments import (
     with_common_options,
     with_table_version,
 )
-from secure_bloom.cli.exit_codes import finish, verdict_code
+from secure_bloom.cli.exit_codes import print_and_exit_code, verdict_code
 from secure_bloom.cli.inputs import read_lines
-from secure_bloom.cli.loudness import tell
-from secure_bloom.cli.tables import print_table
+from secure_bloom.cli.terminal_tables import print_table
 from secure_bloom.cli.timeout import with_timeout
+from secure_bloom.cli.verbosity import tell
 from secure_bloom.errors import PolicyError
 from secure_bloom.text import counted
 
@@ -59,7 +59,7 @@ def probe_command(
     Exit code: 0 a value may be there, 1 absent everywhere, 3 some file has no filter, 2 error.
     """
     report = probe(path, column, _values(values, source), **access.arguments(), **at)
-    code = finish(report, print_probe_report, as_json=as_json, verbose=verbose)
+    code = print_and_exit_code(report, print_probe_report, as_json=as_json, verbose=verbose)
     return code or verdict_code(report.verdicts)
 
 

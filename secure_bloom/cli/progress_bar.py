@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from secure_bloom.cli.loudness import is_quiet
+from secure_bloom.cli.verbosity import is_quiet
 
 #: Seconds between two lines of the log; a run that is shorter writes none.
 _INTERVAL: Final = 10.0

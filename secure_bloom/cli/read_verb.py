@@ -19,8 +19,15 @@ from secure_bloom.cli.arguments import (
 from secure_bloom.cli.inputs import read_parameters, read_text
 from secure_bloom.cli.outputs import output_file, refuse_part_of_table
 from secure_bloom.cli.print_read import print_report
-from secure_bloom.cli.rows import FORMATS, TABLE_ROWS, format_of, json_of, rows_of, write_rows
-from secure_bloom.cli.tables import print_json
+from secure_bloom.cli.row_formats import (
+    FORMATS,
+    TABLE_ROWS,
+    format_of,
+    json_of,
+    rows_of,
+    write_rows,
+)
+from secure_bloom.cli.terminal_tables import print_json
 from secure_bloom.cli.timeout import with_timeout
 from secure_bloom.errors import PolicyError
 from secure_bloom.predicates.from_text import from_text

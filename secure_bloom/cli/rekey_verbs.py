@@ -16,10 +16,10 @@ from secure_bloom.cli.arguments import (
     with_jobs_option,
     with_table_options,
 )
-from secure_bloom.cli.exit_codes import finish
-from secure_bloom.cli.loudness import tell_note
+from secure_bloom.cli.exit_codes import print_and_exit_code
 from secure_bloom.cli.print_rekey import print_rekey_report
 from secure_bloom.cli.progress_bar import progress_bar
+from secure_bloom.cli.verbosity import tell_note
 from secure_bloom.errors import PolicyError
 from secure_bloom.text import legible
 
@@ -85,7 +85,7 @@ def reencrypt_command(
     access = _access(policy_path, old_policy_path, keyring)
     with progress_bar("re-encrypting", quiet=as_json) as progress:
         report = reencrypt(paths, **access, **options, progress=progress)
-    return finish(report, print_rekey_report, as_json=as_json, verbose=verbose)
+    return print_and_exit_code(report, print_rekey_report, as_json=as_json, verbose=verbose)
 
 
 @click.command("decrypt", short_help="Write files in clear, below another folder.")
@@ -118,7 +118,7 @@ def decrypt_command(
         report = decrypt(paths, output=output, **access.arguments(), jobs=jobs, progress=progress)
     if not as_json and any(file.status != "failed" for file in report.files):
         tell_note(f"what stands below {legible(output)} is in clear", err=True)
-    return finish(report, print_rekey_report, as_json=as_json, verbose=verbose)
+    return print_and_exit_code(report, print_rekey_report, as_json=as_json, verbose=verbose)
 
 
 @click.command("rotate", short_help="Bring files to other master keys.")
@@ -163,7 +163,7 @@ def rotate_command(
     moves = dict(zip(old_keys, new_keys, strict=True))
     with progress_bar("rotating", quiet=as_json) as progress:
         report = rotate_keys(paths, moves=moves, **access, **options, progress=progress)
-    return finish(report, print_rekey_report, as_json=as_json, verbose=verbose)
+    return print_and_exit_code(report, print_rekey_report, as_json=as_json, verbose=verbose)
 
 
 def _access(

@@ -12,7 +12,7 @@ from typing import Final
 
 import click
 
-from secure_bloom.cli.loudness import LOUDNESS, VERBOSE
+from secure_bloom.cli.verbosity import VERBOSE, VERBOSITY
 
 #: Verb -> the module of this package that has it, and its name there.
 _VERBS: Final = {
@@ -61,8 +61,8 @@ class Verbs(click.Group):
         return command
 
 
-def _with_loudness(function: Callable[..., int]) -> Callable[..., int]:
-    return functools.reduce(lambda done, option: option(done), LOUDNESS, function)
+def _with_verbosity(function: Callable[..., int]) -> Callable[..., int]:
+    return functools.reduce(lambda done, option: option(done), VERBOSITY, function)
 
 
 @click.group(
@@ -72,7 +72,7 @@ def _with_loudness(function: Callable[..., int]) -> Callable[..., int]:
 )
 @click.version_option(None, "-V", "--version", package_name="secure-bloom")
 @VERBOSE
-@_with_loudness
+@_with_verbosity
 @click.pass_context
 def cli(ctx: click.Context, verbose: bool) -> int:  # noqa: ARG001 - verbs ask for it
     """Bloom filters for Parquet files that are already written, encrypted like their columns.

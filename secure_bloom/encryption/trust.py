@@ -51,13 +51,13 @@ class Trust:
     allow_unprotected: bool = False
 
     @property
-    def measure(self) -> KeyPolicy | None:
+    def enforced_policy(self) -> KeyPolicy | None:
         """The policy that files are held against, None where there is none."""
         return None if self.allow_unprotected else self.policy
 
     def check_footer(self, mode: FooterMode, algorithm: str | None) -> None:
         """Raise PolicyError for a footer, or an algorithm, that is weaker than the policy's."""
-        policy = self.measure
+        policy = self.enforced_policy
         if policy is None:
             return
         # Weaker and not other: a file that is protected better than the policy says harms nobody.
@@ -72,7 +72,7 @@ class Trust:
 
     def key_for(self, path: Sequence[str]) -> str | None:
         """The master key that a column is held against; None where it may be in clear."""
-        policy = self.measure
+        policy = self.enforced_policy
         return None if policy is None else policy.key_for(path)
 
     def check_column(self, path: Sequence[str], *, is_encrypted: bool) -> None:
@@ -85,7 +85,7 @@ class Trust:
 
     def check_key(self, place: str, key: DataKey) -> None:
         """Raise PolicyError for a data key with fewer bits than the policy says."""
-        policy, bits = self.measure, 8 * len(key.key)
+        policy, bits = self.enforced_policy, 8 * len(key.key)
         # The length is known only when the key is unwrapped; nothing in the file tells it.
         if policy is not None and bits < policy.encryption.data_key_bits:
             raise _weaker(

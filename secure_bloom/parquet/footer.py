@@ -118,7 +118,7 @@ def find_footer_key(tail: Tail, keys: FileKeys) -> FooterKey | None:
     """
     # Before any key is asked for: mode and algorithm are not authenticated yet, and a forged one
     # must not cost a call to the KMS.
-    if keys.trust.measure is not None:
+    if keys.trust.enforced_policy is not None:
         algorithm = None if tail.algorithm is None else tail.algorithm.member()
         keys.trust.check_footer(tail.mode, algorithm)
     if tail.algorithm is None:

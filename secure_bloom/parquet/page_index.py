@@ -20,7 +20,8 @@ from secure_bloom.parquet.structures.records import decode_record
 from secure_bloom.parquet.structures.views import View
 
 V = TypeVar("V", bound=View)
-Extent = tuple[int, int]
+#: The offset of the first byte, and the number of bytes.
+OffsetAndLength = tuple[int, int]
 
 #: Far more than the index of any chunk; its length is a number of the footer.
 _MAX_INDEX = 64 * 1024 * 1024
@@ -36,19 +37,19 @@ class PageSpan:
     end: int
 
 
-def column_index_extent(chunk: Chunk, size: int) -> Extent | None:
+def column_index_extent(chunk: Chunk, size: int) -> OffsetAndLength | None:
     """The bytes of the chunk's column index in a file of ``size``; None where it has none there."""
     column = chunk.column_chunk
     return _extent(column.column_index_offset, column.column_index_length, size)
 
 
-def offset_index_extent(chunk: Chunk, size: int) -> Extent | None:
+def offset_index_extent(chunk: Chunk, size: int) -> OffsetAndLength | None:
     """The bytes of the chunk's offset index, like :func:`column_index_extent`."""
     column = chunk.column_chunk
     return _extent(column.offset_index_offset, column.offset_index_length, size)
 
 
-def _extent(offset: int | None, length: int | None, size: int) -> Extent | None:
+def _extent(offset: int | None, length: int | None, size: int) -> OffsetAndLength | None:
     if offset is None or length is None:
         return None
     # No error, because an index only saves work: readers of the chunk do without it.

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 
 from secure_bloom.errors import FormatError
 from secure_bloom.parquet.footer import Chunk
+from secure_bloom.parquet.page_index import OffsetAndLength
 from secure_bloom.parquet.pages import chunk_extent
-
-#: The first byte of something, and its number of bytes.
-Extent = tuple[int, int]
 
 
 class RegionKind(enum.IntEnum):
@@ -44,7 +42,7 @@ class Region:
         return self.offset + self.length
 
 
-def regions(chunks: Iterable[tuple[int, Chunk, Extent | None]], end: int) -> list[Region]:
+def regions(chunks: Iterable[tuple[int, Chunk, OffsetAndLength | None]], end: int) -> list[Region]:
     """All regions of chunks by their offsets, each given with its column and its filter's extent.
 
     ``end`` is where the footer starts.  Raises FormatError for regions that lie over each other or
@@ -80,7 +78,9 @@ def regions(chunks: Iterable[tuple[int, Chunk, Extent | None]], end: int) -> lis
     return found
 
 
-def _chunk_regions(column: int, chunk: Chunk, bloom_filter: Extent | None) -> Iterator[Region]:
+def _chunk_regions(
+    column: int, chunk: Chunk, bloom_filter: OffsetAndLength | None
+) -> Iterator[Region]:
     start, length = chunk_extent(chunk)
     yield Region(offset=start, length=length, kind=RegionKind.PAGES, chunk=chunk, column=column)
     column_chunk = chunk.column_chunk

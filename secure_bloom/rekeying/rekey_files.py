@@ -7,9 +7,9 @@ from contextlib import closing
 from functools import partial
 from typing import TypeAlias
 
-from secure_bloom.adding.run import FileTask, with_keys_ahead
+from secure_bloom.adding.run import FileTask, with_key_prefetch
 from secure_bloom.encryption.trust import warn_unverified
-from secure_bloom.parquet.keys_ahead import KeysAhead
+from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.rekeying.reencryption import Reencryption
 from secure_bloom.rekeying.rekey_report import RekeyedFile, failed_file
 from secure_bloom.rekeying.rotation import Rotation
@@ -37,7 +37,7 @@ def rekey_files(
         tasks,
         chosen_spread([task.path for task in tasks], jobs, by_threads=work.asks_for_each_key),
         lost=lambda task, error: failed_file(task.path, error, 0.0),
-        ahead=partial(with_keys_ahead, _ahead(work, {it.path: it.target for it in tasks})),
+        ahead=partial(with_key_prefetch, _ahead(work, {it.path: it.target for it in tasks})),
     )
     # Closed here: an error of `progress` must not leave the pool at work on files.
     with closing(done):
@@ -61,10 +61,10 @@ def closed_notes(work: RekeyWork, reports: Iterable[RekeyedFile]) -> Iterator[st
         )
 
 
-def _ahead(work: RekeyWork, targets: Mapping[str, str | None]) -> KeysAhead:
+def _ahead(work: RekeyWork, targets: Mapping[str, str | None]) -> KeyPrefetch:
     if isinstance(work, Rotation):
-        return KeysAhead(work.resolver, work.ask, lambda: work.rewrapper.asked)
-    return KeysAhead(work.resolver, lambda it: work.ask(it, targets[it]), work.wrapped)
+        return KeyPrefetch(work.resolver, work.ask, lambda: work.rewrapper.asked)
+    return KeyPrefetch(work.resolver, lambda it: work.ask(it, targets[it]), work.wrapped)
 
 
 def _rekeyer(open_work: Callable[[], RekeyWork]) -> Callable[[FileTask], RekeyedFile]:

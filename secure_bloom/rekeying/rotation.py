@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from secure_bloom.adding.superseded import superseded_footers
+from secure_bloom.adding.old_footers import find_old_footers
 from secure_bloom.encryption.keys import FileKeys, KeyMaterial, KeyResolver, Keyring
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import (
@@ -303,7 +303,7 @@ def _new_content(
         # 4.4).
         crypto=renewed_crypto(tail, renewed.metadata),
     )
-    superseded = superseded_footers(file, footer)
+    superseded = find_old_footers(file, footer)
     # Everything before the footer is kept as it lies.
     if not superseded:
         return file, tail.offset, [end]

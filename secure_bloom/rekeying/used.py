@@ -19,7 +19,7 @@ from secure_bloom.ordered_pool import in_order
 from secure_bloom.parquet.footer import Footer, read_unverified, unlock
 from secure_bloom.parquet.footer_tail import Tail, read_tail
 from secure_bloom.parquet.key_material_files import file_keys
-from secure_bloom.parquet.keys_ahead import KeysAhead
+from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.reports import ReportOfFiles
 from secure_bloom.storage.paths import Paths, as_paths
 from secure_bloom.tables import TableListing, TableVersion, list_tables
@@ -150,7 +150,7 @@ def keys_used(
     resolver = KeyResolver(asked_once(keys_of(keys, loaded)))
     names = as_names("only", only)
     listing = list_tables(as_paths(paths), TableVersion(version=version, timestamp=timestamp))
-    files = KeysAhead(resolver).each(listing.paths)
+    files = KeyPrefetch(resolver).each(listing.paths)
     found = in_order(lambda path: _file(listing, path, resolver), files, _WORKERS)
     told = (_of_keys(_with_standings(file, loaded), names) for file in found)
     return KeyUseReport(files=tuple(file for file in told if file is not None), only=tuple(names))

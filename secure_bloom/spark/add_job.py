@@ -23,7 +23,7 @@ from secure_bloom.adding.request import (
     request_resolver,
 )
 from secure_bloom.adding.rewrite import Rewriter, WriteMode, failed_report
-from secure_bloom.arguments import checked_arguments
+from secure_bloom.arguments import Progress, checked_arguments
 from secure_bloom.delta.add_run import AddRun, open_run
 from secure_bloom.delta.recognition import delta_table
 from secure_bloom.delta.table_run import refuse_options_of_files
@@ -39,10 +39,9 @@ from secure_bloom.spark.delta_job import (
 )
 from secure_bloom.spark.file_reports import FileJob, reporting, run_file_job
 from secure_bloom.spark.job_files import job_files
-from secure_bloom.spark.progress import Progress
+from secure_bloom.spark.package_archive import opened_once, ship
 from secure_bloom.spark.request_check import check_request
 from secure_bloom.spark.row_schema import RowSchema
-from secure_bloom.spark.shipping import opened_once, ship
 from secure_bloom.spark.tasks import Row
 from secure_bloom.storage import refuse_append
 from secure_bloom.storage.paths import Paths, absolute_path, as_paths

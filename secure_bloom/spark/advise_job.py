@@ -16,13 +16,13 @@ from secure_bloom.advising.query_log import QueryLog, load_query_log
 from secure_bloom.advising.sample import TableSample, sample_table
 from secure_bloom.advising.table_advice import ColumnAdvice, TableAdvice, conclude
 from secure_bloom.advising.trial import Trier
-from secure_bloom.arguments import checked_arguments
+from secure_bloom.arguments import Progress, checked_arguments
 from secure_bloom.encryption.access import GivenPolicy, resolver_of, trust_of
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.encryption.trust import Trust
 from secure_bloom.errors import SecureBloomError
-from secure_bloom.spark.progress import Progress, task_progress
-from secure_bloom.spark.shipping import opened_once, ship
+from secure_bloom.spark.package_archive import opened_once, ship
+from secure_bloom.spark.progress import task_progress
 from secure_bloom.spark.tasks import run_tasks
 from secure_bloom.storage.paths import Paths, absolute_path, as_paths
 

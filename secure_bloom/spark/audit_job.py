@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from secure_bloom.arguments import checked_arguments
+from secure_bloom.arguments import Progress, checked_arguments
 from secure_bloom.auditing.audit_plan import AuditOptions, AuditPlan, audit_keys, plan_audit
 from secure_bloom.auditing.audit_request import AuditRequest
 from secure_bloom.auditing.auditor import conclude
@@ -22,8 +22,8 @@ from secure_bloom.auditing.findings import AuditReport, Severity
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import KmsUnavailableError, UnsupportedFeatureError
-from secure_bloom.spark.progress import Progress, task_progress
-from secure_bloom.spark.shipping import opened_once, ship
+from secure_bloom.spark.package_archive import opened_once, ship
+from secure_bloom.spark.progress import task_progress
 from secure_bloom.spark.tasks import run_tasks, task_count
 from secure_bloom.storage.paths import Paths, absolute_path, as_paths
 

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from secure_bloom.adding.summary_files import stale_summary_notes
+from secure_bloom.arguments import Progress
 from secure_bloom.errors import FilesFailedError, PolicyError
 from secure_bloom.ordered_pool import AT_ONCE
 from secure_bloom.spark.job_files import JobFiles
-from secure_bloom.spark.progress import Progress, task_progress
+from secure_bloom.spark.progress import task_progress
 from secure_bloom.spark.row_schema import RowSchema
 from secure_bloom.spark.tasks import Row, executors_errors, task_count
 from secure_bloom.storage.output_paths import refuse_inside

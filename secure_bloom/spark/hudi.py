@@ -22,8 +22,8 @@ from secure_bloom.hudi.record_keys.packed_keys import keys_bytes
 from secure_bloom.parquet.footer import unlock_to_read
 from secure_bloom.parquet.footer_tail import read_tail
 from secure_bloom.parquet.key_material_files import file_keys
+from secure_bloom.spark.package_archive import opened_once, ship
 from secure_bloom.spark.progress import context_of
-from secure_bloom.spark.shipping import opened_once, ship
 from secure_bloom.storage import TableLog, find_unmanaged, open_input
 from secure_bloom.storage.paths import Paths, absolute_path, as_paths
 

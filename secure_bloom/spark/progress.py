@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from secure_bloom.arguments import Progress
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-#: Called with the number of files done and the number of files in all.
-Progress = Callable[[int, int], None]
 
 _POLL_SECONDS = 0.2
 

@@ -13,7 +13,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from secure_bloom.arguments import checked_arguments
+from secure_bloom.arguments import Progress, checked_arguments
 from secure_bloom.delta.recognition import delta_table
 from secure_bloom.delta.table_run import refuse_options_of_files
 from secure_bloom.encryption.access import GivenPolicy, loaded_policy
@@ -32,9 +32,8 @@ from secure_bloom.rekeying.table_runs import (
 from secure_bloom.spark.delta_job import BesideJob, rewrite_delta, table_selection, time_of_files
 from secure_bloom.spark.file_reports import FileJob, reporting, run_file_job
 from secure_bloom.spark.job_files import JobFiles, job_files
-from secure_bloom.spark.progress import Progress
+from secure_bloom.spark.package_archive import opened_once, ship
 from secure_bloom.spark.row_schema import RowSchema
-from secure_bloom.spark.shipping import opened_once, ship
 from secure_bloom.spark.tasks import Row
 from secure_bloom.storage.output_paths import output_paths, refuse_inside
 from secure_bloom.storage.paths import Paths, absolute_path, as_path, as_paths

@@ -16,10 +16,10 @@ import pyarrow as pa
 
 from secure_bloom.errors import SparkUnavailableError
 from secure_bloom.ordered_pool import in_order
+from secure_bloom.spark.package_archive import opened_once, ship
 from secure_bloom.spark.progress import context_of
 from secure_bloom.spark.python_workers import freeze_imports
 from secure_bloom.spark.row_schema import RowSchema
-from secure_bloom.spark.shipping import opened_once, ship
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

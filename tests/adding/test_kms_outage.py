@@ -13,7 +13,7 @@ import secure_bloom as sb
 from secure_bloom.cli import main
 from secure_bloom.encryption.policy import KeyPolicy
 from tests.openbao import OpenBao
-from tests.parquet.test_keys_ahead import POLICY, FarAwayKms, lake
+from tests.parquet.test_key_prefetch import POLICY, FarAwayKms, lake
 from tests.tables import customers
 
 FILES = 30

@@ -11,7 +11,7 @@ import pytest
 import secure_bloom as sb
 from secure_bloom.adding import torn_append
 from secure_bloom.adding.append_mark import append_mark
-from secure_bloom.adding.torn_append import Cut, Mended, find_previous_end, mend
+from secure_bloom.adding.torn_append import Recovered, Truncation, find_previous_end, recover
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.errors import FileChangedError, FormatError, PolicyError
 from secure_bloom.storage import open_input
@@ -34,13 +34,13 @@ def test_the_old_end_is_found_under_a_tail_torn_anywhere(
     path, good = _file(tmp_path, mode)
     tail = append_mark(len(good)) + b"PAR1" + bytes(1_200_000)
     path.write_bytes(good + tail[:size])
-    mended = mend(str(path), RESOLVER)
+    recovered = recover(str(path), RESOLVER)
     assert path.read_bytes() == good
-    assert mended is not None
-    assert mended.cut is not None
-    assert (mended.cut.offset, mended.cut.bytes) == (len(good), size)
-    assert Path(mended.cut.kept).read_bytes() == tail[:size]
-    mended.cut.forget()
+    assert recovered is not None
+    assert recovered.truncation is not None
+    assert (recovered.truncation.offset, recovered.truncation.bytes) == (len(good), size)
+    assert Path(recovered.truncation.kept).read_bytes() == tail[:size]
+    recovered.truncation.forget()
     assert contents(tmp_path) == {"x.parquet": good}
 
 
@@ -60,14 +60,14 @@ def test_a_mark_that_falls_between_two_windows_of_the_search_is_found(tmp_path: 
 def test_a_file_that_merely_ends_badly_is_never_cut(tmp_path: Path, tail: bytes) -> None:
     path, good = _file(tmp_path)
     path.write_bytes(good + tail + b"\x00")
-    assert mend(str(path), RESOLVER) is None
+    assert recover(str(path), RESOLVER) is None
     assert path.read_bytes() == good + tail + b"\x00"
 
 
 def test_a_truncated_file_with_a_whole_one_in_a_cell_is_never_cut(tmp_path: Path) -> None:
     path, good = _file(tmp_path)
     path.write_bytes(b"PAR1 some pages" + good + b"more of the cell" + bytes(100))
-    assert mend(str(path), RESOLVER) is None
+    assert recover(str(path), RESOLVER) is None
 
 
 def _with_a_file_in_a_cell(folder: Path, end: bytes = b"") -> tuple[Path, int]:
@@ -91,7 +91,7 @@ def test_a_cell_that_looks_like_a_torn_append_is_not_taken_for_one(tmp_path: Pat
     cut_short = path.read_bytes()[:-20]
     path.write_bytes(cut_short)
     with pytest.raises(FormatError, match=f"killed at byte {end}, but the footer there") as caught:
-        mend(str(path), RESOLVER)
+        recover(str(path), RESOLVER)
     assert f"truncate -s {end}" in str(caught.value.hint)
     report = sb.add_bloom_filters(path, columns=["a"], in_place=True)
     assert [file.status for file in report.files] == ["failed"]
@@ -125,7 +125,7 @@ def test_torn_appends_to_files_of_other_writers_are_mended(tmp_path: Path, write
         pytest.importorskip("polars").from_arrow(rows).write_parquet(path)
     good = path.read_bytes()
     path.write_bytes(good + append_mark(len(good)) + bytes(70))
-    assert mend(str(path), RESOLVER) is not None
+    assert recover(str(path), RESOLVER) is not None
     assert path.read_bytes() == good
 
 
@@ -157,19 +157,19 @@ def test_a_file_that_its_writer_finished_meanwhile_is_whole(
         raise FileChangedError("the file was changed after it was read")
 
     monkeypatch.setattr(torn_append, "truncate_to", finished)
-    assert mend(str(path), RESOLVER) == Mended()
+    assert recover(str(path), RESOLVER) == Recovered()
 
 
 def test_what_is_not_there_or_not_ours_cannot_be_mended(tmp_path: Path) -> None:
     with pytest.raises(PolicyError):
-        mend(str(tmp_path / "nothing"), RESOLVER)
+        recover(str(tmp_path / "nothing"), RESOLVER)
     with pytest.raises(FormatError):
-        mend(str(tmp_path), RESOLVER)
-    assert mend(str(_file(tmp_path)[0]), RESOLVER) == Mended()
+        recover(str(tmp_path), RESOLVER)
+    assert recover(str(_file(tmp_path)[0]), RESOLVER) == Recovered()
 
 
 def test_bytes_that_cannot_be_removed_are_told_to_be_kept(tmp_path: Path) -> None:
-    cut = Cut(offset=7, bytes=3, kept=str(tmp_path / "gone" / ".x.secure-bloom-cut"))
+    cut = Truncation(offset=7, bytes=3, kept=str(tmp_path / "gone" / ".x.secure-bloom-cut"))
     assert not cut.forget()
     assert cut.note(forgotten=False).endswith("they are kept in .x.secure-bloom-cut beside it")
     assert cut.note(forgotten=True).endswith("left by a run that was killed, were cut off")

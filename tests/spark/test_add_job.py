@@ -29,9 +29,9 @@ from secure_bloom.errors import (
     UnsupportedFeatureError,
 )
 from secure_bloom.spark import add_bloom_filters, add_job, file_reports
+from secure_bloom.spark.package_archive import ship
 from secure_bloom.spark.request_check import check_request
 from secure_bloom.spark.scan_metrics import collect_scanned, rows_scanned
-from secure_bloom.spark.shipping import ship
 from secure_bloom.spark.tasks import task_count
 from tests.spark.cluster import POLICY, Cluster, worker_host
 from tests.spark.parquet_java import PLAIN_WRITE, only_bloom_filters

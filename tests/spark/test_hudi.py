@@ -19,7 +19,7 @@ from secure_bloom.hudi import HashType
 from secure_bloom.hudi.record_keys.bloom_filter import HudiBloomFilter
 from secure_bloom.spark import hudi as step
 from secure_bloom.spark.hudi import hudi_lookup
-from secure_bloom.spark.shipping import ship
+from secure_bloom.spark.package_archive import ship
 from secure_bloom.storage import open_input
 from tests.hudi.files import KEY_COLUMN, base_file, base_table
 from tests.spark.cluster import POLICY, Cluster

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from secure_bloom.auditing.checks.filter_search import HEADER_SIZE, is_plain_filter
+from secure_bloom.auditing.checks.signed_zeros import check_zeros
 from secure_bloom.auditing.checks.subjects import ChunkSubject, Findings
-from secure_bloom.auditing.checks.zero_signs import check_zeros
 from secure_bloom.auditing.rules import Rule
 from secure_bloom.auditing.rules.filter_rules import (
     FILTER_DAMAGED,

@@ -26,7 +26,7 @@ from secure_bloom.parquet.dictionary_pages import DICTIONARY_ENCODINGS
 from secure_bloom.parquet.footer import Chunk
 from secure_bloom.parquet.page_headers import read_headers
 from secure_bloom.parquet.page_index import (
-    Extent,
+    OffsetAndLength,
     column_index_extent,
     decode_column_index,
     decode_offset_index,
@@ -157,7 +157,7 @@ def check_encodings(subject: ChunkSubject) -> Findings:
 def check_page_indexes(subject: FooterSubject) -> Findings:
     """The page indexes can be true of their chunks; they are read in few requests."""
     file = subject.of.file
-    extents: dict[tuple[int, str], Extent] = {}
+    extents: dict[tuple[int, str], OffsetAndLength] = {}
     for number, one in enumerate(subject.chunks):
         if one.chunk is not None:
             column, offset = _index_extents(one.chunk, file.size)
@@ -175,7 +175,9 @@ def check_page_indexes(subject: FooterSubject) -> Findings:
             yield one.finding(NOT_AUTHENTIC, error.message)
 
 
-def _index_extents(chunk: Chunk, size: int) -> tuple[Extent | None, Extent | None]:
+def _index_extents(
+    chunk: Chunk, size: int
+) -> tuple[OffsetAndLength | None, OffsetAndLength | None]:
     return column_index_extent(chunk, size), offset_index_extent(chunk, size)
 
 

@@ -105,7 +105,7 @@ class FileFooter:
         """
         trust, leaves = self.ciphers.keys.trust, self.columns.leaves
         # Few reads have a policy, and to look up each column's leaves takes a while for many files.
-        if trust.measure is None:
+        if trust.enforced_policy is None:
             return
         for column in (ordinal for name in names for ordinal in self.columns.below(name)):
             # Most columns have no key, and each chunk that is looked at must be decoded.

@@ -13,7 +13,7 @@ import pyarrow as pa
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.errors import FileChangedError, located
 from secure_bloom.ordered_pool import TINY, in_order
-from secure_bloom.parquet.keys_ahead import KeysAhead
+from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.reading.table.footer import FileFooter, decode_footer, fetch_footer, read_footer
 from secure_bloom.reading.table.footer_scan import FooterScanner
 from secure_bloom.reading.table.table_schema import unite
@@ -49,7 +49,7 @@ class TableFiles:
         self.partitions = self.state.partitions
         self.workers = files_at_once(self.paths)
         self._resolver = resolver
-        self._keys_ahead = KeysAhead(resolver)
+        self._key_prefetch = KeyPrefetch(resolver)
         self._scanner = FooterScanner(self.state.names)
         self.unverified: list[str] = []
         self._identities: list[tuple[object, ...]] = []
@@ -141,7 +141,7 @@ class TableFiles:
 
     def prepare_keys(self, ordinals: range) -> None:
         """Unwrap the keys of files side by side, if each has keys of its own."""
-        self._keys_ahead.prepare(self.paths[ordinals.start : ordinals.stop])
+        self._key_prefetch.prepare(self.paths[ordinals.start : ordinals.stop])
 
     def _footer(self, ordinal: int) -> FileFooter:
         path = self.paths[ordinal]

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from secure_bloom.cli.loudness import tell
+from secure_bloom.cli.verbosity import tell
 from tests.command_line import run
 
 

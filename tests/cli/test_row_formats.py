@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
-from secure_bloom.cli.rows import write_rows
+from secure_bloom.cli.row_formats import write_rows
 from tests.command_line import run
 
 EVIL = "\x1b[31mred\x9b2J\r\n\u202ex\u2028"

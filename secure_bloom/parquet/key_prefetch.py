@@ -30,7 +30,7 @@ _SHARE: Final = 1 / 4
 _AHEAD: Final = AT_ONCE - 8
 
 
-class KeysAhead:
+class KeyPrefetch:
     """Watches the calls to the KMS, and unwraps keys before their files are opened.
 
     ``ask`` makes the calls for one file; the default unwraps the keys that the run has asked for.

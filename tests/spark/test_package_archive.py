@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from secure_bloom.spark.shipping import opened_once, ship
+from secure_bloom.spark.package_archive import opened_once, ship
 
 
 def test_a_value_is_opened_once_however_many_files_ask() -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import click
 
-from secure_bloom.cli.loudness import tell, wanted_color
+from secure_bloom.cli.verbosity import tell, wanted_color
 from secure_bloom.reports import SCHEMA_VERSION
 from secure_bloom.text import counted, without_commands, written_out
 

@@ -20,7 +20,7 @@ from typing import IO, Any
 import click
 
 from secure_bloom.cli.outputs import flushed, output_errors, replaced
-from secure_bloom.cli.tables import print_table, terminal_width
+from secure_bloom.cli.terminal_tables import print_table, terminal_width
 from secure_bloom.errors import PolicyError
 from secure_bloom.text import legible, without_commands, written_out
 

@@ -56,7 +56,7 @@ def remember_color(context: click.Context, _parameter: click.Parameter, value: s
 #: ``-v`` of a verb, which gets it as ``verbose``.
 VERBOSE = click.option("-v", "--verbose", is_flag=True, callback=remember_verbose, help="Say more.")
 #: The others, of the program and of each verb.
-LOUDNESS = (
+VERBOSITY = (
     click.option(
         "-q",
         "--quiet",

@@ -18,12 +18,10 @@ from secure_bloom.parquet.footer_tail import read_tail
 from secure_bloom.parquet.pages import chunk_extent
 from secure_bloom.parquet.structures.metadata import ColumnChunk
 from secure_bloom.storage import APPEND_ALIGNMENT, InputFile
-
-#: First byte, and the byte behind the last one.
-Extent = tuple[int, int]
+from secure_bloom.storage.inputs import Extent
 
 
-def superseded_footers(file: InputFile, footer: Footer) -> list[Extent]:
+def find_old_footers(file: InputFile, footer: Footer) -> list[Extent]:
     """Each old footer with the mark behind it, in the file's order; no key is needed."""
     # A cell may hold a file with marks of its own: only what stands behind all data counts.
     first, found, limit = _known_end(footer), [], footer.tail.offset
@@ -50,7 +48,7 @@ def reclaimed_end(
     """
     end = _walked_back(footer.tail.offset, replaced)
     # Appends end on a block: most files without one are known by it, and not looked through.
-    old = [] if file.size % APPEND_ALIGNMENT else superseded_footers(file, footer)
+    old = [] if file.size % APPEND_ALIGNMENT else find_old_footers(file, footer)
     kept = _kept_end(file, footer, keys, replaced) if old else None
     if kept is None:
         return end

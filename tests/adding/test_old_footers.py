@@ -8,7 +8,7 @@ import pytest
 
 import secure_bloom as sb
 from secure_bloom.adding.append_mark import append_mark
-from secure_bloom.adding.superseded import reclaimed_end, superseded_footers
+from secure_bloom.adding.old_footers import find_old_footers, reclaimed_end
 from secure_bloom.encryption.policy_tables import ColumnRule
 from tests.surgery import filter_of, opened
 from tests.tables import KEYRING, Mode, customers, write
@@ -59,7 +59,7 @@ def test_a_mark_without_a_footer_before_it_is_none(tmp_path: Path) -> None:
     before = content[:footer] + b"no footer"
     path.write_bytes(before + append_mark(len(before)) + content[footer:])
     with opened(path, None) as it:
-        assert superseded_footers(it.file, it.footer) == []
+        assert find_old_footers(it.file, it.footer) == []
 
 
 def test_no_room_is_given_back_while_the_key_of_any_column_is_missing(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_no_room_is_given_back_while_the_key_of_any_column_is_missing(tmp_path: 
     few = sb.Keyring(master_keys={k: v for k, v in KEYRING.master_keys.items() if k != "k_pii"})
     with opened(path, few) as it:
         footer = it.footer.tail.offset
-        assert superseded_footers(it.file, it.footer) != []
+        assert find_old_footers(it.file, it.footer) != []
         assert reclaimed_end(it.file, it.footer.read, it.keys, {}) == footer
     with opened(path) as it:
         assert reclaimed_end(it.file, it.footer.read, it.keys, {}) < footer
@@ -81,7 +81,7 @@ def test_a_file_in_a_cell_is_not_taken_for_an_append(tmp_path: Path) -> None:
     table = customers(1).set_column(0, "cell", [[inner.read_bytes()]])
     path = write(tmp_path / "x", table, Mode.PLAIN, compression="none")
     with opened(path, None) as it:
-        assert superseded_footers(it.file, it.footer) == []
+        assert find_old_footers(it.file, it.footer) == []
 
 
 @pytest.mark.parametrize("mode", [Mode.SIGNED, Mode.ENCRYPTED])
@@ -90,7 +90,7 @@ def test_rotation_blanks_footers_that_hold_old_wrapped_keys(tmp_path: Path, mode
     add(path, in_place=True)
     add(path, ["city"], in_place=True)
     with opened(path, KEYRING) as it:
-        assert len(superseded_footers(it.file, it.footer)) == 2
+        assert len(find_old_footers(it.file, it.footer)) == 2
     policy = sb.KeyPolicy(
         footer_key="k_footer", columns={"email": ColumnRule(path="email", key="k_pii")}
     )
@@ -102,7 +102,7 @@ def test_rotation_blanks_footers_that_hold_old_wrapped_keys(tmp_path: Path, mode
     assert b"k_new" in content
     assert not any(name in content for name in (b"k_footer", b"k_pii"))
     with opened(path, keys) as it:
-        assert superseded_footers(it.file, it.footer) == []
+        assert find_old_footers(it.file, it.footer) == []
     assert sb.read_table(path, keys=keys).equals(customers(300))
     assert filter_of(path, 2, "email", keys).check(EMAIL)
     # A later append that is killed is mended all the same.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from secure_bloom.cli.tables import percent, print_table, short_names
+from secure_bloom.cli.terminal_tables import percent, print_table, short_names
 
 
 def test_no_share_is_no_text() -> None:

@@ -51,7 +51,7 @@ def test_a_stray_filter_is_found_behind_a_footer_that_nobody_can_read(tmp_path: 
 def test_the_pages_of_a_column_without_a_key_are_no_gap(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("secure_bloom.auditing.checks.gaps._MOST_SEARCHED", 0)
+    monkeypatch.setattr("secure_bloom.auditing.checks.unreferenced_bytes._MOST_SEARCHED", 0)
     report = EXAMPLES["unchecked-column"](tmp_path).audit()
     assert ids(report) == ["unchecked-column"]
 
@@ -62,7 +62,7 @@ def test_the_header_of_a_stray_filter_may_lie_across_two_reads(
     path = sound(tmp_path)
     edit_footer(path, lambda _: bytes(50) + some_filter(b"a") + bytes(30) + some_filter(b"b"))
     for step in (16, 55, 64):
-        monkeypatch.setattr("secure_bloom.auditing.checks.gaps._STEP", step)
+        monkeypatch.setattr("secure_bloom.auditing.checks.unreferenced_bytes._STEP", step)
         assert ids(Example(path=path).audit()) == ["filter-stray-in-clear"] * 2
 
 
