@@ -30,7 +30,6 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
 from secure_bloom.kernels import extension
-from secure_bloom.kernels.loading import CompiledCode
 from tests.compatibility import PAGE, Compatibility, parse, render
 from tests.interop.columns import COLUMNS, Column
 from tests.openbao import OpenBao, openbao_server
@@ -53,18 +52,6 @@ def both_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr(extension, "native", None)
     elif extension.native is None:
         pytest.skip("needs the C extension")
-
-
-@pytest.fixture(scope="module")
-def has_compiled_code() -> bool:
-    """Whether compiled code counts as loaded; a module that is about it has its own fixture."""
-    return False
-
-
-@pytest.fixture(autouse=True)
-def _compiled_code(monkeypatch: pytest.MonkeyPatch, has_compiled_code: bool) -> None:
-    """What is read, and why, must not depend on the tests that ran before."""
-    monkeypatch.setattr(CompiledCode, "is_worth", lambda _self, _saved: has_compiled_code)
 
 
 _TESTS = Path(__file__).parent

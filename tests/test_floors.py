@@ -27,7 +27,7 @@ FLOORS: list[dict[str, str]] = [
         "column_names": "what a table calls the columns of its files",
         "text": "words for people: counts, names of columns, what may be shown",
         "options": "what a caller may ask of a filter",
-        "user_cache": "a folder for compiled code, which nobody else can write",
+        "user_cache": "a folder for Java classes, which nobody else can write",
         "lazy_names": "public names that are imported when they are first asked for",
         "signatures": "functions that are called by the fields of one request",
         "ordered_pool": "work in several threads, results in order",
@@ -81,8 +81,6 @@ FACE = {"__init__", "__main__"}
 #: Only these rooms may name a heavy package, wherever in a module that is.
 HEAVY = {
     "pyspark": {"spark"},
-    "numba": {"kernels"},
-    "llvmlite": {"kernels"},
     "boto3": {"encryption", "storage"},
     "botocore": {"encryption", "storage"},
     "hvac": {"encryption"},

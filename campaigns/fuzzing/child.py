@@ -46,24 +46,9 @@ def main(arguments: list[str]) -> int:
     return run(name, trials, seed)
 
 
-def _use_kernels() -> None:
-    """Kernels are what shall be tried, however little there is to do."""
-    from secure_bloom.kernels.loading import CompiledCode
-
-    CompiledCode.is_worth = lambda _self, _saved: True  # type: ignore[method-assign]
-    # A function of C cannot raise the error of an index that is checked and wrong.
-    sys.unraisablehook = _ends_the_process
-
-
-def _ends_the_process(unraisable: sys.UnraisableHookArgs) -> None:
-    print(f"{type(unraisable.exc_value).__name__} in compiled code", file=sys.stderr, flush=True)
-    os._exit(1)
-
-
 def _by_mutation(name: str, trials: int, seed: int) -> int:
     from campaigns.fuzzing.targets import TARGETS
 
-    _use_kernels()
     target = TARGETS[name]
     failures: dict[str, str] = {}
     done = 0
@@ -161,10 +146,8 @@ def _hangs(_signal: int, _frame: FrameType | None) -> None:
 def _by_coverage(name: str, trials: int, seed: int) -> int:
     import atheris
 
-    # Kernels are compiled, so that nobody sees which of their lines run.
-    with atheris.instrument_imports(include=["secure_bloom"], exclude=["secure_bloom.kernels"]):
+    with atheris.instrument_imports(include=["secure_bloom"]):
         from campaigns.fuzzing.targets import TARGETS
-    _use_kernels()
     target = TARGETS[name]
     failures: dict[str, str] = {}
     count = 0

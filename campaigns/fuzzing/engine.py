@@ -19,8 +19,6 @@ from campaigns.fuzzing.targets import TARGETS
 from campaigns.outcome import Outcome
 from campaigns.reliability import commit
 
-#: Kernels check their bounds, and are compiled for that into a place of their own.
-_CHECKED = {"NUMBA_BOUNDSCHECK": "1", "PYTHONWARNINGS": "ignore"}
 #: So many slices has a large run; a smaller one, and one that learns as it goes, has one a target.
 _SLICES, _WHOLE = 20, 1_000_000
 
@@ -126,7 +124,7 @@ def _run(piece: Slice, folder: str, stop: threading.Event) -> Found | None:
     numbers = [str(piece.trials), str(piece.seed)]
     arguments = [piece.target, *numbers, *(["--coverage"] if piece.by_coverage else [])]
     with tempfile.TemporaryDirectory(dir=folder) as corpus:
-        environment = {**os.environ, **_CHECKED, "NUMBA_CACHE_DIR": folder, "FUZZ_CORPUS": corpus}
+        environment = {**os.environ, "PYTHONWARNINGS": "ignore", "FUZZ_CORPUS": corpus}
         done = subprocess.run(
             [sys.executable, "-m", "campaigns.fuzzing.child", *arguments],
             cwd=ROOT,

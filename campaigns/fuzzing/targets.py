@@ -189,7 +189,7 @@ def _edit(footer: Footer, chunk: Chunk) -> None:
 
 @functools.cache
 def _scanner() -> FooterScanner:
-    """What is known after sound files were read: only then footers are scanned in compiled code."""
+    """What is known after sound files were read: only then the C extension scans footers."""
     known = FooterScanner()
     for content in _files():
         read_footer(CountedFile(BytesFile(content)), KeyResolver(None), known)
@@ -197,7 +197,7 @@ def _scanner() -> FooterScanner:
 
 
 def _scan_all(content: bytes, keys: Keyring | None = None) -> None:
-    """As `read` opens a file: in compiled code where there is some."""
+    """As `read` opens a file: in the C extension if it was built."""
     footer = read_footer(CountedFile(BytesFile(content)), KeyResolver(keys), _scanner())
     for row_group in range(len(footer.row_groups)):
         for column in range(len(footer.columns.leaves)):

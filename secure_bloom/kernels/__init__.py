@@ -1,1 +1,1 @@
-"""Loops compiled by numba: arrays in, arrays out.  Importing this package does not load numba."""
+"""Loops over arrays and bytes, in a C extension, and by numpy where it was not built."""

@@ -311,7 +311,7 @@ def test_the_largest_filter_that_readers_take_works() -> None:
     assert bloom.folded_to(0.01) == filled(8192, [*hashes, 2**64 - 1])
 
 
-# --- what is imported, and where compiled code is kept ---------------------------------------
+# --- what is imported ------------------------------------------------------------------------
 
 
 def run(program: str, **environment: str) -> str:

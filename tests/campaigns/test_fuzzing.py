@@ -13,16 +13,13 @@ import pytest
 from campaigns.fuzzing import child, targets
 from campaigns.fuzzing.mutator import Mutator
 from secure_bloom.errors import SecureBloomError
-from secure_bloom.kernels.loading import CompiledCode
 
 INPUTS = 30
 CRASHES = sorted(child.CRASHES.iterdir()) if child.CRASHES.is_dir() else []
 
 
 @pytest.fixture(autouse=True)
-def _compiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Kernels are tried, as in a full run."""
-    monkeypatch.setattr(CompiledCode, "is_worth", lambda _self, _saved: True)
+def _no_scratch_file() -> Iterator[None]:
     yield
     targets.SCRATCH.unlink(missing_ok=True)
 

@@ -1,7 +1,7 @@
-"""Every test of reading runs in both worlds: without compiled code, and with it.
+"""Every test of reading runs both ways: without the C extension, and with it.
 
-Rows, errors and plans are the same in both.  A test about one world alone says so with
-``@pytest.mark.parametrize("has_compiled_code", [True])``, or with a ``pytestmark`` of that.
+Rows, errors and plans are the same.  A test about one way alone has the mark
+``@pytest.mark.parametrize("has_extension", [True])``, or with a ``pytestmark`` of that.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ import pytest
 from secure_bloom.kernels import extension
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["interpreted", "compiled"])
-def has_compiled_code(request: pytest.FixtureRequest) -> bool:
-    """Whether compiled code counts as loaded."""
+@pytest.fixture(scope="module", params=[False, True], ids=["numpy", "native"])
+def has_extension(request: pytest.FixtureRequest) -> bool:
+    """Whether the C extension is used."""
     return bool(request.param)
 
 
 @pytest.fixture(autouse=True)
-def _extension(monkeypatch: pytest.MonkeyPatch, has_compiled_code: bool) -> None:
-    if not has_compiled_code:
+def _extension(monkeypatch: pytest.MonkeyPatch, has_extension: bool) -> None:
+    if not has_extension:
         monkeypatch.setattr(extension, "native", None)
     elif extension.native is None:
         pytest.skip(f"runs on {extension.description}")

@@ -259,7 +259,7 @@ def test_row_groups_are_counted_once_a_column(lake: Path) -> None:
 
 
 # A program of its own has the extension.
-@pytest.mark.parametrize("has_compiled_code", [True])
+@pytest.mark.parametrize("has_extension", [True])
 def test_a_program_is_told_the_same(lake: Path) -> None:
     told = json.loads(explained(lake, IBAN, "--json"))["explain"]
     assert told["advice"] == sb.explain(lake, where=IBAN).advice

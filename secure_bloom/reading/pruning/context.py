@@ -60,7 +60,7 @@ class PruningContext:
         return known
 
     def probe_values(self, predicate: ColumnPredicate) -> ProbeValues | None:
-        """The values of a lookup as arrays, made once; None where compiled code cannot use them."""
+        """The values of a lookup as arrays, made once; None if the C extension cannot use them."""
         if id(predicate) not in self._probe_values:
             self._probe_values[id(predicate)] = ProbeValues.of(predicate)
         return self._probe_values[id(predicate)]

@@ -1,4 +1,4 @@
-"""The values of a lookup as arrays, for compiled code; None where it could not compare them."""
+"""The values of a lookup as arrays, for the C extension; None where it could not compare them."""
 
 from __future__ import annotations
 

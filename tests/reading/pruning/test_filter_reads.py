@@ -14,7 +14,7 @@ from secure_bloom.reading.table.coalesced_reads import read_extents
 from tests.tables import Mode, write
 
 
-@pytest.mark.parametrize("has_compiled_code", [False])
+@pytest.mark.parametrize("has_extension", [False])
 def test_filters_are_read_in_one_request_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,7 +33,7 @@ def test_without_the_librarys_c_code_the_same_rows_are_read(
     assert sb.read_table(lake, where=where, keys=KEYRING) == rows
 
 
-@pytest.mark.parametrize("has_compiled_code", [False])
+@pytest.mark.parametrize("has_extension", [False])
 @pytest.mark.parametrize("mode", list(Mode))
 def test_only_chunks_of_the_predicates_columns_are_decoded(
     tmp_path: Path, mode: Mode, monkeypatch: pytest.MonkeyPatch

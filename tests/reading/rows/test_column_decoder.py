@@ -110,7 +110,7 @@ def test_strings_that_are_decoded_here_count_as_much(
     assert sorted(it.extents) == sorted(stored)
 
 
-@pytest.mark.parametrize("has_compiled_code", [True])
+@pytest.mark.parametrize("has_extension", [True])
 def test_columns_that_are_decoded_here_count_as_they_are(
     lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,7 +16,7 @@ from tests.tables import Mode
 from tests.tables import write as write_table
 
 #: Sizes are told alike in both worlds.
-pytestmark = pytest.mark.parametrize("has_compiled_code", [True])
+pytestmark = pytest.mark.parametrize("has_extension", [True])
 
 ROWS = 5000
 COLUMNS: dict[str, tuple[pa.Array, dict[str, Any]]] = {

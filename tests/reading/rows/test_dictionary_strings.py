@@ -40,7 +40,7 @@ from tests.kernels.hybrid import packed, repeated
 from tests.surgery import flip, opened
 from tests.tables import KEYRING, Mode, write
 
-pytestmark = pytest.mark.parametrize("has_compiled_code", [True])
+pytestmark = pytest.mark.parametrize("has_extension", [True])
 
 ROWS = 3000
 #: A dictionary as large as its values: for all that the header tells, each could be all of it.

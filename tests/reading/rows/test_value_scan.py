@@ -34,8 +34,8 @@ ABSENT = [f"user{i}@nobody.example.com" for i in range(200)]
 PRESENT = "user77@example.com"
 
 
-#: These tests are about compiled code.
-pytestmark = pytest.mark.parametrize("has_compiled_code", [True])
+#: These tests are about the C extension.
+pytestmark = pytest.mark.parametrize("has_extension", [True])
 
 
 @pytest.fixture(autouse=True)

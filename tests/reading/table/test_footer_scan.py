@@ -1,4 +1,4 @@
-"""Footers passed over by compiled code: what they say is what the Thrift library reads."""
+"""Footers passed over by the C extension: what they say is what the Thrift library reads."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from tests.tables import Mode, customers, write
 Fields = dict[int, tuple[int, Value]]
 
 
-#: These tests are about compiled code.
-pytestmark = pytest.mark.parametrize("has_compiled_code", [True])
+#: These tests are about the C extension.
+pytestmark = pytest.mark.parametrize("has_extension", [True])
 
 
 def nested(rows: int = 100) -> pa.Table:

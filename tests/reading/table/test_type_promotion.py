@@ -10,7 +10,7 @@ import pytest
 from secure_bloom.reading.table.type_promotion import ClashError, common_fields, common_type
 
 #: No file is read here.
-pytestmark = pytest.mark.parametrize("has_compiled_code", [False])
+pytestmark = pytest.mark.parametrize("has_extension", [False])
 
 _SIGNED = [pa.int8(), pa.int16(), pa.int32(), pa.int64()]
 _UNSIGNED = [pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]

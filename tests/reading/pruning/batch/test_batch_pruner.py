@@ -1,4 +1,4 @@
-"""Row groups that are judged together, by compiled code: the answers are those of the steps."""
+"""Row groups that are judged together, by the C extension: the answers are those of the steps."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ PRESENT = "user77@example.com"
 ABSENT = "user77@nobody.example.com"
 
 
-#: These tests are about compiled code.
-pytestmark = pytest.mark.parametrize("has_compiled_code", [True])
+#: These tests are about the C extension.
+pytestmark = pytest.mark.parametrize("has_extension", [True])
 
 
 @contextmanager
 def steps_only() -> Iterator[None]:
-    """Only the steps, without compiled code."""
+    """Only the steps, without the C extension."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(extension, "native", None)
         yield
@@ -205,7 +205,7 @@ def test_both_ways_agree_on_damaged_files(table: tuple[list[Part], Any], damage:
     files, where = table
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        # The first file stays whole: compiled code reads footers whose schema was seen before.
+        # The first file stays whole: the C extension reads footers whose schema was seen before.
         _write(folder, [files[0], *files], coarse=False)
         damage.apply(folder / "1.parquet", files[0])
         found = _outcome(folder, where, compiled=True)

@@ -42,8 +42,8 @@ BOUNDS = {
 }
 
 
-#: These tests are about compiled code.
-pytestmark = pytest.mark.parametrize("has_compiled_code", [True])
+#: These tests are about the C extension.
+pytestmark = pytest.mark.parametrize("has_extension", [True])
 
 
 def lake(path: Path, mode: Mode, *, filters: bool = True) -> Path:
@@ -56,7 +56,7 @@ def lake(path: Path, mode: Mode, *, filters: bool = True) -> Path:
 
 
 def footer_of(path: Path, keys: Keyring | None = KEYRING, *, twice: bool = True) -> FileFooter:
-    """The footer, by compiled code where it is read ``twice``."""
+    """The footer, by the C extension where it is read ``twice``."""
     scanner = FooterScanner()
     with open_input(str(path)) as file:
         for _ in range(1 + twice):

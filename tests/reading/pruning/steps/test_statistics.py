@@ -28,7 +28,7 @@ def file_of(folder: Path, array: pa.Array, **options: Any) -> Path:
 
 def skipped_by(path: Path, where: object) -> str | None:
     (group,) = sb.explain(path, where=where).files[0].row_groups
-    # Values rule out row groups that the steps before left, with compiled code alone.
+    # Values rule out row groups that the steps before left, with the C extension alone.
     return None if group.skipped_by in (None, Step.VALUES) else str(group.skipped_by)
 
 
