@@ -2,8 +2,9 @@
 
     email = 'a@x' and (country in ('it', 'no') or not score is null) and born >= 2000-01-01
 
-Names stand as they are or in double quotes, texts in single quotes (doubled inside), numbers and
-words (dates, true) as they are.  AND binds closer than OR.
+Names stand as they are or in double quotes, texts in single quotes (doubled inside).  Numbers,
+times and true and false stand as they are; any other word in the place of a value is an error.  AND
+binds closer than OR.
 """
 
 from __future__ import annotations
@@ -43,8 +44,23 @@ _INSTEAD = {
 }
 _WHOLE_PATH = 'quotes stand around a whole path: "order details.zip"'
 _OPERATORS = "operators are = != < <= > >= in, not in, is null, is not null"
+#: Values that need no quotes: they read as nothing else in any type.
+_UNQUOTED = re.compile(
+    r"""(?:true|false|[+-]?(?:inf|infinity|nan))
+    |[+-]?[0-9]+(?:-[0-9]+){2}(?:T[0-9:.]+(?:Z|[+-][0-9:]+)?)?  # a date, a timestamp
+    |[0-9]+:[0-9:.]+(?:Z|[+-][0-9:]+)?                          # a time of the day
+    |[+-]?P(?=[T0-9])[0-9.,DTHMSWY-]+                           # a duration
+    |[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}                # a UUID
+    |hex:[0-9a-f]*""",
+    re.VERBOSE | re.IGNORECASE,
+)
+#: What a column may be called without quotes.
+_NAME, _DIGIT = re.compile(r"[^\W\d][\w.]*$"), re.compile(r"[+-]?\.?\d")
+_NO_COLUMNS = "columns are not compared with each other"
+_NUMBERS = "a number is written as 12, -1.5 or 2e-3"
+_BARE = "a text stands in single quotes: email = 'a@example.com'"
 _VALUES = {
-    "name": "texts stand in single quotes, in double quotes stand names of columns",
+    "name": f"texts stand in single quotes, names of columns in double quotes; {_NO_COLUMNS}",
     "null": "nothing equals null: write is null or is not null",
 }
 #: Parameters begin with these, here and in other languages.  Taken as texts, they would match no
@@ -225,11 +241,7 @@ class _Parser:
                 "a value", hint=_VALUES.get(self._next.keyword or self._next.kind, _HINT)
             )
         token = self._take()
-        if token.kind == "word" and token.text.startswith(_PLACEHOLDERS):
-            raise _without_a_value(token, hint=_NO_PARAMETERS)
-        return (
-            Numeral(token.text) if token.kind == "word" and _is_number(token.text) else token.text
-        )
+        return token.text if token.kind == "text" else _unquoted(token)
 
     @property
     def _is_parameter(self) -> bool:
@@ -265,6 +277,20 @@ class _Parser:
     def _wanted(self, what: str, *, hint: str = _HINT) -> PolicyError:
         # Name the place, not the text there: it may be a value.
         return PolicyError(f"the condition needs {what} at character {self._next.place}", hint=hint)
+
+
+def _unquoted(token: _Token) -> str:
+    """The value of a word; PolicyError if it could as well be a text or a column."""
+    if token.text.startswith(_PLACEHOLDERS):
+        raise _without_a_value(token, hint=_NO_PARAMETERS)
+    if _is_number(token.text):
+        return Numeral(token.text)
+    if _UNQUOTED.fullmatch(token.text):
+        return token.text
+    # The word is not shown: it may be a value.
+    ways = [(_NAME, f"{_BARE}; {_NO_COLUMNS}"), (_DIGIT, f"{_NUMBERS}; {_BARE}")]
+    hint = next((hint for way, hint in ways if way.match(token.text)), _BARE)
+    raise PolicyError(f"the value at character {token.place} is not in quotes", hint=hint)
 
 
 def _without_a_value(token: _Token, *, hint: str) -> PolicyError:

@@ -166,7 +166,7 @@ def on_terminal(lake: Path, width: int, *arguments: object) -> str:
         (("--columns", "id,,email"), "error: --columns has an empty name"),
         (("--columns", "id.x"), "error: id.x is a part of column id, and columns come whole"),
         (("--where", ""), "hint: leave it out to read all rows"),
-        (("--where", "id = 1_000"), "hint: write it as 12 or -12"),
+        (("--where", "id = 1_000"), "hint: a number is written as 12"),
         (("--where", "email like 'user%'"), "hint: there is no like"),
         (("--where", 'email = "x"'), "hint: texts stand in single quotes"),
     ],

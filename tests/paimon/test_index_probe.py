@@ -61,7 +61,7 @@ def test_a_file_uri_leads_to_its_index(lake: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "where", ["id = 'secret'", "id in (1, 'secret')", "score = 'secret'", "id = 5.0.0"]
+    "where", ["id = 'secret'", "id in (1, 'secret')", "score = 'secret'", "id = '5.0.0'"]
 )
 def test_a_value_that_is_none_of_the_column_stops_the_question(lake: Path, where: str) -> None:
     with pytest.raises(PolicyError, match="not one the column can hold") as refused:
@@ -92,7 +92,7 @@ def test_an_older_file_s_smaller_type_stopped_the_whole_question(
     assert verdicts(evolved, where) == wanted
 
 
-@pytest.mark.parametrize(("where", "failing"), [("other = 'a'", 1), ("other = x", 1)])
+@pytest.mark.parametrize(("where", "failing"), [("other = 'a'", 1), ("other = 'x'", 1)])
 def test_a_value_of_another_kind_fails_that_file_alone(
     evolved: Path, where: str, failing: int
 ) -> None:

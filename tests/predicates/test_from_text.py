@@ -62,7 +62,9 @@ def test_a_text_says_what_it_looks_like(text: str, wanted: object) -> None:
         ("a between 1 and 2", "an operator at character 3"),
         ("a", "an operator at character 2"),
         ("a = ", "a value at character 5"),
-        ("a = secret b", "and, or, or the end at character 12"),
+        ("a = secret", "the value at character 5 is not in quotes"),
+        ("a in ('x', secret)", "the value at character 12 is not in quotes"),
+        ("a = 'secret' b", "and, or, or the end at character 14"),
         ("a = (secret)", "a value at character 5"),
         ("a in ()", "a value at character 7"),
         ("a in ('secret'", ") at character 15"),
@@ -145,6 +147,42 @@ def test_a_parameter_without_values_is_no_text(text: str) -> None:
 def test_a_text_in_quotes_is_no_parameter() -> None:
     assert from_text("a = ':who'") == one("a", Operator.EQUAL, ":who")
     assert from_text("a = :who", {"who": "?"}) == one("a", Operator.EQUAL, "?")
+
+
+@pytest.mark.parametrize(
+    "value",
+    "5 -5 1.5 2e-3 2024-03-01 2024-03-01T10:30:00 2024-03-01T10:30:00.5+02:00 -0044-03-15 "
+    "+12024-01-01 10:30:00.25 true FALSE inf -Infinity NaN PT1H30M -P1DT0.5S P2W hex:00fF hex: "
+    "550e8400-e29b-41d4-a716-446655440000".split(),
+)
+def test_numbers_times_and_the_like_need_no_quotes(value: str) -> None:
+    assert from_text(f"a = {value}") == one("a", Operator.EQUAL, value)
+
+
+@pytest.mark.parametrize(
+    ("value", "is_name"),
+    [
+        ("country", True),
+        ("address.zip", True),
+        ("oré", True),
+        ("user7@example.com", False),
+        ("7up", False),
+        ("10.0.0.1", False),
+        ("a-b", False),
+        ("P", True),
+    ],
+)
+def test_a_word_without_quotes_is_no_text(value: str, is_name: bool) -> None:
+    with pytest.raises(PolicyError, match="the value at character 5 is not in quotes") as caught:
+        from_text(f"a = {value}")
+    assert "single quotes" in str(caught.value.hint)
+    assert ("columns are not compared" in str(caught.value.hint)) is is_name
+
+
+def test_a_column_in_the_place_of_a_value_is_told_so() -> None:
+    with pytest.raises(PolicyError) as caught:
+        from_text('a = "b"')
+    assert "columns are not compared with each other" in str(caught.value.hint)
 
 
 def test_values_do_not_show() -> None:
