@@ -3,6 +3,9 @@
 A round is a file as it is at the start, two or three verbs, and an order of their steps.  In every
 third round one of the runs is killed.  Afterwards the file must open and have its rows, and the
 next run must leave it with the key material that it names and nothing else.
+
+In some rounds another program takes part, which removes the file or replaces it by another one.
+Afterwards the old rows must not be back.
 """
 
 from __future__ import annotations
@@ -14,8 +17,9 @@ import os
 import random
 import shutil
 import tempfile
+import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,14 +29,14 @@ import pyarrow as pa
 
 import secure_bloom as sb
 from campaigns.disks import folders
-from campaigns.interleaving import KilledError, play, steps_at
+from campaigns.interleaving import KilledError, Run, play, steps_at
 from campaigns.outcome import Effort, Outcome
 from secure_bloom.encryption.policy import ColumnRule, EncryptionOptions
 from secure_bloom.parquet.key_material_files import key_material_name
 from secure_bloom.storage import dispatch, local, locks, open_folder
 from tests.tables import KEYRING, customers, write
 
-_ROUNDS, _QUICK_ROUNDS = 6_000, 60
+_ROUNDS, _QUICK_ROUNDS = 8_000, 60
 #: In one of so many rounds a run is killed, before it has made so many steps.
 _KILLED, _LONGEST_LIFE = 3, 60
 _DATA = "x.parquet"
@@ -103,6 +107,8 @@ VERBS: dict[str, Verb] = {
     "reencrypt --output": _reencrypt_to(INSIDE),
     "decrypt": lambda path: sb.decrypt(path, output=path.parent / "out", keys=KEYRING, jobs=1),
 }
+#: What another program does -> how the file is afterwards.
+OTHERS = {"another program removes it": "removed", "another program replaces it": "replaced"}
 
 
 class Lake:
@@ -112,6 +118,9 @@ class Lake:
         self._folder = folder / "lake"
         self.path = self._folder / _DATA
         self.rows: pa.Table = customers(8)
+        #: The rows of the file by which another program replaces it.
+        self.others: pa.Table = customers(9)
+        self._other = write(folder / _DATA, self.others, compression="none").read_bytes()
         self.starts = {
             "plain": self._made(None),
             "inside": self._made(INSIDE),
@@ -135,22 +144,46 @@ class Lake:
             (self._folder / name).parent.mkdir(exist_ok=True)
             (self._folder / name).write_bytes(content)
 
+    def work(self, name: str) -> Callable[[], Any]:
+        """A verb on the file, or what another program does to it."""
+        if name in VERBS:
+            return lambda: VERBS[name](self.path)
+        return getattr(self, f"_{OTHERS[name]}")  # type: ignore[no-any-return]
+
+    def _removed(self) -> str:
+        self.path.unlink(missing_ok=True)
+        return "removed"
+
+    def _replaced(self) -> str:
+        # Beside the lake: a run that is killed leaves it there.
+        new = self._folder.with_name(f"of another program, {threading.get_ident()}")
+        new.write_bytes(self._other)
+        new.rename(self.path)
+        return "replaced"
+
     def files(self) -> Files:
         """All files of the folder, hidden ones too."""
         every = (path for path in self._folder.rglob("*") if path.is_file())
         return {str(path.relative_to(self._folder)): path.read_bytes() for path in every}
 
-    def wrong(self, *, is_killed: bool) -> str | None:
-        """What is wrong with the files, and with what the next run makes of them."""
-        if not self.path.exists():
+    def wrong(self, *, is_killed: bool, others: Set[str] = frozenset()) -> str | None:
+        """What is wrong with the files, and with what the next run makes of them.
+
+        ``others`` is what another program has done meanwhile.
+        """
+        if not self.path.exists() and "removed" not in others:
             return "the file is gone"
+        if self.path.exists() and others == {"removed"}:
+            return "the file came back"
         places = [path for path in (self.path, self._folder / "out" / _DATA) if path.exists()]
         for path in places:
             try:
                 found = sb.read_table(path, keys=KEYRING)
             except sb.SecureBloomError as error:
                 return f"{path.relative_to(self._folder)} does not open: {error}"
-            if not found.equals(self.rows):
+            # A run into the folder "out" may have read the file before or after.
+            wanted = [self.others] if others and path == self.path else [self.rows, self.others]
+            if not any(map(found.equals, wanted)):
                 return f"{path.relative_to(self._folder)} has other rows"
         hidden = [name for name in self.files() if "secure-bloom" in name]
         if hidden and not is_killed:
@@ -182,7 +215,8 @@ class Rounds:
                 [
                     mix
                     for runs in (2, 3)
-                    for mix in itertools.combinations_with_replacement(VERBS, runs)
+                    for mix in itertools.combinations_with_replacement((*VERBS, *OTHERS), runs)
+                    if not OTHERS.keys() >= set(mix)
                 ],
             )
         )
@@ -198,7 +232,7 @@ class Rounds:
         lives: list[int | None] = [None] * len(mix)
         if seed % _KILLED == 0:
             lives[0] = chance.randrange(_LONGEST_LIFE)
-        runs = play([lambda verb=VERBS[it]: verb(self._lake.path) for it in mix], chance, lives)
+        runs = play(list(map(self._lake.work, mix)), chance, lives)
         for run in runs:
             if run.error is not None and not isinstance(
                 run.error, KilledError | sb.SecureBloomError
@@ -206,7 +240,8 @@ class Rounds:
                 return self._told(seed, start, mix, f"an unforeseen error: {run.error!r}")
             self.answers[_answer(run.answer, run.error)] += 1
             self.steps += len(run.steps)
-        wrong = self._lake.wrong(is_killed=any(isinstance(it.error, KilledError) for it in runs))
+        is_killed = any(isinstance(it.error, KilledError) for it in runs)
+        wrong = self._lake.wrong(is_killed=is_killed, others=done_by_others(runs))
         return None if wrong is None else self._told(seed, start, mix, wrong)
 
     def _mix(self, seed: int, chance: random.Random) -> tuple[str, Sequence[str]]:
@@ -228,9 +263,16 @@ def stepping() -> Iterator[None]:
         yield
 
 
+def done_by_others(runs: Sequence[Run]) -> frozenset[str]:
+    """What another program has done in a round."""
+    return frozenset(it.answer for it in runs if isinstance(it.answer, str))
+
+
 def _answer(report: Any, error: BaseException | None) -> str:
     if isinstance(error, KilledError):
         return "killed"
+    if isinstance(report, str):
+        return report
     if error is not None or report.failed:
         return "failed"
     return str(report.files[0].status)
@@ -254,10 +296,12 @@ def run(effort: Effort) -> Outcome:
     return Outcome(
         tried=(
             f"rounds of two or three runs at once on one file on {' and '.join(disks)}: reencrypt, "
-            "rotate, add (replaced, in place) and --output, keys inside and outside, "
+            "rotate, add (replaced, in place) and --output, keys inside and outside, another "
+            "program that removes or replaces the file, "
             f"the order of their {steps:,} steps by chance, a run killed in every third round; "
-            f"runs: {told}; then the file opens and has its rows, and the next run leaves it with "
-            "the key material that it names"
+            f"runs: {told}; then the file opens and has its rows, or those by which it was "
+            "replaced, and is not there if it was removed; the next run leaves it with the key "
+            "material that it names"
         ),
         trials=trials,
         failures=tuple(failures),

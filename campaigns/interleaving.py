@@ -32,7 +32,7 @@ class KilledError(BaseException):
     """Nobody catches it on the way, as one would an OSError or an Exception."""
 
 
-class _Run(threading.Thread):
+class Run(threading.Thread):
     """One run, which works when it is told to."""
 
     def __init__(self, work: Callable[[], Any]) -> None:
@@ -49,6 +49,7 @@ class _Run(threading.Thread):
         self.open: set[int] = set()
 
     def run(self) -> None:
+        """Work, from the first turn on."""
         self.turn.acquire()
         try:
             self.answer = self._work()
@@ -80,9 +81,9 @@ class _Run(threading.Thread):
 
 def play(
     works: Sequence[Callable[[], Any]], chance: random.Random, lives: Sequence[int | None]
-) -> list[_Run]:
+) -> list[Run]:
     """Play the runs until each has ended; ``lives`` are the steps after which they are killed."""
-    runs = [_Run(work) for work in works]
+    runs = [Run(work) for work in works]
     for run, life in zip(runs, lives, strict=True):
         run.life = life
         run.start()
@@ -97,9 +98,9 @@ def play(
     return runs
 
 
-def play_inside(outer: Callable[[], Any], inner: Callable[[], Any], at: int) -> list[_Run]:
+def play_inside(outer: Callable[[], Any], inner: Callable[[], Any], at: int) -> list[Run]:
     """Pause ``outer`` after so many steps, until ``inner`` has ended or waits for a lock."""
-    runs = [_Run(work) for work in (outer, inner)]
+    runs = [Run(work) for work in (outer, inner)]
     for run in runs:
         run.start()
     is_waiting = [True, True]
@@ -135,9 +136,9 @@ def _stepped(home: Any, name: str) -> Callable[..., Any]:
     return stepped
 
 
-def _run_of(thread: threading.Thread) -> _Run | None:
+def _run_of(thread: threading.Thread) -> Run | None:
     """The run that a thread works for; None for other threads."""
-    return thread if isinstance(thread, _Run) else getattr(thread, "run_of_campaign", None)
+    return thread if isinstance(thread, Run) else getattr(thread, "run_of_campaign", None)
 
 
 def _start(thread: threading.Thread) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import random
-from functools import partial
 from pathlib import Path
 from unittest import mock
 
@@ -17,7 +17,8 @@ from campaigns.interleaving import play_inside
 from campaigns.outcome import Effort
 from campaigns.preload import compiler
 from campaigns.scenes import Scene, Told, same_nonces, scenes
-from secure_bloom.storage import append
+from secure_bloom.errors import SecureBloomError
+from secure_bloom.storage import append, open_folder
 from secure_bloom.storage.durable_writes import write_all
 
 QUICK = Effort(quick=True)
@@ -50,6 +51,7 @@ def test_a_file_opens_whatever_runs_at_the_same_time_do() -> None:
     assert outcome.trials >= 60
 
 
+REMOVES, REPLACES = concurrent_runs.OTHERS
 PAUSED = [
     ("plain", "reencrypt outside", "reencrypt outside anew"),
     ("plain", "reencrypt outside", "add"),
@@ -57,6 +59,10 @@ PAUSED = [
     ("outside", "rotate", "reencrypt outside anew"),
     ("outside", "reencrypt", "reencrypt outside anew"),
     ("outside", "reencrypt outside --output", "reencrypt outside --output"),
+    ("inside", "add", REMOVES),
+    ("inside", "add --in-place", REMOVES),
+    ("outside", "reencrypt outside anew", REMOVES),
+    ("outside", "rotate", REPLACES),
 ]
 
 
@@ -64,17 +70,39 @@ PAUSED = [
 def test_a_run_that_is_paused_at_any_step_loses_no_key(
     start: str, outer: str, inner: str, tmp_path: Path
 ) -> None:
-    lake = concurrent_runs.Lake(tmp_path)
-    first, second = (partial(concurrent_runs.VERBS[verb], lake.path) for verb in (outer, inner))
+    found = paused_at_each_step(concurrent_runs.Lake(tmp_path), start, outer, inner)
+    assert [wrong for wrong in found if wrong is not None] == []
+    assert len(found) > 5
+
+
+def paused_at_each_step(
+    lake: concurrent_runs.Lake, start: str, outer: str, inner: str
+) -> list[str | None]:
+    """What is wrong after the outer run was paused for the inner one after 0, 1, 2... steps."""
+    found = []
     for at in itertools.count():
         lake.prepare(lake.starts[start])
         with concurrent_runs.stepping():
-            runs = play_inside(first, second, at)
-        assert [run.error for run in runs] == [None, None]
-        assert lake.wrong(is_killed=False) is None, f"paused after step {at}"
+            runs = play_inside(lake.work(outer), lake.work(inner), at)
+        # A file that is removed before the first step is an error of the run, which is named.
+        assert all(isinstance(run.error, SecureBloomError | None) for run in runs)
+        others = concurrent_runs.done_by_others(runs)
+        found.append(lake.wrong(is_killed=False, others=others))
         if len(runs[0].steps) < at:
             break
-    assert at > 20
+    return found
+
+
+def test_rounds_see_a_file_that_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where names cannot be exchanged."""
+
+    def cannot_exchange(*_: object) -> None:
+        raise OSError(errno.ENOSYS, "no")
+
+    monkeypatch.setattr(open_folder, "exchange_names", cannot_exchange)
+    lake = concurrent_runs.Lake(tmp_path)
+    assert "the file came back" in paused_at_each_step(lake, "inside", "add", REMOVES)
+    assert "x.parquet has other rows" in paused_at_each_step(lake, "inside", "add", REPLACES)
 
 
 def test_the_model_sees_filters_that_a_power_cut_lost(tmp_path: Path) -> None:

@@ -151,9 +151,29 @@ def test_a_text_in_quotes_is_no_parameter() -> None:
 
 @pytest.mark.parametrize(
     "value",
-    "5 -5 1.5 2e-3 2024-03-01 2024-03-01T10:30:00 2024-03-01T10:30:00.5+02:00 -0044-03-15 "
-    "+12024-01-01 10:30:00.25 true FALSE inf -Infinity NaN PT1H30M -P1DT0.5S P2W hex:00fF hex: "
-    "550e8400-e29b-41d4-a716-446655440000".split(),
+    [
+        "5",
+        "-5",
+        "1.5",
+        "2e-3",
+        "2024-03-01",
+        "2024-03-01T10:30:00",
+        "2024-03-01T10:30:00.5+02:00",
+        "-0044-03-15",
+        "+12024-01-01",
+        "10:30:00.25",
+        "true",
+        "FALSE",
+        "inf",
+        "-Infinity",
+        "NaN",
+        "PT1H30M",
+        "-P1DT0.5S",
+        "P2W",
+        "hex:00fF",
+        "hex:",
+        "550e8400-e29b-41d4-a716-446655440000",
+    ],
 )
 def test_numbers_times_and_the_like_need_no_quotes(value: str) -> None:
     assert from_text(f"a = {value}") == one("a", Operator.EQUAL, value)
