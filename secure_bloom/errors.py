@@ -7,7 +7,7 @@ column adds them with :func:`located`.  Texts never hold key bytes or cell value
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypedDict
 
 
@@ -134,6 +134,29 @@ class MissingPathError(PolicyError, FileNotFoundError):
 
 class AccessDeniedError(PolicyError, PermissionError):
     """The system or the store denies access: Python's ``PermissionError`` too."""
+
+
+class MissingExtraError(PolicyError, ImportError):
+    """A package of an extra is not installed: Python's ``ImportError`` too."""
+
+
+@contextmanager
+def imported_for(purpose: str, extra: str) -> Iterator[None]:
+    """Turn an import that fails inside into MissingExtraError; its hint installs ``extra``."""
+    try:
+        yield
+    except ImportError as exc:
+        missing = isinstance(exc, ModuleNotFoundError)
+        raise MissingExtraError(
+            f"{purpose} needs {exc.name or 'its packages'}, which "
+            + ("is not installed" if missing else "cannot be imported"),
+            hint=install_hint(extra),
+        ) from exc
+
+
+def install_hint(extra: str) -> str:
+    """Return the command that installs the packages of an extra."""
+    return f"pip install 'secure-bloom[{extra}]'"
 
 
 def refused_by_system(

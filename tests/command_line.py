@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -38,33 +39,39 @@ def run(*arguments: object, **environment: str) -> Done:
         return subprocess.run(
             [*COMMAND, *words], capture_output=True, text=True, timeout=_SECONDS, env=variables
         )
+    return run_forked(_fork_server(), words, variables)
+
+
+def run_forked(server: ForkServer, words: list[str], variables: Mapping[str, str]) -> Done:
+    """``secure-bloom`` with these words and variables, in a process forked from ``server``."""
     with tempfile.TemporaryDirectory() as folder:
         out, err = Path(folder, "out"), Path(folder, "err")
-        code = _fork_server().run(words, variables, [out, err])
+        code = server.run(words, variables, [out, err])
         # Bytes, since reading text would lose the carriage returns that tests look for.
         texts = [file.read_bytes().decode() for file in (out, err)]
         return subprocess.CompletedProcess(words, code, *texts)
 
 
-class _ForkServer:
+class ForkServer:
     """The process that others are forked from; it ends with this one."""
 
-    def __init__(self, modules: list[str]) -> None:
+    def __init__(self, **environment: str) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.command_line", *modules],
+            [sys.executable, "-m", "tests.command_line"],
+            env={**os.environ, **environment},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             cwd=Path(__file__).parents[1],
         )
 
-    def run(self, words: list[str], variables: dict[str, str], files: list[Path]) -> int:
+    def run(self, words: list[str], variables: Mapping[str, str], files: list[Path]) -> int:
         """The exit code of ``secure-bloom`` with these words; stdout and stderr in two files."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         order = {
             "words": words,
-            "variables": variables,
+            "variables": dict(variables),
             "files": [str(file) for file in files],
             "folder": str(Path.cwd()),
         }
@@ -74,13 +81,13 @@ class _ForkServer:
 
 
 @cache
-def _fork_server() -> _ForkServer:
-    return _ForkServer(_IMPORTS)
+def _fork_server() -> ForkServer:
+    return ForkServer()
 
 
 def _serve() -> None:
     """Fork a process for each line of standard input, and print its exit code."""
-    for module in sys.argv[1:]:
+    for module in _IMPORTS:
         import_module(module)
     for name in _NAMES:
         getattr(secure_bloom, name)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any
 
-from secure_bloom.errors import PolicyError, UnsupportedFeatureError
+from secure_bloom.errors import PolicyError, imported_for
 from secure_bloom.storage.paths import as_path
 
 #: A longer line is no query that somebody wrote; to parse it could take minutes.
@@ -62,7 +62,7 @@ def load_query_log(path: str | PathLike[str], columns: Sequence[str]) -> QueryLo
 def read_query_log(lines: Iterable[str], columns: Sequence[str]) -> QueryLog:
     """The log in lines; ``columns`` are the dotted names of the table's.
 
-    Empty lines and those that start with ``--`` or ``#`` do not count.  UnsupportedFeatureError
+    Empty lines and those that start with ``--`` or ``#`` do not count.  MissingExtraError
     where sqlglot is not installed.
     """
     known = {name.lower(): name for name in columns}
@@ -97,13 +97,8 @@ def read_query_log(lines: Iterable[str], columns: Sequence[str]) -> QueryLog:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Sqlglot's own log is silent meanwhile: it quotes what it does not understand."""
-    try:
+    with imported_for("a log of queries", "advise"):
         import sqlglot  # noqa: F401
-    except ImportError:
-        raise UnsupportedFeatureError(
-            "a log of queries is parsed by sqlglot, which is not installed",
-            hint="pip install sqlglot",
-        ) from None
     logger = logging.getLogger("sqlglot")
     before = logger.disabled
     logger.disabled = True

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from secure_bloom.spark.add_job import add_bloom_filters
-from secure_bloom.spark.advise_job import advise
-from secure_bloom.spark.audit_job import audit
-from secure_bloom.spark.registration import register
-from secure_bloom.spark.rekey_job import reencrypt, rotate_keys
-from secure_bloom.spark.session import session_config
+from secure_bloom.errors import imported_for
+
+with imported_for("secure_bloom.spark", "spark"):
+    from secure_bloom.spark.add_job import add_bloom_filters
+    from secure_bloom.spark.advise_job import advise
+    from secure_bloom.spark.audit_job import audit
+    from secure_bloom.spark.registration import register
+    from secure_bloom.spark.rekey_job import reencrypt, rotate_keys
+    from secure_bloom.spark.session import session_config
 
 __all__ = [
     "add_bloom_filters",

@@ -20,7 +20,7 @@ import zipfile
 from importlib import resources
 from pathlib import Path
 
-from secure_bloom.errors import SecureBloomError, SparkUnavailableError
+from secure_bloom.errors import SecureBloomError, SparkUnavailableError, install_hint
 from secure_bloom.user_cache import is_own_file, is_own_folder, user_cache
 
 #: Spark 4 runs on Java 17 and later.
@@ -63,7 +63,7 @@ def spark_jars() -> list[Path]:
     """The jars of the Spark that PySpark will start: `$SPARK_HOME/jars`, else PySpark's own."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise SparkUnavailableError("PySpark is not installed", hint="pip install 'pyspark>=4.1'")
+        raise SparkUnavailableError("PySpark is not installed", hint=install_hint("spark"))
     home = Path(os.environ.get("SPARK_HOME") or Path(spec.origin).resolve().parent)
     jars = sorted((home / "jars").glob("*.jar"))
     if not jars:

@@ -19,7 +19,7 @@ from typing import Any
 
 from pyarrow import fs
 
-from secure_bloom.errors import FileChangedError, FormatError, PolicyError
+from secure_bloom.errors import FileChangedError, FormatError, imported_for
 from secure_bloom.storage.inputs import InputFile
 from secure_bloom.storage.object_writer import NO_CONDITIONS, Conditions, Origin, StoredObject
 from secure_bloom.storage.objects import arrow_location, mark_of, store_errors
@@ -81,18 +81,18 @@ def _gcs() -> ModuleType:
 
 @dataclass(frozen=True, slots=True)
 class _Sdk:
-    """The package that writes a store, and what that needs to be installed."""
+    """The package that writes a store, and the extra that it needs."""
 
     load: Callable[[], ModuleType]
     store: str
-    needs: str
+    extra: str
 
 
 #: pyarrow's name of a store -> who writes it.
 _SDKS = {
-    "s3": _Sdk(_s3, "S3", "boto3"),
-    "abfs": _Sdk(_azure, "Azure", "azure-storage-blob azure-identity"),
-    "gcs": _Sdk(_gcs, "Google Cloud Storage", "google-cloud-storage"),
+    "s3": _Sdk(_s3, "S3", "aws"),
+    "abfs": _Sdk(_azure, "Azure", "azure"),
+    "gcs": _Sdk(_gcs, "Google Cloud Storage", "gcp"),
 }
 
 
@@ -159,12 +159,8 @@ def conditions_at(path: str) -> Conditions:
 def _writing(path: str, filesystem: Any, key: str) -> tuple[ModuleType, StoredObject]:
     """The writer of the object, and the object."""
     sdk = _SDKS[filesystem.type_name]
-    try:
+    with imported_for(f"writing to {sdk.store}", sdk.extra):
         package = sdk.load()
-    except ImportError as exc:
-        raise PolicyError(
-            f"writing to {sdk.store} needs {sdk.needs}", hint=f"pip install {sdk.needs}"
-        ) from exc
     store, client = package.connect(path, filesystem)
     bucket, _, name = key.partition("/")
     return package, StoredObject(path=path, bucket=bucket, key=name, store=store, client=client)

@@ -15,10 +15,18 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from secure_bloom.errors import AccessDeniedError, MissingPathError, PolicyError, SecureBloomError
+from secure_bloom.errors import (
+    AccessDeniedError,
+    MissingPathError,
+    PolicyError,
+    SecureBloomError,
+    imported_for,
+    located,
+)
 
 _SCHEME: Final = "iceberg://"
-INSTALL: Final = "pip install 'pyiceberg>=0.12'"
+#: What pyiceberg is imported for.
+PURPOSE: Final = "an Iceberg table"
 #: The end of the name of a metadata file.
 METADATA_SUFFIX: Final = ".metadata.json"
 _SETTINGS_HINT: Final = (
@@ -58,10 +66,8 @@ def metadata_file(path: str) -> str:
 def load_table(path: str) -> Any:
     """Return the pyiceberg table that ``iceberg://CATALOG/NAMESPACE.TABLE`` names."""
     catalog_name, table_name = _parsed(path)
-    try:
+    with located(path=path), imported_for(PURPOSE, "iceberg"):
         from pyiceberg.catalog import load_catalog
-    except ImportError as exc:
-        raise PolicyError("pyiceberg is not installed", hint=INSTALL, path=path) from exc
     with catalog_errors(path):
         catalog = _without_classes_of_tables(load_catalog(catalog_name))
         table = catalog.load_table(table_name)

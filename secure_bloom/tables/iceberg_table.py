@@ -18,12 +18,13 @@ from secure_bloom.errors import (
     PolicyError,
     SecureBloomError,
     UnsupportedFeatureError,
+    imported_for,
     located,
 )
 from secure_bloom.storage import is_object_uri, open_input
 from secure_bloom.storage.memory_budget import refuse_beyond
 from secure_bloom.storage.tree_of import tree_of
-from secure_bloom.tables.iceberg_catalog import INSTALL, METADATA_SUFFIX
+from secure_bloom.tables.iceberg_catalog import METADATA_SUFFIX, PURPOSE
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -176,13 +177,11 @@ def _names(table: Any, ids: Iterable[int]) -> Iterator[str]:
 
 
 def _opened(path: str) -> Any:
-    try:
+    with imported_for(PURPOSE, "iceberg"):
         from pyiceberg.catalog.noop import NoopCatalog
         from pyiceberg.io.pyarrow import PyArrowFileIO
         from pyiceberg.serializers import FromInputFile
         from pyiceberg.table import StaticTable
-    except ImportError as exc:
-        raise PolicyError("pyiceberg is not installed", hint=INSTALL) from exc
 
     class LocalFiles(PyArrowFileIO):  # type: ignore[misc, unused-ignore]
         """Opens local files alone: what metadata names is not to be believed."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from secure_bloom.advising.query_log import ColumnUse, load_query_log, read_query_log
-from secure_bloom.errors import PolicyError, UnsupportedFeatureError
+from secure_bloom.errors import MissingExtraError, PolicyError
 from tests.growth import growth
 
 pytest.importorskip("sqlglot", reason="sqlglot is not installed")
@@ -107,9 +107,9 @@ def test_a_file_that_cannot_be_read_is_an_error_for_people(tmp_path: Path) -> No
 
 def test_without_sqlglot_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sqlglot", None)
-    with pytest.raises(UnsupportedFeatureError, match="sqlglot") as caught:
+    with pytest.raises(MissingExtraError, match="sqlglot") as caught:
         read_query_log(["id = 1"], COLUMNS)
-    assert caught.value.hint == "pip install sqlglot"
+    assert caught.value.hint == "pip install 'secure-bloom[advise]'"
 
 
 @pytest.mark.parametrize(

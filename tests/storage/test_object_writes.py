@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyarrow import fs
 
-from secure_bloom.errors import FileChangedError, FormatError, PolicyError
+from secure_bloom.errors import FileChangedError, FormatError, MissingExtraError
 from secure_bloom.storage import object_writes, open_input, replace_tail
 from secure_bloom.storage.object_writes import remove_object, replace_object, write_beside
 from tests.storage.conftest import KEEP, NEW, OLD, TAIL, Bucket, contents
@@ -22,19 +22,19 @@ def test_an_object_is_removed(bucket: Bucket) -> None:
 
 
 @pytest.mark.parametrize(
-    ("output", "needs"),
-    [("gs://anonymous@b/x", "google-cloud-storage"), ("abfs://acc@b/x", "azure-storage-blob")],
+    ("output", "extra"),
+    [("gs://anonymous@b/x", "gcp"), ("abfs://acc@b/x", "azure")],
 )
-def test_a_missing_sdk_is_named(
-    bucket: Bucket, monkeypatch: pytest.MonkeyPatch, output: str, needs: str
+def test_the_extra_of_a_missing_sdk_is_named(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch, output: str, extra: str
 ) -> None:
     bucket.put("x")
     for package in ("azure", "gcs"):
         monkeypatch.setitem(sys.modules, f"secure_bloom.storage.{package}", None)
         monkeypatch.delattr(f"secure_bloom.storage.{package}", raising=False)
-    with open_input(bucket.uri("x")) as file, pytest.raises(PolicyError, match=needs) as caught:
+    with open_input(bucket.uri("x")) as file, pytest.raises(MissingExtraError) as caught:
         replace_tail(file, 10, [b"tail"], output=output)
-    assert "pip install" in str(caught.value.hint)
+    assert caught.value.hint == f"pip install 'secure-bloom[{extra}]'"
 
 
 def test_stores_without_invisible_uploads_write_beside_and_move(tmp_path: Path) -> None:

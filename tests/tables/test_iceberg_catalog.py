@@ -14,7 +14,7 @@ from pyiceberg.utils.config import Config
 
 import secure_bloom as sb
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
-from secure_bloom.tables.iceberg_catalog import INSTALL, is_in_catalog, metadata_file
+from secure_bloom.tables.iceberg_catalog import is_in_catalog, metadata_file
 
 TABLE = "iceberg://lake/db.people"
 
@@ -87,4 +87,4 @@ def test_without_pyiceberg_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "pyiceberg.catalog", None)
     with pytest.raises(PolicyError, match="not installed") as caught:
         metadata_file(TABLE)
-    assert caught.value.hint == INSTALL
+    assert caught.value.hint == "pip install 'secure-bloom[iceberg]'"

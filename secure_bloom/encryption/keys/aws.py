@@ -26,6 +26,7 @@ from secure_bloom.errors import (
     KmsUnavailableError,
     PolicyError,
     SecureBloomError,
+    imported_for,
 )
 
 #: The words of [kms] with client "aws", and their types.
@@ -93,12 +94,10 @@ class AwsKmsClient:
         encryption_context: Mapping[str, str] | None = None,
         retry_seconds: float = RETRY_SECONDS,
     ) -> None:
-        try:
+        with imported_for("the KMS client 'aws'", "aws"):
             import boto3
             from botocore.config import Config
             from botocore.exceptions import BotoCoreError, ClientError
-        except ImportError as exc:
-            raise PolicyError("the KMS client 'aws' needs boto3", hint="pip install boto3") from exc
         self._errors = (BotoCoreError, ClientError)
         self._session: Any = boto3.session.Session()
         self._settings: dict[str, Any] = {

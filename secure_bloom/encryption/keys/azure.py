@@ -21,7 +21,13 @@ from secure_bloom.encryption.keys.calls import (
     TransientFailureError,
 )
 from secure_bloom.encryption.keys.client import WRAPPED_ELSEWHERE, misfit
-from secure_bloom.errors import FormatError, KeyUnavailableError, KmsUnavailableError, PolicyError
+from secure_bloom.errors import (
+    FormatError,
+    KeyUnavailableError,
+    KmsUnavailableError,
+    PolicyError,
+    imported_for,
+)
 
 #: The words of [kms] with client "azure", and their types.
 WORDS: Mapping[str, type] = {"vault_url": str, "retry_seconds": int}
@@ -39,15 +45,10 @@ class AzureKmsClient:
     """
 
     def __init__(self, *, vault_url: str, retry_seconds: float = RETRY_SECONDS) -> None:
-        try:
+        with imported_for("the KMS client 'azure'", "azure"):
             from azure.core.exceptions import AzureError, ClientAuthenticationError
             from azure.identity import DefaultAzureCredential
             from azure.keyvault.keys.crypto import CryptographyClient, KeyWrapAlgorithm
-        except ImportError as exc:
-            raise PolicyError(
-                "the KMS client 'azure' needs azure-keyvault-keys and azure-identity",
-                hint="pip install azure-identity azure-keyvault-keys",
-            ) from exc
         parts = urlsplit(vault_url)
         # The credential's token is sent to this address.
         if parts.scheme != "https" or not parts.hostname or parts.username is not None:

@@ -20,7 +20,13 @@ from secure_bloom.encryption.keys.calls import (
     is_this_machine,
 )
 from secure_bloom.encryption.keys.client import WRAPPED_ELSEWHERE, misfit
-from secure_bloom.errors import FormatError, KeyUnavailableError, KmsUnavailableError, PolicyError
+from secure_bloom.errors import (
+    FormatError,
+    KeyUnavailableError,
+    KmsUnavailableError,
+    PolicyError,
+    imported_for,
+)
 
 #: The words of [kms] with client "gcp", and their types.
 WORDS: Mapping[str, type] = {"key_ring": str, "endpoint": str, "retry_seconds": int}
@@ -49,15 +55,10 @@ class GcpKmsClient:
         endpoint: str | None = None,
         retry_seconds: float = RETRY_SECONDS,
     ) -> None:
-        try:
+        with imported_for("the KMS client 'gcp'", "gcp"):
             from google.api_core.exceptions import GoogleAPICallError, RetryError
             from google.auth.exceptions import GoogleAuthError
             from google.cloud import kms
-        except ImportError as exc:
-            raise PolicyError(
-                "the KMS client 'gcp' needs google-cloud-kms",
-                hint="pip install google-cloud-kms",
-            ) from exc
         if key_ring is not None and not _RING.fullmatch(key_ring):
             raise PolicyError(
                 "'key_ring' of [kms] is not a key ring",

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from secure_bloom.encryption.keys.calls import AT_ONCE, TIMEOUT_SECONDS, TransientFailureError
 from secure_bloom.encryption.keys.vault.settings import VaultSettings
-from secure_bloom.errors import KmsUnavailableError, PolicyError
+from secure_bloom.errors import KmsUnavailableError, PolicyError, imported_for
 from secure_bloom.text import legible
 
 #: Throttled, sealed, without a leader, or behind a balancer that has nobody to ask just now.
@@ -33,11 +33,9 @@ class VaultApi:
     """Clients of hvac for one server, and the errors of their requests."""
 
     def __init__(self, settings: VaultSettings) -> None:
-        try:
+        with imported_for("the KMS client 'vault'", "vault"):
             import hvac
             import requests
-        except ImportError as exc:
-            raise PolicyError("the KMS client 'vault' needs hvac", hint="pip install hvac") from exc
         if settings.ca_file is not None and not settings.ca_file.is_file():
             raise PolicyError("the CA file of [kms] is not there", path=str(settings.ca_file))
         self._place = settings.place

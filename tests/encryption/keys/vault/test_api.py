@@ -148,7 +148,7 @@ class TestAnswers:
         monkeypatch.setitem(sys.modules, "hvac", None)
         with pytest.raises(PolicyError, match="needs hvac") as caught:
             self.client("http://127.0.0.1:1")
-        assert caught.value.hint == "pip install hvac"
+        assert caught.value.hint == "pip install 'secure-bloom[vault]'"
 
     def test_a_server_that_hangs_up(self) -> None:
         def hang_up(*_: object) -> tuple[int, dict[str, str], bytes]:
