@@ -138,6 +138,16 @@ def orders() -> None:
         deltalake.write_deltalake("orders", rows, partition_by=["day"], mode="append")
 
 
+def plain_lake_with_filters() -> None:
+    """A plain file and a Delta table, whose e-mails have filters."""
+    Path("lake").mkdir()
+    rows = pa.table({"email": [f"user{n}@example.com" for n in range(200)]})
+    deltalake.write_deltalake("events", rows)
+    sb.add_bloom_filters("events", columns=["email"])
+    pq.write_table(rows, "lake/0.parquet", row_group_size=100)
+    sb.add_bloom_filters("lake", columns=["email"])
+
+
 def analysts_table() -> None:
     """The one that the start of an analyst makes."""
     Session().follow("start/analyst.md")
@@ -151,6 +161,7 @@ SETTINGS: dict[str, Callable[[], Names | None]] = {
     "paimon.md": paimon_files,
     "reading.md": lambda: customers_under_the_policy("customers"),
     "reading/skipped.md": analysts_table,
+    "remove-and-upgrade.md": plain_lake_with_filters,
     "rotation.md": lake_under_an_older_key,
     "tables.md": orders,
 }
