@@ -20,7 +20,13 @@ from contextlib import ExitStack
 from pathlib import Path
 
 #: Linux opens what it may not read, to look at it; elsewhere what cannot be read does not count.
-_LOOK = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK) | os.O_NOFOLLOW | os.O_CLOEXEC
+#: A system without these flags (Windows) opens no folder, so nothing counts there.
+_LOOK = (
+    getattr(os, "O_PATH", getattr(os, "O_NONBLOCK", 0))
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+)
+_DIRECTORY = getattr(os, "O_DIRECTORY", 0)
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -47,8 +53,8 @@ def is_own_folder(folder: Path) -> bool:
     """
     with ExitStack() as opened:
         try:
-            *parents, status = _statuses(opened, folder, os.O_DIRECTORY)
-        except OSError:
+            *parents, status = _statuses(opened, folder, _DIRECTORY)
+        except (OSError, NotImplementedError):
             return False
     return _is_written_by_its_owner(status) and all(map(_keeps_its_names, parents))
 
@@ -58,7 +64,7 @@ def is_own_file(path: Path) -> bool:
     with ExitStack() as opened:
         try:
             *parents, folder, status = _statuses(opened, path, 0)
-        except OSError:
+        except (OSError, NotImplementedError):
             return False
     return (
         stat.S_ISREG(status.st_mode)
@@ -72,7 +78,7 @@ def _statuses(opened: ExitStack, path: Path, flags: int) -> Iterator[os.stat_res
     below: int | None = None
     parts = path.parts
     for number, part in enumerate(parts, start=1):
-        kind = flags if number == len(parts) else os.O_DIRECTORY
+        kind = flags if number == len(parts) else _DIRECTORY
         below = os.open(part, _LOOK | kind, dir_fd=below)
         opened.callback(os.close, below)
         yield os.fstat(below)

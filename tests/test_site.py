@@ -43,8 +43,11 @@ def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
 
 def test_the_reference_has_every_verb_option_name_and_error(site: Path) -> None:
     verbs = (site / "reference" / "command-line.html").read_text()
-    for text in ("secure-bloom keys check", "secure-bloom add", "--replace-filters", "Exit code"):
+    for text in ("secure-bloom keys check", "secure-bloom add", 'href="reencrypt.html"'):
         assert text in verbs
+    adding = (site / "reference" / "add.html").read_text()
+    for text in ("secure-bloom add [OPTIONS]", "--replace-filters", "Exit code"):
+        assert text in adding
     names = (site / "reference" / "python.html").read_text()
     for text in ("read_table", "BloomFilterOptions", "allow_unverified"):
         assert text in names

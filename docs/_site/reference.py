@@ -1,7 +1,9 @@
-"""The reference pages of the site, made from the program itself while the site is built.
+"""Reference pages of the site, and parts of them, made from the program while the site is built.
 
-A hook of MkDocs (https://www.mkdocs.org/user-guide/configuration/#hooks): it adds the pages below
-``reference/``, and makes links of the docs that lead out of them, into the repository, whole.
+A hook of MkDocs (https://www.mkdocs.org/user-guide/configuration/#hooks).  It adds pages below
+``reference/``.  In pages that are there it replaces ``<!-- verbs: add, read -->`` by the synopsis,
+options and exit codes of these verbs, and ``<!-- public names -->`` by the Python reference.  It
+completes links from the docs into the repository.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ from secure_bloom.cli.verbs import cli
 DOCS = Path(__file__).parents[1]
 _LINK_OUT = re.compile(r"\]\(((?:\.\./)+)([^)]+)\)")
 _ROLE = re.compile(r":(?:class|func|data|meth|mod):`~?([^`]+)`")
+_VERBS_HERE = re.compile(r"<!-- verbs: (.*?) -->")
+_NAMES_HERE = "<!-- public names -->"
 _DOCTEST = re.compile(r"^((?:>>> .*|\.\.\. .*)\n(?:(?!>>>)\S.*\n)*)+", re.MULTILINE)
 
 
@@ -32,7 +36,6 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages that are made here."""
     pages = {
         "command-line": command_line(),
-        "python": python(),
         "json": json_documents(),
         "errors": errors_and_codes(),
     }
@@ -42,7 +45,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001
-    """Links that lead out of docs/ lead to the repository."""
+    """Return the page with its generated parts, and with whole links into the repository."""
+    markdown = _VERBS_HERE.sub(lambda found: _verbs_named(found[1].split(", ")), markdown)
+    if _NAMES_HERE in markdown:
+        markdown = markdown.replace(_NAMES_HERE, python())
     depth = page.file.src_uri.count("/")
 
     def whole(link: re.Match[str]) -> str:
@@ -54,22 +60,46 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def command_line() -> str:
-    """Every verb, from the tree of commands that runs them."""
-    head = "# Command line\n\nEvery verb, as `secure-bloom VERB --help` shows it.\n\n"
-    return head + "\n".join(_verbs(cli, click.Context(cli, info_name="secure-bloom")))
+    """Return a table of all verbs: what each does, and the page that has the rest."""
+    context = click.Context(cli, info_name="secure-bloom")
+    rows = []
+    for path, command in _leaves(cli, context):
+        summary = inspect.cleandoc(command.help or "").partition("\n\n")[0].replace("\n", " ")
+        rows.append(f"| [`{path}`]({_page_of(path.split()[1])}) | {summary} |")
+    head = (
+        "# Command line\n\n`secure-bloom VERB --help` shows the same.  What holds for all verbs: "
+    )
+    head += "[every verb](every-verb.md), [options](options.md), [exit codes](errors.md).\n\n"
+    return head + "\n".join(["| verb | what it does |", "| --- | --- |", *rows]) + "\n"
+
+
+def _page_of(verb: str) -> str:
+    """Return the reference page that names the verb in its mark."""
+    for path in sorted((DOCS / "reference").glob("*.md")):
+        if any(verb in mark.split(", ") for mark in _VERBS_HERE.findall(path.read_text())):
+            return path.name
+    raise LookupError(f"no page of docs/reference has <!-- verbs: {verb} -->")
+
+
+def _verbs_named(names: list[str]) -> str:
+    context = click.Context(cli, info_name="secure-bloom")
+    parts: list[str] = []
+    for name in names:
+        command = cli.get_command(context, name)
+        assert command is not None, name
+        inner = click.Context(command, info_name=name, parent=context)
+        if isinstance(command, click.Group):
+            parts += [f"## {inner.command_path}\n\n{command.help}\n", *_verbs(command, inner)]
+        else:
+            parts.append(_verb(command, inner))
+    return "\n".join(parts)
 
 
 def _verbs(group: click.Group, context: click.Context) -> Iterator[str]:
     for name in group.list_commands(context):
         command = group.get_command(context, name)
         assert command is not None
-        inner = click.Context(command, info_name=name, parent=context)
-        yield f"## {inner.command_path}\n" if isinstance(command, click.Group) else ""
-        if isinstance(command, click.Group):
-            yield f"{command.help}\n"
-            yield from _verbs(command, inner)
-        else:
-            yield _verb(command, inner)
+        yield _verb(command, click.Context(command, info_name=name, parent=context))
 
 
 def _verb(command: click.Command, context: click.Context) -> str:
@@ -99,8 +129,7 @@ def python() -> str:
     named = [(name, getattr(secure_bloom, name)) for name in secure_bloom.__all__]
     functions = [(n, v) for n, v in named if inspect.isfunction(v)]
     kinds = [(n, v) for n, v in named if inspect.isclass(v) and not issubclass(v, Exception)]
-    parts = ["# Python\n", "`import secure_bloom as sb`; errors have [a page](errors.md).\n"]
-    parts += ["## Functions\n", *(_function(n, v) for n, v in functions)]
+    parts = ["## Functions\n", *(_function(n, v) for n, v in functions)]
     parts += ["## Classes\n", *(_class(n, v) for n, v in kinds)]
     for room in ("hudi", "paimon"):
         module = getattr(secure_bloom, room)

@@ -250,7 +250,7 @@ def test_a_file_that_was_replaced_since_it_was_planned_is_noticed(lake: Path) ->
     [
         ("emial = 'x'", "there is no column emial"),
         ("id = 'secret'", "column id: the value is not one that the column can hold"),
-        ("id = 1_000", "column id: the value is not one"),
+        ("id = 1_000", "the value at character 6 is not in quotes"),
         ([("email", "~", "secret")], "'~' is not an operator"),
         ([("email", "=", None)], "= with null is never true"),
         ([("id", "in", 5)], "in takes a list of values"),
