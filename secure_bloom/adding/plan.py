@@ -25,10 +25,11 @@ from secure_bloom.parquet.filter_places import FilterPlace, with_filters
 from secure_bloom.parquet.footer import Chunk, Footer, close_footer, open_chunk, unlock
 from secure_bloom.parquet.footer_tail import read_tail
 from secure_bloom.parquet.pages import chunk_extent
-from secure_bloom.parquet.schema import require_filterable
+from secure_bloom.parquet.schema import INT96_NOTE, require_filterable
+from secure_bloom.parquet.structures.metadata import Type
 from secure_bloom.storage import APPEND_ALIGNMENT, InputFile
 from secure_bloom.storage.inputs import Extent
-from secure_bloom.text import counted
+from secure_bloom.text import counted, named_columns
 
 #: Runs the builds of one file, in order: ``map`` itself, or that of an executor.
 Mapper = Callable[[Callable[["Task"], "ChunkOutcome"], Sequence["Task"]], Iterator["ChunkOutcome"]]
@@ -38,12 +39,14 @@ Mapper = Callable[[Callable[["Task"], "ChunkOutcome"], Sequence["Task"]], Iterat
 class RewritePlan:
     """The new file: the first ``keep`` bytes of the old one, then ``tail``.
 
-    ``tail`` is empty when there is nothing to do.
+    ``tail`` is empty when there is nothing to do.  ``notes`` name readers that the new filters do
+    not serve.
     """
 
     keep: int
     tail: tuple[bytes, ...]
     filters: tuple[FilterReport, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -125,7 +128,24 @@ def plan_rewrite(
     # Last, because the offsets are in it: an encrypted footer's bytes depend on all of them.
     end = close_footer(footer, with_filters(footer, places))
     tail = new_tail(end, keep, parts, append=append)
-    return RewritePlan(keep=keep, tail=tail, filters=(*filters, *skipped))
+    return RewritePlan(
+        keep=keep, tail=tail, filters=(*filters, *skipped), notes=tuple(_reader_notes(tasks))
+    )
+
+
+def _reader_notes(tasks: Iterable[Task]) -> Iterator[str]:
+    """Yield a note for each kind of column whose filters a reader cannot use, or trips over."""
+    chunks = {task.chunk.leaf.name: task.chunk for task in tasks}
+    uniform = [name for name, chunk in chunks.items() if chunk.is_under_footer_key]
+    if uniform:
+        yield (
+            f"DuckDB cannot read {named_columns(uniform)} any more: it finds no pages in a column "
+            "that is encrypted with the footer key and has a filter; `[readers] duckdb = true` in "
+            "the policy refuses these filters"
+        )
+    for name, chunk in chunks.items():
+        if chunk.leaf.type is Type.INT96:
+            yield f"column {name} is {INT96_NOTE}"
 
 
 def new_tail(

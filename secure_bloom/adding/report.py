@@ -137,7 +137,11 @@ def left_filters_notes(files: Iterable[FileAddReport]) -> Iterator[str]:
 
 
 def file_notes(files: Iterable[NotedFile]) -> Iterator[str]:
-    """The notes of single files, each with the file's path."""
+    """Yield each note of single files once, with the path of the first file that has it."""
+    paths: dict[str, list[str]] = {}
     for file in files:
         for note in file.notes:
-            yield f"{file.path}: {note}"
+            paths.setdefault(note, []).append(file.path)
+    for note, (first, *others) in paths.items():
+        more = f" and {counted(len(others), 'other file')}" if others else ""
+        yield f"{first}{more}: {note}"

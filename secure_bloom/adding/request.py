@@ -63,6 +63,7 @@ class FilterRequest:
 
         A filter of a sensitive column must never be written in clear, or under another key.
         """
+        self._check_readers(chunk)
         rule = None if self.policy is None else self.policy.key_for(chunk.leaf.path)
         if rule is None:
             return
@@ -78,6 +79,19 @@ class FilterRequest:
         raise PolicyError(
             f"the policy says key {rule}, the column {got}",
             hint="write the file under the policy again; no filter was added",
+            row_group=chunk.row_group,
+            column=chunk.leaf.name,
+        )
+
+    def _check_readers(self, chunk: Chunk) -> None:
+        """Raise PolicyError for a filter that keeps a reader of the policy from the column."""
+        if self.policy is None or not self.policy.duckdb_reads or not chunk.is_under_footer_key:
+            return
+        raise PolicyError(
+            "the column is encrypted with the footer key, and DuckDB cannot read such a column "
+            "once it has a filter",
+            hint="the policy says that DuckDB reads these files: leave the column without a "
+            "filter, or remove `duckdb = true` from [readers]",
             row_group=chunk.row_group,
             column=chunk.leaf.name,
         )

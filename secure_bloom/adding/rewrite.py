@@ -94,7 +94,7 @@ class FileRewriter(ABC):
             bytes_after=plan.size,
             seconds=round(time.perf_counter() - started, 6),
             filters=plan.filters,
-            notes=(*told_of_cuts, *left, *self._broken_links(file, plan, target)),
+            notes=(*told_of_cuts, *left, *plan.notes, *self._broken_links(file, plan, target)),
         )
 
     def _rewrite(

@@ -8,16 +8,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from secure_bloom.errors import KeyUnavailableError, UnsupportedFeatureError
-from secure_bloom.parquet.schema import Leaf, require_filterable
+from secure_bloom.parquet.schema import INT96_NOTE, Leaf, require_filterable
 from secure_bloom.parquet.structures.metadata import Type
 from secure_bloom.parquet.value_arrays import is_float16
 from secure_bloom.reading.table.footer import FileFooter
 
 _BOOLEAN = "BOOLEAN: the format gives it no filter, and two values need none"
-_INT96 = (
-    "INT96: readers round these timestamps, so none can look a value up in a filter; write them "
-    "as INT64 (spark.sql.parquet.outputTimestampType = TIMESTAMP_MICROS)"
-)
 _REPEATED = "repeated: conditions do not look into maps, nor into lists of lists or of structures"
 _DURATION = "duration: a file does not say its unit, so no filter can be asked for one"
 _TWICE = "two columns of the file have this name"
@@ -106,7 +102,7 @@ def _refusal(footer: FileFooter, leaf: Leaf, *, is_found: bool) -> str | None:
     if leaf.type is Type.BOOLEAN:
         return _BOOLEAN
     if leaf.type is Type.INT96:
-        return _INT96
+        return INT96_NOTE
     if not is_found:
         return _REPEATED if leaf.is_repeated else _TWICE
     if pa.types.is_duration(footer.columns.arrow.field(leaf.path[0]).type):

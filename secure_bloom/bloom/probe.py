@@ -25,7 +25,14 @@ from secure_bloom.parquet.footer_tail import read_tail
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.parquet.literals import physical_values, python_value
-from secure_bloom.parquet.schema import Leaf, require_filterable, select, unknown_column
+from secure_bloom.parquet.schema import (
+    INT96_NOTE,
+    Leaf,
+    require_filterable,
+    select,
+    unknown_column,
+)
+from secure_bloom.parquet.structures.metadata import Type
 from secure_bloom.reports import ReportOfFiles
 from secure_bloom.storage import InputFile, files_at_once
 from secure_bloom.storage.inputs import Extent
@@ -55,12 +62,14 @@ class RowGroupProbe:
 class FileProbe:
     """One file: its row groups, or why it could not be probed.
 
-    A signed file whose key is not at hand is not ``verified``: its content may be forged.
+    A signed file whose key is missing is not ``verified``: its content may be forged.  ``note``
+    says why the filters of the column cannot answer.
     """
 
     path: str
     row_groups: tuple[RowGroupProbe, ...] = ()
     verified: bool = True
+    note: str | None = None
     error: str | None = None
     hint: str | None = None
     causes: tuple[str, ...] = ()
@@ -114,6 +123,7 @@ def _file_json(file: FileProbe) -> dict[str, Any]:
         "path": file.path,
         "verified": file.verified,
         "row_groups": groups,
+        "note": file.note,
     }
     if file.error is not None:
         document |= {"error": file.error, "hint": file.hint, "causes": list(file.causes)}
@@ -208,6 +218,7 @@ def _probe_file(
     return FileProbe(
         path=file.path,
         verified=footer.is_verified,
+        note=None if ordinal is None else _note(footer.leaves[ordinal]),
         row_groups=tuple(
             _probe_row_group(file, row_group, chunk, probed or dict.fromkeys(values))
             for row_group, chunk in enumerate(chunks)
@@ -238,7 +249,13 @@ def _filter_extents(chunks: Iterable[Chunk]) -> list[Extent]:
 
 def _encoded(leaf: Leaf, values: list[object]) -> dict[object, tuple[bytes, ...] | None]:
     require_filterable(leaf)
-    return {value: physical_values(leaf, value) for value in values}
+    encoded = {value: physical_values(leaf, value) for value in values}
+    # A reader rounds the value that it looks for, so the exact one may be absent where rows match.
+    return dict.fromkeys(encoded) if leaf.type is Type.INT96 else encoded
+
+
+def _note(leaf: Leaf) -> str | None:
+    return f"column {leaf.name} is {INT96_NOTE}" if leaf.type is Type.INT96 else None
 
 
 def _probe_row_group(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -85,7 +85,14 @@ def _columns_of_table(path: str, keyring: Path | None) -> list[tuple[str, str]]:
     from secure_bloom.reading.table_leaves import table_leaves
 
     leaves = table_leaves(path, load_keys(keyring))
-    return [(leaf.name, describe(leaf.element)) for leaf in leaves]
+    return [(leaf.name, _kind(leaf, describe(leaf.element))) for leaf in leaves]
+
+
+def _kind(leaf: Leaf, kind: str) -> str:
+    """Return a column's type for its comment, with a word on filters that no reader can ask."""
+    from secure_bloom.parquet.structures.metadata import Type
+
+    return f"{kind}: no reader can use a filter" if leaf.type is Type.INT96 else kind
 
 
 @policy.command("check")
@@ -104,8 +111,8 @@ def check_command(file: Path, table: str | None, keyring: Path | None, as_json: 
 
     Exit code: 0 nothing is wrong, 2 something is.
     """
-    loaded, problems = _problems(file, table, keyring)
-    notes = [] if loaded is None else list(_unnamed_keys(loaded))
+    loaded, problems, leaves = _problems(file, table, keyring)
+    notes = [] if loaded is None else [*_unnamed_keys(loaded), *_useless_filters(loaded, leaves)]
     if as_json:
         found = [{"column": p.column, "message": p.message, "hint": p.hint} for p in problems]
         print_json({"problems": found, "notes": notes})
@@ -122,15 +129,31 @@ def check_command(file: Path, table: str | None, keyring: Path | None, as_json: 
 
 def _problems(
     file: Path, table: str | None, keyring: Path | None
-) -> tuple[KeyPolicy | None, list[SecureBloomError]]:
+) -> tuple[KeyPolicy | None, list[SecureBloomError], Sequence[Leaf]]:
+    """Return the policy, if it can be read, its problems, and the columns of the table."""
     from secure_bloom.encryption.policy import draft_policy
     from secure_bloom.encryption.spark_columns import spark_problems
 
     loaded, problems = draft_policy(file)
-    if loaded is None or not loaded.footer_key:
-        return loaded, list(problems)
-    leaves = None if table is None else [leaf.path for leaf in _leaves(table, keyring, loaded)]
-    return loaded, [*problems, *spark_problems(loaded, leaves)]
+    if loaded is None:
+        return None, list(problems), ()
+    leaves = () if table is None else _leaves(table, keyring, loaded)
+    if not loaded.footer_key:
+        return loaded, list(problems), leaves
+    paths = None if table is None else [leaf.path for leaf in leaves]
+    return loaded, [*problems, *spark_problems(loaded, paths)], leaves
+
+
+def _useless_filters(policy: KeyPolicy, leaves: Iterable[Leaf]) -> Iterator[str]:
+    """Yield a note for each column whose filter, wanted by the policy, no reader can use."""
+    from secure_bloom.parquet.schema import INT96_NOTE, select
+    from secure_bloom.parquet.structures.metadata import Type
+
+    leaves = tuple(leaves)
+    for name in policy.bloom_columns():
+        for leaf in (leaves[ordinal] for ordinal in select(leaves, name)):
+            if leaf.type is Type.INT96:
+                yield f"column {leaf.name} is {INT96_NOTE}"
 
 
 def _leaves(table: str, keyring: Path | None, policy: KeyPolicy) -> tuple[Leaf, ...]:

@@ -18,7 +18,7 @@ from secure_bloom.cli.exit_codes import print_and_exit_code, verdict_code
 from secure_bloom.cli.inputs import read_lines
 from secure_bloom.cli.terminal_tables import print_table
 from secure_bloom.cli.timeout import with_timeout
-from secure_bloom.cli.verbosity import tell
+from secure_bloom.cli.verbosity import tell, tell_note
 from secure_bloom.errors import PolicyError
 from secure_bloom.text import counted
 
@@ -88,6 +88,8 @@ def print_probe_report(report: ProbeReport, *, verbose: bool) -> None:
     # If every file failed there is nothing to count: the errors tell.
     if counts:
         print_table(headers, rows, title=title)
+    for note in sorted({file.note for file in report.files if file.note}):
+        tell_note(note)
     for value, found in places.items():
         _print_places(value, found, limit=None if verbose else 5)
 

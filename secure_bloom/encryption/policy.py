@@ -43,6 +43,7 @@ class KeyPolicy:
     ``retired_keys`` are master keys on which no file should depend any more, ``older_keys`` are
     others that files may be under: a KMS is asked for no key that the policy does not name.
     ``accepted`` are findings that an audit does not count.
+    ``duckdb_reads`` says that DuckDB reads the files, so no filter may be added that it trips over.
     ``kms`` is the ``[kms]`` table as written, its relative paths start at the folder ``base``.
     Raises PolicyError for what no writer can do, such as a column key without a footer key.
     """
@@ -59,6 +60,7 @@ class KeyPolicy:
     retired_keys: frozenset[str] = frozenset()
     older_keys: frozenset[str] = frozenset()
     accepted: tuple[AcceptedFinding, ...] = ()
+    duckdb_reads: bool = False
 
     def __post_init__(self) -> None:
         check_fields(self)

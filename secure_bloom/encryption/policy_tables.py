@@ -64,7 +64,7 @@ def _accepted(table: ConfigTable) -> AcceptedFinding:
 
 
 DATA_KEY_BITS = (128, 192, 256)
-_POLICY_WORDS = frozenset({"kms", "footer", "columns", "encryption", "keys", "audit"})
+_POLICY_WORDS = frozenset({"kms", "footer", "columns", "encryption", "keys", "audit", "readers"})
 _COLUMN_WORDS = frozenset({"key", "bloom"})
 # "plaintext" is the word of parquet-java's property.  A footer with a key is never unsigned, so in
 # clear it is SIGNED (Encryption.md 5.5).
@@ -131,6 +131,7 @@ class PolicyFields(TypedDict):
     retired_keys: frozenset[str]
     older_keys: frozenset[str]
     accepted: tuple[AcceptedFinding, ...]
+    duckdb_reads: bool
 
 
 def policy_fields(table: ConfigTable) -> PolicyFields:
@@ -148,6 +149,7 @@ def policy_fields(table: ConfigTable) -> PolicyFields:
         retired_keys=_other_keys(table, retired=True),
         older_keys=_other_keys(table, retired=False),
         accepted=accepted_findings(table),
+        duckdb_reads=_duckdb_reads(table),
     )
 
 
@@ -161,6 +163,7 @@ def problems(table: ConfigTable) -> Iterator[PolicyError]:
         lambda: _encryption(table),
         lambda: _other_keys(table, retired=True),
         lambda: accepted_findings(table),
+        lambda: _duckdb_reads(table),
         *(
             partial(_column, path, entries)
             for path, entries in (columns.items() if isinstance(columns, dict) else ())
@@ -203,6 +206,15 @@ def _other_keys(policy: ConfigTable, *, retired: bool) -> frozenset[str]:
         if bool(table.get("retired", bool)) is retired:
             names.append(name)
     return frozenset(names)
+
+
+def _duckdb_reads(policy: ConfigTable) -> bool:
+    """Return whether ``[readers]`` says that DuckDB must go on reading the files."""
+    readers = policy.table("readers", "[readers]")
+    if readers is None:
+        return False
+    readers.allow({"duckdb"})
+    return bool(readers.get("duckdb", bool))
 
 
 def _kms(policy: ConfigTable) -> Mapping[str, object]:

@@ -105,6 +105,12 @@ class Chunk:
     cipher: ColumnCipher | None
 
     @property
+    def is_under_footer_key(self) -> bool:
+        """Whether the footer's key encrypts it, as in a uniformly encrypted file."""
+        crypto = self.column_chunk.crypto_metadata
+        return crypto is not None and crypto.ENCRYPTION_WITH_FOOTER_KEY is not None
+
+    @property
     def codec(self) -> CompressionCodec:
         """The codec of its pages; UnsupportedFeatureError for one that is not known here."""
         return known_member(CompressionCodec, self.meta_data.codec, "ColumnMetaData.codec")

@@ -22,6 +22,11 @@ from secure_bloom.parquet.structures.metadata import (
 #: More digits than fit 16 bytes.  DuckDB (seen in 2.0.0) reads such decimals as DOUBLE, and would
 #: look the DOUBLE up in a filter of decimals.  Spark and Hive have no such decimals.
 _MAX_DECIMAL_DIGITS = 38
+#: The end of a sentence on a column that no reader looks up by a filter.
+INT96_NOTE = (
+    "INT96: readers round these timestamps, so none can look a value up in a filter; write them "
+    "as INT64 (spark.sql.parquet.outputTimestampType = TIMESTAMP_MICROS)"
+)
 #: No real schema is so deep.  A hostile one would exhaust Python's stack.
 MAX_DEPTH = 200
 _WIDTHS = {Type.INT32: 4, Type.INT64: 8, Type.INT96: 12, Type.FLOAT: 4, Type.DOUBLE: 8}

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from secure_bloom.adding.report import file_notes
 from secure_bloom.adding.summary_files import stale_summary_notes
 from secure_bloom.arguments import Progress
 from secure_bloom.errors import FilesFailedError, PolicyError
@@ -153,8 +154,7 @@ def _file_notes(report: DataFrame, count: int) -> Iterator[str]:
     if not count:
         return
     noted = report.where("size(notes) > 0").select("path", "notes")
-    for row in noted.limit(_TOLD).collect():
-        yield from (f"{row.path}: {note}" for note in row.notes)
+    yield from file_notes(noted.limit(_TOLD).collect())
     if count > _TOLD:
         yield f"{counted(count - _TOLD, 'more file')} with notes: the report has them in `notes`"
 

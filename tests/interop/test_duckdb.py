@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 import struct
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -11,13 +15,17 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyarrow.parquet.encryption as pe
 import pytest
 
 import secure_bloom as sb
+import secure_bloom.adding.plan
+import secure_bloom.adding.preflight
 from secure_bloom.encryption.keys import ExplicitKeys
 from secure_bloom.errors import IntegrityError, UnsupportedFeatureError
 from secure_bloom.parquet.structures.metadata import ConvertedType, SchemaElement
-from tests.compatibility import Claim, Compatibility, Shown
+from tests.compatibility import MOMENTS, Claim, Compatibility, Shown, Sighting
+from tests.delta.readers import DUCKDB
 from tests.interop.columns import CASES_IN_TURNS, COLUMNS, DICTIONARY, Column
 from tests.interop.files import (
     TypedFile,
@@ -320,3 +328,153 @@ def test_a_file_that_duckdb_encrypted_is_not_called_tampered_with(tmp_path: Path
     other = ExplicitKeys(footer=bytes(16))
     with pytest.raises(IntegrityError):
         sb.read_table(path, keys=other)
+
+
+_FOOTER_KEY = "footer-key-16byt"
+
+
+def _encrypted(path: Path, *, pages: str, footer: str) -> None:
+    """Write columns ``x`` and ``n``, encrypted with keys that no KMS wraps."""
+    many, version = pages.startswith("several"), "2.0" if "version 2" in pages else "1.0"
+    properties = pe.create_encryption_properties(
+        footer_key=_FOOTER_KEY.encode(), plaintext_footer=footer == "signed"
+    )
+    rows = pa.table({"x": [f"user{n}" for n in range(1000)], "n": pa.array(range(1000))})
+    pq.write_table(
+        rows,
+        path,
+        encryption_properties=properties,
+        data_page_version=version,
+        write_batch_size=64,
+        data_page_size=256 if many else 1 << 20,
+        use_dictionary="dictionary" in pages,
+    )
+
+
+def _read_by_duckdb(path: Path, column: str) -> Shown:
+    # A connection of its own: some of these files leave DuckDB's in an error that does not end.
+    with duckdb.connect() as connection:
+        connection.execute(f"PRAGMA add_parquet_key('k', '{_FOOTER_KEY}')")
+        source = f"read_parquet('{path}', encryption_config = {{footer_key: 'k'}})"
+        try:
+            rows = connection.execute(f"SELECT {column} FROM {source}").fetchall()
+        except duckdb.Error:
+            return Shown.NOT_READ
+    assert len(rows) == 1000
+    assert len(set(rows)) == 1000
+    return Shown.ROWS
+
+
+@pytest.mark.parametrize(
+    ("footer", "pages"),
+    [
+        ("encrypted", "one of version 1"),
+        ("encrypted", "a dictionary and one of version 1"),
+        ("encrypted", "several of version 1"),
+        ("signed", "one of version 1"),
+    ],
+)
+def test_duckdb_and_a_column_of_an_encrypted_file(
+    tmp_path: Path, compatibility: Compatibility, footer: str, pages: str
+) -> None:
+    path = tmp_path / "x.parquet"
+    _encrypted(path, footer=footer, pages=pages)
+    keys = ExplicitKeys(footer=_FOOTER_KEY.encode())
+    seen = [_read_by_duckdb(path, "x")]
+    report = sb.add_bloom_filters(path, columns=["x"], keys=keys)
+    assert not report.failed
+    seen += [_read_by_duckdb(path, column) for column in ("x", "n")]
+    for moment, shown in zip(MOMENTS, seen, strict=True):
+        compatibility.record(Sighting(footer, pages, moment, shown))
+    # Whatever is lost for DuckDB, the run said so.
+    assert any("DuckDB" in note for note in report.notes)
+
+
+def test_a_policy_can_say_that_duckdb_reads_the_files(tmp_path: Path) -> None:
+    _encrypted(tmp_path / "x.parquet", footer="encrypted", pages="one")
+    before = (tmp_path / "x.parquet").read_bytes()
+    policy = tmp_path / "policy.toml"
+    policy.write_text("[readers]\nduckdb = true\n[columns.x]\nbloom = true\n")
+    keys = ExplicitKeys(footer=_FOOTER_KEY.encode())
+    for columns in (None, ["x"]):
+        report = sb.add_bloom_filters(tmp_path, columns=columns, policy=policy, keys=keys)
+        [failed] = report.failed
+        assert "DuckDB cannot read" in failed.error
+        assert "[readers]" in failed.hint
+    assert (tmp_path / "x.parquet").read_bytes() == before
+    assert _read_by_duckdb(tmp_path / "x.parquet", "x") is Shown.ROWS
+
+
+def test_files_in_clear_get_filters_where_duckdb_reads(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"x": ["a", "b"]}), tmp_path / "x.parquet")
+    policy = tmp_path / "policy.toml"
+    policy.write_text("[readers]\nduckdb = true\n[columns.x]\nbloom = true\n")
+    [file] = sb.add_bloom_filters(tmp_path, policy=policy).files
+    assert (file.status, file.notes) == ("added", ())
+
+
+_BLOBS = [bytes([n, 255 - n, 0x80 | n % 128]) for n in range(1, 200)]
+_COUNT_LOST = """
+import json, sys, duckdb
+path, *blobs = json.load(sys.stdin)
+with duckdb.connect() as connection:
+    lost = 0
+    for blob in blobs:
+        query = f"SELECT count(*) FROM '{path}' WHERE x = ?"
+        lost += connection.execute(query, [bytes.fromhex(blob)]).fetchall() == [(0,)]
+print(duckdb.__version__, lost)
+"""
+
+
+def _lost_blobs(path: Path, **environment: str) -> tuple[str, int]:
+    """The version of DuckDB, and how many of the values it does not find."""
+    done = subprocess.run(
+        [sys.executable, "-c", _COUNT_LOST],
+        input=json.dumps([str(path), *(blob.hex() for blob in _BLOBS)]),
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    version, lost = done.stdout.split()
+    return version, int(lost)
+
+
+def test_binary_values_are_found_since_duckdb_2(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    rows = pa.table({"x": pa.array(_BLOBS, pa.binary())})
+    pq.write_table(rows, path, use_dictionary=False, row_group_size=50)
+    sb.add_bloom_filters(path, columns=["x"])
+    assert _lost_blobs(path) == (duckdb.__version__, 0)
+    if not DUCKDB.is_dir():
+        pytest.skip("needs an older DuckDB beside the environment")
+    # What the page on compatibility says of it.
+    assert _lost_blobs(path, PYTHONPATH=str(DUCKDB)) == ("1.5.5", len(_BLOBS))
+
+
+def test_a_filter_of_intervals_would_lose_rows_in_files_of_duckdb_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Why INTERVAL is refused; if this fails, the refusal can be lifted."""
+    path = tmp_path / "x.parquet"
+    with duckdb.connect() as connection:
+        connection.execute(
+            "CREATE TABLE wanted AS SELECT n, to_months(n % 13) + to_days(n) + to_hours(n) AS x "
+            "FROM (SELECT unnest(range(1, 60))::INT AS n)"
+        )
+        connection.execute(f"COPY wanted TO '{path}' (FORMAT parquet)")
+        texts = connection.execute("SELECT x::VARCHAR FROM wanted").fetchall()
+
+        def found() -> int:
+            query = f"SELECT count(*) FROM '{path}' WHERE x = INTERVAL "
+            return sum(
+                connection.execute(f"{query} '{text}'").fetchall() != [(0,)] for (text,) in texts
+            )
+
+        assert found() == len(texts)
+        with pytest.raises(UnsupportedFeatureError, match="INTERVAL"):
+            sb.add_bloom_filters(path, columns=["x"], replace_filters=True)
+        for module in (secure_bloom.adding.plan, secure_bloom.adding.preflight):
+            monkeypatch.setattr(module, "require_filterable", lambda _leaf: None)
+        sb.add_bloom_filters(path, columns=["x"], replace_filters=True)
+        assert found() < len(texts)
