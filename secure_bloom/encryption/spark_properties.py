@@ -9,6 +9,8 @@ from secure_bloom.errors import PolicyError
 from secure_bloom.options import FooterMode
 
 #: The class that makes parquet-java encrypt by properties.
+#: The Java package of our KMS clients.
+JVM_PACKAGE = "secure_bloom.spark"
 CRYPTO_FACTORY = "org.apache.parquet.crypto.keytools.PropertiesDrivenCryptoFactory"
 #: parquet-java splits `parquet.encryption.column.keys` at these characters.
 _SPARK_SEPARATORS = ",;:"

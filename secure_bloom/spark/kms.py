@@ -17,10 +17,9 @@ from secure_bloom.encryption.keys.aws import encryption_context
 from secure_bloom.encryption.keys.providers import check_kms
 from secure_bloom.encryption.keys.vault import VaultSettings
 from secure_bloom.encryption.policy import KeyPolicy
+from secure_bloom.encryption.spark_properties import JVM_PACKAGE
 from secure_bloom.errors import PolicyError
 from secure_bloom.spark.jvm import kms_jar
-
-_PACKAGE = "secure_bloom.spark"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +49,7 @@ def kms_config(policy: KeyPolicy, kms_client_class: str | None) -> dict[str, str
     properties = served.properties(table, policy.base)
     return {
         "spark.jars": str(kms_jar(served.name)),
-        "spark.hadoop.parquet.encryption.kms.client.class": f"{_PACKAGE}.{served.name}",
+        "spark.hadoop.parquet.encryption.kms.client.class": f"{JVM_PACKAGE}.{served.name}",
         **{f"spark.hadoop.secure_bloom.{name}": value for name, value in properties.items()},
     }
 

@@ -348,6 +348,12 @@ def spark_invalid(folder: Path) -> Example:
 # Keys.
 
 
+@example("spark-kms-address")
+def spark_kms_address(folder: Path) -> Example:
+    """`parquet.encryption.kms.client.class = com.example.OurKms`, without `kms.instance.url`."""
+    return _session(folder, kms_client_class="com.example.OurKms")
+
+
 @example("keys-in-lake")
 def keys_in_lake(folder: Path) -> Example:
     """`dev-keyring.json` beside the data."""

@@ -91,16 +91,24 @@ def add_filter(file: TypedFile, *, fpp: float = 0.1, keys: Any = KEYRING) -> Non
 def our_verdicts(file: TypedFile, numbers: list[int], *, keys: Any = KEYRING) -> list[list[str]]:
     """Per value, our verdict in each row group."""
     values = [file.column.written(n) for n in numbers]
-    (probed,) = sb.probe(file.path, file.column.leaf, values, keys=keys).files
+    return probed_verdicts(file.path, file.column.leaf, values, keys=keys)
+
+
+def probed_verdicts(
+    path: Path, column: str, values: list[Any], *, keys: Any = KEYRING
+) -> list[list[str]]:
+    """Per value, our verdict in each row group; of INT96 the filter's own."""
+    (probed,) = sb.probe(path, column, values, keys=keys).files
     assert probed.error is None
-    if file.column.physical is Type.INT96:
-        # `probe` does not ask these filters, because readers round the timestamps.
-        assert "INT96" in probed.note
-        with opened(file.path) as it:
-            [leaf] = it.footer.leaves
-        forms = [physical_values(leaf, value) for value in values]
-        return [[verdict(it, form) for it in filters_of(file.path)] for form in forms]
-    return [[group.verdicts[value] for group in probed.row_groups] for value in values]
+    if probed.note is None:
+        return [[group.verdicts[value] for group in probed.row_groups] for value in values]
+    with opened(path, keys) as it:
+        leaf = next(leaf for leaf in it.footer.leaves if leaf.name == column)
+        count = len(it.footer.row_groups)
+    assert leaf.type is Type.INT96
+    filters = [filter_of(path, row_group, column, keys) for row_group in range(count)]
+    forms = [physical_values(leaf, value) for value in values]
+    return [[verdict(it, form) for it in filters] for form in forms]
 
 
 def filters_of(path: Path, column: str = "x") -> list[SplitBlockBloomFilter]:

@@ -12,6 +12,7 @@ from secure_bloom.encryption.keys import Keyring, KmsClient
 from secure_bloom.parquet.literals import physical_values
 from secure_bloom.parquet.structures.metadata import Type
 from tests.interop.columns import Column
+from tests.interop.files import probed_verdicts
 from tests.spark.parquet_java import bloom_filter_verdicts
 from tests.surgery import opened
 from tests.tables import KEYRING
@@ -37,15 +38,12 @@ def check_verdicts(
     """
     absent = column.values(0, ABSENT, absent=True)
     texts = [column.written(n) for n in present + absent]
-    (probed,) = sb.probe(path, name, texts, keys=keys).files
-    assert probed.error is None
+    ours = probed_verdicts(path, name, texts, keys=keys)
     forms = _forms(path, name, texts, keys)
-    said = [
-        _parquet_java(spark, path, row_group, name, forms)
-        for row_group in range(len(probed.row_groups))
-    ]
+    said = [_parquet_java(spark, path, row_group, name, forms) for row_group in range(len(ours[0]))]
     assert said == [
-        [group.verdicts[text] is sb.Verdict.MAYBE for text in texts] for group in probed.row_groups
+        [verdict is sb.Verdict.MAYBE for verdict in of_group]
+        for of_group in zip(*ours, strict=True)
     ]
     found = [any(verdicts) for verdicts in zip(*said, strict=True)]
     assert all(found[: len(present)])

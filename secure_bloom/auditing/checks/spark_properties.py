@@ -20,6 +20,7 @@ from secure_bloom.auditing.rules.spark_rules import (
     SPARK_FOOTER_KEY,
     SPARK_FOOTER_MODE,
     SPARK_INVALID,
+    SPARK_KMS_ADDRESS,
     SPARK_NO_ENCRYPTION,
     SPARK_NOT_A_LEAF,
     SPARK_TWO_KEYS,
@@ -30,7 +31,7 @@ from secure_bloom.encryption.configuration import close_match
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import DATA_KEY_BITS, Algorithm
 from secure_bloom.encryption.spark_columns import column_problem
-from secure_bloom.encryption.spark_properties import CRYPTO_FACTORY
+from secure_bloom.encryption.spark_properties import CRYPTO_FACTORY, JVM_PACKAGE
 from secure_bloom.options import FooterMode
 
 _PREFIX = "spark.hadoop."
@@ -155,8 +156,19 @@ def check_properties(
     named = [pair for entry in entries if entry not in malformed for pair in _pairs(entry)]
     session = _Session(properties=plain, column_keys=tuple(named))
     yield from _check_names(session, policy, columns)
+    yield from _check_kms_address(session)
     if policy.footer_key is not None:
         yield from _check_session(session, policy, columns)
+
+
+def _check_kms_address(session: _Session) -> Iterator[Finding]:
+    """Yield a finding if a KMS client of another maker may be sent to an address in a file."""
+    client = session.get("kms.client.class")
+    # Our classes have their own properties, and never look at the address of a file.
+    if client and not client.startswith(f"{JVM_PACKAGE}.") and not session.get("kms.instance.url"):
+        yield SPARK_KMS_ADDRESS.finding(
+            f"{client} is the KMS client, and parquet.encryption.kms.instance.url is not set"
+        )
 
 
 def _is_well_formed(entry: str) -> bool:

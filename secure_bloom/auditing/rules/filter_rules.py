@@ -22,7 +22,8 @@ FILTER_IN_CLEAR = Rule(
     id="filter-in-clear",
     severity=Severity.CRITICAL,
     meaning="The Bloom filter of an encrypted column is in clear: anyone can ask it which values "
-    "are there. The Rust parquet crate up to 59.2, so DataFusion, writes such filters.",
+    "are there. The Rust parquet crate, so DataFusion, writes them before 60.2.0, and in its 57 "
+    "line before 57.3.3; since then it refuses filters of encrypted columns.",
     fix="write the file again and destroy this copy, then: secure-bloom add PATH --policy FILE",
 )
 FILTER_STRAY = Rule(

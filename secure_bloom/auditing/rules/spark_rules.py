@@ -76,3 +76,11 @@ SPARK_INVALID = Rule(
     fix="correct the value: column keys are written key1:columnA,columnB;key2:columnC, lengths of "
     "keys are 128, 192 or 256, and the crypto factory's class is the one that session_config sets",
 )
+SPARK_KMS_ADDRESS = Rule(
+    id="spark-kms-address",
+    severity=Severity.MEDIUM,
+    meaning="The KMS client is a class of another maker, and no property says where the KMS is. "
+    "parquet-java before 1.18.1 then gives the class the address that a file names, so whoever "
+    "writes a file chooses the server that gets the token (CVE-2026-73334, CVE-2026-92287).",
+    fix="set parquet.encryption.kms.instance.url, or run parquet-java 1.18.1 or later",
+)

@@ -174,3 +174,21 @@ def test_other_properties_are_left_alone(name: str) -> None:
 def test_a_value_that_parquet_java_refuses_is_told(name: str, value: str) -> None:
     properties = {**POLICY.spark_properties(), name: value}
     assert [f.id for f in check_properties(properties, POLICY, ())] == ["spark-invalid"]
+
+
+@pytest.mark.parametrize(
+    ("client", "address", "is_found"),
+    [
+        ("com.example.OurKms", "", True),
+        ("com.example.OurKms", "  ", True),
+        ("com.example.OurKms", "https://kms.example.com", False),
+        ("secure_bloom.spark.SecureBloomVaultKms", "", False),
+        ("secure_bloom.sparkling.Kms", "", True),
+        ("", "", False),
+    ],
+)
+def test_a_foreign_client_may_be_sent_to_the_address_in_a_file(
+    client: str, address: str, is_found: bool
+) -> None:
+    words = {"kms.client.class": client, "kms.instance.url": address}
+    assert (("spark-kms-address", None) in found(words)) == is_found

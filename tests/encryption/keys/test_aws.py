@@ -27,6 +27,7 @@ from secure_bloom.errors import (
     KmsUnavailableError,
     PolicyError,
 )
+from tests.encryption.keys.hostile_url import assert_no_visit
 from tests.encryption.keys.vault.servers import http_server
 
 boto3 = pytest.importorskip("boto3", reason="needs the extra aws")
@@ -236,3 +237,7 @@ def test_without_boto3_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(PolicyError) as error:
         AwsKmsClient(region=REGION)
     assert error.value.hint == "pip install 'secure-bloom[aws]'"
+
+
+def test_an_address_in_a_file_is_not_visited(client: KmsClient, master_key: str) -> None:
+    assert_no_visit(client, master_key)

@@ -27,6 +27,7 @@ from secure_bloom.errors import (
     KmsUnavailableError,
     PolicyError,
 )
+from tests.encryption.keys.hostile_url import assert_no_visit
 from tests.openbao import certificates
 
 identity = pytest.importorskip("azure.identity", reason="needs the extra azure")
@@ -246,3 +247,7 @@ def test_without_the_sdk_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(PolicyError) as caught:
         AzureKmsClient(vault_url="https://lake.vault.azure.net")
     assert caught.value.hint == "pip install 'secure-bloom[azure]'"
+
+
+def test_an_address_in_a_file_is_not_visited(client: KmsClient) -> None:
+    assert_no_visit(client, "pii")

@@ -22,6 +22,7 @@ from secure_bloom.errors import (
     KmsUnavailableError,
     PolicyError,
 )
+from tests.encryption.keys.hostile_url import assert_no_visit
 
 kms = pytest.importorskip("google.cloud.kms", reason="needs the extra gcp")
 grpc = pytest.importorskip("grpc", reason="needs the extra gcp")
@@ -175,3 +176,7 @@ def test_without_the_sdk_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(PolicyError) as caught:
         GcpKmsClient(key_ring=RING)
     assert caught.value.hint == "pip install 'secure-bloom[gcp]'"
+
+
+def test_an_address_in_a_file_is_not_visited(client: KmsClient) -> None:
+    assert_no_visit(client, "k")

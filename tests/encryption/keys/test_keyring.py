@@ -20,6 +20,7 @@ from secure_bloom.encryption.keys import (
     new_keyring,
 )
 from secure_bloom.errors import FormatError, KeyUnavailableError, PolicyError, SecureBloomError
+from tests.encryption.keys.hostile_url import assert_no_visit
 from tests.encryption.keys.secrecy import assert_hidden
 from tests.project import ROOT
 
@@ -245,3 +246,7 @@ class TestNewKeyring:
         with pytest.raises(PolicyError, match="cannot be written") as caught:
             new_keyring(tmp_path / "none" / "keyring.json", ["k"])
         assert caught.value.path == str(tmp_path / "none" / "keyring.json")
+
+
+def test_an_address_in_a_file_is_not_visited() -> None:
+    assert_no_visit(Keyring(master_keys={"k": bytes(16)}), "k")

@@ -15,6 +15,7 @@ from secure_bloom.errors import (
     KeyUnavailableError,
     KmsUnavailableError,
 )
+from tests.encryption.keys.hostile_url import assert_no_visit
 from tests.encryption.keys.vault.servers import DEK, as_token, client_of
 from tests.openbao import OpenBao
 
@@ -36,6 +37,9 @@ class TestWrapping:
             wrap_twice(DEK, KeyEncryptionKey.create(client, name)),
         ):
             assert file.column_key("a", material.serialize()).key == DEK
+
+    def test_an_address_in_a_file_is_not_visited(self, root: OpenBao) -> None:
+        assert_no_visit(client_of(root), root.make_key("visited"))
 
     def test_a_rotated_key_opens_old_and_rewraps_to_new(self, root: OpenBao) -> None:
         client, name = client_of(root), root.make_key("rotated")
