@@ -45,6 +45,7 @@ from secure_bloom.rekeying.regions import regions
 from secure_bloom.rekeying.rekey_report import RekeyedFile, RekeyStatus, failed_file, rekeyed_file
 from secure_bloom.rekeying.transfer import Transfer
 from secure_bloom.rekeying.two_kms import TwoKms
+from secure_bloom.rekeying.written_check import check_written
 from secure_bloom.storage import InputFile, open_input
 from secure_bloom.storage.rewritten_file import OldRange, RewrittenFile
 
@@ -187,7 +188,10 @@ class Reencryption:
             drop_metadata=drop | shown_record_keys(footer, wanted),
         )
         external = {} if new_keys is None else new_keys.external
-        rewritten = RewrittenFile(file, content.parts())
+        check = partial(
+            check_written, new_keys=new_keys, leaves=footer.leaves, copied=content.copied()
+        )
+        rewritten = RewrittenFile(file, content.parts(), check=check)
         if target is not None and self.only_changes:
             # In a table's folder a name must be new: a file that the log may know is never
             # replaced.
@@ -211,6 +215,15 @@ class _NewFile:
     mode: FooterMode
     keys: NewFileKeys | None
     drop_metadata: frozenset[str]
+
+    def copied(self) -> list[int]:
+        """Return the columns whose pages are copied as they lie."""
+        keys = self.keys
+        return [
+            column
+            for column, chunk in enumerate(self.chunks[0] if self.chunks else ())
+            if chunk.cipher is None and (keys is None or keys.sealed_with(column) is None)
+        ]
 
     def parts(self) -> Iterator[bytes | OldRange]:
         """All bytes of the new file."""

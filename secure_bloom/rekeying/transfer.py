@@ -7,7 +7,7 @@ before and after are copied as they lie.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -89,7 +89,7 @@ class Transfer:
     def _moved_pages(
         self, region: Region, places: NewPlaces, new: ColumnCipher | None
     ) -> Iterator[bytes]:
-        for page, offset, old_header in _stored_pages(self._file, region):
+        for page, offset, old_header in stored_pages(self._file, region):
             at = self.position
             header, body = moved_page(page, new)
             places.pages[offset] = (at, len(header) + len(body))
@@ -144,7 +144,7 @@ _PARTS: dict[RegionKind, Callable[[Transfer, Region, NewPlaces], Iterator[bytes 
 }
 
 
-def _stored_pages(file: InputFile, region: Region) -> Iterator[tuple[Page, int, int]]:
+def stored_pages(file: InputFile, region: Region) -> Generator[tuple[Page, int, int]]:
     """Each page with its offset and the bytes of its header, read when it is its turn."""
     chunk, position, ordinal, values = region.chunk, 0, 0, 0
     window = _ReadAhead(file=file, region=region)

@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from secure_bloom.ordered_pool import TINY
 from secure_bloom.storage.copy_range import copy_part
 from secure_bloom.storage.durable_writes import begin_writeback, write_all
 from secure_bloom.storage.inputs import InputFile
+from secure_bloom.storage.local import LocalFile
 
 #: New bytes are written when there are this many.
 _BATCH = 2 * 1024 * 1024
@@ -58,10 +60,16 @@ class RewrittenFile(InputFile):
     """Another file that is copied as ``parts`` say, which are worked out while they are written.
 
     ``parts`` may be gone through once.  Hand it to :func:`.dispatch.replace_tail` with nothing to
-    keep and no tail.
+    keep and no tail.  ``check`` is called with the new file before it takes its place, and raises
+    if it is not as it should be; an object cannot be read before it is there, so it is not checked.
     """
 
-    def __init__(self, file: InputFile, parts: Iterable[bytes | OldRange]) -> None:
+    def __init__(
+        self,
+        file: InputFile,
+        parts: Iterable[bytes | OldRange],
+        check: Callable[[InputFile], None] | None = None,
+    ) -> None:
         super().__init__(
             path=file.path,
             location=file.location,
@@ -71,9 +79,14 @@ class RewrittenFile(InputFile):
         )
         self._file = file
         self._parts = parts
+        self._check = check
 
     def copy_to(self, fd: int, keep: int, tail: Sequence[bytes]) -> int:  # noqa: ARG002
-        return self._write_each(fd) if self.size <= TINY else self._write_beside(fd)
+        size = self._write_each(fd) if self.size <= TINY else self._write_beside(fd)
+        if self._check is not None:
+            with LocalFile(self.path, os.dup(fd)) as written:
+                self._check(written)
+        return size
 
     def _write_each(self, fd: int) -> int:
         size = 0

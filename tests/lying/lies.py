@@ -975,3 +975,15 @@ def bloom_filter_length(place: Place, length: int) -> None:
     if place.meta_data.bloom_filter_offset is None:
         raise Inapplicable
     place.meta_data.bloom_filter_length = length
+
+
+@lies(
+    "RowGroup.num_rows and ColumnMetaData.num_values",
+    {"one less": lambda n: n - 1, "half": lambda n: n // 2, "none": lambda _: 0},
+    ("number", "word", "items"),
+)
+def rows_and_values(place: Place, of: Callable[[int], int]) -> None:
+    rows = of(place.row_group.num_rows)
+    place.row_group.num_rows = rows
+    for name in FLAT:
+        place.other(name).meta_data.num_values = rows

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 import secure_bloom as sb
+from secure_bloom.errors import FormatError
 from secure_bloom.kernels import extension
 from tests.lying.honest import SHAPES
 from tests.lying.lies import LIES
-from tests.lying.trials import HONEST, Tally, Trial, add, probe, read, trials
+from tests.lying.trials import HONEST, Tally, Trial, add, probe, questions, read, trials
 from tests.lying.witnesses import WITNESSES, pyarrow_scan
 from tests.tables import KEYRING, Mode
 
@@ -149,6 +150,19 @@ def test_a_row_group_that_has_too_much_does_not_shift_the_next(
     found = _told(files, read)
     assert found.wrong == []
     assert found.asked > found.errors
+
+
+@pytest.mark.parametrize("shape", ["filters", "encrypted"])
+def test_a_row_group_of_other_rows_than_its_chunks_is_an_error_whatever_is_asked(
+    honest: Callable[[str], Path], tmp_path: Path, shape: str, way: bool
+) -> None:
+    """Some conditions found the rows of its pages, and others no more than it says it has."""
+    lies = [f"RowGroup.num_rows: {said}" for said in ("half", "none", "one more")]
+    told = "num_values is 120, the row group has|pyarrow read 120 rows"
+    for trial in trials(honest(shape), shape, tmp_path, lies, every_column=True):
+        for question in questions(trial.column):
+            with pytest.raises(FormatError, match=told):
+                sb.read_table(trial.path, where=[question], keys=KEYRING)
 
 
 @pytest.mark.parametrize("lie", [name for name in LIES if "first_row_index of one page" in name])

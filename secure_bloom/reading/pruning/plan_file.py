@@ -63,6 +63,7 @@ class Planner:
         With ``row_groups`` the file is planned as if it had no others.
         """
         footer.refuse_clear(self._needed)
+        footer.check_empty(self._needed)
         pruner = FilePruner(context=self._context, footer=footer, partition=partition)
         prune_by_partition(pruner)
         if row_groups is not None:

@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from secure_bloom.encryption.column_cipher import ColumnCipher
 from secure_bloom.encryption.keys import FileKeys, KeyResolver
-from secure_bloom.errors import located
+from secure_bloom.errors import FormatError, KeyUnavailableError, located
 from secure_bloom.options import FooterMode
+from secure_bloom.parquet.contradictions import in_counts
 from secure_bloom.parquet.file_ciphers import FileCiphers, FooterKey
 from secure_bloom.parquet.footer import (
     Chunk,
@@ -120,7 +122,8 @@ class FileFooter:
     def chunk(self, row_group: int, column: int) -> Chunk:
         """The column chunk at two ordinals, its metadata decrypted with its own key.
 
-        Raises KeyUnavailableError or IntegrityError with path, row group and column.
+        Raises KeyUnavailableError or IntegrityError with path, row group and column, and
+        FormatError if it has not the rows of its row group.
         """
         known = self._chunks.get((row_group, column))
         if known is None:
@@ -134,13 +137,32 @@ class FileFooter:
 
     def _decrypted(self, row_group: int, column: int) -> Chunk:
         groups = self.row_groups
-        return decrypt_chunk(
+        found = decrypt_chunk(
             groups[row_group].columns[column],
             self.columns.leaves[column],
             column,
             ChunkRows(row_group, groups.ordinals[row_group], groups.rows[row_group]),
             self.ciphers,
         )
+        # pyarrow takes the rows that a chunk has too many for none, or for rows of the next row
+        # group; bounds, indexes and pages would each leave out others.
+        for contradiction in in_counts(found.leaf, found.meta_data, found.num_rows):
+            raise FormatError(contradiction)
+        return found
+
+    def check_empty(self, names: Iterable[str]) -> None:
+        """Raise FormatError if a row group that is said to be empty has values of these columns.
+
+        Nothing else looks at its chunks.
+        """
+        rows = self.row_groups.rows
+        if 0 not in rows:
+            return
+        empty = [row_group for row_group, count in enumerate(rows) if count == 0]
+        for column in (ordinal for name in names for ordinal in self.columns.below(name)):
+            with suppress(KeyUnavailableError):
+                for row_group in empty:
+                    self.chunk(row_group, column)
 
     def cipher(
         self, row_group: int, column: int, crypto: ColumnCryptoMetaData

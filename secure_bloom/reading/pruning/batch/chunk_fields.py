@@ -84,6 +84,12 @@ def read_chunk_fields(
             plain, inner = opened
             inner[:, layout.FILE_PATH] = fields[:, layout.FILE_PATH]
             fields = inner
+    rows = footer.row_groups.rows
+    if not footer.columns.leaves[column].is_repeated and fields[:, layout.NUM_VALUES].tolist() != [
+        rows[index] for index in row_groups
+    ]:
+        # The steps raise the error of a chunk that has not the rows of its row group.
+        return None
     return ChunkFields(
         column=name,
         row_groups=row_groups,

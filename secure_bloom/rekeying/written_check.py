@@ -1,0 +1,68 @@
+"""Read a file that was written under other keys, before it takes the old one's place.
+
+A run opens each page that it seals or decrypts.  Columns that are in clear before and after are
+copied as they lie, so a file that wrongly says so of a column would become one that nobody can
+read.  The footer is opened with the new keys, and of these columns the first page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from contextlib import closing
+
+from secure_bloom.encryption.keys import ExplicitKeys, FileKeys, KeyResolver
+from secure_bloom.errors import SecureBloomError, located
+from secure_bloom.parquet.footer import Chunk, open_chunk, unlock
+from secure_bloom.parquet.footer_tail import read_tail
+from secure_bloom.parquet.pages import chunk_extent
+from secure_bloom.parquet.schema import Leaf
+from secure_bloom.rekeying.new_keys import NewFileKeys
+from secure_bloom.rekeying.regions import Region, RegionKind
+from secure_bloom.rekeying.transfer import stored_pages
+from secure_bloom.storage import InputFile
+
+
+def check_written(
+    file: InputFile,
+    new_keys: NewFileKeys | None,
+    leaves: tuple[Leaf, ...],
+    copied: Collection[int],
+) -> None:
+    """Raise the error of the first part of a new file that cannot be read; no KMS is asked.
+
+    ``copied`` are the ordinals of columns whose pages were copied as they lie.
+    """
+    try:
+        keys = _file_keys(new_keys, leaves)
+        footer = unlock(read_tail(file), keys)
+        for column in copied if footer.row_groups else ():
+            with located(row_group=0, column=footer.leaves[column].name):
+                _read_first_page(file, open_chunk(footer, 0, column, keys), column)
+    except SecureBloomError as error:
+        error.hint = (
+            "the new file could not be read, so the old one was left as it was; look at it with "
+            "secure-bloom audit"
+        )
+        raise
+
+
+def _read_first_page(file: InputFile, chunk: Chunk, column: int) -> None:
+    start, length = chunk_extent(chunk)
+    region = Region(offset=start, length=length, kind=RegionKind.PAGES, chunk=chunk, column=column)
+    with closing(stored_pages(file, region)) as pages:
+        for page, _, _ in pages:
+            page.body()
+            return
+
+
+def _file_keys(new: NewFileKeys | None, leaves: tuple[Leaf, ...]) -> FileKeys:
+    """Return the keys of the new file, found by their places and not through a KMS."""
+    if new is None:
+        return KeyResolver(None).for_file()
+    columns: Mapping[str, bytes] = {
+        leaf.name: sealed.key.key
+        for ordinal, leaf in enumerate(leaves)
+        if (sealed := new.sealed_with(ordinal)) is not None
+    }
+    given = ExplicitKeys(footer=new.footer.key.key, columns=columns)
+    return KeyResolver(given).for_file(lambda: new.external)
