@@ -128,19 +128,22 @@ def inspect(
     check: bool = False,
     version: int | None = None,
     timestamp: str | datetime | None = None,
+    snapshot: int | None = None,
 ) -> InspectReport:
     """Describe files, as far as the keys at hand go; without any key, all that stands in clear.
 
     Without ``keys``, those of the policy's KMS are taken.  With ``check`` the values of every
     column that has a filter are read, and looked for in it.  A file that cannot be read is reported
     with its error and does not stop the others.  For a Delta table the live files of its latest
-    version are shown, or of ``version``, or of the last version until ``timestamp``.
+    version are shown, or of ``version``, or of the last version until ``timestamp``; for an Iceberg
+    table those of its current snapshot, or of ``snapshot``.
 
     >>> sb.inspect("out/", policy="keys/policy.toml")
     <InspectReport: 1 file (1 encrypted)>
     """
     resolver = KeyResolver(keys_of(keys, loaded_policy(policy)))
-    listing = list_tables(as_paths(paths), TableVersion(version=version, timestamp=timestamp))
+    at = TableVersion(version=version, timestamp=timestamp, snapshot=snapshot)
+    listing = list_tables(as_paths(paths), at)
     return InspectReport(
         files=tuple(
             _inspect_file(listing, path, resolver, check)

@@ -55,6 +55,7 @@ def audit(
     progress: Progress | None = None,
     version: int | None = None,
     timestamp: str | datetime | None = None,
+    snapshot: int | None = None,
 ) -> AuditReport:
     """Hold every Parquet file at ``paths`` against ``policy``; docs/audit.md lists all findings.
 
@@ -68,7 +69,8 @@ def audit(
 
     Only footers, Bloom filters, and bytes that nothing refers to are read.  For a Delta table the
     live files of its latest version are looked at, or of ``version``, or of the last version until
-    ``timestamp``.  A file that cannot be read or opened is a finding as well.  Raises PolicyError
+    ``timestamp``; for an Iceberg table those of its current snapshot, or of ``snapshot``.  A file
+    that cannot be read or opened is a finding as well.  Raises PolicyError
     where there is nothing to audit: no file, no readable policy, no KMS to ask.
 
     >>> sb.audit("out/", policy="keys/policy.toml")
@@ -81,7 +83,7 @@ def audit(
         without_keys=without_keys,
         check_values=check_values,
         spark_properties=spark_properties,
-        at=TableVersion(version=version, timestamp=timestamp),
+        at=TableVersion(version=version, timestamp=timestamp, snapshot=snapshot),
     )
     plan = plan_audit(paths, policy, keys, options)
     return conclude(plan, _audits(plan, progress))

@@ -142,6 +142,7 @@ def probe(
     allow_unprotected: bool = False,
     version: int | None = None,
     timestamp: str | datetime | None = None,
+    snapshot: int | None = None,
 ) -> ProbeReport:
     """Ask the filters of ``column`` for each of ``values``, per file and row group.
 
@@ -151,8 +152,9 @@ def probe(
     not at hand although ``keys`` or a ``policy`` are given, unless ``allow_unverified``.  It
     includes a file that is protected less than the policy says, unless ``allow_unprotected``.
     Without keys, those of the policy's KMS are taken.  For a Delta table the live files of its
-    latest version are probed, or of ``version``, or of the last version until ``timestamp``.  A
-    value of a row that a deletion vector removed may be there.  Raises PolicyError for a column
+    latest version are probed, or of ``version``, or of the last version until ``timestamp``; for an
+    Iceberg table those of its current snapshot, or of ``snapshot``.  A value of a deleted row may
+    be there.  Raises PolicyError for a column
     that no file has, or a value that cannot be one of the column.
 
     >>> sb.probe("out/", "email", "ada@example.org", policy="keys/policy.toml")
@@ -162,7 +164,8 @@ def probe(
     resolver = resolver_of(keys, trust)
     every = _as_values(values)
     known = set[str]()
-    listing = list_tables(as_paths(paths), TableVersion(version=version, timestamp=timestamp))
+    at = TableVersion(version=version, timestamp=timestamp, snapshot=snapshot)
+    listing = list_tables(as_paths(paths), at)
 
     def probed(path: str) -> FileProbe:
         try:

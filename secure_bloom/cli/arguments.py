@@ -107,13 +107,14 @@ def with_access_to_sign(function: Callable[..., int]) -> Callable[..., int]:
 
 
 def with_table_version(function: Callable[..., int]) -> Callable[..., int]:
-    """``--version`` and ``--timestamp`` of a Delta table; the verb gets them as ``at``."""
+    """Add ``--version``, ``--snapshot`` and ``--timestamp``; the verb gets them as ``at``."""
 
     @functools.wraps(function)
-    def call(*args: Any, version: int | None, timestamp: str | None, **options: Any) -> int:
-        return function(*args, at={"version": version, "timestamp": timestamp}, **options)
+    def call(*args: Any, **options: Any) -> int:
+        at = {name: options.pop(name) for name in ("version", "snapshot", "timestamp")}
+        return function(*args, at=at, **options)
 
-    for option in (_TIMESTAMP, _VERSION):
+    for option in (_TIMESTAMP, _SNAPSHOT, _VERSION):
         call = option(call)
     return call
 
@@ -121,8 +122,13 @@ def with_table_version(function: Callable[..., int]) -> Callable[..., int]:
 _VERSION = click.option(
     "--version", type=click.IntRange(min=0), metavar="N", help="A version of a Delta table."
 )
+_SNAPSHOT = click.option(
+    "--snapshot", type=click.IntRange(min=0), metavar="ID", help="A snapshot of an Iceberg table."
+)
 _TIMESTAMP = click.option(
-    "--timestamp", metavar="T", help="Its last version until then: 2026-01-31T12:00:00Z."
+    "--timestamp",
+    metavar="T",
+    help="The last version, or the snapshot, until then: 2026-01-31T12:00:00Z.",
 )
 
 

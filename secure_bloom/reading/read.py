@@ -41,8 +41,9 @@ def read_table(asked: ReadRequest) -> pa.Table:
     schemas, hive partition columns last.
 
     For a Delta table the live files of its latest version are read, or of ``version``, or of the
-    last version until ``timestamp``.  Deleted rows are left out.  The log tells columns and
-    partitions.
+    last version until ``timestamp``.  For an Iceberg table those of its current snapshot are read,
+    or of ``snapshot`` (its id), or of the one at ``timestamp``.  Deleted rows are left out.  The
+    log tells columns and partitions.
 
     A row group is decrypted only as far as its statistics, dictionary, Bloom filter and page index
     leave it open.  Raises KeyUnavailableError if a key is missing and rows are left that need it.
@@ -129,6 +130,8 @@ def read_row_groups(
         row_groups=file.row_groups,
         unchecked=file.unchecked,
         deleted=file.deleted,
+        equality=file.equality,
+        fills=file.fills,
     )
     reader = FileReader(planned, plan.request(), SourceOpener(resolver))
     try:

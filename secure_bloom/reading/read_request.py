@@ -42,6 +42,7 @@ class ReadRequest:
     allow_unprotected: bool = False
     version: int | None = None
     timestamp: str | datetime | None = None
+    snapshot: int | None = None
 
     def __post_init__(self) -> None:
         check_fields(self)

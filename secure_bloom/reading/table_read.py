@@ -62,7 +62,9 @@ class TableRead:
         self._open_readers: list[FileReader] = []
         self._rows = 0
         with self._timed("footers"):
-            at = TableVersion(version=asked.version, timestamp=asked.timestamp)
+            at = TableVersion(
+                version=asked.version, timestamp=asked.timestamp, snapshot=asked.snapshot
+            )
             self._files = TableFiles(given, self._resolver, at)
             warn_unverified(self._files.unverified)
             _refuse_members(wanted or (), self._files.schema)
@@ -112,6 +114,8 @@ class TableRead:
                 partition=plan.partition,
                 unchecked=plan.unchecked,
                 deleted=plan.deleted,
+                equality=plan.equality,
+                fills=plan.fills,
             )
             for found in self._runs()
             for plan in found.plans

@@ -133,6 +133,7 @@ def keys_used(
     only: Names = (),
     version: int | None = None,
     timestamp: str | datetime | None = None,
+    snapshot: int | None = None,
 ) -> KeyUseReport:
     """The master keys, and versions of them, that open the footers and columns of files.
 
@@ -140,8 +141,9 @@ def keys_used(
     it, or the KMS of ``policy``.  With a policy, the report says which keys are retired, and which
     the policy does not name.  ``only`` are master keys: other keys are left out, and files that
     depend on none of them, unless their footers stayed closed.  A file that cannot be read is
-    reported.  For a Delta table the live files of its latest
-    version count, or of ``version``, or of the last version until ``timestamp``.
+    reported.  For a Delta table the live files of its latest version count, or of ``version``, or
+    of the last version until ``timestamp``; for an Iceberg table those of its current snapshot, or
+    of ``snapshot``.
 
     >>> sb.keys_used("out/").files_by_key[("k_footer", None)]
     1
@@ -149,7 +151,8 @@ def keys_used(
     loaded = loaded_policy(policy)
     resolver = KeyResolver(asked_once(keys_of(keys, loaded)))
     names = as_names("only", only)
-    listing = list_tables(as_paths(paths), TableVersion(version=version, timestamp=timestamp))
+    at = TableVersion(version=version, timestamp=timestamp, snapshot=snapshot)
+    listing = list_tables(as_paths(paths), at)
     files = KeyPrefetch(resolver).each(listing.paths)
     found = in_order(lambda path: _file(listing, path, resolver), files, _WORKERS)
     told = (_of_keys(_with_standings(file, loaded), names) for file in found)

@@ -55,7 +55,12 @@ class ObjectUri:
 
     def store(self) -> str:
         """The URI of the whole store, as pyarrow wants it: no key, but the query."""
-        return self._with(OBJECT_SCHEMES[self.scheme.lower()], "/")
+        return self._with(self.kind, "/")
+
+    @property
+    def kind(self) -> str:
+        """The scheme that pyarrow knows the store by: s3 for s3a, too."""
+        return OBJECT_SCHEMES[self.scheme.lower()]
 
     def at(self, key: str) -> ObjectUri:
         """The URI of another key in the store."""

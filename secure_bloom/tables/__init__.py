@@ -21,15 +21,23 @@ if TYPE_CHECKING:
         Protocol,
         Snapshot,
         TableMetadata,
+        TableVersion,
     )
-    from secure_bloom.tables.table_listing import TableListing, TableVersion, list_tables
+    from secure_bloom.tables.table_listing import TableListing, list_tables
 
 _HOMES = {
     "delta_names": ["column_names"],
     "delta_snapshot": ["snapshot"],
     "iceberg_catalog": ["is_in_catalog"],
-    "live_file": ["DeletionVector", "LiveFile", "Protocol", "Snapshot", "TableMetadata"],
-    "table_listing": ["TableListing", "TableVersion", "list_tables"],
+    "live_file": [
+        "DeletionVector",
+        "LiveFile",
+        "Protocol",
+        "Snapshot",
+        "TableMetadata",
+        "TableVersion",
+    ],
+    "table_listing": ["TableListing", "list_tables"],
 }
 
 __all__ = [

@@ -19,10 +19,13 @@ from numpy.typing import NDArray
 
 from secure_bloom.errors import FormatError, UnsupportedFeatureError, located
 from secure_bloom.storage import join, open_input
+from secure_bloom.storage.memory_budget import refuse_beyond
 from secure_bloom.tables.live_file import DeletionVector
 from secure_bloom.tables.log_paths import resolve
 from secure_bloom.tables.roaring_bitmaps import positions
 
+#: A deleted row's position takes 8 bytes, and 8 more as the parts of a bitmap are joined.
+_POSITION_BYTES: Final = 16
 _MAGIC: Final = (1681511377).to_bytes(4, "little")
 _FILE_VERSION = b"\x01"
 #: The last characters of a file's name in the log: the Z85 of a UUID.
@@ -45,18 +48,29 @@ class DeletedRows:
         """
         with located(path=self.folder):
             data = _data(self.folder, self.vector)
-            if data[:4] != _MAGIC:
-                raise FormatError("a deletion vector does not begin with its magic number")
-            # Its rows were counted in the log, so that no more memory is taken than a reader has
-            # agreed to.
-            found = positions(data[4:], most=min(rows, self.vector.cardinality))
-        if len(found) != self.vector.cardinality:
-            raise FormatError(
-                f"a deletion vector has {len(found)} rows, the log says {self.vector.cardinality}"
-            )
-        if len(found) and found[-1] >= rows:
-            raise FormatError(f"a deletion vector has row {found[-1]}, the file has {rows} rows")
-        return found
+            return _rows(data, rows, self.vector.cardinality)
+
+
+def checked_vector(framed: bytes, rows: int, cardinality: int) -> NDArray[np.int64]:
+    """Return the positions in a vector between its size and its checksum, as files store it.
+
+    ``cardinality`` is the number of positions that the table's log says.  Raises FormatError for a
+    vector that is damaged or belongs to a file with other rows.
+    """
+    return _rows(_unframed(framed), rows, cardinality)
+
+
+def _rows(data: bytes, rows: int, cardinality: int) -> NDArray[np.int64]:
+    refuse_beyond(cardinality * _POSITION_BYTES, "its deletion vector")
+    if data[:4] != _MAGIC:
+        raise FormatError("a deletion vector does not begin with its magic number")
+    # Its rows were counted in the log, so that no more memory is taken than a reader has agreed to.
+    found = positions(data[4:], most=min(rows, cardinality))
+    if len(found) != cardinality:
+        raise FormatError(f"a deletion vector has {len(found)} rows, the log says {cardinality}")
+    if len(found) and found[-1] >= rows:
+        raise FormatError(f"a deletion vector has row {found[-1]}, the file has {rows} rows")
+    return found
 
 
 def _data(folder: str, vector: DeletionVector) -> bytes:
@@ -95,13 +109,17 @@ def _stored(path: str, vector: DeletionVector) -> bytes:
             raise FormatError("the file of deletion vectors is not of version 1")
         # The size and the checksum around it have four bytes each.
         framed = file.read_at(vector.offset, vector.size_in_bytes + 8)
+        return _unframed(framed)
+
+
+def _unframed(framed: bytes) -> bytes:
     data = framed[4:-4]
-    # Big-endian around data that is little-endian: PROTOCOL.md has it so.
+    # Big-endian around data that is little-endian: PROTOCOL.md has it so, and Iceberg after it.
     if int.from_bytes(framed[:4], "big") != len(data):
-        raise FormatError("a deletion vector has another size than the log says", path=path)
+        raise FormatError("a deletion vector has another size than the log says")
     # The checksum covers the data alone, neither its size nor its place.
     if int.from_bytes(framed[-4:], "big") != zlib.crc32(data):
-        raise FormatError("the checksum of a deletion vector is wrong", path=path)
+        raise FormatError("the checksum of a deletion vector is wrong")
     return data
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from secure_bloom.column_names import NamedField, NamesOfTable, StoredName
@@ -21,13 +22,17 @@ from secure_bloom.errors import (
     imported_for,
     located,
 )
-from secure_bloom.storage import is_object_uri, open_input
-from secure_bloom.storage.memory_budget import refuse_beyond
+from secure_bloom.storage import is_object_uri
+from secure_bloom.storage.paths import object_uri
 from secure_bloom.storage.tree_of import tree_of
+from secure_bloom.tables.commit_times import milliseconds
 from secure_bloom.tables.iceberg_catalog import METADATA_SUFFIX, PURPOSE
+from secure_bloom.tables.live_file import TableVersion
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from secure_bloom.tables.iceberg_deletes import DeleteIndex, FileDeletes, KeyColumn
 
 
 #: The folder of metadata files in that of their table.
@@ -37,31 +42,43 @@ _TELL_NO_VALUE = ("bucket", "void")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class IcebergFile:
+    """A live data file: what deletes rows of it, and the values of columns that it lacks."""
+
+    deletes: FileDeletes
+    fills: Mapping[str, pa.Scalar] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IcebergTable:
-    """The current snapshot of a table: its columns, and its data files in their order.
+    """A snapshot of a table: its columns, and its data files in the order of their paths.
 
     ``files_with_bounds`` are the columns whose bounds the manifests show, and of
     how many files; ``partition_columns`` are those by whose values the files are partitioned.
-    ``location`` is the folder of the table.  ``with_deletes`` are the files that lose rows by
-    delete files.  ``has_defaults``: a column that a file lacks may have a value there.
+    ``location`` is the folder of the table.  ``refused`` says why rows cannot be read, if so.
     """
 
     path: str
     location: str | None
     columns: pa.Schema = field(repr=False)
     names: NamesOfTable = field(repr=False)
-    files: tuple[str, ...]
-    with_deletes: frozenset[str]
-    has_defaults: bool
+    live: Mapping[str, IcebergFile] = field(repr=False)
     files_with_bounds: Mapping[str, int]
     partition_columns: tuple[str, ...]
+    refused: str | None = None
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The paths of the live data files."""
+        return tuple(self.live)
 
 
-def iceberg_table(path: str) -> IcebergTable:
-    """The table whose metadata file stands at ``path``.
+def iceberg_table(path: str, at: TableVersion | None = None) -> IcebergTable:
+    """Return the table whose metadata file is at ``path``, in its current snapshot or in ``at``.
 
-    Raises UnsupportedFeatureError for a table in an object store, or with what pyiceberg does not
-    plan, and FormatError for metadata that cannot be read.
+    Raises UnsupportedFeatureError for a table in an object store, or with files that are not read
+    here, PolicyError for a snapshot that it does not have, and FormatError for metadata that cannot
+    be read.
     """
     if is_object_uri(path):
         raise UnsupportedFeatureError(
@@ -71,39 +88,186 @@ def iceberg_table(path: str) -> IcebergTable:
         )
     with located(path=path):
         try:
-            return _planned(path)
+            return _planned(path, at or TableVersion())
         except SecureBloomError:
             raise
-        except NotImplementedError as exc:
-            raise UnsupportedFeatureError("pyiceberg does not plan this table's files") from exc
         except Exception as exc:
             # Without the text, which may quote bounds of columns.
             raise FormatError("pyiceberg cannot read the table's metadata") from exc
 
 
-def _planned(path: str) -> IcebergTable:
+def _planned(path: str, at: TableVersion) -> IcebergTable:
+    from secure_bloom.tables.iceberg_deletes import DATA, DeleteIndex
+
     table = _opened(path)
-    schema = table.schema()
-    tasks = list(table.scan().plan_files())
-    for task in tasks:
-        if str(task.file.file_format.value).upper() != "PARQUET":
-            raise UnsupportedFeatureError("the Iceberg table has data files that are not Parquet")
-        if getattr(task.file, "key_metadata", None) is not None:
-            raise UnsupportedFeatureError("the Iceberg table encrypts its files by its own keys")
-    files = {local_location(task.file.file_path): bool(task.delete_files) for task in tasks}
+    # After the metadata: without pyiceberg, opening them says so.
+    from secure_bloom.tables.iceberg_files import manifest_entries
+
+    snapshot = _snapshot(table, at)
+    schema = _schema(table, snapshot)
+    entries = [
+        entry
+        for manifest in (() if snapshot is None else snapshot.manifests(table.io))
+        for entry in manifest_entries(manifest, table.io)
+    ]
+    opened = opener(path)
+    data, index = [], DeleteIndex(table.specs(), opened, _key_columns(table))
+    for entry in entries:
+        if entry.data_file.content == DATA:
+            data.append(entry)
+        else:
+            index.add(entry)
     return IcebergTable(
         path=path,
         location=_location(path),
         columns=schema.as_arrow().remove_metadata(),
         names=names_of_structure(schema.as_struct()),
-        files=tuple(sorted(files)),
-        with_deletes=frozenset(file for file, has_deletes in files.items() if has_deletes),
-        has_defaults=any(_has_default(column) for column in schema.fields),
+        live=_live_files(table, schema, data, index, opened),
         files_with_bounds=Counter(
-            name for task in tasks for name in _names(table, _bounded_fields(task.file))
+            name for entry in data for name in _names(table, _bounded_fields(entry.data_file))
         ),
-        partition_columns=tuple(_names(table, _partition_fields(table, tasks))),
+        partition_columns=tuple(_names(table, _partition_fields(table, data))),
+        refused=index.refused or _nested_default(schema),
     )
+
+
+def _snapshot(table: Any, at: TableVersion) -> Any:
+    """Return the snapshot that is meant; None for a table without one."""
+    if at.version is not None:
+        raise PolicyError(
+            "an Iceberg table has snapshots, not versions", hint="--snapshot ID names one"
+        )
+    if at.snapshot is not None:
+        found = table.snapshot_by_id(at.snapshot)
+        if found is None:
+            raise PolicyError(
+                f"the table has no snapshot {at.snapshot}", hint="it may have expired"
+            )
+        return found
+    if at.timestamp is None:
+        return table.current_snapshot()
+    found = table.snapshot_as_of_timestamp(milliseconds(at.timestamp))
+    if found is None:
+        raise PolicyError(
+            "the table has no snapshot until that time", hint="its snapshots may have expired"
+        )
+    return found
+
+
+def _schema(table: Any, snapshot: Any) -> Any:
+    """Return the schema of a snapshot; that of the current one is the table's own."""
+    if snapshot is None or snapshot == table.current_snapshot():
+        return table.schema()
+    return table.schemas().get(snapshot.schema_id) or table.schema()
+
+
+def _live_files(
+    table: Any,
+    schema: Any,
+    data: Sequence[Any],
+    index: DeleteIndex,
+    opened: Callable[[str], str],
+) -> dict[str, IcebergFile]:
+    defaults, found = _defaults(schema), dict[str, IcebergFile]()
+    for entry in data:
+        file = entry.data_file
+        if str(file.file_format.value).upper() != "PARQUET":
+            raise UnsupportedFeatureError("the Iceberg table has data files that are not Parquet")
+        if file.key_metadata is not None:
+            raise UnsupportedFeatureError("the Iceberg table encrypts its files by its own keys")
+        path = opened(file.file_path)
+        if path in found:
+            raise FormatError("two entries of the table's manifests name one data file")
+        fills = {**defaults, **_identities(table, schema, file)}
+        found[path] = IcebergFile(deletes=index.of(entry), fills=fills)
+    return dict(sorted(found.items()))
+
+
+def _defaults(schema: Any) -> dict[str, pa.Scalar]:
+    """Return the values of columns in files that lack them, where they are not null."""
+    return {
+        column.name: _scalar(column.initial_default, column.field_type)
+        for column in schema.fields
+        if column.initial_default is not None
+    }
+
+
+def _nested_default(schema: Any) -> str | None:
+    """Return a sentence if a part of a column has a default value."""
+    for column in schema.fields:
+        kind = column.field_type
+        if any(map(_has_default, kind.fields if kind.is_struct else _held(kind))):
+            return f"a part of column {column.name} has a default value for files that lack it"
+    return None
+
+
+def _identities(table: Any, schema: Any, file: Any) -> dict[str, pa.Scalar]:
+    """Return the values of partition columns: files that were imported may lack the columns."""
+    found = {}
+    for position, part in enumerate(table.specs()[file.spec_id].fields):
+        column = schema._lazy_id_to_field.get(part.source_id)
+        value = file.partition[position]
+        if str(part.transform) == "identity" and column in schema.fields and value is not None:
+            found[column.name] = _scalar(value, column.field_type)
+    return found
+
+
+def _scalar(value: Any, kind: Any) -> pa.Scalar:
+    """Return a value of the metadata in the Arrow type of a column."""
+    import pyarrow as pa
+
+    wanted = arrow_of(kind)
+    if isinstance(value, int) and pa.types.is_temporal(wanted):
+        # Days, microseconds or nanoseconds after 1970 or midnight.
+        stored = pa.int32() if wanted.bit_width == 32 else pa.int64()
+        return pa.scalar(value, stored).cast(wanted)
+    if hasattr(value, "bytes"):
+        value = value.bytes
+    return pa.scalar(value, wanted)
+
+
+def arrow_of(kind: Any) -> pa.DataType:
+    """Return the Arrow type in which a column of an Iceberg type is decoded."""
+    from pyiceberg.schema import Schema
+    from pyiceberg.types import NestedField
+
+    found = Schema(NestedField(1, "c", kind, required=False)).as_arrow().field(0).type
+    return getattr(found, "storage_type", found)
+
+
+def _key_columns(table: Any) -> Callable[[int], KeyColumn]:
+    """Return what finds a column of equality deletes by its id, in any schema of the table."""
+    import pyarrow as pa
+
+    from secure_bloom.tables.iceberg_deletes import KeyColumn
+
+    schemas = [table.schema(), *sorted(table.schemas().values(), key=lambda it: -it.schema_id)]
+
+    @cache
+    def find(field_id: int) -> KeyColumn:
+        for schema in schemas:
+            column = schema._lazy_id_to_field.get(field_id)
+            if column is None:
+                continue
+            if not column.field_type.is_primitive:
+                break
+            kind, default = arrow_of(column.field_type), column.initial_default
+            return KeyColumn(
+                field_id=field_id,
+                path=(*_ids_above(schema, field_id), field_id),
+                type=kind,
+                default=pa.scalar(None, kind)
+                if default is None
+                else _scalar(default, column.field_type),
+            )
+        raise FormatError(f"equality deletes are by a field {field_id} that is no column")
+
+    return find
+
+
+def _ids_above(schema: Any, field_id: int) -> tuple[int, ...]:
+    parent = schema._lazy_id_to_parent.get(field_id)
+    return () if parent is None else (*_ids_above(schema, parent), parent)
 
 
 def _location(path: str) -> str | None:
@@ -130,6 +294,8 @@ def bounds_of_old_files(table: IcebergTable) -> Mapping[str, int]:
 
 def _entries(table: Any) -> Iterator[tuple[str, tuple[str, ...]]]:
     """The files of all entries of all snapshots, each with its columns that have bounds."""
+    from secure_bloom.tables.iceberg_files import manifest_entries
+
     seen: set[str] = set()
     for snapshot in table.snapshots():
         try:
@@ -138,7 +304,7 @@ def _entries(table: Any) -> Iterator[tuple[str, tuple[str, ...]]]:
                 if manifest.manifest_path in seen:
                     continue
                 seen.add(manifest.manifest_path)
-                for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=False):
+                for entry in manifest_entries(manifest, table.io, with_deleted=True):
                     file = entry.data_file
                     yield (
                         local_location(file.file_path),
@@ -154,9 +320,9 @@ def _bounded_fields(file: Any) -> set[int]:
     return {*(file.lower_bounds or ()), *(file.upper_bounds or ())}
 
 
-def _partition_fields(table: Any, tasks: Iterable[Any]) -> list[int]:
+def _partition_fields(table: Any, entries: Iterable[Any]) -> list[int]:
     """The ids of the columns that partition the files, but for hashes of them."""
-    specs = {task.file.spec_id: table.specs()[task.file.spec_id] for task in tasks}
+    specs = {it.data_file.spec_id: table.specs()[it.data_file.spec_id] for it in entries}
     return sorted(
         {
             field.source_id
@@ -179,22 +345,12 @@ def _names(table: Any, ids: Iterable[int]) -> Iterator[str]:
 def _opened(path: str) -> Any:
     with imported_for(PURPOSE, "iceberg"):
         from pyiceberg.catalog.noop import NoopCatalog
-        from pyiceberg.io.pyarrow import PyArrowFileIO
         from pyiceberg.serializers import FromInputFile
         from pyiceberg.table import StaticTable
-
-    class LocalFiles(PyArrowFileIO):  # type: ignore[misc, unused-ignore]
-        """Opens local files alone: what metadata names is not to be believed."""
-
-        def new_input(self, location: str) -> Any:
-            path = local_location(location)
-            # Opened here first: a pipe would be waited for, and a sparse file read.
-            with open_input(path) as file:
-                refuse_beyond(2 * file.size, "a file of the metadata")
-            return super().new_input(path)
+    from secure_bloom.tables.iceberg_files import StoredFiles
 
     # Not StaticTable.from_metadata: properties of the table could name a class to be imported.
-    files = LocalFiles()
+    files = StoredFiles(opener(path))
     metadata = FromInputFile.table_metadata(files.new_input(path))
     return StaticTable(
         identifier=("static-table", path),
@@ -203,6 +359,27 @@ def _opened(path: str) -> Any:
         io=files,
         catalog=NoopCatalog("static-table"),
     )
+
+
+def opener(metadata_file: str) -> Callable[[str], str]:
+    """Return what gives the path or URI of a location in the metadata.
+
+    Files are opened in the store of the metadata file alone: UnsupportedFeatureError for others.
+    """
+    if not is_object_uri(metadata_file):
+        return local_location
+    store = object_uri(metadata_file)
+
+    def opened(location: str) -> str:
+        found = object_uri(location) if is_object_uri(location) else None
+        if found is None or (found.kind, found.authority) != (store.kind, store.authority):
+            raise UnsupportedFeatureError(
+                "the metadata of the Iceberg table name a file in another store"
+            )
+        # Endpoint and region of the metadata file are those of all files.
+        return str(replace(found, query=store.query))
+
+    return opened
 
 
 def opened_location(location: str) -> str:

@@ -1,10 +1,34 @@
-"""One version of a Delta table, as its log has it: protocol, metadata, and the live files."""
+"""The version of a table that is meant; one of a Delta table: protocol, metadata, live files."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
+
+from secure_bloom.errors import PolicyError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableVersion:
+    """The version of a table that is meant: a number, the last until a time, or the latest.
+
+    ``version`` is of a Delta table, ``snapshot`` the id of an Iceberg table's.
+    """
+
+    version: int | None = None
+    timestamp: str | datetime | None = None
+    snapshot: int | None = None
+
+    def __post_init__(self) -> None:
+        if [self.version, self.timestamp, self.snapshot].count(None) < 2:
+            raise PolicyError("several versions of a table are asked for: one is enough")
+
+    @property
+    def is_latest(self) -> bool:
+        """Whether no version was asked for."""
+        return self == TableVersion()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

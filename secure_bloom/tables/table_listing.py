@@ -26,11 +26,10 @@ from secure_bloom.storage.listing import expand
 from secure_bloom.storage.managed_tables import refuse_above, refuse_folder
 from secure_bloom.storage.tree_of import tree_of
 from secure_bloom.tables.iceberg_catalog import METADATA_SUFFIX, is_in_catalog, metadata_file
+from secure_bloom.tables.live_file import TableVersion
 
 # Readers of logs are loaded when a table with a log is found: most files are of none.
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from secure_bloom.column_names import NamesOfTable
     from secure_bloom.storage.folder_trees import Tree
     from secure_bloom.tables.iceberg_table import IcebergTable
@@ -38,19 +37,6 @@ if TYPE_CHECKING:
 
 #: The logs that verbs which only read can honour.
 _READERS = frozenset({TableLog.DELTA, TableLog.STREAMING})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableVersion:
-    """The version of a table that is meant: a number, the last until a time, or the latest."""
-
-    version: int | None = None
-    timestamp: str | datetime | None = None
-
-    @property
-    def is_latest(self) -> bool:
-        """Whether no version was asked for."""
-        return self.version is None and self.timestamp is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,9 +133,10 @@ class _Listed:
 
     def listing(self) -> TableListing:
         """All that was found."""
-        if not self._at.is_latest and not self._snapshots:
+        if not self._at.is_latest and not self._snapshots and not self._iceberg:
             raise PolicyError(
-                "a version was asked for, and only Delta tables have versions that can be read"
+                "a version was asked for, and only Delta and Iceberg tables have versions that can "
+                "be read"
             )
         return TableListing(
             paths=tuple(sorted(self._paths.values())),
@@ -182,8 +169,7 @@ class _Listed:
         """Take the data files of the table with this metadata file."""
         from secure_bloom.tables.iceberg_table import iceberg_table
 
-        self._refuse_version(path)
-        table = iceberg_table(local_path(path))
+        table = iceberg_table(local_path(path), self._at)
         self._iceberg.append(table)
         self._names |= dict.fromkeys(table.files, table.names)
         self.take(table.files)
@@ -233,13 +219,21 @@ class _Listed:
 
     def _refuse_version(self, table: str) -> None:
         if not self._at.is_latest:
-            raise PolicyError("only Delta tables have versions that can be read", path=table)
+            raise PolicyError(
+                "only Delta and Iceberg tables have versions that can be read", path=table
+            )
 
     def _snapshot(self, tree: Tree, table: str) -> Snapshot:
         key = tree.key(table)
         if key not in self._snapshots:
             from secure_bloom.tables.delta_snapshot import snapshot
 
+            if self._at.snapshot is not None:
+                raise PolicyError(
+                    "a Delta table has versions, not snapshots",
+                    hint="--version N names one",
+                    path=table,
+                )
             found = snapshot(table, version=self._at.version, timestamp=self._at.timestamp)
             if found is None:
                 raise FormatError("the table's log is gone", path=table)

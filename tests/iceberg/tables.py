@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import struct
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,7 +28,12 @@ from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation, Snapshot, Summary
-from pyiceberg.table.update import AddSnapshotUpdate, SetSnapshotRefUpdate
+from pyiceberg.table.update import (
+    AddPartitionSpecUpdate,
+    AddSnapshotUpdate,
+    SetSnapshotRefUpdate,
+)
+from pyiceberg.typedef import Record
 from pyiceberg.types import LongType, NestedField, StringType
 from pyiceberg.utils.config import Config
 
@@ -89,18 +97,22 @@ def all_rows(table: Table, snapshot_id: int | None = None) -> list[dict[str, Any
 
 def data_files(table: Table) -> list[str]:
     """The live data files, as the manifests name them."""
-    return sorted(task.file.file_path for task in table.refresh().scan().plan_files())
+    files = (entry.data_file for entry in entries(table))
+    return sorted(it.file_path for it in files if it.content == DataFileContent.DATA)
 
 
 def entries(table: Table) -> list[ManifestEntry]:
     """The live entries of the current snapshot."""
     snapshot = table.refresh().current_snapshot()
-    assert snapshot is not None
-    return [
-        entry
-        for manifest in snapshot.manifests(table.io)
-        for entry in manifest.fetch_manifest_entry(table.io)
-    ]
+    return (
+        []
+        if snapshot is None
+        else [
+            entry
+            for manifest in snapshot.manifests(table.io)
+            for entry in manifest.fetch_manifest_entry(table.io)
+        ]
+    )
 
 
 def local(location: str) -> Path:
@@ -108,6 +120,10 @@ def local(location: str) -> Path:
 
 
 class _Deletes(ManifestWriterV2):
+    """A manifest of delete files, with the fields of version 3 if ``with_vectors``."""
+
+    with_vectors = False
+
     def content(self) -> ManifestContent:
         return ManifestContent.DELETES
 
@@ -115,22 +131,100 @@ class _Deletes(ManifestWriterV2):
     def _meta(self) -> dict[str, str]:
         return {**super()._meta, "content": "deletes"}
 
+    def _with_partition(self, format_version: Any) -> Schema:
+        return super()._with_partition(3 if self.with_vectors else format_version)
 
-def delete_positions(table: Table, data_file: str, positions: list[int], name: str) -> None:
-    """Commit a position delete file, as a merge-on-read engine does."""
+
+def delete_positions(
+    table: Table, data_file: str | dict[str, list[int]], positions: list[int], name: str
+) -> None:
+    """Commit a position delete file, as a merge-on-read engine does.
+
+    Several data files are given with their own positions; they are of one partition.
+    """
     path = f"{table.location()}/data/{name}.parquet"
+    by_file = {data_file: positions} if isinstance(data_file, str) else data_file
+    named = [(file, at) for file, places in by_file.items() for at in places]
     content = pa.table(
-        {"file_path": [data_file] * len(positions), "pos": pa.array(positions, pa.int64())}
+        {
+            "file_path": [file for file, _ in named],
+            "pos": pa.array([at for _, at in named], pa.int64()),
+        }
     )
     pq.write_table(_with_ids(content, {"file_path": 2147483546, "pos": 2147483545}), local(path))
-    _commit_deletes(table, path, DataFileContent.POSITION_DELETES, len(positions))
+    (like,) = [it for it in entries(table) if it.data_file.file_path == named[0][0]]
+    commit_deletes(table, path, DataFileContent.POSITION_DELETES, len(named), like=like.data_file)
 
 
-def delete_equal(table: Table, ids: list[int], name: str) -> None:
-    """Commit an equality delete file on the column ``id``."""
+def delete_equal(
+    table: Table, ids: list[int] | pa.Table, name: str, *, like: DataFile | None = None
+) -> None:
+    """Commit an equality delete file on the column ``id``, or on the columns of ``ids``.
+
+    ``like`` is a data file of the partition; without it all partitions are meant.
+    """
     path = f"{table.location()}/data/{name}.parquet"
-    pq.write_table(_with_ids(pa.table({"id": pa.array(ids, pa.int64())}), {"id": 1}), local(path))
-    _commit_deletes(table, path, DataFileContent.EQUALITY_DELETES, len(ids), equality_ids=[1])
+    content = ids if isinstance(ids, pa.Table) else pa.table({"id": pa.array(ids, pa.int64())})
+    numbers = {
+        column: table.schema().find_field(column).field_id for column in content.schema.names
+    }
+    pq.write_table(_with_ids(content, numbers), local(path))
+    commit_deletes(
+        table,
+        path,
+        DataFileContent.EQUALITY_DELETES,
+        content.num_rows,
+        like=like,
+        equality_ids=[*numbers.values()],
+    )
+
+
+def delete_by_vector(table: Table, data_file: str, positions: list[int], name: str) -> Path:
+    """Commit a deletion vector, as writers of version 3 do; the path of its Puffin file."""
+    path = f"{table.location()}/data/{name}.puffin"
+    blob = framed_vector(positions)
+    footer = json.dumps(
+        {
+            "blobs": [
+                {
+                    "type": "deletion-vector-v1",
+                    "fields": [],
+                    "snapshot-id": -1,
+                    "sequence-number": -1,
+                    "offset": 4,
+                    "length": len(blob),
+                    "properties": {
+                        "referenced-data-file": data_file,
+                        "cardinality": str(len(positions)),
+                    },
+                }
+            ]
+        }
+    ).encode()
+    end = struct.pack("<I", len(footer)) + bytes(4) + b"PFA1"
+    local(path).write_bytes(b"PFA1" + blob + b"PFA1" + footer + end)
+    (like,) = [it for it in entries(table) if it.data_file.file_path == data_file]
+    commit_deletes(
+        table,
+        path,
+        DataFileContent.POSITION_DELETES,
+        len(positions),
+        like=like.data_file,
+        file_format=FileFormat.PUFFIN,
+        _table_format_version=3,
+        referenced_data_file=data_file,
+        content_offset=4,
+        content_size_in_bytes=len(blob),
+    )
+    return local(path)
+
+
+def framed_vector(positions: list[int]) -> bytes:
+    """A vector of a few positions below 65,536: Puffin's `deletion-vector-v1`."""
+    bitmap = struct.pack("<IIHHI", 12346, 1, 0, len(positions) - 1, 16)
+    bitmap += b"".join(struct.pack("<H", at) for at in sorted(positions))
+    data = struct.pack("<IQI", 1681511377, 1, 0) + bitmap
+    return struct.pack(">I", len(data)) + data + struct.pack(">I", zlib.crc32(data))
 
 
 def _with_ids(table: pa.Table, ids: dict[str, int]) -> pa.Table:
@@ -138,27 +232,37 @@ def _with_ids(table: pa.Table, ids: dict[str, int]) -> pa.Table:
     return table.cast(pa.schema(fields))
 
 
-def _commit_deletes(
-    table: Table, path: str, content: DataFileContent, count: int, **more: Any
+def commit_deletes(
+    table: Table,
+    path: str,
+    content: DataFileContent,
+    count: int,
+    *,
+    like: DataFile | None = None,
+    **more: Any,
 ) -> None:
+    """Commit a delete file in the partition of a data file; without it in that of no partition."""
     current = table.refresh().current_snapshot()
     assert current is not None
-    deletes = DataFile.from_args(
-        content=content,
-        file_path=path,
-        file_format=FileFormat.PARQUET,
-        partition=entries(table)[0].data_file.partition,
-        record_count=count,
-        file_size_in_bytes=local(path).stat().st_size,
-        **more,
-    )
-    deletes.spec_id = table.spec().spec_id
+    fields: dict[str, Any] = {
+        "content": content,
+        "file_path": path,
+        "file_format": FileFormat.PARQUET,
+        "partition": Record() if like is None else like.partition,
+        "record_count": count,
+        "file_size_in_bytes": local(path).stat().st_size,
+    }
+    deletes = DataFile.from_args(**{**fields, **more})
+    spec = _global_spec(table) if like is None else table.specs()[like.spec_id]
+    deletes.spec_id = spec.spec_id
     snapshot_id = table.metadata.new_snapshot_id()
     entry = ManifestEntry.from_args(
         status=ManifestEntryStatus.ADDED, snapshot_id=snapshot_id, data_file=deletes
     )
     output = table.io.new_output(f"{table.location()}/metadata/m-{snapshot_id}.avro")
-    with _Deletes(table.spec(), table.schema(), output, snapshot_id, "gzip") as writer:
+    writer = _Deletes(spec, table.schema(), output, snapshot_id, "gzip")
+    writer.with_vectors = len(deletes) > 16
+    with writer:
         writer.add_entry(entry)
     listed = f"{table.location()}/metadata/snap-{snapshot_id}.avro"
     number = table.metadata.next_sequence_number()
@@ -182,6 +286,17 @@ def _commit_deletes(
         table, (), (AddSnapshotUpdate(snapshot=snapshot), SetSnapshotRefUpdate(**reference))
     )
     table.refresh()
+
+
+def _global_spec(table: Table) -> PartitionSpec:
+    """A spec without partitions: deletes of it are of all partitions."""
+    found = [spec for spec in table.specs().values() if spec.is_unpartitioned()]
+    if found:
+        return found[0]
+    spec = PartitionSpec(spec_id=max(table.specs()) + 1)
+    table.catalog.commit_table(table, (), (AddPartitionSpecUpdate(spec=spec),))
+    table.refresh()
+    return spec
 
 
 @contextmanager

@@ -6,6 +6,8 @@ import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+
 from secure_bloom.errors import KeyUnavailableError
 from secure_bloom.parquet.footer import Chunk
 from secure_bloom.predicates.decided import Decided
@@ -56,15 +58,24 @@ class FilePruner:
 
     ``predicates`` has, by the ordinal of the condition, those on a single leaf of the file.
     ``unavailable`` has the conditions whose column key is not available, with the error.
-    ``ruled_out`` are the conditions that are false for the whole file.
+    ``ruled_out`` are the conditions that are false for the whole file.  ``fills`` are the values of
+    columns that the file may lack.
     """
 
-    def __init__(self, *, context: PruningContext, footer: FileFooter, partition: Values) -> None:
+    def __init__(
+        self,
+        *,
+        context: PruningContext,
+        footer: FileFooter,
+        partition: Values,
+        fills: Mapping[str, pa.Scalar],
+    ) -> None:
         self.context = context
         self.explain = context.explain
         self._file: CountedFile | None = None
         self.footer = footer
         self.partition = partition
+        self.fills = fills
         self.ruled_out: frozenset[int] = frozenset()
         self.predicates: dict[int, ColumnPredicate] = {}
         self.unavailable: dict[int, KeyUnavailableError] = {}
@@ -111,6 +122,7 @@ class FilePruner:
             path=self.footer.path,
             footer=self.footer,
             partition=self.partition,
+            fills=self.fills,
             row_groups=tuple([group.plan() for group in self.groups]),
             unchecked=frozenset(self.unavailable),
             extents=() if self._file is None else tuple(self._file.extents),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -15,6 +17,9 @@ from secure_bloom.reading.table.footer import FileFooter
 from secure_bloom.reading.table.hive_partitions import Values
 from secure_bloom.storage.inputs import Extent
 from secure_bloom.tables.deletion_vectors import DeletedRows
+
+if TYPE_CHECKING:
+    from secure_bloom.tables.iceberg_deletes import DeletedPositions, EqualityFile
 
 
 class Step(enum.StrEnum):
@@ -89,7 +94,8 @@ class FilePlan:
 
     Skipped row groups are listed if the read is explained; else they may be left out.
     ``unchecked`` has ordinals of conditions; ``extents`` are the bytes that planning read.
-    ``deleted`` are rows that the table has no more.
+    ``deleted`` are rows that the table has no more, and ``equality`` what deletes rows by their
+    values.  ``fills`` are values of columns that the file lacks, where they are not null.
     """
 
     path: str
@@ -98,7 +104,9 @@ class FilePlan:
     row_groups: tuple[RowGroupPlan, ...]
     unchecked: frozenset[int] = frozenset()
     extents: tuple[Extent, ...] = ()
-    deleted: DeletedRows | None = None
+    deleted: DeletedRows | DeletedPositions | None = None
+    equality: tuple[EqualityFile, ...] = ()
+    fills: Mapping[str, pa.Scalar] = field(default_factory=dict, repr=False)
 
     @property
     def surviving(self) -> tuple[RowGroupPlan, ...]:
@@ -122,7 +130,9 @@ class PlannedFile:
     row_groups: tuple[RowGroupPlan, ...]
     partition: Values
     unchecked: frozenset[int]
-    deleted: DeletedRows | None = None
+    deleted: DeletedRows | DeletedPositions | None = None
+    equality: tuple[EqualityFile, ...] = ()
+    fills: Mapping[str, pa.Scalar] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

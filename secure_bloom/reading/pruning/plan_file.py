@@ -8,8 +8,10 @@ steps that need the footer alone come first, before the file is opened again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+import pyarrow as pa
 
 from secure_bloom.encryption.keys import KeyMisfitError
 from secure_bloom.errors import KeyUnavailableError
@@ -27,6 +29,7 @@ from secure_bloom.reading.table.footer import FileFooter
 from secure_bloom.reading.table.hive_partitions import Values
 from secure_bloom.storage import CountedFile
 
+_NO_FILLS: Mapping[str, pa.Scalar] = {}
 #: The steps that read the file, cheapest first; each sees what the ones before left.
 _OF_FILE = (
     prune_by_dictionaries,
@@ -56,15 +59,20 @@ class Planner:
         self._needed = context.request.needed
 
     def begin(
-        self, footer: FileFooter, partition: Values, row_groups: Sequence[int] | None = None
+        self,
+        footer: FileFooter,
+        partition: Values,
+        fills: Mapping[str, pa.Scalar] = _NO_FILLS,
+        row_groups: Sequence[int] | None = None,
     ) -> StartedFile:
         """Prune by what the folders and the footer of a file say together.
 
-        With ``row_groups`` the file is planned as if it had no others.
+        ``fills`` are values of columns that the file may lack.  With ``row_groups`` the file is
+        planned as if it had no others.
         """
         footer.refuse_clear(self._needed)
         footer.check_empty(self._needed)
-        pruner = FilePruner(context=self._context, footer=footer, partition=partition)
+        pruner = FilePruner(context=self._context, footer=footer, partition=partition, fills=fills)
         prune_by_partition(pruner)
         if row_groups is not None:
             pruner.keep(dict.fromkeys(row_groups, frozenset()))

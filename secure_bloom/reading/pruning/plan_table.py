@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
 
 from secure_bloom.errors import located
 from secure_bloom.ordered_pool import in_order
 from secure_bloom.reading.pruning.context import PruningContext
 from secure_bloom.reading.pruning.plan import FilePlan
 from secure_bloom.reading.pruning.plan_file import Planner
+from secure_bloom.reading.table.hive_partitions import Values
 from secure_bloom.reading.table.table_files import TableFiles
 
 
@@ -54,9 +57,16 @@ class PlannedFiles:
         yield from map(self._planned, ordinals)
 
     def _planned(self, ordinal: int) -> FilePlan:
-        """The plan of a file, with the rows that the table's log says are deleted."""
-        plan, deleted = self._plan(ordinal), self._files.state.deleted(ordinal)
-        return plan if deleted is None else replace(plan, deleted=deleted)
+        """The plan of a file, with what the table's log says is deleted."""
+        plan, state = self._plan(ordinal), self._files.state
+        deleted, equality = state.deleted(ordinal), state.equality_deletes(ordinal)
+        if deleted is None and not equality:
+            return plan
+        return replace(plan, deleted=deleted, equality=equality)
+
+    def _known(self, ordinal: int) -> tuple[Values, Mapping[str, pa.Scalar]]:
+        """What the table says of the values in a file: of partitions, and of columns it lacks."""
+        return self._files.partitions[ordinal], self._files.state.fills(ordinal)
 
     def _plan(self, ordinal: int) -> FilePlan:
         """The plan of a file, which is opened only if its footer does not rule it out."""
@@ -65,13 +75,13 @@ class PlannedFiles:
             footer, started = files.kept(ordinal), None
             if footer is not None:
                 with located(path=footer.path):
-                    started = planner.begin(footer, files.partitions[ordinal])
+                    started = planner.begin(footer, *self._known(ordinal))
                     plan = planner.plan_by_footer(started)
                 if plan is not None:
                     return plan
             with files.opened(ordinal) as (file, footer):
                 if started is None:
-                    started = planner.begin(footer, files.partitions[ordinal])
+                    started = planner.begin(footer, *self._known(ordinal))
                     plan = planner.plan_by_footer(started)
                     if plan is not None:
                         return plan

@@ -28,6 +28,7 @@ from secure_bloom.reading.pruning.context import PruningContext
 from secure_bloom.reading.pruning.plan import FilePlan, RowGroupPlan, Step
 from secure_bloom.reading.rows.column_decoder import ColumnDecoder, Columns, DecodeInPartsError
 from secure_bloom.reading.rows.decoded_sizes import harmless_size
+from secure_bloom.reading.rows.equality_deletes import EqualityDeletes
 from secure_bloom.reading.rows.opened_file import OpenedFile
 from secure_bloom.reading.rows.page_reads import Ranges, ReadWholeError
 from secure_bloom.reading.rows.pyarrow_source import SourceOpener
@@ -35,7 +36,6 @@ from secure_bloom.reading.rows.table_rows import conformed
 from secure_bloom.reading.rows.value_scan import ValueScan
 from secure_bloom.storage import CountedFile, InputFile, open_input
 from secure_bloom.storage.inputs import Extent
-from secure_bloom.storage.memory_budget import refuse_beyond
 
 #: A row group that is too large for memory is cut into so many parts: of 32 MiB by default.
 _PARTS = 8
@@ -45,8 +45,6 @@ _DENSE = 0.1
 
 #: Positions of rows in a file or a row group.
 Positions = NDArray[np.int64]
-#: A deleted row's position takes 8 bytes, and 8 more as the parts of a bitmap are joined.
-_POSITION_BYTES = 16
 
 
 class Parts:
@@ -90,8 +88,11 @@ class FileReader:
         self._predicate = _checkable(request.predicate, plan.unchecked)
         present = set(plan.footer.columns.arrow.names) - set(request.partitions)
         looked_at = dict.fromkeys(c.path[0] for c in conditions_of(self._predicate))
-        self._filtered = [name for name in looked_at if name in present]
-        self._others = [n for n in request.output if n in present and n not in looked_at]
+        self._equality = EqualityDeletes(plan.equality, plan.footer) if plan.equality else None
+        keys = () if self._equality is None else self._equality.needed
+        plan.footer.refuse_clear(keys)
+        self._filtered = list(dict.fromkeys([*(n for n in looked_at if n in present), *keys]))
+        self._others = [n for n in request.output if n in present and n not in self._filtered]
         self._looked_at = tuple(looked_at)
         self._opened = OpenedFile(
             plan.footer,
@@ -107,12 +108,7 @@ class FileReader:
     def _deleted(self) -> Positions | None:
         """The positions of rows that the table has no more; None for none."""
         deleted = self.plan.deleted
-        if deleted is None:
-            return None
-        # A hostile file may promise any number of rows, and runs of a few bytes stand for many
-        # positions.
-        refuse_beyond(deleted.vector.cardinality * _POSITION_BYTES, "its deletion vector")
-        return deleted.positions(int(self._first_rows[-1]))
+        return None if deleted is None else deleted.positions(int(self._first_rows[-1]))
 
     @property
     def _decoded(self) -> list[str]:
@@ -163,11 +159,9 @@ class FileReader:
 
     def _kept(self, columns: Columns, first: int, count: int) -> pa.Table:
         """The rows, counted from the ``first`` on, that the table has and that match."""
-        if self._predicate is None and self._deleted is None:
+        if self._is_kept_whole and self._deleted is None:
             return self._rows_of(columns, count)
-        keep = np.ones(count, bool)
-        if self._predicate is not None:
-            keep &= self._matches(self._predicate, columns, count)
+        keep = self._kept_by_values(columns, count)
         if self._deleted is not None:
             keep &= _others_than(self._deleted, np.arange(first, first + count))
         mask = pa.array(keep)
@@ -228,9 +222,9 @@ class FileReader:
     def _read_as_planned(self, groups: Sequence[RowGroupPlan]) -> pa.Table:
         count = sum(map(_count, groups))
         columns = self._decoder.checked_rows(groups, self._filtered)
-        if self._predicate is None:
+        if self._is_kept_whole:
             return self._all_rows(groups, count)
-        keep = self._matches(self._predicate, columns, count)
+        keep = self._kept_by_values(columns, count)
         if self._deleted is not None:
             keep = keep & self._lives(self._deleted, groups)
         found = self._count_found(groups, keep)
@@ -261,6 +255,20 @@ class FileReader:
         first = self._first_rows
         rows = np.concatenate([first[group.row_group] + _rows(group) for group in groups])
         return _others_than(deleted, rows)
+
+    @property
+    def _is_kept_whole(self) -> bool:
+        """Whether no value of a row decides if it is in the result."""
+        return self._predicate is None and self._equality is None
+
+    def _kept_by_values(self, columns: Columns, count: int) -> NDArray[np.bool_]:
+        """The mask of the rows that match, and that no equality delete removes."""
+        keep = np.ones(count, np.bool_)
+        if self._predicate is not None:
+            keep &= self._matches(self._predicate, columns, count)
+        if self._equality is not None and keep.any():
+            keep &= self._equality.lives(columns, count)
+        return keep
 
     def _matches(
         self, predicate: BoundPredicate, columns: Columns, count: int

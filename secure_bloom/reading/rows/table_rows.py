@@ -29,7 +29,9 @@ def _column(
         value = partition_scalar(field, plan.partition)
         return pa.repeat(value, count) if value.is_valid else pa.nulls(count, field.type)
     if column is None:
-        return pa.nulls(count, field.type)
+        value = plan.fills.get(field.name)
+        filled = pa.nulls(count) if value is None else pa.repeat(value, count)
+        return filled.cast(field.type)
     if column.type == field.type:
         return column
     try:

@@ -6,7 +6,8 @@ and the deleted rows.  Files have the columns under names of their own with colu
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -16,9 +17,15 @@ from secure_bloom.reading.table.delta_types import arrow_field, of_table
 from secure_bloom.reading.table.hive_partitions import Values, partition_fields, partition_values
 from secure_bloom.tables import TableListing, column_names
 from secure_bloom.tables.deletion_vectors import DeletedRows
-from secure_bloom.tables.iceberg_table import IcebergTable
+from secure_bloom.tables.iceberg_table import IcebergFile, IcebergTable
 from secure_bloom.tables.live_file import LiveFile, Snapshot
-from secure_bloom.text import counted
+
+if TYPE_CHECKING:
+    from secure_bloom.tables.iceberg_deletes import DeletedPositions, EqualityFile
+
+    Deleted = DeletedRows | DeletedPositions
+
+_NO_FILLS: Mapping[str, pa.Scalar] = {}
 
 
 class FolderState:
@@ -35,9 +42,17 @@ class FolderState:
         """The partition columns."""
         return partition_fields(self.partitions)
 
-    def deleted(self, ordinal: int) -> DeletedRows | None:  # noqa: ARG002 - none of any file
+    def deleted(self, ordinal: int) -> Deleted | None:  # noqa: ARG002 - none of any file
         """The deleted rows of a file; None for none."""
         return None
+
+    def equality_deletes(self, ordinal: int) -> tuple[EqualityFile, ...]:  # noqa: ARG002 - none
+        """What deletes rows of a file by their values."""
+        return ()
+
+    def fills(self, ordinal: int) -> Mapping[str, pa.Scalar]:  # noqa: ARG002 - none of any file
+        """The values of columns that a file lacks, where they are not null."""
+        return _NO_FILLS
 
     def columns_of(self, stored: pa.Schema) -> pa.Schema:
         """The columns of a file that the table has."""
@@ -61,13 +76,15 @@ class LoggedTable:
         names: NamesOfTable | None,
         partition_columns: Collection[str],
         partitions: list[Values],
-        deleted: Sequence[DeletedRows | None],
+        deleted: Sequence[Deleted | None],
+        files: Sequence[IcebergFile] = (),
     ) -> None:
         self._fields = fields
         self.names = names
         self._own = frozenset(partition_columns)
         self.partitions = partitions
         self._deleted = deleted
+        self._files = files
         self.order = tuple(fields.names)
         self._known: dict[int, tuple[pa.Schema, pa.Schema]] = {}
 
@@ -92,23 +109,21 @@ class LoggedTable:
     @classmethod
     def of_iceberg(cls, table: IcebergTable) -> LoggedTable:
         """An Iceberg table; UnsupportedFeatureError where its files alone do not tell its rows."""
-        if table.with_deletes:
+        if table.refused is not None:
             raise UnsupportedFeatureError(
-                f"delete files remove rows of {counted(len(table.with_deletes), 'data file')}",
+                table.refused,
                 hint="read the table with its own engine, or compact it; probe, inspect and audit "
                 "look at the files all the same",
                 path=table.path,
             )
-        if table.has_defaults:
-            raise UnsupportedFeatureError(
-                "a column has a default value for files that lack it", path=table.path
-            )
+        files = tuple(table.live.values())
         return cls(
             fields=table.columns,
             names=table.names,
             partition_columns=(),
-            partitions=[{} for _ in table.files],
-            deleted=[None for _ in table.files],
+            partitions=[{} for _ in files],
+            deleted=[file.deletes.positions for file in files],
+            files=files,
         )
 
     @property
@@ -116,9 +131,17 @@ class LoggedTable:
         """The partition columns, in the types of the table."""
         return [field for field in self._fields if field.name in self._own]
 
-    def deleted(self, ordinal: int) -> DeletedRows | None:
+    def deleted(self, ordinal: int) -> Deleted | None:
         """The deleted rows of a file; None for none."""
         return self._deleted[ordinal]
+
+    def equality_deletes(self, ordinal: int) -> tuple[EqualityFile, ...]:
+        """What deletes rows of a file by their values."""
+        return self._files[ordinal].deletes.equality if self._files else ()
+
+    def fills(self, ordinal: int) -> Mapping[str, pa.Scalar]:
+        """The values of columns that a file lacks, where they are not null."""
+        return self._files[ordinal].fills if self._files else _NO_FILLS
 
     def columns_of(self, stored: pa.Schema) -> pa.Schema:
         """The columns of a file that the table has, and of structures the members that it has."""

@@ -128,9 +128,9 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
     real = Planner.begin
 
-    def spy(self: Planner, footer: Any, partition: Any) -> Any:
+    def spy(self: Planner, footer: Any, *known: Any) -> Any:
         found.append(footer.path)
-        return real(self, footer, partition)
+        return real(self, footer, *known)
 
     monkeypatch.setattr(Planner, "begin", spy)
     return found

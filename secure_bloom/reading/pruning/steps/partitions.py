@@ -31,7 +31,8 @@ def _value(pruner: FilePruner, condition: BoundCondition) -> pa.Scalar | None:
         return partition_scalar(request.schema.field(column), pruner.partition)
     if column in pruner.footer.columns.arrow.names:
         return None
-    return pa.scalar(None, request.schema.field(column).type)
+    kind = request.schema.field(column).type
+    return pruner.fills[column].cast(kind) if column in pruner.fills else pa.scalar(None, kind)
 
 
 def _is_true(condition: BoundCondition, value: pa.Scalar) -> bool:
