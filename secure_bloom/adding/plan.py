@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from secure_bloom.adding.append_mark import append_mark
 from secure_bloom.adding.old_footers import reclaimed_end
-from secure_bloom.adding.report import FilterReport
+from secure_bloom.adding.report import READERS, FilterReport
 from secure_bloom.adding.request import FilterRequest
 from secure_bloom.bloom.build import BuiltFilter, build_filter
 from secure_bloom.bloom.stored import StoredBloomFilter, encode_bloom_filter, read_bloom_filter
@@ -139,13 +139,13 @@ def _reader_notes(tasks: Iterable[Task]) -> Iterator[str]:
     uniform = [name for name, chunk in chunks.items() if chunk.is_under_footer_key]
     if uniform:
         yield (
-            f"DuckDB cannot read {named_columns(uniform)} any more: it finds no pages in a column "
-            "that is encrypted with the footer key and has a filter; `[readers] duckdb = true` in "
-            "the policy refuses these filters"
+            f"{READERS}DuckDB cannot read {named_columns(uniform)} any more: it finds no pages in "
+            "a column that is encrypted with the footer key and has a filter; "
+            "`[readers] duckdb = true` in the policy refuses these filters"
         )
     for name, chunk in chunks.items():
         if chunk.leaf.type is Type.INT96:
-            yield f"column {name} is {INT96_NOTE}"
+            yield f"{READERS}column {name} is {INT96_NOTE}"
 
 
 def new_tail(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Generic, Literal, Protocol
+from typing import Any, ClassVar, Final, Generic, Literal, Protocol
 
 from secure_bloom.reports import F, WritingReport
 from secure_bloom.text import counted, human_bytes
 
+#: How a note begins that is about readers of the new filters.
+READERS: Final = "readers: "
 FileStatus = Literal["added", "unchanged", "failed"]
 FilterAction = Literal["added", "kept", "replaced", "skipped"]
 
@@ -137,11 +139,17 @@ def left_filters_notes(files: Iterable[FileAddReport]) -> Iterator[str]:
 
 
 def file_notes(files: Iterable[NotedFile]) -> Iterator[str]:
-    """Yield each note of single files once, with the path of the first file that has it."""
-    paths: dict[str, list[str]] = {}
+    """Yield the notes of single files, each with the file's path.
+
+    A note on readers holds for all files alike, so it comes once, with the path of the first file.
+    """
+    shared: dict[str, list[str]] = {}
     for file in files:
         for note in file.notes:
-            paths.setdefault(note, []).append(file.path)
-    for note, (first, *others) in paths.items():
+            if note.startswith(READERS):
+                shared.setdefault(note, []).append(file.path)
+            else:
+                yield f"{file.path}: {note}"
+    for note, (first, *others) in shared.items():
         more = f" and {counted(len(others), 'other file')}" if others else ""
         yield f"{first}{more}: {note}"

@@ -34,7 +34,9 @@ def test_add_notes_a_uniformly_encrypted_lake_once(tmp_path: Path) -> None:
         write(tmp_path / f"{name}.parquet", customers(10), Mode.UNIFORM)
     report = sb.add_bloom_filters(tmp_path, columns=["email", "id"], keys=KEYRING)
     [note] = report.notes
-    assert note.startswith(f"{tmp_path}/a.parquet and 2 other files: DuckDB cannot read columns")
+    assert note.startswith(
+        f"{tmp_path}/a.parquet and 2 other files: readers: DuckDB cannot read columns"
+    )
     assert "email, id" in note
     assert all("DuckDB" in file.notes[0] for file in report.files)
     again = sb.add_bloom_filters(tmp_path, columns=["email", "id"], keys=KEYRING)
