@@ -180,6 +180,8 @@ def probe(
     files = listing.paths
     ahead = KeyPrefetch(resolver).each(files)
     reports = list(in_order(probed, ahead, files_at_once(files), room=len(files)))
+    # A column that was added to a table is in none of the files that were written before.
+    known |= listing.column_names()
     if known and column not in known:
         raise unknown_column(column, known, (report.path for report in reports))
     warn_unverified(report.path for report in reports if not report.verified)

@@ -72,6 +72,19 @@ class IcebergTable:
         """The paths of the live data files."""
         return tuple(self.live)
 
+    def column_names(self) -> Iterator[str]:
+        """Yield the dotted names of all columns, and of those inside structures."""
+        return _dotted_names(self.columns)
+
+
+def _dotted_names(fields: Iterable[pa.Field], above: str = "") -> Iterator[str]:
+    import pyarrow as pa
+
+    for each in fields:
+        yield above + each.name
+        if pa.types.is_struct(each.type):
+            yield from _dotted_names(each.type, f"{above}{each.name}.")
+
 
 def iceberg_table(path: str, at: TableVersion | None = None) -> IcebergTable:
     """Return the table whose metadata file is at ``path``, in its current snapshot or in ``at``.

@@ -54,6 +54,10 @@ class TableListing:
     live: Mapping[str, LiveFile] = field(default_factory=dict)
     names: Mapping[str, NamesOfTable] = field(default_factory=dict)
 
+    def column_names(self) -> set[str]:
+        """Return the columns that Iceberg tables have, which their files may lack."""
+        return {name for table in self.iceberg for name in table.column_names()}
+
     def open(self, path: str) -> InputFile:
         """Open one of the files, whose columns then have the names of the table."""
         file = open_input(path)

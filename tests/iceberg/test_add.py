@@ -12,6 +12,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import NestedField, StringType, StructType
 
 import secure_bloom as sb
 from secure_bloom.errors import FileChangedError, PolicyError, UnsupportedFeatureError
@@ -272,3 +273,16 @@ def test_requests_that_make_no_sense(catalog: SqlCatalog) -> None:
 def test_a_table_without_rows(catalog: SqlCatalog) -> None:
     people(catalog, files=0)
     assert sb.add_bloom_filters(NAME, columns=["email"]).files == ()
+
+
+def test_probe_knows_a_column_that_no_file_has_yet(catalog: SqlCatalog) -> None:
+    table = people(catalog)
+    with table.update_schema() as update:
+        update.add_column("phone", StringType())
+        update.add_column("home", StructType(NestedField(100, "zip", StringType(), required=False)))
+    for column in ("phone", "home.zip"):
+        report = sb.probe(NAME, column, ["555"])
+        assert report.verdicts == {sb.Verdict.NO_FILTER}
+        assert not report.failed
+    with pytest.raises(sb.PolicyError, match="no column fone"):
+        sb.probe(NAME, "fone", ["555"])
