@@ -22,8 +22,8 @@ import pyarrow as pa
 import secure_bloom as sb
 from campaigns.outcome import Effort, Outcome
 from secure_bloom import hudi, paimon
+from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.policy_tables import Algorithm, ColumnRule, EncryptionOptions
-from secure_bloom.options import FooterMode
 from secure_bloom.parquet.footer import Chunk
 from secure_bloom.parquet.pages import chunk_extent, read_pages
 from tests.surgery import opened

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from secure_bloom.lazy_names import lazy_names
+from secure_bloom.calling.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from secure_bloom import hudi, paimon
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from secure_bloom.auditing.findings import AuditReport, Finding
     from secure_bloom.bloom.probe import ProbeReport, Verdict, probe
     from secure_bloom.bloom.split_block import SplitBlockBloomFilter
+    from secure_bloom.calling.options import BloomFilterOptions
     from secure_bloom.encryption.access import GivenKeys, GivenPolicy
     from secure_bloom.encryption.keys import ExplicitKeys, Keyring, KmsClient
     from secure_bloom.encryption.policy import KeyPolicy
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
         WorkerLostError,
     )
     from secure_bloom.inspection import InspectReport, inspect
-    from secure_bloom.options import BloomFilterOptions
     from secure_bloom.parquet.pyarrow_encryption import (
         PyarrowEncryption,
         PyarrowKms,
@@ -99,7 +99,7 @@ _HOMES = {
     ],
     "hudi": [],
     "inspection": ["InspectReport", "inspect"],
-    "options": ["BloomFilterOptions"],
+    "calling.options": ["BloomFilterOptions"],
     "paimon": [],
     "parquet.pyarrow_encryption": ["PyarrowEncryption", "PyarrowKms", "pyarrow_encryption"],
     "reading": [

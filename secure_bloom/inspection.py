@@ -7,8 +7,9 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from secure_bloom.arguments import checked_arguments
 from secure_bloom.bloom.stored import StoredBloomFilter, read_bloom_filter
+from secure_bloom.calling.arguments import checked_arguments
+from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy, keys_of, loaded_policy
 from secure_bloom.encryption.keys import FileKeys, KeyResolver
 from secure_bloom.errors import (
@@ -19,7 +20,6 @@ from secure_bloom.errors import (
     located,
 )
 from secure_bloom.hudi.record_keys.description import RecordKeyDescription, describe_record_keys
-from secure_bloom.options import FooterMode
 from secure_bloom.paimon.index_description import PaimonInspection, describe_beside
 from secure_bloom.parquet.footer import Chunk, Footer, open_chunk, unlock
 from secure_bloom.parquet.footer_tail import Tail, read_tail

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
+from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.policy_tables import ColumnRule, EncryptionOptions
 from secure_bloom.hudi.filter_reader import show
-from secure_bloom.options import FooterMode
 from tests.recording_kms import EVERY_KEY, FOREIGN, AbleKms, RecordingKms
 from tests.tables import customers
 

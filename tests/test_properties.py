@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import secure_bloom as sb
 from secure_bloom.bloom.build import build_filter
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
+from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.cipher import ModuleType, decrypt_gcm, module_aad
-from secure_bloom.options import FooterMode
 from secure_bloom.parquet.column_values import read_entries
 from secure_bloom.parquet.structures import trees
 from secure_bloom.parquet.structures.metadata import FileMetaData

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, TypeAlias
 
+from secure_bloom.calling.options import BloomFilterOptions, Names, as_names
 from secure_bloom.column_names import NamesOfTable
 from secure_bloom.encryption.access import keys_of, loaded_policy
 from secure_bloom.encryption.keys import ExplicitKeys, KeyResolver, Keyring, KmsClient
 from secure_bloom.encryption.trust import Trust
 from secure_bloom.errors import PolicyError
-from secure_bloom.options import BloomFilterOptions, Names, as_names
 from secure_bloom.parquet.footer import Chunk
 from secure_bloom.parquet.schema import Leaf, select
 from secure_bloom.storage import InputFile, open_input

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from secure_bloom.adding.report import FileAddReport
 from secure_bloom.adding.rewrite import FileRewriter, failed_report
-from secure_bloom.arguments import Progress
+from secure_bloom.calling.arguments import Progress
 from secure_bloom.errors import WorkerLostError
 from secure_bloom.parquet.key_prefetch import KeyPrefetch
 from secure_bloom.spreading import chosen_spread, each_file

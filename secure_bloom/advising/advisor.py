@@ -13,11 +13,11 @@ from secure_bloom.advising.sample import TableSample, sample_table
 from secure_bloom.advising.table_advice import ColumnAdvice, TableAdvice, conclude
 from secure_bloom.advising.trial import MOST_LOOKUPS, ColumnTrial, LookupComparison, Trier
 from secure_bloom.advising.verdict import AdviceVerdict, ColumnCase, decide, refusal
-from secure_bloom.arguments import Progress, checked_arguments
+from secure_bloom.calling.arguments import Progress, checked_arguments
+from secure_bloom.calling.options import BloomFilterOptions, as_names
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import SecureBloomError
-from secure_bloom.options import BloomFilterOptions, as_names
 from secure_bloom.parquet.schema import unknown_column
 from secure_bloom.storage.paths import Paths, as_paths
 from secure_bloom.text import legible, named_columns

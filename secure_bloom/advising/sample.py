@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from secure_bloom.advising.candidates import Candidate, candidates
-from secure_bloom.arguments import Progress
+from secure_bloom.calling.arguments import Progress
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.errors import located
 from secure_bloom.parquet.key_prefetch import KeyPrefetch

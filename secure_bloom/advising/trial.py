@@ -15,10 +15,10 @@ from secure_bloom.adding.request import FilterRequest
 from secure_bloom.advising.candidates import Candidate
 from secure_bloom.advising.lookup_values import DistinctValues, SampledValue, lookup_values
 from secure_bloom.advising.sample import TableSample
+from secure_bloom.calling.options import BloomFilterOptions
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import located
-from secure_bloom.options import BloomFilterOptions
 from secure_bloom.parquet.key_material_files import file_keys
 from secure_bloom.reading.file_reports import FileReadReport
 from secure_bloom.reading.lookup_trials import LookupTrials, RowGroups

@@ -16,12 +16,12 @@ from secure_bloom.auditing.failures import file_failure
 from secure_bloom.auditing.findings import Finding, Severity
 from secure_bloom.auditing.scope import AuditScope, policy_digest
 from secure_bloom.auditing.selection import Selection, selection
+from secure_bloom.calling.options import as_texts
 from secure_bloom.encryption.access import guarded_keys
 from secure_bloom.encryption.keys import ExplicitKeys
 from secure_bloom.encryption.policy import KeyPolicy, draft_policy
 from secure_bloom.encryption.policy_tables import current
 from secure_bloom.errors import PolicyError
-from secure_bloom.options import as_texts
 from secure_bloom.storage.paths import Paths, as_paths
 from secure_bloom.tables import TableListing, TableVersion, is_in_catalog, list_tables
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from secure_bloom.adding.request import FilterRequest
+from secure_bloom.calling.options import BloomFilterOptions
 from secure_bloom.encryption.policy import KeyPolicy
-from secure_bloom.options import BloomFilterOptions
 from secure_bloom.parquet.schema import Leaf
 
 

@@ -9,7 +9,6 @@ from functools import partial
 from os import PathLike
 
 from secure_bloom.adding.request import Keys
-from secure_bloom.arguments import Progress, checked_arguments
 from secure_bloom.auditing.audit_plan import AuditOptions, AuditPlan, plan_audit
 from secure_bloom.auditing.audit_request import AuditRequest
 from secure_bloom.auditing.checks import copies, folders
@@ -24,6 +23,7 @@ from secure_bloom.auditing.naming import secret_partition
 from secure_bloom.auditing.path_mask import PathMask
 from secure_bloom.auditing.rules.policy_rules import POLICY_COLUMN_UNKNOWN
 from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_SAMPLE
+from secure_bloom.calling.arguments import Progress, checked_arguments
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.ordered_pool import in_order

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from secure_bloom.bloom.entries import count_missed, forms, insert_entries
 from secure_bloom.bloom.sizing import block_count_for
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
-from secure_bloom.options import BloomFilterOptions
+from secure_bloom.calling.options import BloomFilterOptions
 from secure_bloom.parquet.column_values import ChunkEntries
 from secure_bloom.parquet.plain_pages import as_arrays
 from secure_bloom.parquet.schema import Leaf

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
 
-from secure_bloom.arguments import checked_arguments
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.bloom.stored import read_bloom_filter
+from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.encryption.trust import warn_unverified

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from secure_bloom.arguments import checked_arguments
 from secure_bloom.bloom import xxh64
+from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.errors import FormatError, PolicyError
 from secure_bloom.kernels import extension
 from secure_bloom.kernels.salt import SALT

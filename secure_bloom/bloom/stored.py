@@ -14,11 +14,11 @@ import functools
 from dataclasses import dataclass
 
 from secure_bloom.bloom.split_block import BYTES_PER_BLOCK, SplitBlockBloomFilter
+from secure_bloom.calling.options import MAX_BYTES
 from secure_bloom.encryption import cipher
 from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.encryption.column_cipher import ColumnCipher
 from secure_bloom.errors import FormatError, located
-from secure_bloom.options import MAX_BYTES
 from secure_bloom.parquet.footer import Chunk
 from secure_bloom.parquet.structures.metadata import (
     BloomFilterAlgorithm,

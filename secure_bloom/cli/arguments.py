@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from secure_bloom.calling.options import BloomFilterOptions
 from secure_bloom.cli.defaults import default_keyring, default_policy
 from secure_bloom.cli.verbosity import VERBOSE, VERBOSITY
 from secure_bloom.encryption.keys import Keyring, KmsClient
 from secure_bloom.errors import PolicyError
-from secure_bloom.options import BloomFilterOptions
 
 if TYPE_CHECKING:
     from secure_bloom.encryption.policy import KeyPolicy

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 
-from secure_bloom.arguments import check_fields, checked_arguments
+from secure_bloom.calling.arguments import check_fields, checked_arguments
+from secure_bloom.calling.options import BloomFilterOptions, FooterMode, as_names
 from secure_bloom.encryption.configuration import close_match
 from secure_bloom.encryption.keys import KeyInventory, Keyring, KmsClient, NamedKeys
 from secure_bloom.encryption.policy_tables import (
@@ -27,7 +28,6 @@ from secure_bloom.encryption.policy_tables import (
 from secure_bloom.encryption.spark_properties import spark_properties
 from secure_bloom.encryption.trust import ALLOW_UNPROTECTED
 from secure_bloom.errors import PolicyError, located
-from secure_bloom.options import BloomFilterOptions, FooterMode, as_names
 
 #: The end of a hint about a key that the policy does not name.
 _READ_AS_IT_IS = f"to read it as it is: {ALLOW_UNPROTECTED}"

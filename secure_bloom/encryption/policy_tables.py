@@ -13,9 +13,9 @@ from functools import partial
 from pathlib import Path
 from typing import TypedDict
 
+from secure_bloom.calling.options import BloomFilterOptions, FooterMode
 from secure_bloom.encryption.configuration import ConfigTable
 from secure_bloom.errors import PolicyError, located, refused_by_system
-from secure_bloom.options import BloomFilterOptions, FooterMode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

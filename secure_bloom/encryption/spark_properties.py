@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.policy_tables import ColumnRule, EncryptionOptions
 from secure_bloom.errors import PolicyError
-from secure_bloom.options import FooterMode
 
 #: The class that makes parquet-java encrypt by properties.
 #: The Java package of our KMS clients.

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from secure_bloom.calling.options import FooterMode
 from secure_bloom.errors import PolicyError
-from secure_bloom.options import FooterMode
 from secure_bloom.text import counted, legible
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from os import PathLike
 from typing import Any
 
-from secure_bloom.arguments import checked_arguments
+from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.encryption.trust import warn_unverified

@@ -18,7 +18,8 @@ from secure_bloom.adding.rewrite import FileRewriter, WriteMode
 from secure_bloom.adding.run import FileTask, rewrite_files
 from secure_bloom.adding.summary_files import summary_notes
 from secure_bloom.adding.targets import files_to_write
-from secure_bloom.arguments import check_fields, checked_arguments
+from secure_bloom.calling.arguments import check_fields, checked_arguments
+from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
 from secure_bloom.encryption.keys import FileKeys
 from secure_bloom.encryption.trust import Trust
@@ -37,7 +38,6 @@ from secure_bloom.hudi.record_keys.hadoop_hashes import HashType
 from secure_bloom.hudi.record_keys.packed_keys import PackedKeys
 from secure_bloom.hudi.record_keys.row_header import INT_MAX, header_for
 from secure_bloom.hudi.record_keys.simple import SimpleBloomFilter
-from secure_bloom.options import FooterMode
 from secure_bloom.parquet.footer import Chunk, Footer, close_footer, unlock
 from secure_bloom.parquet.footer_tail import read_tail
 from secure_bloom.storage import InputFile

@@ -17,7 +17,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from secure_bloom.arguments import checked_arguments
+from secure_bloom.calling.arguments import checked_arguments
+from secure_bloom.calling.options import as_texts
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
 from secure_bloom.encryption.keys import FileKeys, KeyResolver
 from secure_bloom.encryption.trust import warn_unverified
@@ -30,7 +31,6 @@ from secure_bloom.hudi.record_keys.packed_keys import (
     java_order,
     keys_bytes,
 )
-from secure_bloom.options import as_texts
 from secure_bloom.ordered_pool import in_order
 from secure_bloom.parquet.footer import Footer, unlock_to_read
 from secure_bloom.parquet.footer_tail import read_tail

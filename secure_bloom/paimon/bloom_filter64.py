@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from secure_bloom.arguments import checked_arguments
+from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.errors import FormatError, PolicyError
 
 if TYPE_CHECKING:

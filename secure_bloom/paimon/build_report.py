@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal
 
-from secure_bloom.arguments import check_fields
+from secure_bloom.calling.arguments import check_fields
 from secure_bloom.errors import PolicyError
 from secure_bloom.paimon.bloom_filter64 import sizing
 from secure_bloom.reports import Report, counted_files

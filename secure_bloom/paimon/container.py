@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from secure_bloom.arguments import check_fields, checked_arguments
+from secure_bloom.calling.arguments import check_fields, checked_arguments
 from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError
 from secure_bloom.paimon.modified_utf8 import decode_name, encode_name
 

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from secure_bloom.arguments import check_fields, checked_arguments
+from secure_bloom.calling.arguments import check_fields, checked_arguments
 from secure_bloom.errors import PolicyError, UnsupportedFeatureError
 from secure_bloom.paimon.hashing import hash_bytes, hash_long
 

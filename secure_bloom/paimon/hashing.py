@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from secure_bloom.arguments import checked_arguments
 from secure_bloom.bloom import xxh64
+from secure_bloom.calling.arguments import checked_arguments
 
 if TYPE_CHECKING:
     import numpy as np

@@ -12,7 +12,8 @@ from functools import partial
 from os import PathLike
 from typing import TypeAlias
 
-from secure_bloom.arguments import checked_arguments
+from secure_bloom.calling.arguments import checked_arguments
+from secure_bloom.calling.options import Names, as_names
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
 from secure_bloom.encryption.keys import FileKeys, KeyResolver
 from secure_bloom.encryption.trust import warn_unverified
@@ -23,7 +24,6 @@ from secure_bloom.errors import (
     failure_of,
     located,
 )
-from secure_bloom.options import Names, as_names
 from secure_bloom.paimon.build_report import BuildReport, IndexOptions, IndexReport
 from secure_bloom.paimon.column_filter import ColumnSource, build_filter, column_source
 from secure_bloom.paimon.container import MAGIC, FileIndex, Index

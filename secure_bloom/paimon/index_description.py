@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
-from secure_bloom.arguments import checked_arguments
+from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.errors import FormatError, SecureBloomError, failure_of, located
 from secure_bloom.paimon.bloom_filter64 import BloomFilter64
 from secure_bloom.paimon.container import BLOOM_FILTER, FileIndex, Index

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from secure_bloom.arguments import checked_arguments
 from secure_bloom.bloom.probe import Verdict
+from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy, resolver_of, trust_of
 from secure_bloom.encryption.trust import warn_unverified
 from secure_bloom.errors import PolicyError, SecureBloomError, failure_of, located

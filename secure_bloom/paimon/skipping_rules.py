@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 
-from secure_bloom.arguments import checked_arguments
+from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.paimon import skipping, version_0_9
 from secure_bloom.paimon.comparisons import Predicate, require_predicate
 from secure_bloom.paimon.container import FileIndex

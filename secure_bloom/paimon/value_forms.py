@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from secure_bloom.arguments import checked_arguments
+from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.paimon import data_types, physical_values
 from secure_bloom.paimon.data_types import DataType, Hashed
 from secure_bloom.parquet.schema import Leaf

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption import cipher
 from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.encryption.column_cipher import ColumnCipher
@@ -22,7 +23,6 @@ from secure_bloom.errors import (
     UnsupportedFeatureError,
     located,
 )
-from secure_bloom.options import FooterMode
 from secure_bloom.parquet.file_ciphers import FileCiphers, FooterKey, file_aad_of
 from secure_bloom.parquet.footer_outline import FooterOutline, outline
 from secure_bloom.parquet.footer_tail import MAGIC, MAGIC_ENCRYPTED, Tail, with_trailer

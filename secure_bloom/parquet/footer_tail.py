@@ -12,9 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption import cipher
 from secure_bloom.errors import FormatError
-from secure_bloom.options import FooterMode
 from secure_bloom.parquet.footer_outline import FooterOutline, outline
 from secure_bloom.parquet.structures.metadata import EncryptionAlgorithm, FileCryptoMetaData
 from secure_bloom.parquet.structures.records import measured_record

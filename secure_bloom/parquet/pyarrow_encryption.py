@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as pe
 
-from secure_bloom.arguments import checked_arguments
+from secure_bloom.calling.arguments import checked_arguments
+from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy, keys_of, loaded_policy
 from secure_bloom.encryption.keys import ExplicitKeys, KmsClient, unwrap_with, wrap_with
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import KeyUnavailableError, PolicyError, UnsupportedFeatureError
-from secure_bloom.options import FooterMode
 
 
 class PyarrowKms(pe.KmsClient):  # type: ignore[misc]

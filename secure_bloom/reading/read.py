@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from secure_bloom.arguments import checked_arguments
+from secure_bloom.calling.arguments import checked_arguments
+from secure_bloom.calling.signatures import takes
 from secure_bloom.encryption.access import GivenKeys, resolver_with
 from secure_bloom.errors import FileChangedError, located
 from secure_bloom.reading.pruning.plan import FilePlan, PlannedFile, ReadPlan
@@ -21,7 +22,6 @@ from secure_bloom.reading.rows.units import Unit, tables_of, units
 from secure_bloom.reading.table.footer import read_footer
 from secure_bloom.reading.table.footer_scan import FooterScanner
 from secure_bloom.reading.table_read import BATCH_ROWS, TableRead
-from secure_bloom.signatures import takes
 from secure_bloom.storage import CountedFile, open_input
 
 

@@ -10,11 +10,11 @@ from typing import TypeAlias
 
 import pyarrow.compute as pc
 
-from secure_bloom.arguments import check_fields
+from secure_bloom.calling.arguments import check_fields
+from secure_bloom.calling.options import Names, as_names
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy, trust_of
 from secure_bloom.encryption.trust import Trust
 from secure_bloom.errors import PolicyError
-from secure_bloom.options import Names, as_names
 from secure_bloom.predicates.from_pyarrow import from_expression
 from secure_bloom.predicates.from_text import from_text
 from secure_bloom.predicates.from_tuples import from_structure

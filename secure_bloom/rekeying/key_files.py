@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from secure_bloom.adding.report import hard_link_note
+from secure_bloom.calling.options import FooterMode
 from secure_bloom.hudi.record_keys.footer_entry import RECORD_KEY_TEXTS, read_entry
-from secure_bloom.options import FooterMode
 from secure_bloom.paimon.index_files import index_path
 from secure_bloom.parquet.footer import Footer
 from secure_bloom.parquet.key_material_files import reference_of

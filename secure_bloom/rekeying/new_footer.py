@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.cipher import ModuleType
 from secure_bloom.errors import FormatError
-from secure_bloom.options import FooterMode
 from secure_bloom.parquet.footer import Chunk, seal_footer
 from secure_bloom.parquet.pages import chunk_extent, has_data_page, has_dictionary_offset
 from secure_bloom.parquet.structures.metadata import (

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.keys import FileKeys, KeyMaterial
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import Algorithm
-from secure_bloom.options import FooterMode
 from secure_bloom.parquet.footer import Footer, read_unverified
 from secure_bloom.parquet.footer_tail import Tail
 from secure_bloom.parquet.key_material_files import read_material, reference_of

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.keys import FileKeys
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import Algorithm, EncryptionOptions
 from secure_bloom.errors import PolicyError
-from secure_bloom.options import FooterMode
 from secure_bloom.parquet.footer import Footer
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import ColumnCryptoMetaData

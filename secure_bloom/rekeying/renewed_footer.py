@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from secure_bloom.options import FooterMode
+from secure_bloom.calling.options import FooterMode
 from secure_bloom.parquet.footer import Footer
 from secure_bloom.parquet.footer_tail import Tail
 from secure_bloom.parquet.structures.metadata import (

@@ -11,7 +11,7 @@ from secure_bloom.adding.report import file_notes
 from secure_bloom.adding.run import FileTask
 from secure_bloom.adding.summary_files import summary_notes
 from secure_bloom.adding.targets import files_to_write
-from secure_bloom.arguments import checked_arguments
+from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.delta.recognition import delta_table, refuse_options_of_tables
 from secure_bloom.delta.selection import TableSelection
 from secure_bloom.delta.table_run import refuse_options_of_files

@@ -9,12 +9,12 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, ClassVar
 
-from secure_bloom.arguments import checked_arguments
+from secure_bloom.calling.arguments import checked_arguments
+from secure_bloom.calling.options import Names, as_names
 from secure_bloom.encryption.access import GivenKeys, GivenPolicy, keys_of, loaded_policy
 from secure_bloom.encryption.keys import FileKeys, KeyMaterial, KeyResolver, asked_once
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import KeyUnavailableError, SecureBloomError, failure_of, located
-from secure_bloom.options import Names, as_names
 from secure_bloom.ordered_pool import in_order
 from secure_bloom.parquet.footer import Footer, read_unverified, unlock
 from secure_bloom.parquet.footer_tail import Tail, read_tail

@@ -21,7 +21,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import FrameType
 
-from secure_bloom.arguments import checked_arguments
+from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.errors import Expired, PolicyError, TimeLimitError
 
 #: The seconds that a process has to end by itself after its limit.

@@ -23,7 +23,7 @@ from secure_bloom.adding.request import (
     request_resolver,
 )
 from secure_bloom.adding.rewrite import Rewriter, WriteMode, failed_report
-from secure_bloom.arguments import Progress, checked_arguments
+from secure_bloom.calling.arguments import Progress, checked_arguments
 from secure_bloom.delta.add_run import AddRun, open_run
 from secure_bloom.delta.recognition import delta_table
 from secure_bloom.delta.table_run import refuse_options_of_files

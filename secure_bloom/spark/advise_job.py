@@ -16,7 +16,7 @@ from secure_bloom.advising.query_log import QueryLog, load_query_log
 from secure_bloom.advising.sample import TableSample, sample_table
 from secure_bloom.advising.table_advice import ColumnAdvice, TableAdvice, conclude
 from secure_bloom.advising.trial import Trier
-from secure_bloom.arguments import Progress, checked_arguments
+from secure_bloom.calling.arguments import Progress, checked_arguments
 from secure_bloom.encryption.access import GivenPolicy, resolver_of, trust_of
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.encryption.trust import Trust

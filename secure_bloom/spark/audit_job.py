@@ -12,13 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from secure_bloom.arguments import Progress, checked_arguments
 from secure_bloom.auditing.audit_plan import AuditOptions, AuditPlan, audit_keys, plan_audit
 from secure_bloom.auditing.audit_request import AuditRequest
 from secure_bloom.auditing.auditor import conclude
 from secure_bloom.auditing.failures import file_failure
 from secure_bloom.auditing.file_audit import FileAudit, audit_file
 from secure_bloom.auditing.findings import AuditReport, Severity
+from secure_bloom.calling.arguments import Progress, checked_arguments
 from secure_bloom.encryption.keys import KeyResolver
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import KmsUnavailableError, UnsupportedFeatureError

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from secure_bloom.adding.report import file_notes
 from secure_bloom.adding.summary_files import stale_summary_notes
-from secure_bloom.arguments import Progress
+from secure_bloom.calling.arguments import Progress
 from secure_bloom.errors import FilesFailedError, PolicyError
 from secure_bloom.ordered_pool import AT_ONCE
 from secure_bloom.spark.job_files import JobFiles

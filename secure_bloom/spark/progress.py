@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from secure_bloom.arguments import Progress
+from secure_bloom.calling.arguments import Progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

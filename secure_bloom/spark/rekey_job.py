@@ -13,7 +13,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from secure_bloom.arguments import Progress, checked_arguments
+from secure_bloom.calling.arguments import Progress, checked_arguments
 from secure_bloom.delta.recognition import delta_table
 from secure_bloom.delta.table_run import refuse_options_of_files
 from secure_bloom.encryption.access import GivenPolicy, loaded_policy

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from secure_bloom.arguments import checked_arguments
+from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.spark_columns import check_spark_columns
 from secure_bloom.encryption.spark_ddl import spark_leaves

@@ -15,10 +15,10 @@ from secure_bloom.adding.append_mark import append_mark
 from secure_bloom.adding.plan import RewritePlan, plan_rewrite
 from secure_bloom.adding.report import FilterReport
 from secure_bloom.adding.request import filter_request
+from secure_bloom.calling.options import BloomFilterOptions
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import ColumnRule
 from secure_bloom.errors import FormatError, IntegrityError, PolicyError, UnsupportedFeatureError
-from secure_bloom.options import BloomFilterOptions
 from secure_bloom.parquet.pages import chunk_extent
 from secure_bloom.storage import APPEND_ALIGNMENT, CountedFile
 from tests.surgery import edit_column, filter_of, filter_place, flip, opened

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from secure_bloom.adding.request import FilterRequest, filter_request
+from secure_bloom.calling.options import BloomFilterOptions
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import ColumnRule
 from secure_bloom.errors import PolicyError
-from secure_bloom.options import BloomFilterOptions
 from tests.project import ROOT
 from tests.surgery import assert_tells_no_secret, opened
 from tests.tables import Mode, customers, write

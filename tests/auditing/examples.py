@@ -15,10 +15,10 @@ import secure_bloom as sb
 from secure_bloom.auditing.findings import AuditReport
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.bloom.stored import encode_bloom_filter
+from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import ColumnRule, EncryptionOptions
 from secure_bloom.errors import KeyUnavailableError
-from secure_bloom.options import FooterMode
 from secure_bloom.paimon.container import ColumnIndexes, FileIndex, Index
 from secure_bloom.parquet.structures.metadata import (
     ColumnChunk,

@@ -7,9 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from secure_bloom.auditing.audit_request import AuditRequest
+from secure_bloom.calling.options import BloomFilterOptions
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import ColumnRule
-from secure_bloom.options import BloomFilterOptions
 from tests.surgery import opened
 from tests.tables import write
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from secure_bloom.bloom.build import BuiltFilter, build_filter
 from secure_bloom.bloom.entries import insert_entries
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
-from secure_bloom.options import BloomFilterOptions
+from secure_bloom.calling.options import BloomFilterOptions
 from secure_bloom.parquet.column_values import ChunkEntries, read_entries
 from secure_bloom.parquet.literals import physical_values
 from secure_bloom.parquet.schema import Leaf

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from secure_bloom.calling.options import FooterMode
 from secure_bloom.cli.print_inspect import print_inspect_report
 from secure_bloom.hudi.record_keys.description import RecordKeyDescription
 from secure_bloom.inspection import (
@@ -15,7 +16,6 @@ from secure_bloom.inspection import (
     InspectReport,
     RowGroupInspection,
 )
-from secure_bloom.options import FooterMode
 from secure_bloom.paimon.index_description import IndexInspection, PaimonInspection
 
 FILTER = BloomInspection(offset=4, length=96, bytes=64, fpp=0.01, fill=0.5)

@@ -20,8 +20,8 @@ from unittest import mock
 import pyarrow as pa
 
 import secure_bloom as sb
+from secure_bloom.calling.options import FooterMode
 from secure_bloom.delta import commit as commit_module
-from secure_bloom.options import FooterMode
 from secure_bloom.storage.create_file import create_file
 from tests.delta.delta_tables import deltalake
 from tests.storage.conftest import Bucket

@@ -6,11 +6,11 @@ import pickle
 
 import pytest
 
+from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.keys import Keyring
 from secure_bloom.encryption.policy import KeyPolicy, check_master_keys
 from secure_bloom.encryption.policy_tables import ColumnRule
 from secure_bloom.errors import KeyUnavailableError, PolicyError
-from secure_bloom.options import FooterMode
 from tests.project import ROOT
 
 DEFAULT = ROOT / "keys" / "policy.toml"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import secure_bloom as sb
+from secure_bloom.calling.options import BloomFilterOptions, FooterMode
 from secure_bloom.encryption.policy import KeyPolicy, check_master_keys, draft_policy
 from secure_bloom.encryption.policy_tables import (
     AcceptedFinding,
@@ -17,7 +18,6 @@ from secure_bloom.encryption.policy_tables import (
     current,
 )
 from secure_bloom.errors import PolicyError
-from secure_bloom.options import BloomFilterOptions, FooterMode
 from tests.project import ROOT
 from tests.tables import KEYRING, Mode, customers, write
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import Algorithm, ColumnRule, EncryptionOptions
 from secure_bloom.errors import PolicyError
-from secure_bloom.options import FooterMode
 from tests.project import ROOT
 
 DEFAULT = ROOT / "keys" / "policy.toml"

@@ -14,11 +14,11 @@ import secure_bloom as sb
 from secure_bloom import hudi, paimon
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
 from secure_bloom.bloom.stored import encode_bloom_filter, read_bloom_filter
+from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.cipher import LENGTH_SIZE, NONCE_SIZE, TAG_SIZE
 from secure_bloom.encryption.policy_tables import Algorithm, ColumnRule, EncryptionOptions
 from secure_bloom.encryption.trust import Trust
 from secure_bloom.hudi.filter_reader import show as hudi_show
-from secure_bloom.options import FooterMode
 from secure_bloom.parquet.footer_tail import MAGIC_ENCRYPTED
 from secure_bloom.parquet.pages import read_pages
 from secure_bloom.parquet.structures import trees

@@ -16,8 +16,8 @@ import pyarrow.parquet.encryption as pe
 import pytest
 
 import secure_bloom as sb
+from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.policy_tables import Algorithm, ColumnRule, EncryptionOptions
-from secure_bloom.options import FooterMode
 from tests.interop.columns import CASES, DICTIONARY, Column
 from tests.interop.samples import MASTER_KEYS as CORPUS_KEYS
 from tests.interop.test_corpus import FILES_AND_KEYS, KEYS, placed

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from secure_bloom.bloom.build import build_filter
 from secure_bloom.bloom.split_block import SplitBlockBloomFilter
+from secure_bloom.calling.options import BloomFilterOptions
 from secure_bloom.kernels import extension
-from secure_bloom.options import BloomFilterOptions
 from secure_bloom.parquet.column_values import read_encoded
 from secure_bloom.parquet.value_arrays import EncodedValues
 from tests.surgery import opened

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from secure_bloom.calling.options import FooterMode
 from secure_bloom.column_names import NamedField, NamesOfTable
 from secure_bloom.encryption.keys import ExplicitKeys, KeyResolver, Keyring
 from secure_bloom.encryption.policy import KeyPolicy
@@ -23,7 +24,6 @@ from secure_bloom.errors import (
     SecureBloomError,
     UnsupportedFeatureError,
 )
-from secure_bloom.options import FooterMode
 from secure_bloom.parquet.filter_places import FilterPlace, with_filters
 from secure_bloom.parquet.footer import (
     close_footer,

@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
+from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.policy_tables import ColumnRule
-from secure_bloom.options import FooterMode
 from tests.surgery import opened
 from tests.tables import KEYRING, Mode, customers, write
 

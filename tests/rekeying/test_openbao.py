@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
+from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.keys.vault.client import VaultKmsClient
 from secure_bloom.encryption.policy_tables import ColumnRule, EncryptionOptions
-from secure_bloom.options import FooterMode
 from tests.openbao import OpenBao
 from tests.tables import customers
 

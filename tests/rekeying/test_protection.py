@@ -7,10 +7,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.encryption.policy_tables import ColumnRule, EncryptionOptions
 from secure_bloom.errors import PolicyError
-from secure_bloom.options import FooterMode
 from secure_bloom.rekeying.protection import (
     KeyUse,
     found_protection,

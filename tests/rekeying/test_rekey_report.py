@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from secure_bloom.calling.options import FooterMode
 from secure_bloom.errors import KeyUnavailableError
-from secure_bloom.options import FooterMode
 from secure_bloom.rekeying.protection import KeyUse, Protection
 from secure_bloom.rekeying.rekey_report import (
     RekeyedFile,

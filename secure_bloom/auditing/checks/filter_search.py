@@ -14,8 +14,8 @@ import re
 from collections.abc import Iterator
 
 from secure_bloom.bloom.split_block import BYTES_PER_BLOCK, SplitBlockBloomFilter
+from secure_bloom.calling.options import MAX_BYTES
 from secure_bloom.errors import FormatError
-from secure_bloom.options import MAX_BYTES
 
 # The varint of an int of 32 bits has five bytes at most, and only its last byte is below 0x80.
 _HEADER = re.compile(rb"\x15([\x80-\xff]{0,4}[\x00-\x7f])(?:\x1c\x1c\x00\x00){3}\x00")

@@ -18,9 +18,9 @@ from secure_bloom.auditing.rules.leak_rules import (
     SCHEMA_IN_CLEAR,
     SUMMARY_IN_CLEAR,
 )
+from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.policy import KeyPolicy
 from secure_bloom.errors import UnsupportedFeatureError, located
-from secure_bloom.options import FooterMode
 from secure_bloom.parquet.footer import Footer, read_unverified
 from secure_bloom.parquet.footer_tail import read_tail
 from secure_bloom.parquet.key_material_files import key_material_name

@@ -30,11 +30,11 @@ from secure_bloom.auditing.rules.key_rules import (
     WEAKER_ALGORITHM,
 )
 from secure_bloom.auditing.rules.unchecked_rules import UNCHECKED_KEY_NAME
+from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption import cipher
 from secure_bloom.encryption.keys import DataKey, FileKeys, KeyMaterial
 from secure_bloom.encryption.policy_tables import Algorithm
 from secure_bloom.errors import FormatError, KeyUnavailableError
-from secure_bloom.options import FooterMode
 
 #: Findings that say why a key is not available; what depends on the key need not say it again.
 LOST_KEY = frozenset({KEY_MATERIAL_DAMAGED.id, KEY_MATERIAL_MISSING.id})

@@ -30,11 +30,11 @@ from secure_bloom.auditing.rules.leak_rules import (
     SIZES_IN_CLEAR,
     STATISTICS_IN_CLEAR,
 )
+from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption import cipher
 from secure_bloom.errors import FormatError
 from secure_bloom.hudi.record_keys.footer_entry import COLUMN as KEY_COLUMN
 from secure_bloom.hudi.record_keys.footer_entry import FILTER, MAX_KEY, MIN_KEY, OLD_FILTER
-from secure_bloom.options import FooterMode
 from secure_bloom.parquet.footer import Footer
 from secure_bloom.parquet.schema import Leaf
 from secure_bloom.parquet.structures.metadata import ColumnMetaData, KeyValue, Statistics

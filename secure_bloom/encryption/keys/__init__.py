@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from secure_bloom.calling.lazy_names import lazy_names
 from secure_bloom.encryption.keys.client import (
     KeyInventory,
     KeyMisfitError,
@@ -28,7 +29,6 @@ from secure_bloom.encryption.keys.named_keys import KeyNotNamedError, NamedKeys
 from secure_bloom.encryption.keys.resolver import DataKey, FileKeys, KeyResolver, explicit_keys
 from secure_bloom.encryption.keys.trial import try_master_key
 from secure_bloom.encryption.keys.unwrapped_keys import UnwrapsOnce, asked_once
-from secure_bloom.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from secure_bloom.encryption.keys.providers import kms_client

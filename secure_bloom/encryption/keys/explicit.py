@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from secure_bloom.arguments import check_fields
+from secure_bloom.calling.arguments import check_fields
 from secure_bloom.encryption.cipher import check_key_size
 from secure_bloom.errors import KeyUnavailableError, PolicyError
 

@@ -19,7 +19,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TextIO
 
-from secure_bloom.arguments import check_fields, checked_arguments
+from secure_bloom.calling.arguments import check_fields, checked_arguments
 from secure_bloom.encryption import cipher
 from secure_bloom.encryption.configuration import ConfigTable, close_match
 from secure_bloom.encryption.keys.client import WRAPPED_ELSEWHERE, misfit

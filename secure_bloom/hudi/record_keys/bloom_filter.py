@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from secure_bloom.arguments import checked_arguments
+from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.errors import FormatError
 from secure_bloom.hudi.record_keys.hadoop_hashes import HashType, positions
 from secure_bloom.hudi.record_keys.packed_keys import PackedKeys, key_bytes, keys_bytes

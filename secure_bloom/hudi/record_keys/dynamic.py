@@ -16,7 +16,7 @@ import struct
 from collections.abc import Iterator
 from typing import ClassVar
 
-from secure_bloom.arguments import checked_arguments
+from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError
 from secure_bloom.hudi.record_keys.bloom_filter import HudiBloomFilter, Run, decode_row, encode_row
 from secure_bloom.hudi.record_keys.hadoop_hashes import HashType

@@ -12,7 +12,7 @@ import math
 import struct
 from dataclasses import dataclass
 
-from secure_bloom.arguments import checked_arguments
+from secure_bloom.calling.arguments import checked_arguments
 from secure_bloom.errors import FormatError, PolicyError, UnsupportedFeatureError
 from secure_bloom.hudi.record_keys.hadoop_hashes import HashType
 

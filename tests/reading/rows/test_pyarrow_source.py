@@ -12,10 +12,10 @@ import pyarrow.parquet.encryption as pe
 import pytest
 
 import secure_bloom as sb
+from secure_bloom.calling.options import FooterMode
 from secure_bloom.encryption.keys import ExplicitKeys, KeyResolver, Keyring
 from secure_bloom.encryption.policy_tables import EncryptionOptions
 from secure_bloom.errors import KeyUnavailableError
-from secure_bloom.options import FooterMode
 from secure_bloom.reading.rows.pyarrow_source import SourceOpener
 from secure_bloom.reading.table.footer import read_footer
 from secure_bloom.reading.table.footer_scan import FooterScanner

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from secure_bloom import BloomFilterOptions
+from secure_bloom.calling.options import MAX_BYTES, MIN_BYTES
 from secure_bloom.errors import PolicyError
-from secure_bloom.options import MAX_BYTES, MIN_BYTES
 
 
 def test_the_default_is_one_in_a_hundred_at_any_size() -> None:

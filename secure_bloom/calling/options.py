@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from secure_bloom.arguments import check_fields, checked_arguments
+from secure_bloom.calling.arguments import check_fields, checked_arguments
 from secure_bloom.errors import PolicyError
 
 #: Names of columns; a single text is one name.

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 
 import pytest
 
-from secure_bloom.signatures import takes
+from secure_bloom.calling.signatures import takes
 
 
 @dataclass(frozen=True)
