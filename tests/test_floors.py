@@ -19,17 +19,14 @@ import pytest
 from tests.project import PACKAGE, ROOT
 
 #: The rooms of each floor, and what each is for.  A module imports from rooms of lower floors, from
-#: its own room, from ``errors``, and from ``arguments``, which knows ``errors`` alone.
+#: its own room, from ``errors``, and from ``calling``, which knows ``errors`` alone.
 FLOORS: list[dict[str, str]] = [
     {
         "errors": "every exception",
-        "arguments": "public functions take the types that they declare",
+        "calling": "how functions are called: checked arguments, requests, options, lazy names",
         "column_names": "what a table calls the columns of its files",
         "text": "words for people: counts, names of columns, what may be shown",
-        "options": "what a caller may ask of a filter",
         "user_cache": "a folder for Java classes, which nobody else can write",
-        "lazy_names": "public names that are imported when they are first asked for",
-        "signatures": "functions that are called by the fields of one request",
         "ordered_pool": "work in several threads, results in order",
         "process_start": "settings of a process that is ours alone",
         "running": "limits of time",
@@ -157,7 +154,7 @@ def floors_table() -> str:
 def test_a_module_imports_only_from_lower_floors() -> None:
     for path in modules():
         room = room_of(path)
-        for other in imported_rooms(path) - {room, "errors", "arguments"}:
+        for other in imported_rooms(path) - {room, "errors", "calling"}:
             is_below = room in FACE or FLOOR_OF[other] < FLOOR_OF[room]
             assert is_below, f"{path}: {room} must not import {other}"
 
