@@ -41,6 +41,11 @@ _OLD_POLICY = click.option(
 _DRY_RUN = click.option(
     "-n", "--dry-run", is_flag=True, help="Say what would be done, write nothing."
 )
+_VERIFY = click.option(
+    "--verify",
+    is_flag=True,
+    help="Read the first page of every column of a new file before it takes its place.",
+)
 _PATHS = click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 
 
@@ -55,6 +60,7 @@ _PATHS = click.argument("paths", nargs=-1, required=True, metavar="PATH...")
     "--new-data-keys", is_flag=True, help="New data keys for files that are as they should be too."
 )
 @_DRY_RUN
+@_VERIFY
 @with_table_options
 @with_jobs_option
 @with_common_options
@@ -91,12 +97,14 @@ def reencrypt_command(
 @click.command("decrypt", short_help="Write files in clear, below another folder.")
 @_PATHS
 @click.option("-o", "--output", metavar="DIR", required=True, help="Where the files in clear go.")
+@_VERIFY
 @with_jobs_option
 @with_access_to_read
 @with_common_options
 def decrypt_command(
     paths: tuple[str, ...],
     output: str,
+    verify: bool,
     jobs: int | None,
     access: Access,
     as_json: bool,
@@ -115,7 +123,14 @@ def decrypt_command(
     from secure_bloom.rekeying import decrypt
 
     with progress_bar("decrypting", quiet=as_json) as progress:
-        report = decrypt(paths, output=output, **access.arguments(), jobs=jobs, progress=progress)
+        report = decrypt(
+            paths,
+            output=output,
+            **access.arguments(),
+            verify=verify,
+            jobs=jobs,
+            progress=progress,
+        )
     if not as_json and any(file.status != "failed" for file in report.files):
         tell_note(f"what stands below {legible(output)} is in clear", err=True)
     return print_and_exit_code(report, print_rekey_report, as_json=as_json, verbose=verbose)
@@ -128,6 +143,7 @@ def decrypt_command(
 @click.option("--from", "old_keys", multiple=True, metavar="KEY", help="A master key to leave.")
 @click.option("--to", "new_keys", multiple=True, metavar="KEY", help="The one in its place.")
 @_DRY_RUN
+@_VERIFY
 @with_table_options
 @with_jobs_option
 @with_common_options

@@ -45,7 +45,7 @@ from secure_bloom.rekeying.regions import regions
 from secure_bloom.rekeying.rekey_report import RekeyedFile, RekeyStatus, failed_file, rekeyed_file
 from secure_bloom.rekeying.transfer import Transfer
 from secure_bloom.rekeying.two_kms import TwoKms
-from secure_bloom.rekeying.written_check import check_written
+from secure_bloom.rekeying.written_check import check_written, keys_by_place
 from secure_bloom.storage import InputFile, open_input
 from secure_bloom.storage.rewritten_file import OldRange, RewrittenFile
 
@@ -66,6 +66,7 @@ class Reencryption:
     new_data_keys: bool = False
     dry_run: bool = False
     only_changes: bool = False
+    verify: bool = False
     #: New keys that the KMS has wrapped for files whose turn comes later.
     _ready: dict[str, tuple[Protection, NewFileKeys]] = field(default_factory=dict, repr=False)
 
@@ -189,7 +190,9 @@ class Reencryption:
         )
         external = {} if new_keys is None else new_keys.external
         check = partial(
-            check_written, new_keys=new_keys, leaves=footer.leaves, copied=content.copied()
+            check_written,
+            keys=keys_by_place(new_keys, footer.leaves),
+            columns=None if self.verify else content.copied(),
         )
         rewritten = RewrittenFile(file, content.parts(), check=check)
         if target is not None and self.only_changes:

@@ -45,6 +45,7 @@ def reencryption(
     new_data_keys: bool = False,
     dry_run: bool = False,
     only_changes: bool = False,
+    verify: bool = False,
 ) -> Reencryption:
     """The work of :func:`.run.reencrypt` on one file; errors as of that."""
     wanted = loaded_policy(policy)
@@ -73,15 +74,21 @@ def reencryption(
         new_data_keys=new_data_keys,
         dry_run=dry_run,
         only_changes=only_changes,
+        verify=verify,
     )
 
 
 def decryption(
-    policy: GivenPolicy, keys: GivenKeys, *, allow_unverified: bool, allow_unprotected: bool
+    policy: GivenPolicy,
+    keys: GivenKeys,
+    *,
+    allow_unverified: bool,
+    allow_unprotected: bool,
+    verify: bool = False,
 ) -> Reencryption:
     """The work of :func:`.run.decrypt` on one file."""
     trust = trust_of(policy, allow_unverified=allow_unverified, allow_unprotected=allow_unprotected)
-    return Reencryption(resolver=resolver_of(keys, trust), policy=None, maker=None)
+    return Reencryption(resolver=resolver_of(keys, trust), policy=None, maker=None, verify=verify)
 
 
 def rotation(
@@ -91,6 +98,7 @@ def rotation(
     *,
     old_policy: GivenPolicy = None,
     dry_run: bool = False,
+    verify: bool = False,
 ) -> Rotation:
     """The work of :func:`.run.rotate_keys` on one file; errors as of that."""
     wanted, old = loaded_policy(policy), loaded_policy(old_policy)
@@ -117,6 +125,7 @@ def rotation(
         rewrapper=Rewrapper(kms, moves, opening, two_kms),
         policy=wanted,
         dry_run=dry_run,
+        verify=verify,
     )
 
 

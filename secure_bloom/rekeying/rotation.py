@@ -44,6 +44,7 @@ from secure_bloom.rekeying.protection import KeyUse, Protection, found_protectio
 from secure_bloom.rekeying.rekey_report import RekeyedFile, RekeyStatus, failed_file, rekeyed_file
 from secure_bloom.rekeying.renewed_footer import renewed_crypto, renewed_metadata
 from secure_bloom.rekeying.rewrapper import Rewrapper
+from secure_bloom.rekeying.written_check import check_written
 from secure_bloom.storage import InputFile, open_input, replace_tail
 from secure_bloom.storage.rewritten_file import OldRange, RewrittenFile
 
@@ -56,6 +57,7 @@ class Rotation:
     rewrapper: Rewrapper
     policy: KeyPolicy | None
     dry_run: bool = False
+    verify: bool = False
 
     @property
     def asks_for_each_key(self) -> bool:
@@ -114,7 +116,7 @@ class Rotation:
             notes = tuple(leftovers(file)) if is_replaced else ()
             size = file.size
             if renewed.changes and not self.dry_run:
-                size = _write(file, footer, renewed, target)
+                size = self._write(file, footer, renewed, target)
             elif not self.dry_run:
                 remove_leftovers(path)
             after = _after(footer, before, renewed.master_keys)
@@ -122,6 +124,25 @@ class Rotation:
                 file, footer.leaves, status, before=before, after=after, size=size, started=started
             )
             return replace(report, notes=notes)
+
+    def _write(
+        self, file: InputFile, footer: Footer, renewed: _RenewedFile, target: str | None
+    ) -> int:
+        source, keep, tail = _new_content(file, footer, renewed)
+        if self.verify:
+            parts = source.parts if isinstance(source, RewrittenFile) else _parts(keep, tail)
+            source, keep, tail = RewrittenFile(file, parts, check=self._check), 0, ()
+        if target is not None:
+            return write_new_with_material(source, keep, tail, serialized(renewed.external), target)
+        with file.exclusive():
+            # The material first.  References stay, so it opens the old data file and the new one.
+            if renewed.external:
+                renew_material(file, renewed.old_external, renewed.external)
+            return replace_tail(source, keep, tail) if renewed.changes_footer else file.size
+
+    def _check(self, written: InputFile) -> None:
+        """Open the keys of the new file through its KMS, as a reader will, and read its pages."""
+        check_written(written, file_keys(self.resolver, written), None)
 
     def _outside(self, file: InputFile, tail: Tail, keys: FileKeys) -> OutsideKeys | None:
         """The keys of a file that stand outside, if they can be rotated with its footer closed."""
@@ -276,15 +297,8 @@ def _key_metadata(footer: Footer, wanted: Protection | None) -> Iterator[tuple[b
         yield stored, None if use is None else use.name
 
 
-def _write(file: InputFile, footer: Footer, renewed: _RenewedFile, target: str | None) -> int:
-    source, keep, tail = _new_content(file, footer, renewed)
-    if target is not None:
-        return write_new_with_material(source, keep, tail, serialized(renewed.external), target)
-    with file.exclusive():
-        # The material first.  References stay, so it opens the old data file and the new one.
-        if renewed.external:
-            renew_material(file, renewed.old_external, renewed.external)
-        return replace_tail(source, keep, tail) if renewed.changes_footer else file.size
+def _parts(keep: int, tail: Sequence[bytes]) -> list[bytes | OldRange]:
+    return [OldRange(0, keep), *tail]
 
 
 def _new_content(

@@ -40,6 +40,7 @@ def reencrypt(
     output: str | PathLike[str] | None = None,
     new_data_keys: bool = False,
     dry_run: bool = False,
+    verify: bool = False,
     where: str | None = None,
     since: int | None = None,
     commit_every: int | None = None,
@@ -55,7 +56,8 @@ def reencrypt(
     files leave; no KMS is asked for a key that neither policy names.  Files are replaced
     atomically, or written below ``output``, on at most ``jobs`` cores, by default all.  Many small
     files are shared by processes; each process asks the policy's KMS itself.  A file that fails is
-    reported and stays as it was.
+    reported and stays as it was.  With ``verify`` the first page of every column of a new local
+    file is read before the file takes its place; without it, of the columns that are copied.
 
     If the folder of a Delta table is given alone, a commit of its log changes the table, as in
     :func:`secure_bloom.add_bloom_filters`, which explains ``where``, ``since`` and
@@ -69,7 +71,12 @@ def reencrypt(
     <RekeyReport: 1 file (1 reencrypted)>
     """
     setting = partial(
-        reencryption, keys=keys, old_policy=old_policy, new_data_keys=new_data_keys, dry_run=dry_run
+        reencryption,
+        keys=keys,
+        old_policy=old_policy,
+        new_data_keys=new_data_keys,
+        dry_run=dry_run,
+        verify=verify,
     )
     folder = delta_table(as_paths(paths))
     if folder is not None:
@@ -96,6 +103,7 @@ def decrypt(
     keys: GivenKeys = None,
     allow_unverified: bool = False,
     allow_unprotected: bool = False,
+    verify: bool = False,
     jobs: int | None = None,
     progress: FileProgress | None = None,
 ) -> RekeyReport:
@@ -104,7 +112,8 @@ def decrypt(
     ``keys`` opens them, or the KMS of ``policy``.  As for every verb that reads, two things are
     errors of a file unless they are allowed: a signature that cannot be checked, and less
     protection than the policy says.  If a Delta table is given alone, its live files are written to
-    a folder without a log; partition values become names of folders.
+    a folder without a log; partition values become names of folders.  ``verify`` is as of
+    :func:`reencrypt`.
 
     >>> sb.decrypt("out/", output="clear/", policy="keys/policy.toml")
     <RekeyReport: 1 file (1 decrypted)>
@@ -115,6 +124,7 @@ def decrypt(
         keys,
         allow_unverified=allow_unverified,
         allow_unprotected=allow_unprotected,
+        verify=verify,
     )
     work = open_work()
     every, output = as_paths(paths), as_path(output)
@@ -138,6 +148,7 @@ def rotate_keys(
     keys: GivenKeys = None,
     old_policy: GivenPolicy = None,
     dry_run: bool = False,
+    verify: bool = False,
     where: str | None = None,
     since: int | None = None,
     commit_every: int | None = None,
@@ -150,7 +161,9 @@ def rotate_keys(
     master keys to new ones, and all else stays.  ``old_policy`` is as of :func:`reencrypt`, and
     goes without ``moves``.  Data keys stay, and so do pages, filters and indexes.  Wrapped key
     encryption keys are renewed once a run each, inside the KMS where it can.  At most ``jobs``
-    cores work, by default all.  A Delta table is taken as by :func:`reencrypt`.
+    cores work, by default all.  A Delta table is taken as by :func:`reencrypt`.  With ``verify``
+    the keys of a new local file are unwrapped by its KMS, and the first page of every column is
+    read, before the file takes its place.
 
     Raises PolicyError before any file is written for a master key that the KMS does not have.
 
@@ -158,7 +171,12 @@ def rotate_keys(
     <RekeyReport: 1 file (1 unchanged)>
     """
     setting = partial(
-        rotation, moves=moves or {}, keys=keys, old_policy=old_policy, dry_run=dry_run
+        rotation,
+        moves=moves or {},
+        keys=keys,
+        old_policy=old_policy,
+        dry_run=dry_run,
+        verify=verify,
     )
     folder = delta_table(as_paths(paths))
     if folder is not None:

@@ -2,7 +2,8 @@
 
 A run opens each page that it seals or decrypts.  Columns that are in clear before and after are
 copied as they lie, so a file that wrongly says so of a column would become one that nobody can
-read.  The footer is opened with the new keys, and of these columns the first page.
+read.  The footer is opened with the new keys, and of these columns the first page.  A run with
+``verify`` reads the first page of every column.
 """
 
 from __future__ import annotations
@@ -22,20 +23,15 @@ from secure_bloom.rekeying.transfer import stored_pages
 from secure_bloom.storage import InputFile
 
 
-def check_written(
-    file: InputFile,
-    new_keys: NewFileKeys | None,
-    leaves: tuple[Leaf, ...],
-    copied: Collection[int],
-) -> None:
-    """Raise the error of the first part of a new file that cannot be read; no KMS is asked.
+def check_written(file: InputFile, keys: FileKeys, columns: Collection[int] | None) -> None:
+    """Raise the error of the first part of a new file that cannot be read.
 
-    ``copied`` are the ordinals of columns whose pages were copied as they lie.
+    ``columns`` are the ordinals of the columns whose first page is read; None for all of them.
     """
     try:
-        keys = _file_keys(new_keys, leaves)
         footer = unlock(read_tail(file), keys)
-        for column in copied if footer.row_groups else ():
+        every = range(len(footer.leaves)) if columns is None else columns
+        for column in every if footer.row_groups else ():
             with located(row_group=0, column=footer.leaves[column].name):
                 _read_first_page(file, open_chunk(footer, 0, column, keys), column)
     except SecureBloomError as error:
@@ -55,8 +51,8 @@ def _read_first_page(file: InputFile, chunk: Chunk, column: int) -> None:
             return
 
 
-def _file_keys(new: NewFileKeys | None, leaves: tuple[Leaf, ...]) -> FileKeys:
-    """Return the keys of the new file, found by their places and not through a KMS."""
+def keys_by_place(new: NewFileKeys | None, leaves: tuple[Leaf, ...]) -> FileKeys:
+    """Return the keys of a new file, None for one in clear; they need no KMS."""
     if new is None:
         return KeyResolver(None).for_file()
     columns: Mapping[str, bytes] = {

@@ -77,6 +77,7 @@ def reencrypt(
     since: datetime | str | int | None = None,
     output: str | os.PathLike[str] | None = None,
     new_data_keys: bool = False,
+    verify: bool = False,
     on_error: str = "raise",
     report: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
@@ -93,6 +94,7 @@ def reencrypt(
     setting: dict[str, Any] = {
         "old_policy": loaded_policy(old_policy),
         "new_data_keys": new_data_keys,
+        "verify": verify,
     }
     checked = reencryption(policy, keys=None, **setting)
     table = delta_table([absolute_path(path) for path in as_paths(paths)])
@@ -120,6 +122,7 @@ def rotate_keys(
     *,
     moves: Mapping[str, str] | None = None,
     old_policy: GivenPolicy = None,
+    verify: bool = False,
     where: str | None = None,
     since: datetime | str | int | None = None,
     on_error: str = "raise",
@@ -131,7 +134,11 @@ def rotate_keys(
     Takes paths, returns and reports as :func:`reencrypt` does.
     """
     wanted = reporting(on_error, report, progress)
-    setting: dict[str, Any] = {"moves": dict(moves or {}), "old_policy": loaded_policy(old_policy)}
+    setting: dict[str, Any] = {
+        "moves": dict(moves or {}),
+        "old_policy": loaded_policy(old_policy),
+        "verify": verify,
+    }
     checked = rotation(policy, keys=None, **setting)
     table = delta_table([absolute_path(path) for path in as_paths(paths)])
     if table is not None:

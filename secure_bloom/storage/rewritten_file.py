@@ -78,7 +78,7 @@ class RewrittenFile(InputFile):
             identity=file.identity,
         )
         self._file = file
-        self._parts = parts
+        self.parts = parts
         self._check = check
 
     def copy_to(self, fd: int, keep: int, tail: Sequence[bytes]) -> int:  # noqa: ARG002
@@ -90,7 +90,7 @@ class RewrittenFile(InputFile):
 
     def _write_each(self, fd: int) -> int:
         size = 0
-        for batch, length in _batches(self._parts):
+        for batch, length in _batches(self.parts):
             self._write(fd, batch, size, length)
             size += length
         return size
@@ -100,7 +100,7 @@ class RewrittenFile(InputFile):
         size, held, under_way = 0, 0, deque[tuple[Future[None], int]]()
         # One thread: parts go to the disk in their order, and an error of one ends the file.
         with ThreadPoolExecutor(max_workers=1) as pool:
-            for batch, length in _batches(self._parts):
+            for batch, length in _batches(self.parts):
                 # Ranges of the old file are not held here, but they take the writer's time.
                 room = min(length, _BATCH) if isinstance(batch, OldRange) else length
                 while under_way and held + room > _HELD:
@@ -124,7 +124,7 @@ class RewrittenFile(InputFile):
         begin_writeback(fd, at, length)
 
     def chunks(self, keep: int, tail: Sequence[bytes]) -> Iterator[bytes]:  # noqa: ARG002
-        for part in self._parts:
+        for part in self.parts:
             if isinstance(part, OldRange):
                 yield from self._pieces(part)
             else:

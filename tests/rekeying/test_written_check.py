@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
 import secure_bloom as sb
+from secure_bloom.encryption.column_cipher import ColumnCipher
+from secure_bloom.encryption.policy_tables import EncryptionOptions
+from secure_bloom.parquet.pages import Page
+from secure_bloom.rekeying.modules import moved_page
 from tests.live_footer import encode_footer
 from tests.surgery import opened
-from tests.tables import KEYRING, Mode, customers, write
+from tests.tables import KEYRING, CountingKms, Mode, customers, write
 
 
 def without_crypto_metadata(path: Path, column: str) -> None:
@@ -57,3 +62,62 @@ def test_files_in_clear_are_encrypted_as_before(tmp_path: Path) -> None:
     [file] = sb.reencrypt(tmp_path, policy=policy, keys=KEYRING).files
     assert file.status == "reencrypted"
     assert sb.read_table(tmp_path, keys=KEYRING).num_rows == 50
+
+
+@pytest.mark.parametrize("verify", [False, True])
+def test_with_verify_every_column_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verify: bool
+) -> None:
+    """A writer that seals a page wrongly is found, which no other look before the rename shows."""
+    path = write(tmp_path / "lake.parquet", customers(50), Mode.UNIFORM)
+    before = path.read_bytes()
+
+    def broken(page: Page, new: ColumnCipher | None) -> tuple[bytes, bytes]:
+        header, body = moved_page(page, new)
+        return header, body[:-1] + bytes([body[-1] ^ 1])
+
+    monkeypatch.setattr("secure_bloom.rekeying.transfer.moved_page", broken)
+    policy = sb.KeyPolicy(footer_key="k_footer", uniform=True)
+    [file] = sb.reencrypt(
+        path, policy=policy, keys=KEYRING, new_data_keys=True, verify=verify
+    ).files
+    assert (file.status == "failed") is verify
+    assert (path.read_bytes() == before) is verify
+
+
+class Forgetful(CountingKms):
+    """A KMS that wraps keys and cannot unwrap what it has wrapped since."""
+
+    def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
+        return KEYRING.wrap_key(bytes(len(key_bytes)), master_key_identifier)
+
+
+@pytest.mark.parametrize("verify", [False, True])
+def test_with_verify_rotated_keys_open_the_file(tmp_path: Path, verify: bool) -> None:
+    path = write(tmp_path / "lake.parquet", customers(50), Mode.UNIFORM)
+    before = path.read_bytes()
+    policy = sb.KeyPolicy(footer_key="k_footer")
+    [file] = sb.rotate_keys(
+        path, policy=policy, moves={"k_footer": "k_pii"}, keys=Forgetful(), verify=verify
+    ).files
+    assert (file.status == "failed") is verify
+    assert (path.read_bytes() == before) is verify
+
+
+@pytest.mark.parametrize("mode", [Mode.ENCRYPTED, Mode.SIGNED, Mode.UNIFORM])
+def test_with_verify_sound_files_are_done(tmp_path: Path, mode: Mode) -> None:
+    column_keys = {} if mode is Mode.UNIFORM else {"column_keys": {"k_pii": ["email"]}}
+    write(tmp_path / "a.parquet", customers(50), mode, **column_keys)
+    policy = sb.KeyPolicy(footer_key="k_footer")
+    for external in (False, True):
+        options = EncryptionOptions(internal_storage=not external)
+        wanted = replace(policy, encryption=options)
+        done = sb.reencrypt(tmp_path, policy=wanted, keys=KEYRING, new_data_keys=True, verify=True)
+        assert not done.failed
+        moved = sb.rotate_keys(
+            tmp_path, policy=wanted, moves={"k_footer": "k_pii"}, keys=KEYRING, verify=True
+        )
+        assert not moved.failed
+        assert sb.read_table(tmp_path, keys=KEYRING).num_rows == 50
+    done = sb.decrypt(tmp_path, output=tmp_path.parent / "clear", keys=KEYRING, verify=True)
+    assert not done.failed
